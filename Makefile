@@ -1,0 +1,85 @@
+# Two commands matter: `make up` runs Horae with a demo, `make test` checks everything.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check -qq
+PYTEST_WORKERS ?= 2
+# `make test TESTS=tests/model PYTEST_FLAGS=-x` narrows the run.
+TESTS ?= tests
+PYTEST_FLAGS ?=
+HORAE_UP_FLAGS ?=
+BENCH_FLAGS ?=
+UPGRADE ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help up test lint format bench prove lock clean install install-dev browser
+
+help:
+	@echo "make up      install into $(VENV) and run Horae with a demo on http://127.0.0.1:8420"
+	@echo "make test    install, lint and run every test"
+	@echo "make lint    ruff, mypy and import-linter only"
+	@echo "make format  let ruff rewrite what it can"
+	@echo "make bench   measure; BENCH_FLAGS are those of 'horae bench'"
+	@echo "make prove   the long proofs: more seeds, more interleavings, more examples"
+	@echo "make lock    write the lock files; UPGRADE=1 moves the pins"
+	@echo "make clean   remove everything that was installed or built"
+
+up: install
+	$(BIN)/horae up --demo $(HORAE_UP_FLAGS)
+
+test: install-dev browser lint
+	$(BIN)/pytest -n $(PYTEST_WORKERS) $(PYTEST_FLAGS) $(TESTS)
+
+lint: install-dev
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: install-dev
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+
+bench: install-dev
+	$(BIN)/horae bench $(BENCH_FLAGS)
+
+prove: install-dev browser
+	HORAE_PROVE=1 $(BIN)/pytest -n $(PYTEST_WORKERS) --hypothesis-profile=prove --timeout=900 $(PYTEST_FLAGS) $(TESTS)
+
+lock:
+	tools/lock $(if $(UPGRADE),--upgrade)
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+browser:
+	@tools/browser
+
+# Each stamp records that the environment holds what its prerequisites say, so a second run installs nothing.
+install: $(VENV)/.locked $(VENV)/.package
+install-dev: $(VENV)/.locked-dev $(VENV)/.package
+
+$(VENV)/.python:
+	@command -v $(PYTHON) >/dev/null || { echo "Horae needs Python 3.11 or newer, and there is no $(PYTHON) here." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Horae needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing; on Debian it is the package python3-venv." >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.locked: requirements.lock $(VENV)/.python
+	@echo "Installing what requirements.lock names into $(VENV) ..."
+	@$(PIP) install --require-hashes --no-deps -r requirements.lock
+	@touch $@
+
+$(VENV)/.locked-dev: requirements-dev.lock $(VENV)/.python
+	@echo "Installing what requirements-dev.lock names into $(VENV) ..."
+	@$(PIP) install --require-hashes --no-deps -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.package: pyproject.toml | $(VENV)/.python
+	@[ -e $(VENV)/.locked ] || [ -e $(VENV)/.locked-dev ] || $(MAKE) --no-print-directory $(VENV)/.locked
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@

@@ -1,0 +1,6 @@
+"""Horae, a distributed job scheduler: cron at scale, a durable job queue and a workflow engine in one system.
+
+This package's own names are the public ones; what lies in its subpackages is for Horae itself.
+"""
+
+__version__ = "0.1.0"

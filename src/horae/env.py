@@ -1,0 +1,128 @@
+"""The outside world as one argument: the clock, ids and chance.
+
+This is the only file that may read real time, uuid or random; a lint rule keeps it so. Production code gets
+`system_env()`, a simulation builds an `Env` of its own on a `VirtualClock`.
+"""
+
+import asyncio
+import heapq
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+from uuid import UUID
+
+Instant = int  # microseconds since the Unix epoch, UTC
+Micros = int  # a length of time in microseconds
+
+SECOND: Micros = 1_000_000
+
+
+class Clock(Protocol):
+    """What time it is, and how to wait."""
+
+    def now(self) -> Instant:
+        """Wall time; corrected towards the store's clock where an offset is known."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never run backwards and run on while the machine sleeps."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; zero yields to the event loop once."""
+        ...
+
+
+class SystemClock:
+    """The real clock plus a measured offset to the store's."""
+
+    def __init__(self) -> None:
+        self.offset: Micros = 0
+
+    def now(self) -> Instant:
+        return time.time_ns() // 1000 + self.offset
+
+    def monotonic(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class VirtualClock:
+    """A clock that stands still until it is moved; sleepers wake in the order of their instants."""
+
+    def __init__(self, start: Instant = 1_800_000_000 * SECOND) -> None:
+        self._now = start
+        self._start = start
+        self._order = itertools.count()
+        self._sleepers: list[tuple[Instant, int, asyncio.Future[None]]] = []
+
+    def now(self) -> Instant:
+        return self._now
+
+    def monotonic(self) -> float:
+        return (self._now - self._start) / SECOND
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        woken = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._sleepers, (self._now + int(seconds * SECOND), next(self._order), woken))
+        await woken
+
+    def advance(self, span: Micros) -> None:
+        """Move time forward, waking whoever slept until then."""
+        self._now += span
+        while self._sleepers and self._sleepers[0][0] <= self._now:
+            woken = heapq.heappop(self._sleepers)[2]
+            if not woken.done():
+                woken.set_result(None)
+
+    def next_wake(self) -> Instant | None:
+        """The earliest instant somebody sleeps until."""
+        while self._sleepers and self._sleepers[0][2].done():
+            heapq.heappop(self._sleepers)
+        return self._sleepers[0][0] if self._sleepers else None
+
+
+@dataclass(frozen=True)
+class Env:
+    """Clock, ids and chance. `ids` makes a UUIDv7 for a given instant."""
+
+    clock: Clock
+    ids: Callable[[Instant], UUID]
+    rng: Random
+
+    def now(self) -> Instant:
+        return self.clock.now()
+
+    def new_id(self) -> UUID:
+        return self.ids(self.clock.now())
+
+
+def uuid7(rng: Random) -> Callable[[Instant], UUID]:
+    """Make UUIDv7s whose time bits come from the given instant and whose rest comes from `rng`."""
+
+    def make(at: Instant) -> UUID:
+        chance = rng.getrandbits(74)
+        value = (at // 1000 & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (chance >> 62) << 64 | 2 << 62 | chance & (1 << 62) - 1
+        return UUID(int=value)
+
+    return make
+
+
+def system_env() -> Env:
+    """The real world; its ids draw from the operating system, so neither forks nor seeds repeat them."""
+    from random import SystemRandom
+
+    return Env(SystemClock(), uuid7(SystemRandom()), Random())
+
+
+def virtual_env(seed: int = 0, clock: VirtualClock | None = None) -> Env:
+    """A world of its own that repeats itself for equal seeds."""
+    return Env(clock or VirtualClock(), uuid7(Random(seed)), Random(seed + 1))

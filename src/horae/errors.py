@@ -1,0 +1,105 @@
+"""Every error a user can meet, each with its remedy.
+
+The server renders them as application/problem+json, the CLI as a message and an exit code, the SDK raises them again.
+`detail` says what happened and where, `remedy` what to do.
+"""
+
+from typing import Any, ClassVar
+
+
+class HoraeError(Exception):
+    """Something a user can act on."""
+
+    status: ClassVar[int] = 500
+    slug: ClassVar[str] = "internal"
+    title: ClassVar[str] = "Something went wrong inside Horae"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, detail: str, remedy: str = "", **fields: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.remedy = remedy
+        self.fields = fields  # further members of the problem document, camelCase
+
+    def __str__(self) -> str:
+        return f"{self.detail} {self.remedy}".strip()
+
+
+class BadInput(HoraeError):
+    """The request cannot be understood or breaks a rule; nothing changed. `field` names where."""
+
+    status, slug, title, exit_code = 400, "bad-input", "The request is not valid", 2
+
+
+class Unauthorized(HoraeError):
+    status, slug, title = 401, "unauthorized", "A credential is needed"
+
+
+class Forbidden(HoraeError):
+    status, slug, title = 403, "forbidden", "This credential may not do that"
+
+
+class NotFound(HoraeError):
+    status, slug, title, exit_code = 404, "not-found", "There is no such thing", 3
+
+
+class Conflict(HoraeError):
+    """The request is fine but the state of things stands against it."""
+
+    status, slug, title, exit_code = 409, "conflict", "The present state stands against it", 4
+
+
+class SessionEnded(Conflict):
+    """The session is not live: the worker stops what it runs and registers anew."""
+
+    slug, title = "session-ended", "This session has ended"
+
+
+class Gone(HoraeError):
+    status, slug, title, exit_code = 410, "gone", "It existed and has expired", 3
+
+
+class Stale(HoraeError):
+    """If-Match named a version that is no longer current."""
+
+    status, slug, title, exit_code = 412, "stale", "Somebody changed it meanwhile", 4
+
+
+class TooLarge(HoraeError):
+    status, slug, title, exit_code = 413, "too-large", "The payload is too large", 2
+
+
+class KeyReused(HoraeError):
+    """An Idempotency-Key came again with another body."""
+
+    status, slug, title, exit_code = 422, "key-reused", "This idempotency key belongs to another request", 4
+
+
+class ProtocolMismatch(HoraeError):
+    status, slug, title, exit_code = 426, "protocol-mismatch", "Worker and server speak different protocol versions", 2
+
+
+class Busy(HoraeError):
+    """Too much at once; `retry_after` seconds is a good time to come back."""
+
+    status, slug, title = 503, "busy", "The server is busy"
+
+    def __init__(self, detail: str, remedy: str = "", retry_after: int = 1, **fields: Any) -> None:
+        super().__init__(detail, remedy or f"Try again in {retry_after} s; nothing was changed.", **fields)
+        self.retry_after = retry_after
+
+
+class StoreUnavailable(Busy):
+    slug, title = "store-unavailable", "The store cannot be reached"
+
+
+class StoreTooNew(HoraeError):
+    """The store was migrated by a newer Horae."""
+
+    status, slug, title = 500, "store-too-new", "The store is newer than this program"
+
+
+class StoreInUse(HoraeError):
+    """Another process owns the SQLite file."""
+
+    status, slug, title = 500, "store-in-use", "Another process owns this store"
