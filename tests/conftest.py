@@ -1,0 +1,117 @@
+"""What every test may ask for: a fresh PostgreSQL database, a server of its own, a browser's program.
+
+One PostgreSQL serves a whole run. It starts when the first test wants it, whichever xdist worker that is in, and the
+controlling process removes it; if that one is killed, the server's keeper does.
+"""
+
+import fcntl
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from horae.testing.postgres import Postgres, running_postgres
+
+RUN_FOLDER = "HORAE_TEST_FOLDER"  # handed to the xdist workers through the environment
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("dev", parent=settings.get_profile("ci"), max_examples=50)
+settings.register_profile(
+    "prove", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+
+
+class Run:
+    """One run's folder: the PostgreSQL server and the leash that ties it to the controlling process."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.server = folder / "postgres"
+        self.leash = folder / "leash"
+        self.port = folder / "port"
+
+    def postgres(self) -> Postgres:
+        """The run's server, started by whoever asks first."""
+        with (self.folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not self.port.exists():
+                self.port.write_text(str(self._start().port))
+        return Postgres(self.server, int(self.port.read_text()))
+
+    def _start(self) -> Postgres:
+        server = Postgres(self.server)
+        server.create()
+        with self.leash.open("rb") as end:
+            server.tie(end.fileno())
+        server.start()
+        return server
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if hasattr(config, "workerinput"):
+        return
+    folder = Path(tempfile.mkdtemp(prefix="horae-tests-"))
+    folder.chmod(0o755)  # the server may run under another account
+    run = Run(folder)
+    os.mkfifo(run.leash)
+    held = os.open(run.leash, os.O_RDWR)
+    os.environ[RUN_FOLDER] = str(folder)
+
+    def finish() -> None:
+        Postgres(run.server).remove()
+        os.close(held)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    config.add_cleanup(finish)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what only `make prove` runs."""
+    if os.environ.get("HORAE_PROVE"):
+        return
+    for item in items:
+        if "prove" in item.keywords:
+            item.add_marker(pytest.mark.skip(reason="runs in `make prove`"))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Postgres:
+    """The run's shared server; a test must not stop it (see `own_postgres`)."""
+    return Run(Path(os.environ[RUN_FOLDER])).postgres()
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> Iterator[str]:
+    """The URL of a fresh, empty database, dropped after the test whoever is still connected."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    yield postgres.create_database(name)
+    postgres.drop_database(name)
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[Postgres]:
+    """A server that belongs to one test, which may stop, crash and restart it."""
+    with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of the browser that playwright drives."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        missing = "chromium is not on PATH; `make test` as root installs it, or: apt-get install chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(missing)
+        pytest.skip(missing)
+    return path
