@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if os.environ.get("HORAE_PROVE"):
         return
     for item in items:
-        if "prove" in item.keywords:
+        if item.get_closest_marker("prove"):
             item.add_marker(pytest.mark.skip(reason="runs in `make prove`"))
 
 

@@ -1,0 +1,114 @@
+"""Reads Python source and tells which forbidden things it uses; test_source.py says what is forbidden where."""
+
+import ast
+from collections.abc import Iterator
+
+CLOCK = {
+    "time.time",
+    "time.time_ns",
+    "time.monotonic",
+    "time.monotonic_ns",
+    "time.clock_gettime",
+    "time.clock_gettime_ns",
+}
+CLOCK |= {"time.localtime", "time.gmtime", "time.ctime", "time.sleep"}
+CLOCK |= {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.datetime.today", "datetime.date.today"}
+STOPWATCH = {
+    "time.perf_counter",
+    "time.perf_counter_ns",
+    "time.process_time",
+    "time.process_time_ns",
+    "time.thread_time",
+}
+CHANCE = {"random", "uuid.uuid1", "uuid.uuid4", "uuid_utils"}
+SECRETS = {"secrets", "os.urandom", "random.SystemRandom"}
+SLEEP = {"asyncio.sleep", "anyio.sleep", "time.sleep"}
+CODE_FROM_DATA = {"pickle", "marshal", "shelve", "dbm", "eval", "exec", "yaml.load", "yaml.load_all"}
+CODE_FROM_DATA |= {"yaml.full_load", "yaml.unsafe_load", "yaml.unsafe_load_all"}
+LOOP_TIMERS = {"call_later", "call_at"}
+
+ALLOWED = {"random.Random"}  # a type, and a generator when it is given a seed
+
+
+def uses(source: str, forbidden: set[str]) -> Iterator[str]:
+    """Every use of a forbidden dotted name, or of a name within a forbidden module, with its line."""
+    tree = ast.parse(source)
+    names = dict(_imported(tree))
+    harmless = set(_zero_sleeps(tree, names))
+    for node in ast.walk(tree):
+        if node in harmless:
+            continue
+        for name in _mentioned(node, names):
+            if name not in ALLOWED and any(name == banned or name.startswith(f"{banned}.") for banned in forbidden):
+                yield f"line {node.lineno}: {name}"
+
+
+def unseeded(source: str) -> Iterator[str]:
+    """Generators made without a seed: chance that nobody can replay."""
+    tree = ast.parse(source)
+    names = dict(_imported(tree))
+    for call in _calls(tree):
+        if _dotted(call.func, names) == "random.Random" and not call.args:
+            yield f"line {call.lineno}: Random() without a seed"
+
+
+def loop_time(source: str) -> Iterator[str]:
+    """Readings and timers of the event loop's own clock."""
+    for call in _calls(ast.parse(source)):
+        if not isinstance(call.func, ast.Attribute):
+            continue
+        owner = ast.unparse(call.func.value)
+        if call.func.attr in LOOP_TIMERS or (call.func.attr == "time" and "loop" in owner):
+            yield f"line {call.lineno}: {owner}.{call.func.attr}"
+
+
+def imports(source: str) -> Iterator[tuple[int, str]]:
+    """Every module or name that is imported, wherever in the file, with its line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """What each local name stands for."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((alias.asname or alias.name, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def _mentioned(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name != "random")
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield from (f"{node.module}.{alias.name}" for alias in node.names if node.module != "asyncio")
+    elif isinstance(node, ast.Name):
+        if node.id in {"eval", "exec"} or "." in names.get(node.id, ""):
+            yield names.get(node.id, node.id)
+    elif isinstance(node, ast.Attribute) and (name := _dotted(node, names)):
+        yield name
+
+
+def _zero_sleeps(tree: ast.AST, names: dict[str, str]) -> Iterator[ast.AST]:
+    """`asyncio.sleep(0)` waits for nothing: it lets others run."""
+    for call in _calls(tree):
+        zero = len(call.args) == 1 and isinstance(call.args[0], ast.Constant) and call.args[0].value == 0
+        if zero and _dotted(call.func, names) in SLEEP:
+            yield call.func
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+
+
+def _dotted(node: ast.AST, names: dict[str, str]) -> str | None:
+    """The full name an expression stands for, if it stands for something imported."""
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if isinstance(node, ast.Attribute) and (owner := _dotted(node.value, names)):
+        return f"{owner}.{node.attr}"
+    return None

@@ -1,0 +1,130 @@
+"""What the code may not do, beyond what the linters can say."""
+
+import ast
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.house import source
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "horae"
+WORLD = source.CLOCK | source.STOPWATCH | source.CHANCE | source.SECRETS | source.SLEEP
+
+# Who may touch the outside world, and which part of it.
+EXEMPT = {
+    "env.py": WORLD,
+    "server/keys.py": source.SECRETS,
+    "bench/": source.STOPWATCH,
+}
+DATABASES = {"alembic", "asyncpg", "pysqlite3", "sqlalchemy", "sqlite3"}
+WAITS = ROOT / "tests" / "waiting.py"
+
+
+def python_files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.py"))
+
+
+def place(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def forbidden_in(name: str) -> set[str]:
+    exempt = (allowed for prefix, allowed in EXEMPT.items() if name.startswith(prefix))
+    return (WORLD - set(chain.from_iterable(exempt))) | source.CODE_FROM_DATA
+
+
+def wrong_in(name: str, text: str) -> list[str]:
+    found = list(source.uses(text, forbidden_in(name)))
+    if name != "env.py":
+        found += [*source.unseeded(text), *source.loop_time(text)]
+    return found
+
+
+def test_time_ids_and_chance_come_from_env_and_data_is_never_code():
+    wrong = [
+        f"{place(path)}, {use}" for path in python_files(PACKAGE) for use in wrong_in(place(path), path.read_text())
+    ]
+    assert wrong == []
+
+
+def test_tests_do_not_sleep():
+    paths = (path for path in python_files(ROOT / "tests") if path != WAITS)
+    wrong = [
+        f"{path.relative_to(ROOT)}, {use}" for path in paths for use in source.uses(path.read_text(), source.SLEEP)
+    ]
+    assert wrong == [], "Wait for a condition with tests/waiting.py, or move a clock."
+
+
+def test_only_the_store_knows_databases_and_workers_do_not_know_the_store():
+    wrong = []
+    for path in python_files(PACKAGE):
+        layer = place(path).split("/")[0]
+        for line, name in source.imports(path.read_text()):
+            if name.split(".")[0] in DATABASES and layer not in {"store", "bench"}:
+                wrong.append(f"{place(path)}, line {line}: {name}")
+            if name.startswith("horae.store") and layer == "worker":
+                wrong.append(f"{place(path)}, line {line}: {name}")
+    assert wrong == []
+
+
+def test_every_package_says_what_it_is():
+    folders = {path.parent for path in python_files(PACKAGE)}
+    silent = [
+        place(folder)
+        for folder in sorted(folders)
+        if not (init := folder / "__init__.py").exists() or not docstring(init)
+    ]
+    assert silent == []
+
+
+def docstring(path: Path) -> str | None:
+    return ast.get_docstring(ast.parse(path.read_text()))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import time\ntime.time()",
+        "from time import monotonic as now\nnow()",
+        "import datetime as d\nd.datetime.now(d.UTC)",
+        "from datetime import datetime\nwhen = datetime.utcnow",
+        "import random\nrandom.shuffle([])",
+        "from random import choice",
+        "from random import Random\nRandom()",
+        "from random import SystemRandom",
+        "import uuid\nuuid.uuid4()",
+        "import secrets",
+        "import os\nos.urandom(8)",
+        "import asyncio\nasync def f():\n    await asyncio.sleep(1)",
+        "import asyncio\nasyncio.get_running_loop().time()",
+        "loop.call_later(1, print)",
+        "import pickle",
+        "from yaml import load",
+        "import yaml\nyaml.load('a')",
+        "eval('1')",
+        "exec('1')",
+        "import time\ntime.perf_counter()",
+    ],
+)
+def test_the_check_sees_what_is_forbidden(text):
+    assert wrong_in("engine/claim.py", text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("env.py", "import time\ntime.time_ns()"),
+        ("server/keys.py", "import secrets\nsecrets.token_bytes(32)"),
+        ("bench/throughput.py", "import time\ntime.perf_counter()"),
+        ("engine/claim.py", "from random import Random\ndef pick(rng: Random): return rng.random()"),
+        ("engine/claim.py", "import random\nrandom.Random(7)"),
+        ("engine/claim.py", "import asyncio\nasync def f():\n    await asyncio.sleep(0)"),
+        ("engine/claim.py", "import yaml\nyaml.safe_load('a')"),
+        ("engine/claim.py", "from datetime import datetime, time\ndatetime.fromtimestamp(0)"),
+        ("engine/claim.py", "clock.time()\nevaluate()\nself.exec()"),
+    ],
+)
+def test_the_check_lets_the_rest_be(name, text):
+    assert wrong_in(name, text) == []
