@@ -9,16 +9,23 @@ import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from horae.testing.postgres import Postgres, running_postgres
 
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
 RUN_FOLDER = "HORAE_TEST_FOLDER"  # handed to the xdist workers through the environment
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# Root needs --no-sandbox; the rest keeps the browser from calling anywhere by itself.
+BROWSER_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+BROWSER_FLAGS += ["--disable-quic", "--disable-sync", "--no-first-run"]
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.register_profile("dev", parent=settings.get_profile("ci"), max_examples=50)
@@ -115,3 +122,18 @@ def chromium() -> str:
             pytest.fail(missing)
         pytest.skip(missing)
     return path
+
+
+@pytest.fixture
+async def page(chromium: str) -> AsyncIterator["Page"]:
+    """A page of a fresh headless browser; an error in the page's scripts fails the test."""
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium, args=BROWSER_FLAGS)
+        page = await browser.new_page()
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        yield page
+        await browser.close()
+    assert errors == []
