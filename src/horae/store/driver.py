@@ -1,0 +1,119 @@
+"""What runs scripts: the protocol both databases implement, and what their drivers share."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+from horae.env import Instant
+from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Rows, Script, ScriptFactory, Select
+
+T = TypeVar("T")
+Before = Callable[[Op], Awaitable[None]]
+
+REPEATS = 10  # how often a script may lose a race before its caller is told that the store is busy
+
+
+class Driver(Protocol):
+    """Runs scripts, each in one transaction.
+
+    A connection that cannot be had, breaks, or meets a full or read-only disk raises StoreUnavailable; its
+    `fields["unknown"]` is true when the transaction may have been committed all the same. Other errors propagate.
+    """
+
+    dialect: str
+    before: Before | None  # awaited before each statement; tests stop there
+    retries: int  # how often a deadlock or a serialization failure repeated a script
+    statements: Counter[str]  # how often each statement ran, by name
+
+    async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
+        """Run a script in one transaction that is durable when this returns.
+
+        When it raises, nothing of it remains. It starts again from its beginning after a deadlock or `Again`.
+        """
+        ...
+
+    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
+        """Run a script that changes nothing; with `snapshot` all its statements see the store at one instant."""
+        ...
+
+    async def notify(self, payload: str) -> None:
+        """Send a hint to every listener of every server, this one included. It may be lost."""
+        ...
+
+    async def listen(self, callback: Callable[[str], None]) -> None:
+        """Call back with every hint from now on, until the driver is closed."""
+        ...
+
+    async def server_time(self) -> Instant:
+        """The store's clock."""
+        ...
+
+    async def migrate(self) -> None:
+        """Bring the store to this program's version, under a lock. Raises StoreTooNew."""
+        ...
+
+    async def ensure_partitions(self, now: Instant) -> None:
+        """Make sure that the coming seven days have their partitions."""
+        ...
+
+    async def expire(self, before: Instant, batch: int = 1000) -> int:
+        """Forget parcels made and ended before an instant that nothing live needs; tell how many rows or ranges went.
+
+        A short step: zero means that nothing is left to do.
+        """
+        ...
+
+    async def ping(self) -> None:
+        """Prove that the store answers."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what was begun and let go of the store."""
+        ...
+
+
+def op_name(op: Op) -> str:
+    """What statistics and tests call an op."""
+    if isinstance(op, Fetch | ForEach):
+        return op.statement.name
+    if isinstance(op, Insert):
+        return f"insert {op.table}"
+    return "lock" if isinstance(op, Lock) else "select"
+
+
+def run(script: Script[T], execute: Callable[[Op], Rows]) -> T:
+    """Drive a script with a function that executes ops at once."""
+    rows: Rows | None = None
+    try:
+        while True:
+            rows = execute(script.send(rows))  # type: ignore[arg-type]
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        script.close()
+
+
+async def run_async(script: Script[T], execute: Callable[[Op], Awaitable[Rows]]) -> T:
+    """Drive a script with a coroutine function that executes ops."""
+    rows: Rows | None = None
+    try:
+        while True:
+            rows = await execute(script.send(rows))  # type: ignore[arg-type]
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    finally:
+        script.close()
+
+
+def one(statement: Any, *params: Any) -> ScriptFactory[Rows]:
+    """A script of a single statement."""
+
+    def script() -> Script[Rows]:
+        return (yield Fetch(statement, params))
+
+    return script
+
+
+__all__ = ["Before", "Driver", "Select", "one", "op_name", "run", "run_async"]

@@ -1,0 +1,37 @@
+"""The store's versions: Alembic revisions, packaged with Horae and run by it. Only the drivers import this."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from horae.errors import StoreTooNew
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+HEAD = "0001"  # the newest revision in versions/; known without importing Alembic
+
+
+def needs_upgrade(current: str | None) -> bool:
+    """Tell whether a store at this revision must be migrated; revisions are numbered, so a greater one is newer."""
+    if current is not None and current > HEAD:
+        raise StoreTooNew(
+            f"The store is at version {current}, this Horae knows versions up to {HEAD}.",
+            "Install the newer Horae that migrated it (pip install -U horae), or restore a backup made before.",
+        )
+    return current != HEAD
+
+
+def upgrade(connection: "Connection") -> None:
+    """Bring a store to HEAD in one transaction; the caller holds the lock that keeps other servers out."""
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory(str(Path(__file__).parent))
+    context = EnvironmentContext(
+        Config(), scripts, fn=lambda revision, _: scripts._upgrade_revs("head", revision), destination_rev="head"
+    )
+    with context:
+        context.configure(connection=connection, transactional_ddl=True)
+        with context.begin_transaction():
+            context.run_migrations()

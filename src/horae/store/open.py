@@ -1,0 +1,46 @@
+"""Open a store by its URL."""
+
+from pathlib import Path
+
+from horae.env import Env
+from horae.errors import BadInput
+from horae.store.driver import Driver
+
+_FORMS = "Use sqlite:///path/to/horae.db, sqlite:// (in memory) or postgresql://user:password@host/database."
+
+
+async def open_store_driver(url: str, env: Env, owner: str = "") -> Driver:
+    """Open the store that a URL names; `owner` tells a second opener of a SQLite file who has it.
+
+    The caller migrates it and closes it.
+    """
+    scheme, found, rest = url.partition("://")
+    if scheme == "sqlite" and found:
+        return await _sqlite(rest, env, owner)
+    if scheme in ("postgresql", "postgres") and found:
+        return await _postgres(url, env)
+    raise BadInput(f"Horae cannot open a store at {url!r}.", _FORMS, field="store")
+
+
+async def _sqlite(rest: str, env: Env, owner: str) -> Driver:
+    if rest in ("", "/", "/:memory:"):
+        from horae.store.sqlite.memory import MemoryDriver
+
+        return MemoryDriver(env)
+    if not rest.startswith("/"):
+        raise BadInput(f"sqlite://{rest} names a host, and SQLite has none.", _FORMS, field="store")
+    from horae.store.sqlite.file import FileDriver
+
+    return await FileDriver.open(Path(rest[1:]), env, owner)
+
+
+async def _postgres(url: str, env: Env) -> Driver:
+    try:
+        import asyncpg  # noqa: F401
+    except ImportError:
+        raise BadInput(
+            "A PostgreSQL store needs asyncpg, which is not installed.", "pip install 'horae[postgres]'", field="store"
+        ) from None
+    from horae.store.postgres.driver import PostgresDriver
+
+    return await PostgresDriver.open(url, env)

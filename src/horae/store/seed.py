@@ -1,0 +1,44 @@
+"""What a new store holds, and how to tell cheaply whether a store is at this program's version."""
+
+from horae.env import Env
+from horae.store.migrations import needs_upgrade
+from horae.store.script import Fetch, Insert, Script, ScriptFactory, Statement
+
+_TABLES = {
+    "sqlite": "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'",
+    "postgresql": "SELECT count(*) FROM pg_tables WHERE tablename = 'alembic_version' AND schemaname = current_schema()",
+}
+_HAS_VERSION = {name: Statement("has-version", text) for name, text in _TABLES.items()}
+_VERSION = Statement("version", "SELECT version_num FROM alembic_version")
+_EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
+
+
+def needs_migration(dialect: str = "sqlite") -> Script[bool]:
+    """Tell whether tables or first rows are missing; raises StoreTooNew."""
+    exists = yield Fetch(_HAS_VERSION[dialect])
+    if not exists[0][0]:
+        return True
+    version = yield Fetch(_VERSION)
+    if needs_upgrade(version[0][0] if version else None):
+        return True
+    return not (yield Fetch(_EPOCH))
+
+
+def first_rows(env: Env) -> ScriptFactory[None]:
+    """Give a store its identity, the default namespace and its default queue; what exists stays."""
+
+    def script() -> Script[None]:
+        now = env.now()
+        identity = [("epoch", "1"), ("store_id", str(env.new_id())), ("created_at", str(now))]
+        yield Insert("store", (("key", "text"), ("value", "text")), identity, "ON CONFLICT DO NOTHING")
+        yield Insert(
+            "namespaces", (("name", "text"), ("created_at", "bigint")), [("default", now)], "ON CONFLICT DO NOTHING"
+        )
+        yield Insert(
+            "queues",
+            (("namespace", "int"), ("name", "text"), ("created_at", "bigint")),
+            [(1, "default", now)],
+            "ON CONFLICT DO NOTHING",
+        )
+
+    return script

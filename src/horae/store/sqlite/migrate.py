@@ -1,0 +1,46 @@
+"""Alembic on SQLite: on a connection of its own for a file, once per process for memory."""
+
+from functools import cache
+from pathlib import Path
+
+from horae.store.migrations import upgrade
+from horae.store.sqlite.connection import connect
+from horae.store.sqlite.library import sqlite3
+
+
+def upgrade_file(path: Path) -> None:
+    """Bring a file's tables to HEAD, all or nothing."""
+    raw = connect(path)
+    try:
+        _upgrade(raw)
+    finally:
+        raw.close()
+
+
+def copy_fresh(target: "sqlite3.Connection") -> None:
+    """Give an empty database in memory all tables; a simulation does this thousands of times."""
+    _fresh().backup(target)
+
+
+@cache
+def _fresh() -> "sqlite3.Connection":
+    raw = connect(None)
+    _upgrade(raw)
+    return raw
+
+
+def _upgrade(raw: "sqlite3.Connection") -> None:
+    from sqlalchemy import create_engine
+    from sqlalchemy.pool import StaticPool
+
+    engine = create_engine("sqlite://", module=sqlite3, creator=lambda: raw, poolclass=StaticPool)
+    with engine.connect() as connection:
+        raw.execute("BEGIN IMMEDIATE")
+        try:
+            upgrade(connection)
+            connection.commit()
+        except BaseException:
+            connection.rollback()
+            raise
+    if raw.in_transaction:
+        raw.execute("COMMIT")
