@@ -149,7 +149,18 @@ jobs = table(
     partial("jobs_name", "namespace", "name", where="state <> 'deleted'", unique=True),
 )
 
-job_versions = table("job_versions", key("job", ID), key("version", INT), col("spec", TEXT), col("created_at", BIG))
+job_versions = table(
+    "job_versions",
+    key("job", ID),
+    key("version", INT),
+    col("spec", TEXT),
+    col("queue", INT),
+    col("lane", INT),
+    col("created_at", BIG),
+)
+
+dependencies = table("dependencies", key("job", ID), key("upstream", ID))
+Index("ix_dependencies_upstream", dependencies.c.upstream)
 
 triggers = table(
     "triggers",

@@ -1,15 +1,18 @@
 """What a new store holds, and how to tell cheaply whether a store is at this program's version."""
 
-from horae.env import Env
+from horae.env import Env, Instant
 from horae.store.migrations import needs_upgrade
 from horae.store.script import Fetch, Insert, Script, ScriptFactory, Statement
 
 _TABLES = {
     "sqlite": "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'",
-    "postgresql": "SELECT count(*) FROM pg_tables WHERE tablename = 'alembic_version' AND schemaname = current_schema()",
+    "postgresql": "SELECT count(to_regclass('alembic_version'))",
 }
 _HAS_VERSION = {name: Statement("has-version", text) for name, text in _TABLES.items()}
 _VERSION = Statement("version", "SELECT version_num FROM alembic_version")
+_PING = Statement("ping", "SELECT 1")
+_CLOCK = Statement("clock", "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+_NOTIFY = Statement("notify", "SELECT pg_notify('horae', $1)")
 _EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
 
 
@@ -42,3 +45,19 @@ def first_rows(env: Env) -> ScriptFactory[None]:
         )
 
     return script
+
+
+def ping() -> Script[None]:
+    """The least a store can answer."""
+    yield Fetch(_PING)
+
+
+def clock() -> Script[Instant]:
+    """PostgreSQL's clock."""
+    now: Instant = (yield Fetch(_CLOCK))[0][0]
+    return now
+
+
+def notify(payload: str) -> Script[None]:
+    """Send a hint; outside any writing transaction, for a notifying one takes a database-wide lock at its commit."""
+    yield Fetch(_NOTIFY, (payload,))

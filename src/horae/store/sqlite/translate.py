@@ -6,6 +6,7 @@ from functools import cache
 from msgspec import Struct
 
 from horae.store.script import ColumnType
+from horae.store.text import with_given
 
 Columns = tuple[tuple[str, ColumnType], ...]
 
@@ -54,7 +55,7 @@ def insert(table: str, columns: Columns, conflict: str, returning: str) -> Plan:
 def _with_given(text: str, names: list[str]) -> str:
     places = ", ".join(f"${place}" for place in range(1, len(names) + 1))
     given = f"WITH given({', '.join(names)}) AS (VALUES ({places}))"
-    return joined(given, text)
+    return with_given(given, text)
 
 
 def _without_using(text: str, names: list[str], using: re.Match[str]) -> str:
@@ -62,12 +63,6 @@ def _without_using(text: str, names: list[str], using: re.Match[str]) -> str:
     place = {name: f"${at}" for at, name in enumerate(names, 1)}
     column = re.compile(rf"\b{using[1] or 'given'}\.({'|'.join(names)})\b")
     return column.sub(lambda found: place[found[1]], text[: using.start()] + text[using.end() :])
-
-
-def joined(given: str, text: str) -> str:
-    """Put `WITH given ...` before a statement that may have a WITH of its own."""
-    own = re.match(r"\s*WITH\s+", text, re.IGNORECASE)
-    return f"{given}, {text[own.end() :]}" if own else f"{given} {text}"
 
 
 def _selects(text: str) -> bool:

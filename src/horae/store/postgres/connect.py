@@ -1,0 +1,50 @@
+"""Connections with the right settings: the hot moves' planner is told what their indexes are for."""
+
+import asyncpg
+
+_COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
+_COLD = {"statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s"}
+# A plan made while a shelf was tiny must be the one for a million rows: by index, nested, in the index's order.
+_HOT = {
+    "enable_seqscan": "off",
+    "enable_sort": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "statement_timeout": "10s",
+    "lock_timeout": "5s",
+    "idle_in_transaction_session_timeout": "10s",
+}
+
+
+class Connector:
+    """Opens connections to one database."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def hot(self) -> asyncpg.Connection:
+        """For the moves; what they wait for is bounded by seconds."""
+        return await self._connect(_COMMON | _HOT, 15)
+
+    async def cold(self) -> asyncpg.Connection:
+        """For everything else; plans as usual."""
+        return await self._connect(_COMMON | _COLD, 90)
+
+    async def _connect(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
+        connection = await asyncpg.connect(
+            self._url,
+            timeout=5,
+            command_timeout=patience,
+            statement_cache_size=1000,
+            max_cached_statement_lifetime=0,
+            max_cacheable_statement_size=0,
+            server_settings=settings,
+        )
+        # An acknowledged write is on disk, whatever the role's default; a stricter setting of theirs stays.
+        await connection.execute(
+            "SELECT set_config('synchronous_commit', 'on', false)"
+            " WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+        )
+        return connection

@@ -1,0 +1,154 @@
+"""PostgreSQL's driver: scripts in transactions, with as few round trips as asyncpg allows."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeVar
+
+import asyncpg
+
+from horae.env import Env, Instant
+from horae.errors import Busy
+from horae.store import seed
+from horae.store.driver import REPEATS, Before, op_name, run_async
+from horae.store.postgres import migrate, partitions
+from horae.store.postgres.connect import Connector
+from horae.store.postgres.faults import BROKEN, RACES, in_our_words
+from horae.store.postgres.listener import Listener
+from horae.store.postgres.pool import Pool
+from horae.store.postgres.statements import execute
+from horae.store.script import Again, Op, Rows, Script, ScriptFactory
+
+T = TypeVar("T")
+
+
+class PostgresDriver:
+    """Runs scripts on PostgreSQL; survives its restarts."""
+
+    dialect = "postgresql"
+
+    def __init__(self, url: str, env: Env, hot: int = 4, cold: int = 4) -> None:
+        self.url = url
+        self.before: Before | None = None
+        self.retries = 0
+        self.statements: Counter[str] = Counter()
+        self._env = env
+        connector = Connector(url)
+        self._hot = Pool(connector.hot, hot)
+        self._cold = Pool(connector.cold, cold)
+        self._listener = Listener(connector.cold, env)
+
+    @classmethod
+    async def open(cls, url: str, env: Env, hot: int = 4, cold: int = 4) -> "PostgresDriver":
+        """Connect; raises StoreUnavailable when PostgreSQL does not answer."""
+        driver = cls(url, env, hot, cold)
+        await driver.ping()
+        return driver
+
+    async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
+        pool = self._hot if hot else self._cold
+        for _ in range(REPEATS):
+            try:
+                return await self._transact(pool, make, "BEGIN")
+            except RACES:
+                self.retries += 1
+            except Again:
+                continue
+        raise Busy("The operation kept losing races for the same rows.")
+
+    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
+        if snapshot:
+            return await self._transact(self._cold, make, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection = await self._cold.take()
+        try:
+            return await run_async(make(), self._executing(connection))
+        except BaseException as error:
+            raise in_our_words(error) from error
+        finally:
+            self._cold.give_back(connection)
+
+    async def _transact(self, pool: Pool, make: ScriptFactory[T], begin: str) -> T:
+        connection = await self._begun(pool, begin)
+        committing = False
+        try:
+            result = await run_async(make(), self._executing(connection))
+            committing = True
+            await commit(connection)
+            return result
+        except BaseException as error:
+            await _abandon(connection)
+            raise in_our_words(error, committing) from error
+        finally:
+            pool.give_back(connection)
+
+    async def _begun(self, pool: Pool, begin: str) -> asyncpg.Connection:
+        """A connection inside a transaction; those that broke while idle are passed over."""
+        while True:
+            connection = await pool.take()
+            try:
+                await connection.execute(begin)
+                return connection
+            except BaseException as error:
+                connection.terminate()
+                pool.give_back(connection)
+                if not isinstance(error, BROKEN):
+                    raise in_our_words(error) from error
+
+    def _executing(self, connection: asyncpg.Connection) -> "Callable[[Op], object]":
+        before, statements = self.before, self.statements
+
+        async def counted(op: Op) -> Rows:
+            statements[op_name(op)] += 1
+            return await execute(connection, op)
+
+        async def stopping(op: Op) -> Rows:
+            assert before is not None
+            await before(op)
+            return await counted(op)
+
+        return counted if before is None else stopping
+
+    async def notify(self, payload: str) -> None:
+        await self.read(lambda: seed.notify(payload))
+
+    async def listen(self, callback: Callable[[str], None]) -> None:
+        await self._listener.add(callback)
+
+    async def server_time(self) -> Instant:
+        return await self.read(seed.clock)
+
+    async def migrate(self) -> None:
+        if await self.read(lambda: seed.needs_migration(self.dialect)):
+            await migrate.upgrade(self.url)
+            await self.write(seed.first_rows(self._env))
+        await self.ensure_partitions(await self.server_time())
+
+    async def ensure_partitions(self, now: Instant) -> None:
+        await partitions.ensure(self._cold, now)
+
+    async def expire(self, before: Instant, batch: int = 1000) -> int:
+        return await partitions.expire(self._cold, before, batch)
+
+    async def ping(self) -> None:
+        await self.read(seed.ping)
+
+    async def close(self) -> None:
+        await self._listener.close()
+        await self._hot.close()
+        await self._cold.close()
+
+
+async def commit(connection: asyncpg.Connection) -> None:
+    """Commit; PostgreSQL answers the commit of a failed transaction with a rollback and no error."""
+    if await connection.execute("COMMIT") != "COMMIT":
+        raise RuntimeError("PostgreSQL rolled back a transaction that was to be committed")
+
+
+async def _abandon(connection: asyncpg.Connection) -> None:
+    try:
+        if not connection.is_closed() and connection.is_in_transaction():
+            await connection.execute("ROLLBACK", timeout=5)
+    except BaseException:
+        connection.terminate()
+
+
+__all__ = ["PostgresDriver", "Script"]

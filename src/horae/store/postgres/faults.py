@@ -1,0 +1,30 @@
+"""PostgreSQL's errors in Horae's words."""
+
+import asyncio
+
+import asyncpg
+
+from horae.errors import StoreUnavailable
+
+BROKEN = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncio.TimeoutError)
+RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+
+_UNAVAILABLE = (
+    asyncpg.InsufficientResourcesError,  # full disk, too many connections, out of memory
+    asyncpg.OperatorInterventionError,  # shutting down, starting up, statement timeout
+    asyncpg.LockNotAvailableError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+)
+
+
+def in_our_words(error: BaseException, committing: bool = False) -> BaseException:
+    """The error to raise instead; a connection that breaks at the commit leaves its outcome unknown."""
+    if not isinstance(error, (*BROKEN, *_UNAVAILABLE)):
+        return error
+    detail = f"PostgreSQL is not available ({type(error).__name__}: {error})."
+    if committing and isinstance(error, (*BROKEN, asyncpg.OperatorInterventionError)):
+        return StoreUnavailable(detail, "Repeat with the same idempotency key: it may have been done.", unknown=True)
+    return StoreUnavailable(detail)

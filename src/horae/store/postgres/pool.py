@@ -1,0 +1,99 @@
+"""A pool of connections without ceremony: nothing is sent when one is taken or given back."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+import asyncpg
+
+from horae.errors import StoreUnavailable
+from horae.store.postgres.faults import in_our_words
+
+Connect = Callable[[], Awaitable[asyncpg.Connection]]
+
+
+class Pool:
+    """Up to `size` connections, opened when needed; broken ones are replaced at the next use."""
+
+    def __init__(self, connect: Connect, size: int, patience: float = 10.0) -> None:
+        self._connect = connect
+        self._free = size  # connections that may still be opened
+        self._patience = patience
+        self._idle: list[asyncpg.Connection] = []
+        self._taken: set[asyncpg.Connection] = set()
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._closed = False
+
+    async def take(self) -> asyncpg.Connection:
+        """A connection for this caller alone; first come, first served. Raises StoreUnavailable."""
+        if self._queue or not self._ready():
+            await self._wait()
+        if self._closed:
+            raise StoreUnavailable("The store is closed.")
+        return self._reuse() or await self._open()
+
+    def give_back(self, connection: asyncpg.Connection) -> None:
+        """Let the next one have it."""
+        self._taken.discard(connection)
+        if connection.is_closed() or self._closed:
+            connection.terminate()
+            self._free += 1
+        else:
+            self._idle.append(connection)
+        self._wake()
+
+    async def close(self) -> None:
+        """Close what is idle and cut off what is not."""
+        self._closed = True
+        for connection in self._taken:
+            connection.terminate()
+        for connection in self._idle:
+            await connection.close(timeout=1)
+        self._idle.clear()
+        while self._queue:
+            self._wake()
+
+    def _ready(self) -> bool:
+        return bool(self._idle) or self._free > 0
+
+    def _reuse(self) -> asyncpg.Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                self._taken.add(connection)
+                return connection
+            self._free += 1
+        return None
+
+    async def _open(self) -> asyncpg.Connection:
+        self._free -= 1
+        try:
+            connection = await self._connect()
+        except BaseException as error:
+            self._free += 1
+            self._wake()
+            raise in_our_words(error) from error
+        self._taken.add(connection)
+        return connection
+
+    async def _wait(self) -> None:
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            async with asyncio.timeout(self._patience):
+                await turn
+        except BaseException as error:
+            if turn in self._queue:
+                self._queue.remove(turn)
+            elif turn.done() and not turn.cancelled():
+                self._wake()
+            if isinstance(error, TimeoutError):
+                raise StoreUnavailable("Every connection to PostgreSQL is busy.") from error
+            raise
+
+    def _wake(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return

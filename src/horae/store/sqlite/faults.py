@@ -1,0 +1,26 @@
+"""SQLite's errors in Horae's words."""
+
+from horae.errors import Busy, StoreUnavailable
+from horae.store.sqlite.library import sqlite3
+
+_UNAVAILABLE = {
+    5: "is locked",
+    8: "is read-only",
+    10: "cannot be read or written",
+    13: "has a full disk",
+    14: "cannot be opened",
+}
+_IO_ERROR, _INTERRUPTED = 10, 9
+
+
+def in_our_words(error: BaseException, committing: bool = False) -> BaseException:
+    """The error to raise instead; an input error at the commit leaves its outcome unknown."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF if isinstance(error, sqlite3.Error) else 0
+    if code == _INTERRUPTED:
+        return Busy("The read took too long and was stopped.", "Ask for less at once, or narrow the filter.")
+    if code not in _UNAVAILABLE:
+        return error
+    detail = f"The store's file {_UNAVAILABLE[code]} ({error})."
+    if committing and code == _IO_ERROR:
+        return StoreUnavailable(detail, "Repeat with the same idempotency key: it may have been done.", unknown=True)
+    return StoreUnavailable(detail)

@@ -1,0 +1,124 @@
+"""A store in a file: one writer thread with group commit, and readers that never wait for it."""
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from horae.env import Env, Instant
+from horae.errors import StoreUnavailable
+from horae.store import seed
+from horae.store.driver import Before
+from horae.store.script import ScriptFactory
+from horae.store.sqlite import expiry, migrate
+from horae.store.sqlite.connection import Connection, connect
+from horae.store.sqlite.faults import in_our_words
+from horae.store.sqlite.library import sqlite3
+from horae.store.sqlite.owner import Ownership
+from horae.store.sqlite.readers import Readers
+from horae.store.sqlite.writer import Job, Writer
+
+T = TypeVar("T")
+
+
+class FileDriver:
+    """Runs scripts on a file that this process owns."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, env: Env, ownership: Ownership, writer: Connection) -> None:
+        self.path = path
+        self.before: Before | None = None
+        self.retries = 0
+        self.statements = writer.statements
+        self._env = env
+        self._ownership = ownership
+        self._connection = writer
+        self._loop = asyncio.get_running_loop()
+        self._writer = Writer(writer, self._loop, lambda: None)
+        self._readers = Readers(path, env, self.statements)
+        self._listeners: list[Callable[[str], None]] = []
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, env: Env, owner: str = "") -> "FileDriver":
+        """Take a file into possession, creating it readable by its owner alone; raises StoreInUse."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            ownership = Ownership(path, owner)
+        except OSError as error:
+            raise StoreUnavailable(f"{path} cannot be opened ({error}).", "Check the folder and its rights.") from error
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            return cls(path, env, ownership, Connection(open_durable(path), Counter()))
+        except BaseException as error:
+            ownership.release()
+            raise in_our_words(error) from error
+
+    async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
+        self._check()
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._writer.submit(Job(make, future, self.before))
+        return await future
+
+    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
+        self._check()
+        return await self._readers.read(make, self.before)
+
+    def _check(self) -> None:
+        self._ownership.check()
+        if self._closed:
+            raise StoreUnavailable("The store is closed.")
+
+    async def notify(self, payload: str) -> None:
+        for callback in self._listeners:
+            callback(payload)
+
+    async def listen(self, callback: Callable[[str], None]) -> None:
+        self._listeners.append(callback)
+
+    async def server_time(self) -> Instant:
+        return self._env.now()
+
+    async def migrate(self) -> None:
+        if await self.read(seed.needs_migration):
+            await asyncio.to_thread(migrate.upgrade_file, self.path)
+            await self.write(seed.first_rows(self._env))
+
+    async def ensure_partitions(self, now: Instant) -> None:
+        """SQLite has none."""
+
+    async def expire(self, before: Instant, batch: int = 1000) -> int:
+        return await self.write(expiry.expire(before, batch), hot=False)
+
+    async def ping(self) -> None:
+        await self.read(seed.ping)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        await asyncio.to_thread(self._let_go)
+
+    def _let_go(self) -> None:
+        self._writer.finish()
+        self._readers.close()
+        self._connection.raw.close()
+        self._ownership.release()
+
+
+def open_durable(path: Path) -> "sqlite3.Connection":
+    """Open a connection whose commits are on disk when they return, and make sure that SQLite agreed."""
+    raw = connect(path)
+    raw.execute("PRAGMA journal_mode = WAL")
+    raw.execute("PRAGMA synchronous = FULL")
+    raw.execute("PRAGMA cache_size = -32768")
+    mode, level = raw.execute("PRAGMA journal_mode").fetchone()[0], raw.execute("PRAGMA synchronous").fetchone()[0]
+    if (mode, level) != ("wal", 2):
+        raw.close()
+        raise StoreUnavailable(
+            f"{path} cannot be used durably (journal {mode}, synchronous {level}).", "Use a local disk."
+        )
+    return raw

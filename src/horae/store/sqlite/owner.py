@@ -1,0 +1,73 @@
+"""Who owns a SQLite file: a lock file held for life, on a file system whose locks can be trusted."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from horae.errors import BadInput, StoreInUse
+
+_NETWORK = frozenset(
+    ["nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse.sshfs", "fuse.glusterfs"]
+)
+
+
+class Ownership:
+    """A lock on a database file, with the owner's name inside for whoever comes second."""
+
+    def __init__(self, path: Path, owner: str) -> None:
+        refuse_network(path, Path("/proc/mounts"))
+        self._pid = os.getpid()
+        self._path = path
+        self._lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            first = os.pread(self._lock, 1000, 0).decode(errors="replace").strip()
+            os.close(self._lock)
+            raise StoreInUse(
+                f"{path} is in use by {first or 'another process'}.",
+                "Talk to that server over HTTP (HORAE_URL), stop it, or choose another file.",
+            ) from None
+        self._write(f"process {self._pid} {owner}".strip())
+
+    def check(self) -> None:
+        """Refuse to go on in a forked child: two processes on one file end in corruption."""
+        if os.getpid() != self._pid:
+            raise StoreInUse(
+                f"{self._path} was opened by process {self._pid}, this is its fork {os.getpid()}.",
+                "Open the store after forking, or start children with the spawn method.",
+            )
+
+    def release(self) -> None:
+        """Let the next one in. The file stays: removing it would let two owners lock two files of one name."""
+        self._write("")
+        os.close(self._lock)
+
+    def _write(self, text: str) -> None:
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, text.encode(), 0)
+
+
+def refuse_network(path: Path, mounts: Path) -> None:
+    """Raise for a path on a network file system, as far as the system tells."""
+    kind = _file_system(path.resolve(), mounts)
+    if kind in _NETWORK:
+        raise BadInput(
+            f"{path} lies on a network file system ({kind}), where SQLite's locks and syncs cannot be trusted.",
+            "Use a local disk, or a PostgreSQL store.",
+            field="store",
+        )
+
+
+def _file_system(path: Path, mounts: Path) -> str:
+    best, kind = "", ""
+    try:
+        lines = mounts.read_text().splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        _, point, found, *_ = line.split(" ")
+        point = point.encode().decode("unicode_escape")
+        if len(point) >= len(best) and path.is_relative_to(point):
+            best, kind = point, found
+    return kind
