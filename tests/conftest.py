@@ -36,11 +36,10 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 
 
 class Run:
-    """One run's folder: the PostgreSQL server and the leash that ties it to the controlling process."""
+    """One run's folder: the PostgreSQL server and the leash that ties both to the controlling process."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.server = folder / "postgres"
         self.leash = folder / "leash"
         self.port = folder / "port"
 
@@ -50,13 +49,15 @@ class Run:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self.port.exists():
                 self.port.write_text(str(self._start().port))
-        return Postgres(self.server, int(self.port.read_text()))
+        return Postgres(self.folder, int(self.port.read_text()))
 
     def _start(self) -> Postgres:
-        server = Postgres(self.server)
+        server = Postgres(self.folder)
+        end = os.open(self.leash, os.O_RDONLY | os.O_NONBLOCK)  # opening must not wait for a controller that is gone
+        os.set_blocking(end, True)
+        server.tie(end)
+        os.close(end)
         server.create()
-        with self.leash.open("rb") as end:
-            server.tie(end.fileno())
         server.start()
         return server
 
@@ -64,17 +65,14 @@ class Run:
 def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
-    folder = Path(tempfile.mkdtemp(prefix="horae-tests-"))
-    folder.chmod(0o755)  # the server may run under another account
-    run = Run(folder)
+    run = Run(Path(tempfile.mkdtemp(prefix="horae-tests-")))
     os.mkfifo(run.leash)
     held = os.open(run.leash, os.O_RDWR)
-    os.environ[RUN_FOLDER] = str(folder)
+    os.environ[RUN_FOLDER] = str(run.folder)
 
     def finish() -> None:
-        Postgres(run.server).remove()
+        Postgres(run.folder).remove()
         os.close(held)
-        shutil.rmtree(folder, ignore_errors=True)
 
     config.add_cleanup(finish)
 

@@ -51,9 +51,7 @@ class Postgres:
 
     def create(self, settings: Mapping[str, str] | None = None) -> None:
         """Fill the folder with an empty cluster; `settings` go over this module's own."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if os.geteuid() == 0:
-            shutil.chown(self.folder, UNPRIVILEGED)
+        self._hand_over()
         chosen = {**SETTINGS, "unix_socket_directories": str(self.folder), **(settings or {})}
         options = [f"--set={name}={value}" for name, value in chosen.items()]
         self._run(
@@ -87,7 +85,8 @@ class Postgres:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def tie(self, leash: int) -> None:
-        """Have the server removed once nobody holds the other end of this readable pipe."""
+        """Have the server and its folder removed once nobody holds the other end of this readable pipe."""
+        self._hand_over()
         command = ["sh", "-c", KEEPER, "keeper", str(self._program("pg_ctl")), str(self.folder)]
         subprocess.run(command, check=True, stdin=leash, start_new_session=True, **self._place())
 
@@ -104,6 +103,11 @@ class Postgres:
     def drop_database(self, name: str) -> None:
         """Drop it whoever is still connected."""
         self.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    def _hand_over(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, UNPRIVILEGED)
 
     def _start_on(self, port: int) -> None:
         options = (f"--options=-p {port}", f"--log={self.folder / 'log'}", f"--timeout={START_SECONDS}")
@@ -134,12 +138,13 @@ class Postgres:
         return package / "pginstall" / "bin" / name
 
     def _copy_of(self, package: Path) -> Path:
-        copy = self.folder / "programs" / package.name
-        if not copy.exists():
+        programs = self.folder / "programs"
+        if not programs.exists():
             for part in (package, package.with_name(f"{package.name}.libs")):  # found by relative rpath
-                shutil.copytree(part, copy.with_name(part.name), symlinks=True)
-            (self.folder / "programs").chmod(0o755)
-        return copy
+                shutil.copytree(part, programs / part.name, symlinks=True, ignore=shutil.ignore_patterns("include"))
+            for path in (programs, *programs.rglob("*")):  # the keeper deletes it under the other account
+                shutil.chown(path, UNPRIVILEGED)
+        return programs / package.name
 
 
 @contextmanager
@@ -148,8 +153,8 @@ def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[Post
     server = Postgres(Path(tempfile.mkdtemp(prefix="horae-postgres-")))
     theirs, ours = os.pipe()
     try:
-        server.create(settings)
         server.tie(theirs)
+        server.create(settings)
         server.start()
         yield server
     finally:
