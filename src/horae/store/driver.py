@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from horae.env import Instant
-from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Rows, Script, ScriptFactory, Select
+from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Rows, Script, ScriptFactory, Statement
 
 T = TypeVar("T")
 Before = Callable[[Op], Awaitable[None]]
@@ -107,13 +107,10 @@ async def run_async(script: Script[T], execute: Callable[[Op], Awaitable[Rows]])
         script.close()
 
 
-def one(statement: Any, *params: Any) -> ScriptFactory[Rows]:
+def one(statement: Statement, *params: Any) -> ScriptFactory[Rows]:
     """A script of a single statement."""
 
     def script() -> Script[Rows]:
         return (yield Fetch(statement, params))
 
     return script
-
-
-__all__ = ["Before", "Driver", "Select", "one", "op_name", "run", "run_async"]

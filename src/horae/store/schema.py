@@ -70,7 +70,9 @@ def counted(name: str) -> Column[Any]:
     return Column(name, Integer, Identity(), primary_key=True)
 
 
-def table(name: str, *items: Any, small: bool = False, by: str | None = None, **storage: int) -> Table:
+def table(
+    name: str, *items: Any, small: bool = False, by: str | None = None, storage: dict[str, int] | None = None
+) -> Table:
     """Define a table.
 
     A small one lies in its primary key's tree on SQLite, which saves an index. PostgreSQL partitions it `by` ranges of
@@ -82,7 +84,7 @@ def table(name: str, *items: Any, small: bool = False, by: str | None = None, **
         *items,
         sqlite_with_rowid=not small,
         postgresql_partition_by=by and f"RANGE ({by})",
-        postgresql_with=storage,
+        postgresql_with=storage or {},
     )
 
 
@@ -234,7 +236,7 @@ waiting = table(
     partial("waiting_wake_at", "wake_at", where="wake_at IS NOT NULL"),
     partial("waiting_gate", "gate", where="gate IS NOT NULL"),
     small=True,
-    **BUSY,
+    storage=BUSY,
 )
 
 queued = table(
@@ -248,7 +250,7 @@ queued = table(
     opt("expires_at", BIG),
     Index("queued_order", "lane", "rank", "parcel", "lo"),
     small=True,
-    **BUSY,
+    storage=BUSY,
 )
 
 running = table(
@@ -265,7 +267,7 @@ running = table(
     opt("started_at", BIG),
     Index("running_session", "session"),
     small=True,
-    **BUSY,
+    storage=BUSY,
 )
 
 history = table(
@@ -364,7 +366,7 @@ sessions = table(
     opt("ended_at", BIG),
     Index("sessions_state", "state"),
     # Heartbeats rewrite a row in its own page: half of it stays free, and last_seen has no index.
-    **{**BUSY, "autovacuum_vacuum_threshold": 500, "fillfactor": 50},
+    storage={**BUSY, "autovacuum_vacuum_threshold": 500, "fillfactor": 50},
 )
 
 servers = table(

@@ -1,7 +1,7 @@
 """PostgreSQL's driver: scripts in transactions, with as few round trips as asyncpg allows."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import asyncpg
@@ -16,7 +16,7 @@ from horae.store.postgres.faults import BROKEN, RACES, in_our_words
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.pool import Pool
 from horae.store.postgres.statements import execute
-from horae.store.script import Again, Op, Rows, Script, ScriptFactory
+from horae.store.script import Again, Op, Rows, ScriptFactory
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ class PostgresDriver:
                 if not isinstance(error, BROKEN):
                     raise in_our_words(error) from error
 
-    def _executing(self, connection: asyncpg.Connection) -> "Callable[[Op], object]":
+    def _executing(self, connection: asyncpg.Connection) -> Callable[[Op], Awaitable[Rows]]:
         before, statements = self.before, self.statements
 
         async def counted(op: Op) -> Rows:
@@ -149,6 +149,3 @@ async def _abandon(connection: asyncpg.Connection) -> None:
             await connection.execute("ROLLBACK", timeout=5)
     except BaseException:
         connection.terminate()
-
-
-__all__ = ["PostgresDriver", "Script"]

@@ -17,16 +17,16 @@ _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest($1:
 
 async def execute(connection: asyncpg.Connection, op: Op) -> Rows:
     """Run one op on a connection; its rows come back as tuples."""
-    if type(op) is Fetch:
+    if isinstance(op, Fetch):
         return rows(await connection.fetch(op.statement.text, *op.params))
-    if type(op) is ForEach:
+    if isinstance(op, ForEach):
         if not op.rows:
             return []
         text = for_each(op.statement.text, op.columns)
         return rows(await connection.fetch(text, *zip(*op.rows, strict=True), *op.params))
-    if type(op) is Insert:
+    if isinstance(op, Insert):
         return await _insert(connection, op)
-    if type(op) is Lock:
+    if isinstance(op, Lock):
         await connection.fetch(_LOCK, sorted(set(op.names)))
         return []
     text, params = compiled(op.query)

@@ -64,15 +64,15 @@ class Connection:
 
     def execute(self, op: Op) -> Rows:
         """Run one op; its rows come back."""
-        if type(op) is Lock:
+        if isinstance(op, Lock):
             return []
         self.statements[op_name(op)] += 1
-        if type(op) is Fetch:
+        if isinstance(op, Fetch):
             return self._rows(translate.translate(op.statement.text), _bound(op.params))
-        if type(op) is ForEach:
+        if isinstance(op, ForEach):
             plan = translate.for_each(op.statement.text, op.columns)
             return self._many(plan, op.rows, tuple(_bound(op.params)))
-        if type(op) is Insert:
+        if isinstance(op, Insert):
             return self._many(translate.insert(op.table, op.columns, op.conflict, op.returning), op.rows, ())
         return self._rows(*compiled(op.query))
 
