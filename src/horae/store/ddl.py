@@ -5,8 +5,9 @@ from horae.store.schema import PARTITIONED
 _PARTS = "namespace, queue, job, attempt, failures, losses"
 _SHELVES = f"""
     SELECT parcel, lo, hi, {_PARTS},
-           CASE WHEN reason IN ('children', 'sleep', 'signal') THEN 'running' ELSE 'waiting' END AS state, reason, wake_at,
-           CAST(NULL AS BIGINT) AS queued_at, CAST(NULL AS BIGINT) AS started_at, CAST(NULL AS BIGINT) AS completed_at
+           CASE WHEN reason IN ('children', 'sleep', 'signal') THEN 'running' ELSE 'waiting' END AS state,
+           reason, wake_at, CAST(NULL AS BIGINT) AS queued_at,
+           CAST(NULL AS BIGINT) AS started_at, CAST(NULL AS BIGINT) AS completed_at
     FROM waiting
     UNION ALL SELECT parcel, lo, hi, {_PARTS}, 'queued', '', NULL, queued_at, NULL, NULL FROM queued
     UNION ALL SELECT parcel, lo, hi, {_PARTS}, 'running', '', NULL, queued_at, started_at, NULL FROM running

@@ -67,10 +67,15 @@ def insert_many(table: str, columns: Columns, conflict: str, returning: str) -> 
 
 def compiled(query: Any) -> tuple[str, list[Any]]:
     """Compile a SQLAlchemy query; values are bound as they are."""
-    from sqlalchemy.dialects.postgresql.asyncpg import dialect
-
-    made = query.compile(dialect=dialect(), compile_kwargs={"render_postcompile": True})
+    made = query.compile(dialect=_dialect(), compile_kwargs={"render_postcompile": True})
     return str(made), [made.params[name] for name in made.positiontup or ()]
+
+
+@cache
+def _dialect() -> Any:
+    from sqlalchemy.dialects.postgresql import asyncpg as dialects
+
+    return dialects.dialect()  # type: ignore[no-untyped-call]
 
 
 def _unnest(columns: Columns) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID, SafeUUID
@@ -114,10 +115,15 @@ class Connection:
 
 def compiled(query: Any) -> tuple[str, list[Any]]:
     """Compile a SQLAlchemy query; values are bound as they are, ids as 16 bytes."""
+    made = query.compile(dialect=_dialect(), compile_kwargs={"render_postcompile": True})
+    return str(made), list(_bound([made.params[name] for name in made.positiontup or ()]))
+
+
+@cache
+def _dialect() -> Any:
     from sqlalchemy.dialects.sqlite import dialect
 
-    made = query.compile(dialect=dialect(paramstyle="qmark"), compile_kwargs={"render_postcompile": True})
-    return str(made), list(_bound([made.params[name] for name in made.positiontup or ()]))
+    return dialect(paramstyle="qmark")
 
 
 def _ids_made(row: Row, places: tuple[int, ...]) -> Row:
