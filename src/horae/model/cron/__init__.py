@@ -1,0 +1,61 @@
+"""Cron expressions: parsed once, then asked for their next and last fire in a zone.
+
+A dialect (`unix`; `quartz` joins it) reads its text into one `Expression`; days, walls, zones and fires know none.
+Pure, no clock; imported by `model.trigger`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Literal
+
+from horae.errors import BadInput
+from horae.model.cron.fire import DstGap, DstOverlap, last_before, next_after
+from horae.model.cron.lint import lint
+from horae.model.cron.unix import MACROS, parse_unix
+from horae.model.cron.wall import Expression
+from horae.model.cron.zone import load as load_zone
+from horae.model.cron.zone import tzdata_version
+
+__all__ = [
+    "MACROS",
+    "Dialect",
+    "DstGap",
+    "DstOverlap",
+    "Expression",
+    "last_before",
+    "lint",
+    "load_zone",
+    "needs_key",
+    "next_after",
+    "parse_cron",
+    "tzdata_version",
+]
+
+Dialect = Literal["unix"]
+
+LONGEST_TEXT = 1000
+
+_DIALECTS: Mapping[str, Callable[[str, str], Expression]] = {"unix": parse_unix}
+_SPREAD = re.compile(r"(?<![A-Z])H(?![A-Z])", re.IGNORECASE)
+
+
+@lru_cache(maxsize=16_384)
+def parse_cron(text: str, dialect: str = "unix", key: str = "") -> Expression:
+    """Read an expression or refuse it with the reason and a suggestion. `key` is what `H` spreads by: namespace/job."""
+    if dialect not in _DIALECTS:
+        raise BadInput(
+            f"There is no cron dialect {dialect[:40]!r}.", f"Known: {', '.join(_DIALECTS)}.", field="schedule.dialect"
+        )
+    clean = " ".join(text.split())
+    if not clean:
+        raise BadInput("An empty cron expression never fires.", 'For example "0 9 * * MON-FRI".', field="schedule")
+    if len(text) > LONGEST_TEXT or not (clean.isascii() and clean.isprintable()):
+        reason = f"A cron expression has at most {LONGEST_TEXT} printable ASCII characters."
+        raise BadInput(reason, 'For example "*/5 * * * *".', field="schedule")
+    return _DIALECTS[dialect](clean, key)
+
+
+def needs_key(text: str) -> bool:
+    """Whether an expression spreads by key; one that does not is shared by every job that has it."""
+    return _SPREAD.search(text) is not None

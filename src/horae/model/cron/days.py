@@ -1,0 +1,110 @@
+"""Which days of a month an expression means.
+
+A month is a row of bits, bit 0 the first day. It depends on nothing but the month's length and the weekday of its
+first day, so 28 shapes are all there are and an expression knows its days for each of them beforehand.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+SHAPES = tuple((length, first) for length in (28, 29, 30, 31) for first in range(7))
+LENGTHS = {2: (28, 29)} | {month: (30,) if month in (4, 6, 9, 11) else (31,) for month in range(1, 13) if month != 2}
+
+_FIVE_WEEKS = 1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28
+
+
+def shape(length: int, first: int) -> int:
+    """The place in SHAPES of a month of this length whose first day is this weekday (0 is Sunday)."""
+    return (length - 28) * 7 + first
+
+
+class Special(Protocol):
+    """A day that is found by counting in the month, not by its number."""
+
+    def bits(self, length: int, first: int) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """`L`, the last day, or some days before it."""
+
+    before: int = 0
+
+    def bits(self, length: int, first: int) -> int:
+        return 1 << length - 1 - self.before if self.before < length else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """`15W`, the weekday nearest to a day within its month; `LW` counts from the last day."""
+
+    day: int | None = None
+
+    def bits(self, length: int, first: int) -> int:
+        day = self.day or length
+        if day > length:
+            return 0
+        weekday = (first + day - 1) % 7
+        if weekday == 6:
+            day += -1 if day > 1 else 2
+        elif weekday == 0:
+            day += 1 if day < length else -2
+        return 1 << day - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Nth:
+    """`MON#2`, a weekday's nth occurrence."""
+
+    weekday: int
+    nth: int
+
+    def bits(self, length: int, first: int) -> int:
+        day = (self.weekday - first) % 7 + 7 * (self.nth - 1)
+        return 1 << day if day < length else 0
+
+
+@dataclass(frozen=True, slots=True)
+class LastWeekday:
+    """`5L`, a weekday's last occurrence."""
+
+    weekday: int
+
+    def bits(self, length: int, first: int) -> int:
+        last = (first + length - 1) % 7
+        return 1 << length - 1 - (last - self.weekday) % 7
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """One day field: plain values as bits (bit 0 is the value 0) and the special ones."""
+
+    plain: int
+    special: tuple[Special, ...] = field(default=())
+
+    def of_month(self, length: int, first: int) -> int:
+        """The field read as days of the month."""
+        return self.plain >> 1 & (1 << length) - 1 | self._special(length, first)
+
+    def of_week(self, length: int, first: int) -> int:
+        """The field read as weekdays, 0 for Sunday."""
+        week = (self.plain | self.plain << 7) >> first & 0x7F
+        return week * _FIVE_WEEKS & (1 << length) - 1 | self._special(length, first)
+
+    def _special(self, length: int, first: int) -> int:
+        bits = 0
+        for each in self.special:
+            bits |= each.bits(length, first)
+        return bits
+
+
+def month_days(dom: Days, dow: Days, *, both: bool) -> tuple[int, ...]:
+    """For each of SHAPES the days that match both fields, or either."""
+    rows = ((dom.of_month(*each), dow.of_week(*each)) for each in SHAPES)
+    return tuple(month & week if both else month | week for month, week in rows)
+
+
+def never(months: int, days: tuple[int, ...]) -> bool:
+    """Whether no month of the set has such a day, whatever the year."""
+    lengths = {length for month in LENGTHS if months >> month & 1 for length in LENGTHS[month]}
+    return not any(days[shape(length, first)] for length in lengths for first in range(7))

@@ -1,0 +1,153 @@
+"""The fields of an expression: what they are called, what they hold, and how one item of one is read."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import NoReturn
+
+from horae.errors import BadInput
+
+MONTHS = {"JAN": 1, "FEB": 2, "MAR": 3, "APR": 4, "MAY": 5, "JUN": 6}
+MONTHS |= {"JUL": 7, "AUG": 8, "SEP": 9, "OCT": 10, "NOV": 11, "DEC": 12}
+WEEKDAYS = {"SUN": 0, "MON": 1, "TUE": 2, "WED": 3, "THU": 4, "FRI": 5, "SAT": 6}
+
+ORDER = "The fields are: [second] minute hour day-of-month month day-of-week."
+
+_SPREAD = re.compile(r"H(?:\((\w+)-(\w+)\))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field. `name` is what `H` hashes; `spread` is the range `H` chooses from."""
+
+    name: str
+    title: str
+    lo: int
+    hi: int
+    spread: tuple[int, int]
+    names: Mapping[str, int] = field(default_factory=dict)
+
+
+SECOND = Field("second", "second", 0, 59, (0, 59))
+MINUTE = Field("minute", "minute", 0, 59, (0, 59))
+HOUR = Field("hour", "hour", 0, 23, (0, 23))
+DOM = Field("dom", "day-of-month", 1, 31, (1, 28))  # up to 28: H picks a day every month has
+MONTH = Field("month", "month", 1, 12, (1, 12), MONTHS)
+DOW = Field("dow", "day-of-week", 0, 7, (0, 6), WEEKDAYS)  # 0 and 7 are Sunday
+
+
+def refuse(where: Field, item: str, reason: str, remedy: str) -> NoReturn:
+    """Say which item of which field cannot be, why, and what to write instead."""
+    raise BadInput(f"{item[:40]!r} in the {where.title} field: {reason}.", remedy, field="schedule")
+
+
+def read_item(where: Field, item: str, key: str) -> int:
+    """One item of a field's list (`5`, `1-5`, `*/15`, `MON-FRI`, `H/10`) as bits, bit 0 the value 0."""
+    base, slash, steps = item.partition("/")
+    step = _read_step(where, item, steps) if slash else 1
+    lo, hi = _read_range(where, item, base, step if slash else 0, key)
+    bits = 0
+    for value in range(lo, hi + 1, step):
+        bits |= 1 << value
+    return bits
+
+
+def read_number(where: Field, item: str, text: str) -> int:
+    """A value of the field by its number or its name."""
+    if text in where.names:
+        return where.names[text]
+    if not text.isdigit() or not text.isascii() or len(text) > 9:
+        refuse(where, item, _no_number(where, text), _expected(where))
+    value = int(text)
+    if not where.lo <= value <= where.hi:
+        refuse(where, item, f"{value} is outside {where.lo}-{where.hi}", _instead(where, value))
+    return value
+
+
+def _read_step(where: Field, item: str, text: str) -> int:
+    if not text.isdigit() or not text.isascii() or len(text) > 9:
+        refuse(where, item, "the step after / must be a whole number", f'For example "*/{_example_step(where)}".')
+    if int(text) == 0:
+        refuse(where, item, "a step of 0 never moves on", f'For example "*/{_example_step(where)}".')
+    return int(text)
+
+
+def _read_range(where: Field, item: str, base: str, step: int, key: str) -> tuple[int, int]:
+    """First and last value an item runs over; `step` is 0 when it has none."""
+    if base == "*" or (base == "?" and not step):
+        return where.lo, where.hi
+    if found := _SPREAD.fullmatch(base):
+        return _read_spread(where, item, found, step, key)
+    first, dash, last = base.partition("-")
+    lo = read_number(where, item, first)
+    if not dash:
+        return lo, _open_end(where, item, lo, step) if step else lo
+    hi = 7 if where is DOW and last == "SUN" else read_number(where, item, last)
+    if hi < lo:
+        refuse(where, item, "the range runs backwards", _turned(where, first, last))
+    return lo, hi
+
+
+def _open_end(where: Field, item: str, lo: int, step: int) -> int:
+    """`5/15` runs to the field's end. Readers differ on whether a week that began elsewhere ends on a Sunday."""
+    if where is DOW and lo > 0 and (7 - lo) % step == 0:
+        remedy = f'Write "{lo}-7/{step}" with Sunday or "{lo}-6/{step}" without.' if lo < 7 else 'Write "SUN".'
+        refuse(where, item, "Sunday may or may not be meant", remedy)
+    return where.hi
+
+
+def _read_spread(where: Field, item: str, found: re.Match[str], step: int, key: str) -> tuple[int, int]:
+    """`H` is one stable value of its range per key, `H/15` every 15th from a stable start."""
+    if not key:
+        refuse(where, item, "H spreads by the job's name and there is none here", "Give a number instead.")
+    lo, hi = where.spread
+    if found.group(1):
+        lo, hi = (read_number(where, item, part) for part in found.groups())
+        if hi < lo:
+            refuse(where, item, "the range runs backwards", f'Write "H({hi}-{lo})".')
+    if step:
+        return spread(key, where.name, lo, min(lo + step - 1, hi)), hi
+    value = spread(key, where.name, lo, hi)
+    return value, value
+
+
+def spread(key: str, name: str, lo: int, hi: int) -> int:
+    """A value between lo and hi that depends on the key and the field's name alone."""
+    return lo + int.from_bytes(sha256(f"{key}\0{name}".encode()).digest()[:8], "big") % (hi - lo + 1)
+
+
+def _no_number(where: Field, text: str) -> str:
+    if not text:
+        return "a value is missing"
+    if text in MONTHS or text in WEEKDAYS:
+        return f"{text} is a {'month' if text in MONTHS else 'weekday'}"
+    return f"{text[:20]} is not a value of this field"
+
+
+def _expected(where: Field) -> str:
+    if where.names:
+        names = list(where.names)
+        return f"It takes {where.lo}-{where.hi} or {names[0]}-{names[-1]}. {ORDER}"
+    return f"It takes {where.lo}-{where.hi}. {ORDER}"
+
+
+def _instead(where: Field, value: int) -> str:
+    if value == where.hi + 1 and where.lo == 0 and where is not DOW:
+        return f"Write 0: the {where.title} after {where.hi} is 0."
+    if where is DOM and value > 31:
+        return 'Write "L" for the last day of the month.'
+    if where is DOW and 1970 <= value <= 2200:
+        return f"There is no field for the year. {ORDER}"
+    return _expected(where)
+
+
+def _turned(where: Field, first: str, last: str) -> str:
+    """A backwards range as two that run forward."""
+    if where is DOW:
+        return f'Write "{first}-SAT,SUN-{last}".' if first != "SAT" else f'Write "SAT,SUN-{last}".'
+    return f'Write "{first}-{where.hi},{where.lo}-{last}".'
+
+
+def _example_step(where: Field) -> int:
+    return {"hour": 6, "dom": 2, "month": 3, "dow": 2}.get(where.name, 15)

@@ -1,0 +1,167 @@
+"""Expressions on the clock on the wall, where every day has 24 hours: the next and the last matching time.
+
+Wall times are whole seconds since 1970-01-01T00:00:00 as that clock shows it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+
+from horae.model.cron.days import shape
+
+DAY = 86_400
+YEARS_AHEAD = 50  # a leap day on a given weekday may be 40 years away; nothing is further
+
+_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+_FIRST_MONTH, _LAST_MONTH = 12, 9_999 * 12 + 10  # months since year 0 that `date` knows, with room at the end
+
+
+class Ticks:
+    """The values of one field of the clock, with the nearest value up and down for every place."""
+
+    __slots__ = ("bits", "ceil", "first", "floor", "last")
+
+    def __init__(self, bits: int, size: int) -> None:
+        values = [value for value in range(size) if bits >> value & 1]
+        self.bits = bits
+        self.first, self.last = values[0], values[-1]
+        # One entry more than there are places: what lies beyond the end answers -1.
+        self.ceil = tuple(next((v for v in values if v >= place), -1) for place in range(size + 1))
+        self.floor = tuple(next((v for v in reversed(values) if v <= place), -1) for place in range(-1, size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expression:
+    """A parsed cron expression. `wild` decides how it meets a clock change; `fields` are the six it was made of."""
+
+    text: str
+    fields: tuple[str, ...]
+    seconds: Ticks
+    minutes: Ticks
+    hours: Ticks
+    months: int
+    days: tuple[int, ...]  # for each of days.SHAPES
+    wild: bool
+
+    def days_in(self, month: "Month") -> int:
+        return self.days[month.shape] if self.months >> month.number & 1 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A month of a year: its number, its first day since 1970, its shape."""
+
+    number: int
+    start: int
+    shape: int
+
+
+@lru_cache(maxsize=8192)
+def _month(index: int) -> Month:
+    """The month that is `index` months after January of year 0."""
+    year, number = divmod(index, 12)
+    begin = date(year, number + 1, 1)
+    after = date(year + (number == 11), (number + 1) % 12 + 1, 1)
+    return Month(number + 1, begin.toordinal() - _EPOCH_ORDINAL, shape((after - begin).days, begin.isoweekday() % 7))
+
+
+def ceil_wall(x: Expression, wall: int) -> int | None:
+    """The first matching wall time at or after this one, within 50 years."""
+    day, second = divmod(wall, DAY)
+    at = date.fromordinal(day + _EPOCH_ORDINAL)
+    index = at.year * 12 + at.month - 1
+    month = _month(index)
+    bits = x.days_in(month) >> at.day - 1
+    if bits & 1:
+        time = ceil_time(x, second)
+        if time >= 0:
+            return day * DAY + time
+    bits &= ~1
+    if bits:
+        return (day + _lowest(bits)) * DAY + first_time(x)
+    return _first_in(x, range(index + 1, min(index + YEARS_AHEAD * 12, _LAST_MONTH) + 1))
+
+
+def floor_wall(x: Expression, wall: int) -> int | None:
+    """The last matching wall time at or before this one, within 50 years."""
+    day, second = divmod(wall, DAY)
+    at = date.fromordinal(day + _EPOCH_ORDINAL)
+    index = at.year * 12 + at.month - 1
+    month = _month(index)
+    bits = x.days_in(month) & (1 << at.day) - 1
+    if bits >> at.day - 1:
+        time = floor_time(x, second)
+        if time >= 0:
+            return day * DAY + time
+        bits &= ~(1 << at.day - 1)
+    if bits:
+        return (month.start + bits.bit_length() - 1) * DAY + last_time(x)
+    return _last_in(x, range(index - 1, max(index - YEARS_AHEAD * 12, _FIRST_MONTH) - 1, -1))
+
+
+def _first_in(x: Expression, months: Iterable[int]) -> int | None:
+    for index in months:
+        month = _month(index)
+        bits = x.days_in(month)
+        if bits:
+            return (month.start + _lowest(bits)) * DAY + first_time(x)
+    return None
+
+
+def _last_in(x: Expression, months: Iterable[int]) -> int | None:
+    for index in months:
+        month = _month(index)
+        bits = x.days_in(month)
+        if bits:
+            return (month.start + bits.bit_length() - 1) * DAY + last_time(x)
+    return None
+
+
+def _lowest(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1
+
+
+def first_time(x: Expression) -> int:
+    """The first second of a day that matches."""
+    return x.hours.first * 3600 + x.minutes.first * 60 + x.seconds.first
+
+
+def last_time(x: Expression) -> int:
+    """The last second of a day that matches."""
+    return x.hours.last * 3600 + x.minutes.last * 60 + x.seconds.last
+
+
+def ceil_time(x: Expression, second: int) -> int:
+    """The first matching second of the day at or after this one, or -1."""
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    if x.hours.ceil[hour] == hour:
+        if x.minutes.ceil[minute] == minute:
+            tick = x.seconds.ceil[second]
+            if tick >= 0:
+                return hour * 3600 + minute * 60 + tick
+        tick = x.minutes.ceil[minute + (x.minutes.ceil[minute] == minute)]
+        if tick >= 0:
+            return hour * 3600 + tick * 60 + x.seconds.first
+        hour += 1
+    hour = x.hours.ceil[hour]
+    return -1 if hour < 0 else hour * 3600 + x.minutes.first * 60 + x.seconds.first
+
+
+def floor_time(x: Expression, second: int) -> int:
+    """The last matching second of the day at or before this one, or -1."""
+    minute, second = divmod(second, 60)
+    hour, minute = divmod(minute, 60)
+    if x.hours.floor[hour + 1] == hour:
+        if x.minutes.floor[minute + 1] == minute:
+            tick = x.seconds.floor[second + 1]
+            if tick >= 0:
+                return hour * 3600 + minute * 60 + tick
+            minute -= 1
+        tick = x.minutes.floor[minute + 1]
+        if tick >= 0:
+            return hour * 3600 + tick * 60 + x.seconds.last
+        hour -= 1
+    hour = x.hours.floor[hour + 1]
+    return -1 if hour < 0 else hour * 3600 + x.minutes.last * 60 + x.seconds.last

@@ -1,0 +1,128 @@
+"""Time zones as spans of constant offset.
+
+The rules come from the `tzdata` package and not from the machine, so every server that runs the same version of it
+fires at the same instants, and `tzdata_version()` can say which rules an instant was computed with.
+All times here are whole seconds: UTC ones since the epoch, and wall ones, which count what the clock on the wall shows.
+"""
+
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from functools import cache, lru_cache
+from importlib import import_module, resources
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from horae.errors import BadInput
+
+BUCKET_BITS = 25  # spans are found and kept for 2**25 s, a little more than a year, at a time
+FIRST_BUCKET, LAST_BUCKET = -1_800, 6_600  # what `datetime` can express, years 55 to 8981
+
+_MARGIN = 2 * 86_400  # more than the largest clock change there is
+_STRIDE = 2 * 86_400  # less than the shortest time between two clock changes, about a week
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Span(NamedTuple):
+    """UTC seconds from `start` to before `end` during which wall time is UTC plus `offset`.
+
+    Wall times below `high` have been on the clock before this span, or were jumped over when it began (then
+    `high < start + offset` and the gap is what lies between). Wall times from `low` on will be on the clock again.
+    """
+
+    start: int
+    end: int
+    offset: int
+    high: int
+    low: int
+
+
+@lru_cache(maxsize=4096)
+def spans(name: str, bucket: int) -> tuple[Span, ...]:
+    """The spans of a zone that cover one bucket of UTC seconds, in order."""
+    start, end = bucket << BUCKET_BITS, (bucket + 1) << BUCKET_BITS
+    rough = _changes(load(name), start - _MARGIN, end + _MARGIN)
+    return tuple(_cut(span, start, end) for span in _watermarks(rough) if span.start < end and span.end > start)
+
+
+def _cut(span: Span, start: int, end: int) -> Span:
+    """The part of a span inside a bucket; a gap stays with the bucket in which it happens."""
+    if span.start < start:
+        span = span._replace(start=start, high=max(span.high, start + span.offset))
+    return span._replace(end=min(span.end, end))
+
+
+def _watermarks(rough: list[tuple[int, int, int]]) -> list[Span]:
+    """Spans from (start, end, offset), knowing how far the clock on the wall has been and will be set back."""
+    highs, lows = [rough[0][0] + rough[0][2]], [rough[-1][1] + rough[-1][2]]
+    for _, end, offset in rough[:-1]:
+        highs.append(max(highs[-1], end + offset))
+    for start, _, offset in reversed(rough[1:]):
+        lows.append(min(lows[-1], start + offset))
+    return [Span(*each, high, low) for each, high, low in zip(rough, highs, reversed(lows), strict=True)]
+
+
+def _changes(zone: ZoneInfo, start: int, end: int) -> list[tuple[int, int, int]]:
+    """(start, end, offset) of each stretch of constant offset between two UTC seconds."""
+    begun, offset = start, _offset(zone, start)
+    found = []
+    for probe in range(start + _STRIDE, end + _STRIDE, _STRIDE):
+        now = _offset(zone, probe)
+        if now != offset:
+            change = _first_unlike(zone, offset, probe - _STRIDE, probe)
+            found.append((begun, change, offset))
+            begun, offset = change, now
+    found.append((begun, end, offset))
+    return [each for each in found if each[0] < end]
+
+
+def _first_unlike(zone: ZoneInfo, offset: int, same: int, other: int) -> int:
+    while other - same > 1:
+        middle = (same + other) // 2
+        if _offset(zone, middle) == offset:
+            same = middle
+        else:
+            other = middle
+    return other
+
+
+def _offset(zone: ZoneInfo, second: int) -> int:
+    offset = (_EPOCH + timedelta(seconds=second)).astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset.days * 86_400 + offset.seconds
+
+
+@cache
+def load(name: str) -> ZoneInfo:
+    """The zone of this IANA name; any other name is refused with the nearest ones."""
+    if name not in names():
+        raise BadInput(f"There is no time zone named {name[:60]!r}.", _suggestion(name), field="timezone")
+    with (resources.files("tzdata") / "zoneinfo" / name).open("rb") as rules:
+        return ZoneInfo.from_file(rules, key=name)
+
+
+@cache
+def names() -> frozenset[str]:
+    """Every IANA name of the installed rules."""
+    return frozenset((resources.files("tzdata") / "zones").read_text().split())
+
+
+def tzdata_version() -> str:
+    """The version of the zones' rules, as "2026a"."""
+    return str(import_module("tzdata").IANA_VERSION)
+
+
+def _suggestion(name: str) -> str:
+    near = _nearest(name.strip()[:60])
+    if not near:
+        return 'Use an IANA name such as "Europe/Paris" or "UTC".'
+    return "Did you mean " + " or ".join(f'"{each}"' for each in near) + "?"
+
+
+def _nearest(name: str) -> list[str]:
+    """Up to three names that differ in case, lack their region, or are spelled alike."""
+    folded = name.casefold().replace(" ", "_")
+    known = {each.casefold(): each for each in sorted(names())}
+    if folded in known:
+        return [known[folded]]
+    cities = [each for key, each in known.items() if key.rpartition("/")[2] == folded]
+    return cities[:3] or [known[key] for key in get_close_matches(folded, known, n=3, cutoff=0.7)]

@@ -1,0 +1,153 @@
+"""What becomes of each nominal fire. Every one is covered by exactly one ledger run; silence is the bug."""
+
+from itertools import chain
+from typing import Literal
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.duration import format_duration
+from horae.model.trigger.rules import Misfire, Rules
+from horae.model.trigger.values import Trigger, next_fire, previous_fire
+
+Disposition = Literal[
+    "fired",
+    "coalesced",
+    "skipped-misfire",
+    "skipped-overlap",
+    "skipped-paused",
+    "skipped-calendar",
+    "skipped-nonexistent",
+    "backfilled",
+    "moved",
+]
+
+
+class Fire(Struct, frozen=True):
+    """A nominal fire that runs. Its data interval is [since, at); `since` is None when nothing came before."""
+
+    at: Instant
+    since: Instant | None
+
+
+class LedgerRun(Struct, frozen=True):
+    """An unbroken run of nominal fires, from the first to the last, that met one fate for one cause."""
+
+    first: Instant
+    last: Instant
+    disposition: Disposition
+    cause: str
+
+
+class Decision(Struct, frozen=True):
+    """What a trigger does now. Each fire has its own `fired` run in the ledger; the runs are in order and touch."""
+
+    fires: tuple[Fire, ...]
+    ledger: tuple[LedgerRun, ...]
+    decided_through: Instant
+    next_fire_at: Instant | None
+
+
+def decide(
+    trigger: Trigger, rules: Rules, decided_through: Instant, now: Instant, limit: int, *, fired: int = 0
+) -> Decision:
+    """Decide the nominal fires in (decided_through, now], at most `limit` of which run.
+
+    A fire within the grace time of its instant runs; older ones fall under the misfire policy. When the limit leaves
+    some undecided, `next_fire_at` is the first of them and already due. The cost is that of the answer, however long
+    the time that passed. `fired` is how many fires of the trigger ran so far, for `max_fires`.
+    """
+    if limit < 1:
+        raise ValueError("a decision needs room for one fire")
+    left = limit if rules.max_fires is None else min(limit, rules.max_fires - fired)
+    first = upcoming(trigger, rules, decided_through) if left > 0 else None
+    if first is None or first > now:
+        return Decision((), (), max(decided_through, now), first)
+    resume = _resume_at(trigger, rules, first, now)
+    missed = _missed(trigger, rules, first, resume)
+    begun = first if first >= resume else upcoming(trigger, rules, resume - 1)
+    fires, following = _run(trigger, rules, begun, now, left)
+    ended = rules.max_fires is not None and fired + len(fires) >= rules.max_fires
+    cut = following is not None and following <= now and not ended
+    return Decision(
+        fires=fires,
+        ledger=tuple(chain(missed, (_fired(rules, fire, now) for fire in fires))),
+        decided_through=fires[-1].at if cut else now,
+        next_fire_at=None if ended else following,
+    )
+
+
+def cover(
+    trigger: Trigger, rules: Rules, decided_through: Instant, now: Instant, disposition: Disposition, cause: str
+) -> LedgerRun | None:
+    """One run for all nominal fires in (decided_through, now], as a pause writes when it ends; None without any."""
+    first = upcoming(trigger, rules, decided_through)
+    if first is None or first > now:
+        return None
+    return LedgerRun(first, _last_of(trigger, rules, first, now + 1), disposition, cause)
+
+
+def upcoming(trigger: Trigger, rules: Rules, after: Instant) -> Instant | None:
+    """The first nominal fire strictly after an instant that the rules' bounds allow."""
+    found = next_fire(trigger, after if rules.start_at is None else max(after, rules.start_at - 1))
+    return None if found is None or (rules.end_at is not None and found >= rules.end_at) else found
+
+
+def latest(trigger: Trigger, rules: Rules, before: Instant) -> Instant | None:
+    """The last nominal fire strictly before an instant that the rules' bounds allow."""
+    found = previous_fire(trigger, before if rules.end_at is None else min(before, rules.end_at))
+    return None if found is None or (rules.start_at is not None and found < rules.start_at) else found
+
+
+def _resume_at(trigger: Trigger, rules: Rules, first: Instant, now: Instant) -> Instant:
+    """The instant from which on fires run. Each policy keeps the newest of what was missed and drops what is older."""
+    resume = now - rules.grace
+    if rules.misfire.policy == "window":
+        return min(resume, now - rules.misfire.within)
+    keep = {"skip": 0, "latest": 1, "all": rules.misfire.most}[rules.misfire.policy]
+    while keep and resume > first:
+        resume = _last_of(trigger, rules, first, resume)
+        keep -= 1
+    return resume
+
+
+def _last_of(trigger: Trigger, rules: Rules, first: Instant, before: Instant) -> Instant:
+    """The last of the nominal fires that begin with `first` and lie before an instant."""
+    found = latest(trigger, rules, before)
+    return first if found is None else max(first, found)
+
+
+def _missed(trigger: Trigger, rules: Rules, first: Instant, resume: Instant) -> tuple[LedgerRun, ...]:
+    """The run of fires that do not run, if any: from the first undecided one to the last before `resume`."""
+    if first >= resume:
+        return ()
+    disposition: Disposition = "coalesced" if rules.misfire.policy == "latest" else "skipped-misfire"
+    cause = f"missed by more than {format_duration(rules.grace)}; {_policy_in_words(rules.misfire)}"
+    return (LedgerRun(first, _last_of(trigger, rules, first, resume), disposition, cause),)
+
+
+def _policy_in_words(misfire: Misfire) -> str:
+    words = {
+        "skip": "misfire is skip",
+        "latest": "the newest missed fire ran for all",
+        "all": f"only the newest {misfire.most} run",
+        "window": f"only those of the last {format_duration(misfire.within)} run",
+    }
+    return words[misfire.policy]
+
+
+def _run(
+    trigger: Trigger, rules: Rules, begun: Instant | None, now: Instant, limit: int
+) -> tuple[tuple[Fire, ...], Instant | None]:
+    """Up to `limit` fires from `begun` to now, and the nominal fire that follows them."""
+    fires: list[Fire] = []
+    at = begun
+    while at is not None and at <= now and len(fires) < limit:
+        fires.append(Fire(at, fires[-1].at if fires else previous_fire(trigger, at)))
+        at = upcoming(trigger, rules, at)
+    return tuple(fires), at
+
+
+def _fired(rules: Rules, fire: Fire, now: Instant) -> LedgerRun:
+    missed = now - fire.at > rules.grace
+    return LedgerRun(fire.at, fire.at, "fired", f"missed; misfire is {rules.misfire.policy}" if missed else "due")

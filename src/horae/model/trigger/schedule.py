@@ -1,0 +1,130 @@
+"""The API's `schedule` field: a cron string, {"every": "5m"}, {"at": "..."} or {"cron": "...", "timezone": "..."}."""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from horae.env import Instant, Micros
+from horae.errors import BadInput
+from horae.model.cron import Dialect, DstGap, DstOverlap, load_zone, needs_key, parse_cron
+from horae.model.duration import format_duration, parse_duration
+from horae.model.instant import format_instant, parse_instant
+from horae.model.trigger.rules import GRACE
+from horae.model.trigger.values import Cron, Interval, Once, Trigger
+
+SHORTEST_INTERVAL: Micros = 100_000
+
+_FIELDS = {
+    "cron": ("cron", "timezone", "dialect", "dstGap", "dstOverlap"),
+    "every": ("every", "anchor"),
+    "at": ("at",),
+}
+_ACCEPTED = (
+    'Write a cron expression such as "0 9 * * MON-FRI", {"every": "5m"}, {"at": "2026-11-15T08:00:00Z"} or '
+    '{"cron": "0 9 * * *", "timezone": "Europe/Paris"}.'
+)
+
+
+def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant) -> Trigger:
+    """Read a `schedule` field or refuse it with the reason and a remedy.
+
+    `key` is namespace/job, by which `H` spreads. `created_at` is when the job was made: an interval without an anchor
+    counts from there, so an edit of the job does not shift it.
+    """
+    if isinstance(value, str):
+        value = {"cron": value}
+    if not isinstance(value, dict):
+        raise BadInput("A schedule is a text or an object.", _ACCEPTED, field="schedule")
+    kinds = [kind for kind in _FIELDS if kind in value]
+    if len(kinds) > 1:
+        raise BadInput(f"A schedule has one of {' and '.join(kinds)}, not both.", _ACCEPTED, field="schedule")
+    _refuse_unknown(value, _FIELDS[kinds[0]] if kinds else tuple(name for names in _FIELDS.values() for name in names))
+    if not kinds:
+        raise BadInput("A schedule needs cron, every or at.", _ACCEPTED, field="schedule")
+    return _PARSERS[kinds[0]](value, key, created_at)
+
+
+def render_schedule(trigger: Trigger) -> str | dict[str, Any]:
+    """The `schedule` field that reads as this trigger, as a user would write it."""
+    if isinstance(trigger, Interval):
+        anchor = {} if trigger.anchor is None else {"anchor": format_instant(trigger.anchor)}
+        return {"every": format_duration(trigger.every)} | anchor
+    if isinstance(trigger, Once):
+        return {"at": format_instant(trigger.at)}
+    chosen = {
+        "timezone": (trigger.timezone, "UTC"),
+        "dialect": (trigger.dialect, "unix"),
+        "dstGap": (trigger.dst_gap, "shift"),
+        "dstOverlap": (trigger.dst_overlap, "first"),
+    }
+    extra = {name: given for name, (given, default) in chosen.items() if given != default}
+    return {"cron": trigger.expression} | extra if extra else trigger.expression
+
+
+def _parse_cron(value: dict[str, Any], key: str, created_at: Instant) -> Trigger:
+    text = " ".join(_text(value, "cron", "").split())
+    macro, _, rest = text.partition(" ")
+    if macro.lower() == "@every":
+        _refuse_unknown(value, ("cron",))
+        return _parse_every({"every": rest}, key, created_at)
+    cron = Cron(
+        expression=text,
+        timezone=_text(value, "timezone", "UTC"),
+        dialect=_one_of(value, "dialect", "unix", Dialect),
+        dst_gap=_one_of(value, "dstGap", "shift", DstGap),
+        dst_overlap=_one_of(value, "dstOverlap", "first", DstOverlap),
+        key=key if needs_key(text) else "",
+    )
+    parse_cron(cron.expression, cron.dialect, cron.key)
+    load_zone(cron.timezone)
+    return cron
+
+
+def _parse_every(value: dict[str, Any], key: str, created_at: Instant) -> Trigger:
+    every = parse_duration(value["every"], field="schedule.every")
+    if every < SHORTEST_INTERVAL:
+        shortest = format_duration(SHORTEST_INTERVAL)
+        raise BadInput(f"An interval is at least {shortest}.", _ACCEPTED, field="schedule.every")
+    anchor = value.get("anchor")
+    return Interval(
+        every=every,
+        anchor=None if anchor is None else parse_instant(anchor, field="schedule.anchor"),
+        since=created_at,
+    )
+
+
+def _parse_at(value: dict[str, Any], key: str, created_at: Instant) -> Trigger:
+    at = parse_instant(value["at"], field="schedule.at")
+    if at < created_at - GRACE:
+        remedy = "Give a later instant, or leave the schedule out and trigger the job."
+        raise BadInput(f"{format_instant(at)} has passed and would never fire.", remedy, field="schedule.at")
+    return Once(at=at)
+
+
+_PARSERS: dict[str, Callable[[dict[str, Any], str, Instant], Trigger]] = {
+    "cron": _parse_cron,
+    "every": _parse_every,
+    "at": _parse_at,
+}
+
+
+def _refuse_unknown(value: dict[str, Any], known: tuple[str, ...]) -> None:
+    for name in (str(name)[:40] for name in value if name not in known):
+        near = get_close_matches(name, known, n=1)
+        remedy = f'Did you mean "{near[0]}"?' if near else f"It takes {', '.join(known)}."
+        raise BadInput(f"This schedule has no field {name!r}.", remedy, field=f"schedule.{name}")
+
+
+def _text(value: dict[str, Any], name: str, default: str) -> str:
+    given = value.get(name, default)
+    if not isinstance(given, str):
+        raise BadInput(f"schedule.{name} is a text.", _ACCEPTED, field=f"schedule.{name}")
+    return given
+
+
+def _one_of(value: dict[str, Any], name: str, default: str, choices: Any) -> Any:
+    given = _text(value, name, default)
+    if given not in get_args(choices):
+        known = ", ".join(get_args(choices))
+        raise BadInput(f"{given[:40]!r} is not a {name}.", f"It is one of: {known}.", field=f"schedule.{name}")
+    return given

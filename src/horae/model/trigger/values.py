@@ -1,0 +1,68 @@
+"""What a trigger is: the nominal instants a job fires at, as a pure function of the trigger."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant, Micros
+from horae.model.cron import DstGap, DstOverlap, last_before, next_after, parse_cron
+
+
+class Cron(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="cron"):
+    """Fires when the clock on a zone's wall matches an expression."""
+
+    expression: str
+    timezone: str = "UTC"
+    dialect: Literal["unix"] = "unix"
+    dst_gap: DstGap = "shift"
+    dst_overlap: DstOverlap = "first"
+    key: str = ""  # what H spreads by; empty without H, so that equal expressions are equal triggers
+
+
+class Interval(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="interval"):
+    """Fires at every multiple of a length, counted both ways from the anchor or else from when it was made."""
+
+    every: Micros
+    anchor: Instant | None = None
+    since: Instant = 0
+
+
+class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", tag="once"):
+    """Fires at one instant."""
+
+    at: Instant
+
+
+Trigger = Cron | Interval | Once
+
+
+def next_fire(trigger: Trigger, after: Instant) -> Instant | None:
+    """The first nominal fire strictly after an instant, or None for never."""
+    if isinstance(trigger, Cron):
+        x = parse_cron(trigger.expression, trigger.dialect, trigger.key)
+        return next_after(x, trigger.timezone, after, trigger.dst_gap, trigger.dst_overlap)
+    if isinstance(trigger, Interval):
+        phase = _phase(trigger)
+        return phase + ((after - phase) // trigger.every + 1) * trigger.every
+    return trigger.at if trigger.at > after else None
+
+
+def previous_fire(trigger: Trigger, before: Instant) -> Instant | None:
+    """The last nominal fire strictly before an instant, or None when there was none."""
+    if isinstance(trigger, Cron):
+        x = parse_cron(trigger.expression, trigger.dialect, trigger.key)
+        return last_before(x, trigger.timezone, before, trigger.dst_gap, trigger.dst_overlap)
+    if isinstance(trigger, Interval):
+        phase = _phase(trigger)
+        return phase + (before - 1 - phase) // trigger.every * trigger.every
+    return trigger.at if trigger.at < before else None
+
+
+def begin(trigger: Trigger, created_at: Instant) -> Instant:
+    """Where a new trigger's decisions start: nothing before its creation, but an instant just past still fires."""
+    return min(created_at, trigger.at - 1) if isinstance(trigger, Once) else created_at
+
+
+def _phase(interval: Interval) -> Instant:
+    # Whole seconds: triggers made within a second and of one length fire together, as one parcel.
+    return interval.since // SECOND * SECOND if interval.anchor is None else interval.anchor

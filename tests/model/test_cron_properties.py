@@ -1,0 +1,263 @@
+"""What must hold for every expression in every zone at every clock change, and agreement with slow, obvious oracles."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from random import Random
+from time import perf_counter
+
+import pytest
+from cronsim import CronSim
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.cron import Expression, last_before, load_zone, next_after, parse_cron
+from horae.model.cron.zone import BUCKET_BITS, spans
+from tests.model.zones import PECULIAR, YEAR_2038, all_zones, changes
+
+EXPRESSIONS = (
+    "* * * * *",
+    "*/7 * * * *",
+    "0 * * * *",
+    "30 1 * * *",
+    "30 2 * * *",
+    "0,30 1-3 * * *",
+    "0 */2 * * *",
+    "15 0,23 * * *",
+    "59 23 L * *",
+    "0 0 * * 0",
+    "0 12 13 * 5",
+    "0 0 15W * *",
+    "10,40 */3 30 1,12 *",
+    "*/20 * * * * *",
+    "30 45 2 * * *",
+)
+CHANGING = tuple(zone for zone in PECULIAR if changes(zone))
+GAPS, OVERLAPS = ("shift", "skip"), ("first", "second", "both")
+
+
+@st.composite
+def moments(draw):
+    """A zone and an instant, mostly within two days of one of its clock changes."""
+    zone = draw(st.sampled_from(PECULIAR))
+    known = changes(zone)
+    if not known or draw(st.integers(0, 9)) == 0:
+        return zone, draw(st.integers(0, YEAR_2038 * SECOND))
+    near = draw(st.sampled_from(known))[0] * SECOND
+    return zone, near + draw(st.integers(-2 * 86_400 * SECOND, 2 * 86_400 * SECOND) | st.sampled_from([-1, 0, 1]))
+
+
+@given(st.sampled_from(EXPRESSIONS), moments(), st.sampled_from(GAPS), st.sampled_from(OVERLAPS))
+def test_next_and_last_agree_and_always_move(expression, moment, gap, overlap):
+    x, (zone, at) = parse_cron(expression), moment
+    coming = next_after(x, zone, at, gap, overlap)
+    past = last_before(x, zone, at, gap, overlap)
+
+    assert past < at < coming
+    assert last_before(x, zone, coming, gap, overlap) <= at
+    assert next_after(x, zone, past, gap, overlap) >= at
+    assert last_before(x, zone, coming + 1, gap, overlap) == coming
+    assert next_after(x, zone, past - 1, gap, overlap) == past
+
+
+@given(st.sampled_from(EXPRESSIONS), moments(), st.sampled_from(GAPS), st.sampled_from(OVERLAPS))
+def test_forward_and_backward_list_the_same_instants(expression, moment, gap, overlap):
+    x, (zone, at) = parse_cron(expression), moment
+    forward = [at]
+    for _ in range(12):
+        forward.append(next_after(x, zone, forward[-1], gap, overlap))
+    backward = [forward[-1]]
+    for _ in range(11):
+        backward.append(last_before(x, zone, backward[-1], gap, overlap))
+
+    assert forward[1:] == backward[::-1]
+    assert len(set(forward)) == 13
+
+
+# --- against a walk through every minute ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Plain:
+    """An expression of plain lists, with what it means written out."""
+
+    minutes: frozenset[int]
+    hours: frozenset[int]
+    star: str  # which of "minute", "hour" or "" is written as a star
+
+    @property
+    def text(self) -> str:
+        minute = "*" if self.star == "minute" else ",".join(map(str, sorted(self.minutes)))
+        hour = "*" if self.star == "hour" else ",".join(map(str, sorted(self.hours)))
+        return f"{minute} {hour} * * *"
+
+    def matches(self, wall: datetime) -> bool:
+        minute = self.star == "minute" or wall.minute in self.minutes
+        return minute and (self.star == "hour" or wall.hour in self.hours) and wall.second == 0
+
+
+PLAIN = st.builds(
+    Plain,
+    minutes=st.frozensets(st.integers(0, 59), min_size=1, max_size=3),
+    hours=st.frozensets(st.sampled_from([0, 1, 2, 3, 4, 22, 23]), min_size=1, max_size=3),
+    star=st.sampled_from(["", "", "minute", "hour"]),
+)
+
+
+def walk(plain, zone, utc, gap, overlap):
+    """The fires among these UTC seconds, every minute or half minute of a stretch, by the rule's own words."""
+    walls = [datetime.fromtimestamp(second, zone).replace(tzinfo=None) for second in utc]
+    if plain.star:
+        return [second for second, wall in zip(utc, walls, strict=True) if plain.matches(wall)]
+    found, passes = set(), {}
+    for second, wall in zip(utc, walls, strict=True):
+        if plain.matches(wall):
+            passes.setdefault(wall, []).append(second)
+    for seen in passes.values():
+        found.update(seen[:1] if overlap == "first" else seen[-1:] if overlap == "second" else seen)
+    for second, before, after in zip(utc[1:], walls, walls[1:], strict=False):
+        missing = int((after - before).total_seconds()) - utc.step
+        skipped = (before + timedelta(seconds=utc.step + s) for s in range(0, missing, utc.step))
+        if gap == "shift" and 0 < missing < 3 * 3600 and any(map(plain.matches, skipped)):
+            found.add(second)
+    return sorted(found)
+
+
+@given(PLAIN, st.sampled_from(CHANGING), st.integers(0, 10**6), st.sampled_from(GAPS), st.sampled_from(OVERLAPS))
+@example(Plain(frozenset({0, 30}), frozenset({0, 23}), ""), "Africa/Monrovia", 0, "shift", "first")
+@example(Plain(frozenset({10}), frozenset({0}), ""), "Asia/Kathmandu", 0, "shift", "first")
+def test_fires_around_a_clock_change_are_those_of_a_walk_through_every_minute(plain, name, which, gap, overlap):
+    change = changes(name)[which % len(changes(name))][0]
+    # Monrovia's clocks stood at half minutes. The walk is wider than what is compared: it must see both passes.
+    utc = range(change - 10 * 3600, change + 10 * 3600, 30 if name == "Africa/Monrovia" else 60)
+    inner = range(change - 5 * 3600, change + 5 * 3600)
+    x, at, found = parse_cron(plain.text), (inner.start - 1) * SECOND, []
+    while (at := next_after(x, name, at, gap, overlap)) < inner.stop * SECOND:
+        found.append(at // SECOND)
+
+    assert found == [each for each in walk(plain, load_zone(name), utc, gap, overlap) if each in inner]
+
+
+# --- zones ---------------------------------------------------------------------------------------------------------
+
+
+def boundaries(name):
+    """Every change of offset the spans know, 1970 to 2037."""
+    known = [span for bucket in range((YEAR_2038 >> BUCKET_BITS) + 1) for span in spans(name, bucket)]
+    assert all(one.end == two.start for one, two in pairwise(known))
+    moved = [(two.start, one.offset, two.offset) for one, two in pairwise(known) if one.offset != two.offset]
+    return tuple(each for each in moved if each[0] < YEAR_2038)
+
+
+@pytest.mark.parametrize("name", PECULIAR)
+def test_spans_know_every_clock_change_a_zone_lists(name):
+    assert changes(name) == boundaries(name)
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(600)
+def test_spans_know_every_clock_change_of_all_zones():
+    for name in all_zones():
+        assert changes(name) == boundaries(name), name
+        spans.cache_clear()
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(3600)
+def test_next_and_last_agree_at_every_clock_change_of_all_zones():
+    for name in all_zones():
+        for second, _, _ in changes(name):
+            for expression in EXPRESSIONS:
+                _agree_around(parse_cron(expression), name, second)
+
+
+def _agree_around(x: Expression, zone: str, second: int) -> None:
+    at, end = (second - 5 * 3600) * SECOND, (second + 5 * 3600) * SECOND
+    for _ in range(40):
+        coming = next_after(x, zone, at)
+        assert at < coming
+        assert last_before(x, zone, coming) <= at
+        if (at := coming) > end:
+            return
+
+
+# --- against cronsim -----------------------------------------------------------------------------------------------
+
+# Zones whose changes are a whole hour on a whole local hour: on others cronsim is known to be wrong. Nor do they change
+# at midnight: there it fires a wild expression at a wall time that does not exist.
+COMPARABLE = ("America/New_York", "Europe/London", "Europe/Paris", "Australia/Sydney", "Asia/Tokyo", "UTC")
+
+
+def written(rng: Random) -> str:
+    """A random expression of what cronsim and the unix dialect share."""
+    minute = rng.choice(["*", "*/5", "*/7", "0", "30", "15,45", "10-50/20", "0-10"])
+    hour = rng.choice(["*", "*/2", "0", "1", "2", "3", "1-3", "9-17", "0,12", "*/6"])
+    dom = rng.choice(["*", "*", "*", "1", "15", "L", "13,31", "*/2", "1-7", "28-31"])
+    month = rng.choice(["*", "*", "*", "3", "MAR,NOV", "10-11", "*/3"])
+    dow = rng.choice(["*", "*", "*", "0", "MON-FRI", "7", "SUN", "5#2", "5L", "*/3", "6,0"])
+    return f"{minute} {hour} {dom} {month} {dow}"
+
+
+def starts(rng: Random, zone: str) -> datetime:
+    known = [each for each in changes(zone) if each[0] > 631_152_000]
+    if known and rng.random() < 0.8:
+        second = rng.choice(known)[0] - rng.randrange(0, 12 * 3600)
+    else:
+        second = rng.randrange(631_152_000, YEAR_2038)
+    return datetime.fromtimestamp(second // 60 * 60, load_zone(zone))
+
+
+def compare(cases: int, seed: int) -> int:
+    """Check that many cases agree; how many fires were compared."""
+    rng, fires = Random(seed), 0
+    for _ in range(cases):
+        zone = rng.choice(COMPARABLE)
+        expression, start = written(rng), starts(rng, zone)
+        x, theirs = parse_cron(expression), CronSim(expression, start)
+        at = int(start.timestamp()) * SECOND
+        for _ in range(6):
+            at = next_after(x, zone, at)
+            assert at == int(next(theirs).timestamp()) * SECOND, f"{expression} in {zone} from {start}"
+            fires += 1
+    return fires
+
+
+def test_cronsim_agrees_in_a_thousand_cases():
+    assert compare(1_000, seed=2026) == 6_000
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(3600)
+def test_cronsim_agrees_in_a_hundred_thousand_cases():
+    assert compare(100_000, seed=1) == 600_000
+
+
+# --- speed ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("expression", ["0 0 * * *", "*/5 * * * *", "0 9 * * MON-FRI"])
+def test_next_is_quick(expression):
+    x, at = parse_cron(expression), 1_767_225_600 * SECOND
+    began = perf_counter()
+    for _ in range(2_000):
+        at = next_after(x, "America/New_York", at)
+
+    assert (perf_counter() - began) / 2_000 < 50e-6  # 10 us is the aim; the rest is for a busy machine
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["H/1 " * 6, "1-59/2," * 140 + "1 * * * *", "0 0 " + "15W," * 240 + "L * *", "0 0 30 2 *", "x" * 1000, "* " * 499],
+    ids=lambda text: text[:12],
+)
+def test_reading_or_refusing_is_quick(text):
+    def once() -> float:
+        began = perf_counter()
+        with suppress(BadInput):
+            parse_cron.__wrapped__(text, "unix", "default/job")
+        return perf_counter() - began
+
+    assert min(once() for _ in range(3)) < 5e-3

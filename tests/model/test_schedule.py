@@ -1,0 +1,164 @@
+"""The `schedule` field as users write it, read it and get it explained."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.errors import BadInput
+from horae.model.duration import HOUR, MINUTE
+from horae.model.instant import format_instant, parse_instant
+from horae.model.trigger import Cron, Interval, Once, describe, next_fire, parse_schedule, render_schedule
+
+NOW = parse_instant("2026-11-15T08:00:00Z")
+LATER = parse_instant("2026-11-16T09:30:00Z")
+
+
+def read(value):
+    return parse_schedule(value, key="default/backup", created_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("value", "trigger"),
+    [
+        ("0 0 * * *", Cron(expression="0 0 * * *")),
+        ("  0  0 * * * ", Cron(expression="0 0 * * *")),
+        ("@daily", Cron(expression="@daily")),
+        ("H 2 * * *", Cron(expression="H 2 * * *", key="default/backup")),
+        ("0 9 * MAR THU", Cron(expression="0 9 * MAR THU")),
+        ("@every 5m", Interval(every=5 * MINUTE, since=NOW)),
+        ({"every": "5m"}, Interval(every=5 * MINUTE, since=NOW)),
+        ({"every": 90}, Interval(every=90_000_000, since=NOW)),
+        ({"every": "PT1H", "anchor": "2026-11-16T09:30:00Z"}, Interval(every=HOUR, anchor=LATER, since=NOW)),
+        ({"at": "2026-11-16T10:30:00+01:00"}, Once(at=LATER)),
+        ({"cron": "0 9 * * *", "timezone": "Europe/Paris"}, Cron(expression="0 9 * * *", timezone="Europe/Paris")),
+        (
+            {
+                "cron": "30 2 * * *",
+                "timezone": "Europe/Paris",
+                "dialect": "unix",
+                "dstGap": "skip",
+                "dstOverlap": "both",
+            },
+            Cron(expression="30 2 * * *", timezone="Europe/Paris", dst_gap="skip", dst_overlap="both"),
+        ),
+    ],
+)
+def test_a_schedule_is_read(value, trigger):
+    assert read(value) == trigger
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "0 9 * * MON-FRI",
+        "@hourly",
+        "H H * * *",
+        {"every": "1h30m"},
+        {"every": "7d", "anchor": "2026-11-16T09:30:00Z"},
+        {"at": "2026-11-16T09:30:00Z"},
+        {"cron": "0 9 * * *", "timezone": "Europe/Paris"},
+        {"cron": "30 2 * * *", "timezone": "Europe/Paris", "dstGap": "skip", "dstOverlap": "second"},
+    ],
+)
+def test_a_schedule_is_shown_as_it_was_written(value):
+    assert render_schedule(read(value)) == value
+    assert read(render_schedule(read(value))) == read(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "detail", "remedy"),
+    [
+        ("nonsense", "1 field", '{"every": "5m"}'),
+        ("@every", "empty", "5m"),
+        ("@every never", "not a length", "5m"),
+        (5, "text or an object", "cron expression"),
+        (None, "text or an object", "cron expression"),
+        ([], "text or an object", "cron expression"),
+        ({}, "needs cron, every or at", "cron expression"),
+        ({"evry": "5m"}, "no field 'evry'", 'Did you mean "every"?'),
+        ({"cron": "0 9 * * *", "timezon": "UTC"}, "no field 'timezon'", 'Did you mean "timezone"?'),
+        ({"cron": "0 9 * * *", "anchor": "x"}, "no field 'anchor'", "It takes cron, timezone"),
+        ({"every": "5m", "zzz": 1}, "no field 'zzz'", "It takes every, anchor"),
+        ({"every": "5m", "at": "2026-11-16T09:30:00Z"}, "one of every and at", "cron expression"),
+        ({"every": "1ms"}, "at least 100ms", "5m"),
+        ({"every": "0s"}, "at least 100ms", "5m"),
+        ({"every": None}, "not a length", "5m"),
+        ({"every": "5m", "anchor": 5}, "RFC 3339", "2026"),
+        ({"at": "2026-11-16T09:30:00"}, "does not say its offset", "Z"),
+        ({"at": "2026-11-15T07:00:00Z"}, "has passed", "trigger the job"),
+        ({"at": None}, "RFC 3339", "2026"),
+        ({"cron": 5}, "is a text", "cron expression"),
+        ({"cron": "0 9 * * *", "timezone": None}, "is a text", "cron expression"),
+        ({"cron": "0 9 * * *", "timezone": "Paris"}, "no time zone named 'Paris'", "Europe/Paris"),
+        ({"cron": "0 9 * * *", "dialect": "vixie"}, "not a dialect", "unix"),
+        ({"cron": "0 9 * * *", "dstGap": "first"}, "not a dstGap", "shift, skip"),
+        ({"cron": "@every 5m", "timezone": "UTC"}, "no field 'timezone'", "cron"),
+        ({1: 2}, "no field '1'", "cron"),
+    ],
+)
+def test_a_wrong_schedule_is_refused_with_the_reason_and_a_remedy(value, detail, remedy):
+    with pytest.raises(BadInput) as refused:
+        read(value)
+
+    assert detail in refused.value.detail
+    assert remedy in refused.value.remedy
+    assert refused.value.fields["field"]
+
+
+def test_an_instant_just_past_is_accepted():
+    at = NOW - 30 * 1_000_000
+
+    assert read({"at": format_instant(at)}) == Once(at=at)
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ({"every": "5m"}, "every 5m"),
+        ({"at": "2026-11-16T09:30:00Z"}, "once at 2026-11-16T09:30:00Z"),
+        ("0 0 * * *", "at 00:00 every day, UTC time"),
+        ("@hourly", "every hour at :00, UTC time"),
+        ("* * * * *", "every minute, UTC time"),
+        ("*/15 * * * *", "every 15 minutes, UTC time"),
+        ("* * * * * *", "every second, UTC time"),
+        ("0,30 9 * * MON-FRI", "at 09:00 and 09:30 from Monday to Friday, UTC time"),
+        ("0 9 * * 1,3", "at 09:00 on Monday and Wednesday, UTC time"),
+        ("0 9 1 * *", "at 09:00 on day 1 of the month, UTC time"),
+        ("0 9 L 2 *", "at 09:00 on the last day of the month in February, UTC time"),
+        ("H H * * *", "at 05:49 every day, UTC time"),
+        ({"cron": "0 9 * * *", "timezone": "Europe/Paris"}, "at 09:00 every day, Europe/Paris time"),
+        ("*/7 3 13 * 5", 'cron "*/7 3 13 * 5", UTC time'),
+        ("0 0 * * 5#2", 'cron "0 0 * * 5#2", UTC time'),
+    ],
+)
+def test_a_trigger_in_plain_english(value, sentence):
+    assert describe(read(value)) == sentence
+
+
+FIELD = st.sampled_from(["*", "?", "0", "1", "5", "*/2", "*/7", "1-3", "1,2", "MON", "L", "5L", "1#2", "H", "15W", "x"])
+
+
+@given(st.lists(FIELD, min_size=5, max_size=6).map(" ".join))
+def test_whatever_is_accepted_can_be_described_shown_and_fired(text):
+    try:
+        trigger = read(text)
+    except BadInput:
+        return
+    assert describe(trigger)
+    assert read(render_schedule(trigger)) == trigger
+    assert next_fire(trigger, NOW) > NOW
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.dictionaries(
+            st.sampled_from(["cron", "every", "at", "anchor", "timezone", "dstGap", "x"]), inner
+        ),
+    )
+)
+def test_any_json_is_read_or_refused(value):
+    with suppress(BadInput):
+        next_fire(read(value), NOW)

@@ -1,0 +1,77 @@
+"""The zones' own record of their clock changes, read apart from the code under test."""
+
+import struct
+from collections.abc import Iterator
+from datetime import datetime
+from functools import cache
+from importlib import resources
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+# Half-hour shifts, odd minutes, gaps over midnight, a skipped date, permanent changes, offsets with seconds, Ramadan.
+PECULIAR = (
+    "Australia/Lord_Howe",
+    "Pacific/Chatham",
+    "America/Nuuk",
+    "Pacific/Apia",
+    "Africa/Monrovia",
+    "Asia/Kathmandu",
+    "Africa/Casablanca",
+    "Africa/Cairo",
+    "America/Havana",
+    "America/New_York",
+    "Europe/London",
+    "Antarctica/Troll",
+    "Antarctica/Casey",
+    "Asia/Gaza",
+    "Pacific/Kwajalein",
+    "UTC",
+)
+YEAR_2038 = 2_145_916_800
+
+
+def all_zones() -> list[str]:
+    return (resources.files("tzdata") / "zones").read_text().split()
+
+
+@cache
+def changes(name: str) -> tuple[tuple[int, int, int], ...]:
+    """(UTC second, offset before, offset after) of each change of offset, 1970 to 2037.
+
+    The file lists them up to where its rule for the future takes over; from there every fourth hour is looked at.
+    """
+    raw = (resources.files("tzdata") / "zoneinfo" / name).read_bytes()
+    listed = list(_listed(raw))
+    with (resources.files("tzdata") / "zoneinfo" / name).open("rb") as rules:
+        zone = ZoneInfo.from_file(rules)
+    found = [(at, old, new) for (_, old), (at, new) in pairwise(listed) if old != new and 0 < at < YEAR_2038]
+    return (*found, *_followed(zone, max(0, listed[-1][0])))
+
+
+def _listed(raw: bytes) -> Iterator[tuple[int, int]]:
+    """(UTC second, offset from then on), the first one being what held before any change."""
+    skip = 44 + _size(raw[:44], 4)
+    head, body = raw[skip : skip + 44], raw[skip + 44 :]
+    _, _, _, times, types, _ = struct.unpack(">6I", head[20:])
+    at = struct.unpack(f">{times}q", body[: times * 8])
+    kinds = body[times * 8 : times * 9]
+    records = body[times * 9 : times * 9 + types * 6]
+    offsets = [struct.unpack(">i", records[i * 6 : i * 6 + 4])[0] for i in range(types)]
+    yield -(2**62), offsets[0]
+    for second, kind in zip(at, kinds, strict=True):
+        yield second, offsets[kind]
+
+
+def _followed(zone: ZoneInfo, start: int) -> Iterator[tuple[int, int, int]]:
+    def offset(second: int) -> int:
+        return int(datetime.fromtimestamp(second, zone).utcoffset().total_seconds())
+
+    for one, two in pairwise(range(start, YEAR_2038, 4 * 3600)):
+        if offset(one) != offset(two):
+            minute = next(each for each in range(one - one % 60, two + 60, 60) if offset(each) == offset(two))
+            yield minute, offset(one), offset(two)
+
+
+def _size(head: bytes, width: int) -> int:
+    isut, isstd, leaps, times, types, chars = struct.unpack(">6I", head[20:44])
+    return times * width + times + types * 6 + chars + leaps * (width + 4) + isstd + isut
