@@ -110,7 +110,9 @@ def uuid7(rng: Random) -> Callable[[Instant], UUID]:
 
     def make(at: Instant) -> UUID:
         chance = rng.getrandbits(74)
-        value = (at // 1000 & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (chance >> 62) << 64 | 2 << 62 | chance & (1 << 62) - 1
+        value = (
+            (at // 1000 & 0xFFFF_FFFF_FFFF) << 80 | 7 << 76 | (chance >> 62) << 64 | 2 << 62 | chance & (1 << 62) - 1
+        )
         return UUID(int=value)
 
     return make

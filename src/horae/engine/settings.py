@@ -1,0 +1,22 @@
+"""What can be set about the engine; `config` fills it from flags, environment and file."""
+
+from msgspec import Struct
+
+from horae.env import SECOND, Micros
+
+DAY: Micros = 86_400 * SECOND
+
+
+class EngineSettings(Struct, frozen=True, kw_only=True):
+    """Times and bounds of one server."""
+
+    session_timeout: Micros = 15 * SECOND
+    heartbeat: Micros = 5 * SECOND  # the longest a worker's poll is held
+    batch_requests: int = 1024  # submissions in one group commit
+    batch_bytes: int = 4 * 1024 * 1024
+    max_pending: int = 16_384  # submissions that may wait for a commit before new ones get a 503
+    promote_batch: int = 500
+    fire_batch: int = 500
+    rescue_batch: int = 200
+    retention: Micros = 30 * DAY
+    url: str = ""  # where other servers' workers reach this one

@@ -1,0 +1,103 @@
+"""A job: a named, versioned definition of what runs, when and how."""
+
+import re
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant, Micros
+from horae.model.retry import RetryPolicy
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+PRIORITIES = range(10)  # 0 is the least urgent, 9 the most
+DEFAULT_PRIORITY = 4
+DAY: Micros = 86_400 * SECOND
+
+Delivery = Literal["at-least-once", "at-most-once"]
+Isolation = Literal["thread", "process"]
+JobState = Literal["active", "paused", "deleted"]
+
+
+class Definition(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A part of a job's definition as it is stored and sent to workers: camelCase, spans in microseconds."""
+
+
+class Command(Definition, frozen=True, kw_only=True, tag_field="kind", tag="command"):
+    """A program: `argv` without a shell, or one explicit `shell` line."""
+
+    argv: tuple[str, ...] = ()
+    shell: str | None = None
+    cwd: str | None = None
+
+
+class Python(Definition, frozen=True, kw_only=True, tag_field="kind", tag="python"):
+    """A function registered with `@app.job` in a module that a worker has loaded."""
+
+    function: str
+    isolation: Isolation | None = None  # None: threads, or a process when a sync function has a timeout
+
+
+class Http(Definition, frozen=True, kw_only=True, tag_field="kind", tag="http"):
+    """One HTTP request; a status outside `expect` is a failure."""
+
+    url: str
+    method: str = "POST"
+    headers: dict[str, str] = {}
+    body: Any = None  # None sends the params as JSON
+    expect: tuple[str, ...] = ("2xx",)
+
+
+Task = Command | Python | Http
+
+
+class Spec(Definition, frozen=True, kw_only=True):
+    """Everything a user says about a job; each edit makes a new version of it."""
+
+    name: str
+    task: Task
+    description: str = ""
+    schedule: Any = None  # as the user spelled it; `model.trigger` reads it
+    params: dict[str, Any] = {}  # defaults, overridden key by key at submission
+    schema: dict[str, Any] | None = None  # JSON schema of params, when the signature is known
+    retry: RetryPolicy = RetryPolicy()
+    timeout: Micros | None = None
+    grace: Micros = 10 * SECOND  # between SIGTERM and SIGKILL
+    priority: int = DEFAULT_PRIORITY
+    queue: str = "default"
+    needs: tuple[str, ...] = ()  # labels a worker must carry: "gpu" or "gpu=a100", sorted
+    dependencies: tuple[str, ...] = ()  # ids of other jobs
+    tags: dict[str, str] = {}
+    env: dict[str, str] = {}
+    delivery: Delivery = "at-least-once"
+    key_for: Micros = DAY  # how long a submission's key stays taken
+
+    @property
+    def capabilities(self) -> tuple[str, ...]:
+        """What a worker must offer to be given this job: labels and, for functions, the function itself."""
+        if isinstance(self.task, Python):
+            return tuple(sorted({*self.needs, f"function:{self.task.function}"}))
+        kind = "command" if isinstance(self.task, Command) else "http"
+        return tuple(sorted({*self.needs, f"kind:{kind}"}))
+
+
+class Job(Struct, frozen=True, kw_only=True):
+    """A job with its current version's spec."""
+
+    id: UUID
+    namespace: int
+    name: str
+    version: int
+    state: JobState
+    spec: Spec
+    created_at: Instant
+    updated_at: Instant
+
+
+class JobVersion(Struct, frozen=True, kw_only=True):
+    """One immutable version of a job's definition."""
+
+    job: UUID
+    version: int
+    spec: Spec
+    created_at: Instant

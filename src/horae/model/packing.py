@@ -1,0 +1,51 @@
+"""Many small byte strings as two large ones: a blob and where each part ends.
+
+A parcel's items and a finished slice's results are kept this way: byte for byte, without an array of texts.
+"""
+
+import sys
+from array import array
+from collections.abc import Sequence
+from itertools import accumulate
+
+from msgspec import Struct
+
+
+class Packed(Struct, frozen=True):
+    """Byte strings laid end to end; `ends` is a little-endian array of 32-bit ends, empty for a single one."""
+
+    ends: bytes
+    blob: bytes
+
+    def __len__(self) -> int:
+        return len(self.ends) // 4 or 1
+
+    def part(self, lo: int, hi: int) -> list[bytes]:
+        """The strings lo..hi-1."""
+        if not self.ends:
+            return [self.blob][lo:hi]
+        ends = _array(self.ends)
+        start = ends[lo - 1] if lo else 0
+        parts = []
+        for end in ends[lo:hi]:
+            parts.append(self.blob[start:end])
+            start = end
+        return parts
+
+
+def pack(parts: Sequence[bytes]) -> Packed:
+    """Lay byte strings end to end."""
+    if len(parts) == 1:
+        return Packed(b"", bytes(parts[0]))
+    ends = array("I", accumulate(map(len, parts)))
+    if sys.byteorder == "big":
+        ends.byteswap()
+    return Packed(ends.tobytes(), b"".join(parts))
+
+
+def _array(ends: bytes) -> "array[int]":
+    values = array("I")
+    values.frombytes(ends)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values

@@ -1,0 +1,130 @@
+"""A parcel: executions of one job that travel together, written once and never changed."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.errors import BadInput, TooLarge
+from horae.model.execution import Extra
+from horae.model.packing import Packed, pack
+
+MAX_ITEMS = 1024
+MAX_BYTES = 256 * 1024  # of items in one parcel; a bigger item travels alone
+MAX_ITEM = 1024 * 1024
+MAX_DEPTH = 64
+
+AT_LEAST_ONCE, AT_MOST_ONCE = 0, 1
+
+
+class Envelope(Struct, frozen=True, kw_only=True):
+    """What makes items parcel-mates: equal envelopes share a parcel, nothing else decides."""
+
+    namespace: int
+    job: UUID
+    version: int
+    queue: int
+    lane: int
+    priority: int
+    deadline: Instant | None = None
+    due_at: Instant
+    keys: str | None = None  # limit, sequence and share keys as JSON
+    parent: UUID | None = None
+    delivery: int = AT_LEAST_ONCE
+
+
+class Parcel(Struct, frozen=True, kw_only=True):
+    """Items under one envelope; item i is the execution `id | i`."""
+
+    id: UUID
+    envelope: Envelope
+    items: Packed
+    extras: bytes | None = None  # JSON list, one Extra per item, or one for all
+    submitted_at: Instant
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+def check_item(item: bytes, field: str = "params") -> None:
+    """Refuse what is not an acceptable JSON object: size, UTF-8, depth, syntax. The item is not kept decoded."""
+    if len(item) > MAX_ITEM:
+        raise TooLarge(f"{field} has {len(item)} bytes.", f"Keep it under {MAX_ITEM} bytes; pass a reference instead.")
+    try:
+        text = item.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{field} is not valid UTF-8 (byte {error.start}).", "Send JSON in UTF-8.", field=field
+        ) from None
+    if item not in (b"{}", b"null"):
+        _check_structure(item, text, field)
+
+
+def _check_structure(item: bytes, text: str, field: str) -> None:
+    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
+        raise BadInput(f"{field} is nested deeper than {MAX_DEPTH}.", "Flatten it.", field=field)
+    try:
+        value = msgspec.json.decode(item)
+    except msgspec.DecodeError as error:
+        raise BadInput(f"{field} is not valid JSON: {error}.", "Send a JSON object.", field=field) from None
+    if not isinstance(value, dict):
+        raise BadInput(f"{field} is not a JSON object.", 'Send an object such as {"day": "2026-11-15"}.', field=field)
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    quoted = escaped = False
+    for char in text:
+        if quoted:
+            quoted = char != '"' or escaped
+            escaped = char == "\\" and not escaped
+        elif char == '"':
+            quoted, escaped = True, False
+        elif char in "{[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in "]}":
+            depth -= 1
+    return deepest
+
+
+def loads(sizes: Iterable[int]) -> list[int]:
+    """Cut consecutive items into parcel loads: how many go into each, by count and by bytes."""
+    counts: list[int] = []
+    count = total = 0
+    for size in sizes:
+        if count and (count == MAX_ITEMS or total + size > MAX_BYTES):
+            counts.append(count)
+            count = total = 0
+        count += 1
+        total += size
+    return [*counts, count] if count else counts
+
+
+def make_parcel(
+    id: UUID, envelope: Envelope, items: Sequence[bytes], extras: Sequence[Extra], submitted_at: Instant
+) -> Parcel:
+    """Put items under an envelope."""
+    return Parcel(id=id, envelope=envelope, items=pack(items), extras=encode_extras(extras), submitted_at=submitted_at)
+
+
+_NO_EXTRA = Extra()
+
+
+def encode_extras(extras: Sequence[Extra]) -> bytes | None:
+    """None when there is nothing to say, one object when all items say the same, a list otherwise."""
+    first = extras[0]
+    if all(extra == first for extra in extras):
+        return None if first == _NO_EXTRA else msgspec.json.encode(first)
+    return msgspec.json.encode(extras)
+
+
+def extras_of(encoded: bytes | None, lo: int, hi: int) -> list[Extra]:
+    """The extras of items lo..hi-1."""
+    if encoded is None:
+        return [_NO_EXTRA] * (hi - lo)
+    decoded: Any = msgspec.json.decode(encoded, type=Extra | list[Extra])
+    return decoded[lo:hi] if isinstance(decoded, list) else [decoded] * (hi - lo)

@@ -1,0 +1,235 @@
+"""What workers and servers say to each other: the bodies of the session routes (docs/worker-protocol.md).
+
+Everything is JSON with camelCase names. Times are integer microseconds UTC by the server's clock; a worker measures
+its offset to `now` of the answers and corrects what it sends. No time a worker sends decides anything.
+"""
+
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Raw, Struct, field
+
+from horae.env import Instant, Micros
+
+PROTOCOL = 1  # a server accepts this version and the one before it
+CHANNELS = 8  # how many exchanges of one session may be in flight
+MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes after which an exchange is cut
+MAX_INLINE_RESULT = 64 * 1024
+MAX_RESULT = 1024 * 1024
+
+OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
+RequestKind = Literal["cancel", "timeout", "preempt"]
+
+
+class Wire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A body on the wire."""
+
+
+class Function(Wire, frozen=True, kw_only=True):
+    """A function the worker has loaded; `params` is the JSON schema of its parameters when the signature tells."""
+
+    name: str
+    params: Raw | None = None
+
+
+class Register(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions: a worker process presents itself."""
+
+    protocol: int
+    worker: str  # the worker's own name, shown as workerId
+    host: str = ""
+    pid: int = 0
+    version: str = ""
+    labels: dict[str, str] = {}
+    queues: tuple[str, ...] = ("default",)
+    concurrency: int = 1
+    kinds: tuple[str, ...] = ("command", "http")  # of work it can run beside its functions
+    functions: list[Function] = []
+
+
+class Registered(Wire, frozen=True, kw_only=True):
+    """The answer: the session's id and the rhythm the server expects."""
+
+    session_id: UUID
+    namespace: str
+    session_timeout: Micros
+    heartbeat: Micros  # the longest a poll may wait
+    servers: list[str] = []
+    now: Instant
+    epoch: int = 1
+
+
+class Failure(Wire, frozen=True, kw_only=True):
+    """Why an attempt failed."""
+
+    type: str
+    message: str = ""
+    traceback: str = ""
+    permanent: bool = False  # no retry will help
+    retry_after: Micros | None = None  # the job's own wish, instead of the policy's delay
+
+
+class Outcome(Wire, frozen=True, kw_only=True):
+    """What became of items lo..hi-1 of a slice the worker held.
+
+    `started_at` and `ended_at` hold one entry per item, or one for all; `results` one JSON value per item, or none
+    when all are null.
+    """
+
+    parcel: UUID
+    lo: int
+    hi: int
+    attempt: int
+    outcome: OutcomeKind
+    started_at: list[Instant] = []
+    ended_at: list[Instant] = []
+    results: list[Raw] = []
+    exit_code: int | None = None
+    error: Failure | None = None
+    wake_at: Instant | None = None  # suspended: when to look again
+
+
+class Started(Wire, frozen=True, kw_only=True):
+    """Items that began to run and have outlived a heartbeat."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    attempt: int
+    at: Instant
+
+
+class Progress(Wire, frozen=True, kw_only=True):
+    """How far a running item is, in percent, with a word about it."""
+
+    parcel: UUID
+    item: int
+    attempt: int
+    percent: float
+    message: str = ""
+
+
+class LogLines(Wire, frozen=True, kw_only=True):
+    """Consecutive log lines of one attempt; `seq` numbers the first, and a known number is ignored.
+
+    A line is (at, stream, text); streams are stdout, stderr and log.
+    """
+
+    parcel: UUID
+    item: int
+    attempt: int
+    seq: int
+    lines: list[tuple[Instant, str, str]]
+
+
+class Exchange(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/exchange: outcomes and free capacity up; slices and requests down.
+
+    `n` counts 1, 2, ... on its channel. An unanswered exchange is repeated with the same n and body at any server.
+    `free` is the number of idle slots; `prefetch` allows that many items more for a job whose executions are known
+    to be short.
+    """
+
+    channel: int
+    n: int
+    free: int = 0
+    prefetch: dict[UUID, int] = {}
+    wait: Micros = 0  # how long the server may hold the answer while there is nothing to do
+    draining: bool = False
+    outcomes: list[Outcome] = []
+    started: list[Started] = []
+    progress: list[Progress] = []
+    logs: list[LogLines] = []
+
+
+class Grant(Wire, frozen=True, kw_only=True):
+    """Items lo..hi-1 of a parcel, to be run now by this session under this attempt."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    job: UUID
+    version: int
+    attempt: int
+    token: int  # epoch x 2^32 + attempt: the fencing token for user code
+    failures: int = 0
+    due_at: Instant
+    deadline: Instant | None = None
+    priority: int = 4
+    parent: UUID | None = None
+    items: list[Raw]
+    extras: Raw | None = None  # a list, one per item, of what belongs to items: trace, tags, fire instant, interval
+
+
+class Request(Wire, frozen=True, kw_only=True):
+    """Something asked of a running item; it stays until the attempt ends, so it may be repeated."""
+
+    parcel: UUID
+    item: int
+    attempt: int
+    kind: RequestKind
+
+
+class Range(Wire, frozen=True, kw_only=True):
+    """Items named in an outcome that this session no longer holds: the worker forgets them."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    attempt: int
+
+
+class Answer(Wire, frozen=True, kw_only=True):
+    """The answer to an exchange: every running slice stamped (channel, n), and what else the worker should know."""
+
+    slices: list[Grant] = []
+    jobs: dict[str, Raw] = {}  # "jobId:version" -> the definition of each granted slice's job
+    requests: list[Request] = []
+    ignored: list[Range] = []
+    servers: list[str] = []
+    drain: bool = False  # somebody asked this worker to drain
+    now: Instant
+
+
+class Submit(Wire, frozen=True, kw_only=True):
+    """One execution asked for: by a route, by the SDK, or by a running job through its session."""
+
+    job: str  # name or id
+    params: Raw | None = None
+    delay: Micros | None = None
+    at: Instant | None = None
+    key: str | None = None
+    key_for: Micros | None = None  # how long the key stays taken; the job's own span otherwise
+    priority: int | None = None
+    tags: dict[str, str] = {}
+    trace: str | None = None
+
+
+class ChildSubmit(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/executions: a running item submits others.
+
+    `call` counts the submissions of this execution; a repeated call answers with the same executions.
+    """
+
+    parcel: UUID
+    item: int
+    attempt: int
+    call: str
+    submissions: list[Submit]
+
+
+class Step(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/steps: remember the result of a step before the code goes on."""
+
+    parcel: UUID
+    item: int
+    attempt: int
+    name: str
+    result: Raw = field(default_factory=lambda: Raw(b"null"))
+
+
+class StepRemembered(Wire, frozen=True, kw_only=True):
+    """The remembered result: the caller's own, or the one an earlier attempt left."""
+
+    result: Raw
+    known: bool

@@ -1,0 +1,53 @@
+"""A session: a worker's registered, heartbeating, fenced presence."""
+
+import struct
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.protocol import CHANNELS, Register
+
+SessionState = Literal["live", "draining", "lost", "closed"]
+LIVE: frozenset[str] = frozenset({"live", "draining"})
+
+_SEEN = struct.Struct(f"<{CHANNELS}q")
+NOTHING_SEEN = _SEEN.pack(*[0] * CHANNELS)
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """What the store knows of a session; `seen` holds the last exchange number answered on each channel."""
+
+    id: UUID
+    namespace: int
+    worker: str
+    presence: Register
+    capabilities: frozenset[str]
+    queues: tuple[str, ...]
+    concurrency: int
+    state: SessionState
+    epoch: int
+    last_seen: Instant
+    created_at: Instant
+    ended_at: Instant | None = None
+    running: int = 0
+
+
+def seen_on(seen: bytes, channel: int) -> int:
+    """The last exchange number decided on a channel."""
+    return int(_SEEN.unpack(seen)[channel])
+
+
+def see(seen: bytes, channel: int, n: int) -> bytes:
+    """The same record with a channel moved to n."""
+    numbers = list(_SEEN.unpack(seen))
+    numbers[channel] = n
+    return _SEEN.pack(*numbers)
+
+
+def capabilities_of(presence: Register) -> frozenset[str]:
+    """What a worker offers: its labels ("gpu=a100" and "gpu"), kinds of work, and functions."""
+    labels = {f"{name}={value}" for name, value in presence.labels.items()} | set(presence.labels)
+    kinds = {f"kind:{kind}" for kind in presence.kinds}
+    return frozenset(labels | kinds | {f"function:{function.name}" for function in presence.functions})

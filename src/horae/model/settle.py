@@ -1,0 +1,232 @@
+"""What becomes of items that a worker reports, or that are lost with it."""
+
+import sys
+from array import array
+from collections.abc import Sequence
+from random import Random
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.packing import Packed, pack
+from horae.model.parcel import AT_MOST_ONCE
+from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
+from horae.model.retry import GiveUp, RetryAt, RetryPolicy, after_failure, after_loss
+from horae.model.slice import Queued, Running, Slice, Waiting, part
+
+
+class Finished(Struct, frozen=True, kw_only=True):
+    """A slice as history keeps it. `results` is None when all are null; an empty one lies among the blobs."""
+
+    slice: Slice
+    state: str
+    reason: str = ""
+    worker: str = ""
+    queued_at: Instant | None = None
+    started_at: Instant | None = None
+    completed_at: Instant
+    exit_code: int | None = None
+    results: Packed | None = None
+    timings: bytes | None = None
+    error: Failure | None = None
+
+
+class Tried(Struct, frozen=True, kw_only=True):
+    """An attempt that did not succeed, kept beside the execution."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    attempt: int
+    outcome: str
+    started_at: Instant | None
+    ended_at: Instant
+    exit_code: int | None = None
+    error: Failure | None = None
+
+
+class Fates(Struct, frozen=True):
+    """Where the items of one report go."""
+
+    finished: list[Finished]
+    waiting: list[Waiting]
+    queued: list[Queued]
+    tried: list[Tried]
+    blobs: list[tuple[UUID, int, bytes]]
+
+
+class Rules(Struct, frozen=True, kw_only=True):
+    """What decides about a parcel's failures."""
+
+    retry: RetryPolicy
+    delivery: int
+
+
+TOO_LARGE = Failure(
+    type="ResultTooLarge",
+    message=f"The result is larger than {MAX_RESULT} bytes. Store it elsewhere and return a reference.",
+    permanent=True,
+)
+
+
+def _to_queue(slice: Running, lo: int, hi: int, losses: int, solo: bool) -> Queued:
+    """The items as they were queued before: same lane, same rank."""
+    return Queued(
+        parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
+        attempt=slice.attempt, failures=slice.failures, losses=losses, solo=solo,
+        lane=slice.lane, rank=slice.rank, queued_at=slice.queued_at,
+    )  # fmt: skip
+
+
+def _to_wait(slice: Running, lo: int, hi: int, wake_at: Instant, reason: str, *, failures: int) -> Waiting:
+    return Waiting(
+        parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
+        attempt=slice.attempt, failures=failures, losses=slice.losses, solo=slice.solo,
+        wake_at=wake_at, reason=reason,
+    )  # fmt: skip
+
+
+class Settler:
+    """Decides about the items of one session's report, or of its loss, and gathers their fates."""
+
+    def __init__(self, worker: str, now: Instant, rng: Random) -> None:
+        self.worker, self.now, self.rng = worker, now, rng
+        self.fates = Fates([], [], [], [], [])
+        self._waits: dict[tuple[UUID, int], RetryAt | GiveUp] = {}
+
+    def succeed(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
+        """Put successes on history; results over their limit fail their item, not the report."""
+        results = [bytes(r) for r in outcome.results[lo - outcome.lo : hi - outcome.lo]]
+        if results and len(max(results, key=len)) > MAX_INLINE_RESULT:
+            for item in range(lo, hi):
+                self._succeed_large(slice, item, outcome, results[item - lo])
+            return
+        plain = not results or all(r == b"null" for r in results)
+        self._finish(slice, lo, hi, outcome, "success", results=None if plain else pack(results))
+
+    def _succeed_large(self, slice: Running, item: int, outcome: Outcome, result: bytes) -> None:
+        """Keep one result inline, by reference, or refuse it."""
+        if len(result) > MAX_RESULT:
+            self.give_up(slice, item, item + 1, outcome, TOO_LARGE, "permanent")
+            return
+        by_reference = len(result) > MAX_INLINE_RESULT
+        if by_reference:
+            self.fates.blobs.append((slice.parcel, item, result))
+        self._finish(slice, item, item + 1, outcome, "success", results=pack([b"" if by_reference else result]))
+
+    def fail(self, slice: Running, lo: int, hi: int, outcome: Outcome, rules: Rules) -> None:
+        """The job's own failure: another try after a delay, or the end."""
+        failure = outcome.error or Failure(type="Failed")
+        decision = self._decide(slice, failure, rules)
+        if isinstance(decision, GiveUp):
+            self.give_up(slice, lo, hi, outcome, failure, decision.reason)
+            return
+        self._try(slice, lo, hi, outcome, "failed", failure)
+        self.fates.waiting.append(_to_wait(slice, lo, hi, decision.at, "retry", failures=slice.failures + 1))
+
+    def _decide(self, slice: Running, failure: Failure, rules: Rules) -> RetryAt | GiveUp:
+        """Neighbours that fail in one report share one jittered time."""
+        if rules.delivery == AT_MOST_ONCE:
+            return GiveUp("delivery")
+        decision = after_failure(slice.failures + 1, failure, rules.retry, self.now, self.rng)
+        if failure.retry_after is None and isinstance(decision, RetryAt):
+            return self._waits.setdefault((slice.job, slice.failures), decision)
+        return decision
+
+    def give_up(self, slice: Running, lo: int, hi: int, outcome: Outcome, failure: Failure, reason: str) -> None:
+        """The end of a failed execution: history, and so the dead letters."""
+        self._try(slice, lo, hi, outcome, "failed", failure)
+        charged = structs.replace(slice, failures=slice.failures + 1)
+        self._finish(charged, lo, hi, outcome, "failed", reason=reason, error=failure)
+
+    def cancel(self, slice: Running, lo: int, hi: int, outcome: Outcome, reason: str = "") -> None:
+        """A cancelled item has stopped."""
+        self._try(slice, lo, hi, outcome, "cancelled", outcome.error)
+        self._finish(slice, lo, hi, outcome, "cancelled", reason=reason, error=outcome.error)
+
+    def release(self, slice: Running, lo: int, hi: int) -> None:
+        """Handed back: queued as before, nothing charged."""
+        self.fates.queued.append(_to_queue(slice, lo, hi, slice.losses, slice.solo))
+
+    def suspend(self, slice: Running, lo: int, hi: int, wake_at: Instant) -> None:
+        """A durable sleeper waits without a worker."""
+        self.fates.waiting.append(_to_wait(slice, lo, hi, wake_at, "sleep", failures=slice.failures))
+
+    def lose(self, slice: Running, delivery: int) -> None:
+        """The worker is gone: back to the queue one item at a time, or the end."""
+        losses = slice.losses + 1
+        message = f"The worker {self.worker} stopped answering while it held this execution."
+        failure = Failure(type="WorkerLost", message=message)
+        nothing = Outcome(parcel=slice.parcel, lo=slice.lo, hi=slice.hi, attempt=slice.attempt, outcome="failed")
+        verdict = after_loss(losses, delivery == AT_MOST_ONCE)
+        self._try(slice, slice.lo, slice.hi, nothing, "lost", failure)
+        if verdict is None:
+            self.fates.queued.append(_to_queue(slice, slice.lo, slice.hi, losses, True))
+            return
+        charged = structs.replace(slice, losses=losses)
+        self._finish(charged, slice.lo, slice.hi, nothing, "failed", reason=verdict.reason, error=failure)
+
+    def _finish(
+        self, slice: Running, lo: int, hi: int, outcome: Outcome, state: str, *,
+        reason: str = "", results: Packed | None = None, error: Failure | None = None,
+    ) -> None:  # fmt: skip
+        started, ended, timings = _times(slice, outcome, lo, hi, self.now)
+        self.fates.finished.append(
+            Finished(
+                slice=part(slice, lo, hi), state=state, reason=reason, worker=self.worker, queued_at=slice.queued_at,
+                started_at=started, completed_at=ended, exit_code=outcome.exit_code, results=results,
+                timings=timings, error=error,
+            )
+        )  # fmt: skip
+
+    def _try(self, slice: Running, lo: int, hi: int, outcome: Outcome, word: str, failure: Failure | None) -> None:
+        started, ended, _ = _times(slice, outcome, lo, hi, self.now)
+        self.fates.tried.append(
+            Tried(
+                parcel=slice.parcel, lo=lo, hi=hi, attempt=slice.attempt, outcome=word, started_at=started,
+                ended_at=ended, exit_code=outcome.exit_code, error=failure,
+            )
+        )  # fmt: skip
+
+
+def _times(slice: Running, outcome: Outcome, lo: int, hi: int, now: Instant) -> tuple[Instant, Instant, bytes | None]:
+    """First start, last end, and each item's own as an encoded array. A worker's clock is not believed too far."""
+    starts, ends = _of_items(outcome.started_at, outcome, lo, hi), _of_items(outcome.ended_at, outcome, lo, hi)
+    first = _within(min(starts), slice.granted_at, now) if starts else slice.started_at or slice.granted_at
+    last = _within(max(ends), first, now) if ends else now
+    if hi - lo == 1 or len(starts) != hi - lo or len(ends) != hi - lo:
+        return first, last, None
+    return first, last, encode_timings(first, starts, ends)
+
+
+def _of_items(times: Sequence[Instant], outcome: Outcome, lo: int, hi: int) -> Sequence[Instant]:
+    return times if len(times) <= 1 else times[lo - outcome.lo : hi - outcome.lo]
+
+
+def _within(at: Instant, lo: Instant, hi: Instant) -> Instant:
+    return max(lo, min(at, max(lo, hi)))
+
+
+def encode_timings(first: Instant, starts: Sequence[Instant], ends: Sequence[Instant]) -> bytes:
+    """Each item's start after `first` and its duration, as 32-bit little-endian microseconds (71 minutes at most)."""
+    most = 0xFFFF_FFFF
+    offsets = array("I", [min(max(s - first, 0), most) for s in starts])
+    offsets.extend([min(max(e - s, 0), most) for s, e in zip(starts, ends, strict=True)])
+    if sys.byteorder == "big":
+        offsets.byteswap()
+    return offsets.tobytes()
+
+
+def timing_of(
+    timings: bytes | None, index: int, first: Instant | None, last: Instant
+) -> tuple[Instant | None, Instant]:
+    """One item's start and end."""
+    if timings is None or first is None:
+        return first, last
+    values = array("I")
+    values.frombytes(timings)
+    if sys.byteorder == "big":
+        values.byteswap()
+    start = first + values[index]
+    return start, start + values[len(values) // 2 + index]

@@ -1,0 +1,229 @@
+"""The store's contract: what is remembered and how it moves. Docstrings are promises that tests/store_contract tests.
+
+One implementation over two drivers: every method is a script of `moves/` run in one transaction.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import TypeVar
+from uuid import UUID
+
+from horae.env import Env, Instant
+from horae.model.job import JobVersion
+from horae.model.parcel import Parcel
+from horae.model.protocol import Register
+from horae.model.retry import RetryPolicy
+from horae.model.session import Session
+from horae.model.slice import Running
+from horae.store.driver import Driver
+from horae.store.moves import cancel as cancels
+from horae.store.moves import exchange as exchanges
+from horae.store.moves import jobs, lanes, promote, triggers
+from horae.store.moves import rescue as rescues
+from horae.store.moves import sessions as presences
+from horae.store.moves import submit as submits
+from horae.store.moves.claim import Claimed, LaneView
+from horae.store.moves.report import Effects, requests_of
+from horae.store.script import Script, ScriptFactory
+
+T = TypeVar("T")
+Paused = frozenset[UUID]
+
+
+class Store:
+    """Strongly consistent, durable when a call returns, shared by any number of servers on PostgreSQL."""
+
+    def __init__(self, driver: Driver, env: Env) -> None:
+        self.driver = driver
+        self.env = env
+
+    async def write(self, make: ScriptFactory[T]) -> T:
+        """Run a script in one transaction."""
+        return await self.driver.write(make)
+
+    async def read(self, make: ScriptFactory[T]) -> T:
+        """Run a script that changes nothing."""
+        return await self.driver.read(make)
+
+    async def submit(self, submissions: Sequence[submits.Submission]) -> submits.Submitted:
+        """Accept executions: on disk when this returns, each id on exactly one shelf.
+
+        Raises JobMoved when a job has another version than the one resolved, TwinRequests when two requests share an
+        idempotency key; then nothing is written.
+        """
+        now = self.env.now()
+        return await self.driver.write(lambda: submits.submit(submissions, self.env.new_id, now))
+
+    async def parcels(self, ids: Sequence[UUID]) -> list[Parcel]:
+        """Parcels by id; they never change."""
+        return await self.driver.read(lambda: submits.read_parcels(ids))
+
+    async def exchange(
+        self,
+        heads: Sequence[exchanges.Head],
+        views: Sequence[LaneView],
+        paused: Paused,
+        policies: Mapping[tuple[UUID, int], RetryPolicy],
+        rng: Random | None = None,
+    ) -> exchanges.Exchanged:
+        """Settle outcomes and claim for exchanges whose number is next.
+
+        A report moves only what overlaps running slices of its session and attempt. No item is given to two sessions.
+        Each claim starts a new attempt. A session that is not live changes nothing and gets nothing.
+        """
+        now, chance = self.env.now(), rng or self.env.rng
+        return await self.driver.write(lambda: exchanges.exchange(heads, views, paused, policies, now, chance))
+
+    async def claim_for_parked(
+        self, parked: Sequence[exchanges.Parked], views: Sequence[LaneView], paused: Paused
+    ) -> Claimed:
+        """Claim once for all waiting exchanges; only those served have their number taken."""
+        now = self.env.now()
+        return await self.driver.write(lambda: exchanges.claim_for_parked(parked, views, paused, now))
+
+    async def answer_empty(self, numbers: Sequence[tuple[UUID, int, int]]) -> dict[tuple[UUID, int], bool]:
+        """Take the numbers of exchanges that end without work, unless a claim took them first. The heartbeat."""
+        now = self.env.now()
+        return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))
+
+    async def stamped(self, session: UUID, channel: int, n: int) -> list[Running]:
+        """The running slices that answer an exchange, however often it is asked."""
+        return await self.driver.read(lambda: exchanges.stamped(session, channel, n))
+
+    async def requests_of(self, session: UUID) -> list[tuple[UUID, int, int, str]]:
+        """What is asked of the items a session holds: (parcel, item, attempt, kind)."""
+        return await self.driver.read(lambda: requests_of(session))
+
+    async def promote_due(self, low: Instant, limit: int, rank: promote.Ranker) -> promote.Promoted:
+        """Queue waiting slices that are due, earliest first. No slice is promoted twice."""
+        now = self.env.now()
+        return await self.driver.write(lambda: promote.promote_due(low, now, limit, rank))
+
+    async def open_gate(self, job: UUID, limit: int, rank: promote.Ranker) -> promote.Promoted:
+        """Queue what waited for a job to be resumed."""
+        now = self.env.now()
+        return await self.driver.write(lambda: promote.open_gate(job, limit, rank, now))
+
+    async def gates_left_open(self) -> list[UUID]:
+        """Jobs that are not paused yet have slices waiting at their gate."""
+        return await self.driver.read(promote.gates_left_open)
+
+    async def next_wake(self) -> Instant | None:
+        """When the earliest waiting slice is to be looked at."""
+        return await self.driver.read(promote.next_wake)
+
+    async def mark_lost(self, session: UUID, last_seen: Instant) -> bool:
+        """End a session that has not moved since `last_seen`; false when it has."""
+        now = self.env.now()
+        return await self.driver.write(lambda: rescues.mark_lost(session, last_seen, now))
+
+    async def rescue(self, session: UUID, limit: int, *, charge: bool = True) -> Effects | None:
+        """Take one batch of slices back from a session that has ended; None while it is live.
+
+        Each slice is taken back once, whoever tries. A lost at-most-once item ends; others are queued with their rank,
+        one item at a time, until the poison bound.
+        """
+        now = self.env.now()
+        return await self.driver.write(lambda: rescues.rescue(session, limit, now, self.env.rng, charge=charge))
+
+    async def watched(self) -> list[tuple[UUID, str, Instant, int]]:
+        """Live sessions, and ended ones that still own something: (id, state, last_seen, slices)."""
+        return await self.driver.read(rescues.watched)
+
+    async def orphans(self) -> list[UUID]:
+        """Sessions that are not live yet own running slices."""
+        return await self.driver.read(rescues.orphans)
+
+    async def close_session(self, session: UUID) -> bool:
+        """A worker leaves; false when its session had ended before."""
+        now = self.env.now()
+        return await self.driver.write(lambda: rescues.close(session, now))
+
+    async def cancel(self, parcel: UUID, item: int, reason: str) -> tuple[cancels.Cancelled, UUID | None]:
+        """Cancel an item, or ask its worker to stop it. An item that moves between shelves is tried again.
+
+        What has ended stays as it ended.
+        """
+        while True:
+            now = self.env.now()
+            verdict, session = await self.driver.write(lambda: cancels.cancel(parcel, item, reason, now))  # noqa: B023
+            if verdict != "moving":
+                return verdict, session
+
+    async def register(self, namespace: int, presence: Register, epoch: int) -> Session:
+        """A worker presents itself; its session is live from now on."""
+        id, now = self.env.new_id(), self.env.now()
+        return await self.driver.write(lambda: presences.register(id, namespace, presence, epoch, now))
+
+    async def session(self, id: UUID) -> Session | None:
+        """One session as it stands."""
+        return await self.driver.read(lambda: presences.session(id))
+
+    async def sessions(self, namespace: int, ended_after: Instant, limit: int = 1000) -> list[Session]:
+        """Sessions that are there, and those that ended lately, newest first; namespace 0 means all."""
+        return await self.driver.read(lambda: presences.sessions(namespace, ended_after, limit))
+
+    async def ask_drain(self, id: UUID) -> bool:
+        """Ask a worker to finish and leave."""
+        return await self.driver.write(lambda: presences.ask_drain(id))
+
+    async def epoch(self) -> int:
+        """The store's epoch: it grows with every restore."""
+        return await self.driver.read(presences.epoch)
+
+    async def end_old_epochs(self, epoch: int) -> list[UUID]:
+        """End sessions of earlier epochs."""
+        now = self.env.now()
+        return await self.driver.write(lambda: presences.end_old_epochs(epoch, now))
+
+    async def directory(self) -> lanes.Directory:
+        """All queues and lanes."""
+        return await self.driver.read(lanes.directory)
+
+    async def ensure_lane(
+        self, namespace: int, queue: str, needs: tuple[str, ...], share: str = ""
+    ) -> tuple[lanes.Queue, lanes.Lane]:
+        """Find or make a queue and one of its lanes; concurrent makers get the same."""
+        now = self.env.now()
+        return await self.driver.write(lambda: lanes.ensure_lane(namespace, queue, needs, share, now))
+
+    async def occupied(self) -> dict[int, int]:
+        """Lanes that have something queued, with their least rank."""
+        return await self.driver.read(lanes.occupied)
+
+    async def paused_jobs(self) -> frozenset[UUID]:
+        """Jobs whose executions must not start."""
+        return await self.driver.read(lanes.paused_jobs)
+
+    async def job(self, id: UUID, namespace: int) -> jobs.StoredJob | None:
+        """A job by its id, deleted ones included."""
+        return await self.driver.read(lambda: jobs.by_id(id, namespace))
+
+    async def job_named(self, namespace: int, name: str) -> jobs.StoredJob | None:
+        """The job that bears a name now."""
+        return await self.driver.read(lambda: jobs.by_name(namespace, name))
+
+    async def versions(self, job: UUID) -> list[JobVersion]:
+        """All versions of a job, newest first."""
+        return await self.driver.read(lambda: jobs.versions(job))
+
+    async def definitions(self, wanted: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], bytes]:
+        """Specs as stored, by job and version: immutable."""
+        return await self.driver.read(lambda: jobs.definitions(wanted))
+
+    async def fire(self, limit: int, lead: triggers.Lead) -> triggers.Fired:
+        """Decide due timers: their ledger rows, parcels and advance in one transaction.
+
+        A nominal fire is decided once, by whichever server comes first.
+        """
+        now = self.env.now()
+        return await self.driver.write(lambda: triggers.fire(limit, lead, self.env.new_id, now))
+
+    async def next_fire_at(self) -> Instant | None:
+        """When the earliest timer is due."""
+        return await self.driver.read(triggers.next_fire_at)
+
+    async def change(self, make: Callable[[Instant], Script[T]]) -> T:
+        """Run a change composed of moves, at one instant, in one transaction."""
+        now = self.env.now()
+        return await self.driver.write(lambda: make(now))

@@ -1,0 +1,95 @@
+"""Cancel: what waits or is queued ends at once; what runs is asked to stop.
+
+Nobody moves a running slice but its session: a running item leaves a request that the next exchange delivers.
+"""
+
+from typing import Literal
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.settle import Finished
+from horae.model.slice import S, part
+from horae.store.moves import shelves
+from horae.store.moves.exchange import lock_sessions
+from horae.store.script import Fetch, Insert, Row, Script, Statement
+
+ON_WAITING = Statement(
+    "item_waiting",
+    f"SELECT {shelves.names(shelves.WAITING)} FROM waiting WHERE parcel = $1 AND lo <= $2 AND hi > $2"
+    " FOR UPDATE SKIP LOCKED",
+)
+ON_QUEUED = Statement(
+    "item_queued",
+    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE parcel = $1 AND lo <= $2 AND hi > $2"
+    " FOR UPDATE SKIP LOCKED",
+)
+ON_RUNNING = Statement(
+    "item_running", "SELECT session, attempt FROM running WHERE parcel = $1 AND lo <= $2 AND hi > $2"
+)
+ON_HISTORY = Statement("item_history", "SELECT state FROM history WHERE parcel = $1 AND lo <= $2 AND hi > $2")
+REQUESTS: shelves.Columns = (
+    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("kind", "text"), ("session", "uuid"),
+    ("created_at", "bigint"),
+)  # fmt: skip
+
+Cancelled = Literal["cancelled", "asked", "final", "moving", "unknown"]
+
+
+def cancel(parcel: UUID, item: int, reason: str, now: Instant) -> Script[tuple[Cancelled, UUID | None]]:
+    """Try to cancel one item; `moving` asks the caller to try again in a new transaction.
+
+    `asked` comes with the session that was asked.
+    """
+    for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
+        rows = yield Fetch(find, (parcel, item))
+        if rows:
+            yield from _end(shelf, rows[0], item, reason, now)
+            return "cancelled", None
+    rows = yield Fetch(ON_RUNNING, (parcel, item))
+    if rows:
+        return (yield from _ask(parcel, item, rows[0][0], now))
+    rows = yield Fetch(ON_HISTORY, (parcel, item))
+    if rows:
+        return "final", None
+    exists = yield Fetch(EXISTS, (parcel, item))
+    return ("moving", None) if exists else ("unknown", None)
+
+
+EXISTS = Statement("item_exists", "SELECT 1 FROM parcels WHERE id = $1 AND n > $2")
+
+
+def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[None]:
+    """Split the slice around the item and put the item on history."""
+    if shelf == "waiting":
+        waits = shelves.waiting(row)
+        yield shelves.take(shelf, [waits])
+        yield from _put(shelves.put_waiting(_around(waits, item)))
+        ended = Finished(slice=part(waits, item, item + 1), state="cancelled", reason=reason, completed_at=now)
+    else:
+        stands = shelves.queued(row)
+        yield shelves.take(shelf, [stands])
+        yield from _put(shelves.put_queued(_around(stands, item)))
+        one = part(stands, item, item + 1)
+        ended = Finished(slice=one, state="cancelled", reason=reason, queued_at=stands.queued_at, completed_at=now)
+    yield shelves.put_finished([ended])
+
+
+def _around(slice: S, item: int) -> list[S]:
+    return [part(slice, lo, hi) for lo, hi in ((slice.lo, item), (item + 1, slice.hi)) if lo < hi]
+
+
+def _put(insert: Insert) -> Script[None]:
+    if insert.rows:
+        yield insert
+
+
+def _ask(parcel: UUID, item: int, session: UUID, now: Instant) -> Script[tuple[Cancelled, UUID | None]]:
+    """Lock the session, look again, and leave the request."""
+    yield from lock_sessions([session])
+    rows = yield Fetch(ON_RUNNING, (parcel, item))
+    if not rows or rows[0][0] != session:
+        return "moving", None
+    yield Insert(
+        "requests", REQUESTS, [(parcel, item, rows[0][1], "cancel", session, now)], conflict="ON CONFLICT DO NOTHING"
+    )
+    return "asked", session

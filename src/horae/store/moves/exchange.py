@@ -1,0 +1,238 @@
+"""Exchange: settle what workers report, claim for them, and number the answers.
+
+The session row is the fence: it is locked first, in a statement of its own, and its state is checked under the lock.
+Several sessions' exchanges share one transaction; their rows are locked in the order of their ids.
+"""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.deal import Want
+from horae.model.protocol import Exchange, Range
+from horae.model.retry import RetryPolicy
+from horae.model.session import LIVE, see, seen_on
+from horae.model.slice import Running
+from horae.store.moves import report, shelves
+from horae.store.moves.claim import Claimed, LaneView, claim_lanes, group_by_lanes
+from horae.store.script import Fetch, ForEach, Rows, Script, Statement
+
+SESSION: shelves.Columns = (("id", "uuid"),)
+LOCK_SESSIONS = Statement(
+    "lock_sessions",
+    "SELECT s.id, s.state, s.seen, s.worker, s.concurrency FROM sessions s JOIN given ON s.id = given.id"
+    " ORDER BY s.id FOR NO KEY UPDATE OF s",
+)
+LOCK_PARKED = Statement("lock_parked", f"{LOCK_SESSIONS.text} SKIP LOCKED")
+TOUCH: shelves.Columns = (("id", "uuid"), ("seen", "bytea"), ("state", "text"), ("at", "bigint"))
+TOUCH_SESSIONS = Statement(
+    "touch_sessions",
+    "UPDATE sessions SET seen = given.seen, state = given.state, last_seen = given.at"
+    " FROM given WHERE sessions.id = given.id",
+)
+STAMPED = Statement(
+    "stamped",
+    f"SELECT {shelves.names(shelves.RUNNING)} FROM running WHERE session = $1 AND channel = $2 AND n = $3"
+    " ORDER BY parcel, lo",
+)
+
+Decision = Literal["ended", "gap", "answer", "park"]
+
+
+class Head(Struct, frozen=True, kw_only=True):
+    """One exchange as it reached the server, with the lanes its session may take from."""
+
+    session: UUID
+    exchange: Exchange
+    lanes: frozenset[int]
+    patient: bool  # may wait for work; otherwise an empty answer is decided at once
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What the first transaction decided about an exchange.
+
+    `answer`: its number is taken and the slices stamped with it are the answer; `park`: nothing to claim, its number
+    is still free; `ended`: the session is not live; `gap`: numbers were left out.
+    """
+
+    decision: Decision
+    granted: list[Running] = []  # empty also when an earlier claim decided: then the stamp is read
+    known: bool = False  # the number was taken before: read the stamp
+    ignored: list[Range] = []
+    seen: int = 0
+
+
+class Exchanged(Struct, frozen=True):
+    """The replies in the order of the heads; lanes as the claim saw them; and what the reports did."""
+
+    replies: list[Reply]
+    lanes: dict[int, int | None]
+    effects: report.Effects
+
+
+class SessionRow(Struct):
+    """A locked session inside one transaction."""
+
+    id: UUID
+    state: str
+    seen: bytes
+    worker: str
+    concurrency: int
+    dirty: bool = False
+
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE
+
+
+def lock_sessions(ids: Sequence[UUID], statement: Statement = LOCK_SESSIONS) -> Script[dict[UUID, SessionRow]]:
+    """Lock sessions in the order of their ids."""
+    rows = yield ForEach(statement, SESSION, [(id,) for id in sorted(set(ids))])
+    return {row[0]: SessionRow(*row) for row in rows}
+
+
+def exchange(
+    heads: Sequence[Head],
+    lanes: Sequence[LaneView],
+    paused: frozenset[UUID],
+    policies: Mapping[tuple[UUID, int], RetryPolicy],
+    now: Instant,
+    rng: Random,
+) -> Script[Exchanged]:
+    """Settle the outcomes of these exchanges, and claim for those whose number is next."""
+    sessions = yield from lock_sessions([head.session for head in heads])
+    live = [head for head in heads if _is_live(sessions, head)]
+    effects = yield from report.settle(live, sessions, policies, now, rng)
+    asking = [head for head in live if _asks(head, sessions[head.session])]
+    claimed = yield from _claim(asking, sessions, lanes, paused, now)
+    replies = [_reply(head, sessions.get(head.session), claimed, effects) for head in heads]
+    yield from _touch(sessions, now)
+    return Exchanged(replies, claimed.lanes, effects)
+
+
+def _is_live(sessions: Mapping[UUID, SessionRow], head: Head) -> bool:
+    row = sessions.get(head.session)
+    if row is None or not row.live:
+        return False
+    if head.exchange.draining and row.state == "live":
+        row.state, row.dirty = "draining", True
+    return True
+
+
+def _asks(head: Head, row: SessionRow) -> bool:
+    """Only the next number of a channel may claim, and only for a session that is not leaving."""
+    up = head.exchange
+    is_next = up.n == seen_on(row.seen, up.channel) + 1
+    return is_next and row.state == "live" and (up.free > 0 or bool(up.prefetch)) and bool(head.lanes)
+
+
+def want_of(head: Head, concurrency: int) -> Want:
+    """What an exchange can take."""
+    up = head.exchange
+    load = 1 - min(1.0, up.free / max(1, concurrency))
+    return Want(session=head.session, channel=up.channel, n=up.n, free=up.free, prefetch=up.prefetch, load=load)
+
+
+def _claim(
+    heads: Sequence[Head],
+    sessions: Mapping[UUID, SessionRow],
+    lanes: Sequence[LaneView],
+    paused: frozenset[UUID],
+    now: Instant,
+) -> Script[Claimed]:
+    """Claim for heads that share lanes together; one number per channel is served once."""
+    first = {(head.session, head.exchange.channel): head for head in reversed(heads)}
+    wants = [want_of(head, sessions[head.session].concurrency) for head in first.values()]
+    eligible = {head.session: head.lanes for head in heads}
+    running: list[Running] = []
+    marks: dict[int, int | None] = {}
+    for group, views in group_by_lanes(wants, eligible, lanes):
+        claimed = yield from claim_lanes(group, views, paused, now)
+        running += claimed.running
+        marks |= claimed.lanes
+    return Claimed(running, marks)
+
+
+def _reply(head: Head, row: SessionRow | None, claimed: Claimed, effects: report.Effects) -> Reply:
+    up = head.exchange
+    if row is None or not row.live:
+        return Reply(decision="ended")
+    seen = seen_on(row.seen, up.channel)
+    ignored = effects.ignored.get((head.session, up.channel), [])
+    if up.n > seen + 1:
+        return Reply(decision="gap", ignored=ignored, seen=seen)
+    if up.n <= seen:
+        return Reply(decision="answer", known=True, ignored=ignored)
+    granted = [s for s in claimed.running if s.session == head.session and s.channel == up.channel]
+    if not granted and head.patient:
+        return Reply(decision="park", ignored=ignored)
+    row.seen, row.dirty = see(row.seen, up.channel, up.n), True
+    return Reply(decision="answer", granted=granted, ignored=ignored)
+
+
+def _touch(sessions: Mapping[UUID, SessionRow], now: Instant) -> Script[None]:
+    """Write what changed about the sessions; it is their heartbeat too."""
+    rows = [(s.id, s.seen, s.state, now) for s in sessions.values() if s.dirty]
+    if rows:
+        yield ForEach(TOUCH_SESSIONS, TOUCH, rows)
+
+
+class Parked(Struct, frozen=True, kw_only=True):
+    """An exchange that waits for work."""
+
+    want: Want
+    lanes: frozenset[int]
+
+
+def claim_for_parked(
+    parked: Sequence[Parked], lanes: Sequence[LaneView], paused: frozenset[UUID], now: Instant
+) -> Script[Claimed]:
+    """Claim once for all waiting exchanges and deal the slices out; only those served have their number taken.
+
+    Sessions somebody else holds right now are passed over: they have an exchange of their own under way.
+    """
+    sessions = yield from lock_sessions([p.want.session for p in parked], LOCK_PARKED)
+    able = {(p.want.session, p.want.channel): p for p in parked if _awaits(sessions.get(p.want.session), p.want)}
+    wants = [p.want for p in able.values()]
+    running: list[Running] = []
+    marks: dict[int, int | None] = {}
+    for group, views in group_by_lanes(wants, {p.want.session: p.lanes for p in able.values()}, lanes):
+        claimed = yield from claim_lanes(group, views, paused, now)
+        running += claimed.running
+        marks |= claimed.lanes
+    for slice in running:
+        row = sessions[slice.session]
+        row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True
+    yield from _touch(sessions, now)
+    return Claimed(running, marks)
+
+
+def _awaits(row: SessionRow | None, want: Want) -> bool:
+    return row is not None and row.state == "live" and seen_on(row.seen, want.channel) == want.n - 1
+
+
+def answer_empty(numbers: Sequence[tuple[UUID, int, int]], now: Instant) -> Script[dict[tuple[UUID, int], bool]]:
+    """Take the numbers (session, channel, n) of exchanges that end without work, unless a claim took them first.
+
+    False means that there is something stamped to answer with, or that the session has ended.
+    """
+    sessions = yield from lock_sessions([id for id, _, _ in numbers])
+    taken: dict[tuple[UUID, int], bool] = {}
+    for id, channel, n in numbers:
+        row = sessions.get(id)
+        free = row is not None and row.live and seen_on(row.seen, channel) == n - 1
+        if row is not None and free:
+            row.seen, row.dirty = see(row.seen, channel, n), True
+        taken[id, channel] = free
+    yield from _touch(sessions, now)
+    return taken
+
+
+def stamped(session: UUID, channel: int, n: int) -> Script[list[Running]]:
+    """All running slices stamped with an exchange: its answer, however often it is asked."""
+    rows: Rows = yield Fetch(STAMPED, (session, channel, n))
+    return [shelves.running(row) for row in rows]

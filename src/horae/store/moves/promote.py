@@ -1,0 +1,91 @@
+"""Promote: waiting slices whose time has come, or whose gate has opened, go to the queue."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.slice import Queued, Waiting, merge
+from horae.store.moves import shelves
+from horae.store.moves.claim import job_gate
+from horae.store.script import Fetch, Rows, Script, Statement
+
+_COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority"
+DUE = Statement(
+    "due_waiting",
+    f"SELECT {_COLUMNS} FROM waiting w JOIN parcels p ON p.id = w.parcel"
+    " WHERE w.wake_at >= $1 AND w.wake_at <= $2 ORDER BY w.wake_at LIMIT $3 FOR UPDATE OF w SKIP LOCKED",
+)
+AT_GATE = Statement(
+    "waiting_at_gate",
+    f"SELECT {_COLUMNS} FROM waiting w JOIN parcels p ON p.id = w.parcel WHERE w.gate = $1 LIMIT $2"
+    " FOR UPDATE OF w SKIP LOCKED",
+)
+NEXT_WAKE = Statement("next_wake", "SELECT min(wake_at) FROM waiting WHERE wake_at IS NOT NULL")
+OPEN_GATES = Statement(
+    "open_gates",
+    "SELECT DISTINCT j.id FROM waiting w JOIN jobs j ON j.id = w.job"
+    " WHERE w.gate IS NOT NULL AND w.reason = 'paused' AND j.state <> 'paused'",
+)
+
+Ranker = Callable[[int, Instant, int], int]  # (queue, due_at, priority) -> rank
+LONG_AGO = -(1 << 62)
+
+
+class Promoted(Struct, frozen=True):
+    """What went to the queue: lanes with their least new rank, how many rows, and which executions."""
+
+    lanes: dict[int, int]
+    rows: int
+    slices: list[Queued]
+
+
+def promote_due(low: Instant, now: Instant, limit: int, rank: Ranker) -> Script[Promoted]:
+    """Queue what is due, earliest first; `low` is the server's mark below which nothing is left."""
+    rows = yield Fetch(DUE, (low, now, limit))
+    return (yield from _promote(rows, rank, now))
+
+
+def open_gate(job: UUID, limit: int, rank: Ranker, now: Instant) -> Script[Promoted]:
+    """Queue what waited for a job to be resumed."""
+    rows = yield Fetch(AT_GATE, (job_gate(job), limit))
+    return (yield from _promote(rows, rank, now))
+
+
+def gates_left_open() -> Script[list[UUID]]:
+    """Jobs that are not paused but have slices waiting at their gate: a race with a claim that saw them paused."""
+    rows = yield Fetch(OPEN_GATES)
+    return [row[0] for row in rows]
+
+
+def next_wake() -> Script[Instant | None]:
+    """When the earliest waiting slice is to be looked at."""
+    rows = yield Fetch(NEXT_WAKE)
+    value: Instant | None = rows[0][0]
+    return value
+
+
+def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
+    """Neighbours of equal fate are joined on the way, so fragments heal."""
+    if not rows:
+        return Promoted({}, 0, [])
+    waiting = [(shelves.waiting(row), row[13], row[14], row[15]) for row in rows]
+    queued = merge([_queued(w, lane, rank(w.queue, due, priority), now) for w, lane, due, priority in waiting])
+    yield shelves.take("waiting", [w for w, *_ in waiting])
+    yield shelves.put_queued(queued)
+    return Promoted(least_ranks(queued), len(rows), queued)
+
+
+def least_ranks(slices: Sequence[Queued]) -> dict[int, int]:
+    lanes: dict[int, int] = {}
+    for slice in slices:
+        lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
+    return lanes
+
+
+def _queued(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:
+    return Queued(
+        parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
+        failures=w.failures, losses=w.losses, solo=w.solo, lane=lane, rank=rank, queued_at=now,
+    )  # fmt: skip

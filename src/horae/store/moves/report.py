@@ -1,0 +1,325 @@
+"""Report: what workers say about the items they hold, matched by overlap and settled.
+
+Only its session's report, or the rescue of that session, moves a running slice; both hold the session's row lock, so
+running rows need none of their own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.job import Spec
+from horae.model.protocol import Outcome, Range
+from horae.model.retry import RetryPolicy
+from horae.model.settle import Fates, Finished, Rules, Settler
+from horae.model.slice import Running, Span, match, part
+from horae.store.moves import shelves
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement
+
+if TYPE_CHECKING:
+    from horae.store.moves.exchange import Head, SessionRow
+
+# Overlap, not equality: another report of this session may have cut the slice. A session that lost its slices finds
+# nothing here, so its late report changes nothing.
+HELD = Statement(
+    "held",
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')} FROM given JOIN running r ON r.parcel = given.parcel"
+    " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
+)
+HELD_BY: shelves.Columns = (
+    ("session", "uuid"), ("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("attempt", "int"),
+)  # fmt: skip
+RULES = Statement(
+    "parcel_rules",
+    "SELECT p.id, p.job, p.version, p.delivery, v.spec FROM given JOIN parcels p ON p.id = given.parcel"
+    " JOIN job_versions v ON v.job = p.job AND v.version = p.version",
+)
+CANCELS = Statement(
+    "cancel_requests",
+    "SELECT r.parcel, r.item FROM given JOIN requests r ON r.session = given.session WHERE r.kind = 'cancel'",
+)
+FORGET_REQUESTS = Statement(
+    "forget_requests",
+    "DELETE FROM requests WHERE EXISTS (SELECT 1 FROM given WHERE requests.parcel = given.parcel"
+    " AND requests.item >= given.lo AND requests.item < given.hi)",
+)
+RANGE: shelves.Columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"))
+PROGRESS: shelves.Columns = (
+    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("percent", "float"), ("message", "text"),
+    ("at", "bigint"),
+)  # fmt: skip
+LOGS: shelves.Columns = (
+    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("seq", "int"), ("count", "int"), ("lines", "bytea"),
+)  # fmt: skip
+
+Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
+
+
+class Ended(Struct, frozen=True):
+    """Items that reached a final state: for events and statistics."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    job: UUID
+    namespace: int
+    state: str
+    busy: int
+
+
+class Effects(Struct):
+    """What a batch of reports did, beside what the sessions are told."""
+
+    ignored: dict[Stamp, list[Range]] = {}
+    ended: list[Ended] = []
+    retried: int = 0
+    wakes: list[Instant] = []
+    requeued: dict[int, int] = {}  # lane -> least rank of what was handed back
+    logged: list[tuple[UUID, int]] = []
+    moved: list[tuple[UUID, int, str]] = []  # (parcel, lo, state) of what went on without ending
+
+
+def settle(
+    heads: Sequence["Head"],
+    sessions: Mapping[UUID, "SessionRow"],
+    policies: Mapping[tuple[UUID, int], RetryPolicy],
+    now: Instant,
+    rng: Random,
+) -> Script[Effects]:
+    """Settle the outcomes and notes of these exchanges; their sessions are locked and live."""
+    effects = Effects()
+    told = [head for head in heads if _says_something(head)]
+    if not told:
+        return effects
+    held = yield from _held(told)
+    for head in told:
+        mine = held.get(head.session, {})
+        if head.exchange.started:
+            yield from _start(head, mine)
+        yield from _note(head, mine, effects, now)
+        if head.exchange.outcomes:
+            row = sessions[head.session]
+            row.dirty = True
+            yield from _settle_one(head, row, mine, policies, effects, now, rng)
+    return effects
+
+
+def _says_something(head: "Head") -> bool:
+    up = head.exchange
+    return bool(up.outcomes or up.started or up.progress or up.logs)
+
+
+def _spans(head: "Head") -> Iterable[Span]:
+    up = head.exchange
+    yield from (Span(o.parcel, o.lo, o.hi, o.attempt) for o in up.outcomes)
+    yield from (Span(s.parcel, s.lo, s.hi, s.attempt) for s in up.started)
+    yield from (Span(p.parcel, p.item, p.item + 1, p.attempt) for p in up.progress)
+    yield from (Span(log.parcel, log.item, log.item + 1, log.attempt) for log in up.logs)
+
+
+Held = dict[tuple[UUID, int], Running]
+
+
+def _held(heads: Sequence["Head"]) -> Script[dict[UUID, Held]]:
+    """The running slices that these exchanges speak of, by session and key."""
+    named = {(head.session, s.parcel, s.lo, s.hi, s.attempt) for head in heads for s in _spans(head)}
+    rows = yield ForEach(HELD, HELD_BY, sorted(named))
+    held: dict[UUID, Held] = {}
+    for row in rows:
+        slice = shelves.running(row)
+        held.setdefault(slice.session, {})[slice.parcel, slice.lo] = slice
+    return held
+
+
+def _start(head: "Head", held: Held) -> Script[None]:
+    """Items that began to run become slices of their own, with their start."""
+    started = head.exchange.started
+    fresh = [s for s in held.values() if s.started_at is None]
+    matched = match(fresh, [Span(s.parcel, s.lo, s.hi, s.attempt) for s in started])
+    if not matched.touched:
+        return
+    begun = [
+        structs.replace(part(slice, lo, hi), started_at=max(slice.granted_at, started[i].at))
+        for slice, i, lo, hi in matched.hits
+    ]
+    yield from _replace(held, matched.touched, [*begun, *matched.left])
+
+
+def _replace(held: Held, touched: Sequence[Running], by: Sequence[Running]) -> Script[None]:
+    """Put smaller slices where larger ones stood."""
+    yield shelves.take("running", touched)
+    for slice in touched:
+        del held[slice.parcel, slice.lo]
+    if by:
+        yield shelves.put_running(by)
+        held.update({(s.parcel, s.lo): s for s in by})
+
+
+def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[None]:
+    """Keep progress and log lines of items this session holds; known lines are ignored."""
+    up = head.exchange
+    holds = _Holds(held)
+    progress = {
+        (p.parcel, p.item): (p.parcel, p.item, p.attempt, p.percent, p.message, now)
+        for p in up.progress
+        if holds(p.parcel, p.item, p.attempt)
+    }
+    if progress:
+        update = "attempt = excluded.attempt, percent = excluded.percent, message = excluded.message, at = excluded.at"
+        yield Insert(
+            "progress", PROGRESS, list(progress.values()), conflict=f"ON CONFLICT (parcel, item) DO UPDATE SET {update}"
+        )
+        effects.moved += [(parcel, item, "running") for parcel, item in progress]
+    lines = [
+        (log.parcel, log.item, log.attempt, log.seq, len(log.lines), msgspec.json.encode(log.lines))
+        for log in up.logs
+        if holds(log.parcel, log.item, log.attempt)
+    ]
+    if lines:
+        yield Insert("logs", LOGS, lines, conflict="ON CONFLICT DO NOTHING")
+        effects.logged += [(parcel, item) for parcel, item, *_ in lines]
+
+
+class _Holds:
+    """Whether an item is held at an attempt."""
+
+    def __init__(self, held: Held) -> None:
+        self._ranges: dict[tuple[UUID, int], list[tuple[int, int]]] = {}
+        for s in held.values():
+            self._ranges.setdefault((s.parcel, s.attempt), []).append((s.lo, s.hi))
+
+    def __call__(self, parcel: UUID, item: int, attempt: int) -> bool:
+        return any(lo <= item < hi for lo, hi in self._ranges.get((parcel, attempt), ()))
+
+
+def _settle_one(
+    head: "Head",
+    row: "SessionRow",
+    held: Held,
+    policies: Mapping[tuple[UUID, int], RetryPolicy],
+    effects: Effects,
+    now: Instant,
+    rng: Random,
+) -> Script[None]:
+    """Settle one exchange's outcomes against what its session holds."""
+    outcomes = head.exchange.outcomes
+    matched = match(list(held.values()), [Span(o.parcel, o.lo, o.hi, o.attempt) for o in outcomes])
+    ignored = [Range(parcel=m.parcel, lo=m.lo, hi=m.hi, attempt=m.attempt) for m in matched.missed]
+    effects.ignored[head.session, head.exchange.channel] = ignored
+    if not matched.hits:
+        return
+    failed = {slice.parcel for slice, i, _, _ in matched.hits if outcomes[i].outcome == "failed"}
+    rules = (yield from _rules(failed, policies)) if failed else {}
+    cancels = (yield from _cancels(head.session)) if failed else frozenset()
+    settler = Settler(row.worker, now, rng)
+    for slice, i, lo, hi in matched.hits:
+        _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), cancels)
+    yield from _replace(held, matched.touched, matched.left)
+    yield from put_fates(settler.fates, row.worker, head.session, effects)
+    yield ForEach(FORGET_REQUESTS, RANGE, [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits])
+
+
+def _rules(parcels: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]) -> Script[dict[UUID, Rules]]:
+    """What decides about the failures in these parcels."""
+    rows = yield ForEach(RULES, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
+    return {
+        parcel: Rules(retry=policies.get((job, version)) or _policy(spec), delivery=delivery)
+        for parcel, job, version, delivery, spec in rows
+    }
+
+
+def _policy(spec: str) -> RetryPolicy:
+    return msgspec.json.decode(spec, type=Spec).retry
+
+
+def _cancels(session: UUID) -> Script[frozenset[tuple[UUID, int]]]:
+    rows = yield ForEach(CANCELS, (("session", "uuid"),), [(session,)])
+    return frozenset((parcel, item) for parcel, item in rows)
+
+
+def _decide(
+    settler: Settler,
+    slice: Running,
+    lo: int,
+    hi: int,
+    outcome: Outcome,
+    rules: Rules | None,
+    cancels: frozenset[tuple[UUID, int]],
+) -> None:
+    """One reported range: each kind of outcome has its own fate."""
+    match outcome.outcome:
+        case "success":
+            settler.succeed(slice, lo, hi, outcome)
+        case "failed":
+            _decide_failed(settler, slice, lo, hi, outcome, rules or Rules(retry=RetryPolicy(), delivery=0), cancels)
+        case "cancelled":
+            settler.cancel(slice, lo, hi, outcome)
+        case "released":
+            settler.release(slice, lo, hi)
+        case "suspended":
+            settler.suspend(slice, lo, hi, outcome.wake_at if outcome.wake_at is not None else settler.now)
+
+
+def _decide_failed(
+    settler: Settler,
+    slice: Running,
+    lo: int,
+    hi: int,
+    outcome: Outcome,
+    rules: Rules,
+    cancels: frozenset[tuple[UUID, int]],
+) -> None:
+    """A cancelled item that fails is not retried."""
+    asked = [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []
+    for item in asked:
+        settler.cancel(slice, item, item + 1, outcome)
+    if not asked:
+        settler.fail(slice, lo, hi, outcome, rules)
+        return
+    for item in range(lo, hi):
+        if item not in asked:
+            settler.fail(slice, item, item + 1, outcome, rules)
+
+
+def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Script[None]:
+    """Put settled items where they go."""
+    if fates.finished:
+        yield shelves.put_finished(fates.finished)
+        effects.ended += [_ended(f) for f in fates.finished]
+    if fates.waiting:
+        yield shelves.put_waiting(fates.waiting)
+        effects.wakes += [w.wake_at for w in fates.waiting if w.wake_at is not None]
+        effects.retried += sum(w.hi - w.lo for w in fates.waiting)
+        effects.moved += [(w.parcel, w.lo, "waiting") for w in fates.waiting]
+    if fates.queued:
+        yield shelves.put_queued(fates.queued)
+        for q in fates.queued:
+            effects.requeued[q.lane] = min(q.rank, effects.requeued.get(q.lane, q.rank))
+        effects.moved += [(q.parcel, q.lo, "queued") for q in fates.queued]
+    if fates.tried:
+        yield shelves.put_tried(fates.tried, worker, session)
+    if fates.blobs:
+        columns: shelves.Columns = (*shelves.ITEM, ("content", "bytea"))
+        yield Insert("blobs", columns, fates.blobs, conflict="ON CONFLICT DO NOTHING")
+
+
+def _ended(finished: Finished) -> Ended:
+    s = finished.slice
+    busy = max(0, finished.completed_at - (finished.started_at or finished.completed_at))
+    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy)
+
+
+REQUESTS_OF = Statement(
+    "requests_of", "SELECT parcel, item, attempt, kind FROM requests WHERE session = $1 ORDER BY parcel, item"
+)
+
+
+def requests_of(session: UUID) -> Script[list[tuple[UUID, int, int, str]]]:
+    """What is asked of the items a session holds."""
+    rows = yield Fetch(REQUESTS_OF, (session,))
+    return [(parcel, item, attempt, kind) for parcel, item, attempt, kind in rows]

@@ -1,0 +1,94 @@
+"""Rescue: slices of a session that has ended go on elsewhere."""
+
+from random import Random
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.session import LIVE
+from horae.model.settle import Settler
+from horae.store.moves import report, shelves
+from horae.store.moves.exchange import lock_sessions
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+HELD_BY_SESSION = Statement(
+    "held_by_session",
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, p.delivery FROM running r JOIN parcels p ON p.id = r.parcel"
+    " WHERE r.session = $1 ORDER BY r.parcel, r.lo LIMIT $2",
+)
+WATCHED = Statement(
+    "watched_sessions",
+    "SELECT id, state, last_seen, (SELECT count(*) FROM running r WHERE r.session = s.id) FROM sessions s"
+    " WHERE s.state IN ('live', 'draining') OR EXISTS (SELECT 1 FROM running r WHERE r.session = s.id)",
+)
+END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at = $3 WHERE id = $1")
+FORGET = Statement("forget_session_requests", "DELETE FROM requests WHERE session = $1")
+ORPHANS = Statement(
+    "orphans",
+    "SELECT DISTINCT r.session FROM running r LEFT JOIN sessions s ON s.id = r.session"
+    " WHERE s.id IS NULL OR s.state NOT IN ('live', 'draining')",
+)
+
+
+def mark_lost(session: UUID, last_seen: Instant, now: Instant) -> Script[bool]:
+    """End a session that was watched for a full timeout with the same `last_seen`; false when it moved meanwhile."""
+    rows = yield ForEach(LOCK_SILENT, (("id", "uuid"),), [(session,)])
+    if not rows or rows[0][1] not in LIVE or rows[0][2] != last_seen:
+        return False
+    yield Fetch(END_SESSION, (session, "lost", now))
+    return True
+
+
+LOCK_SILENT = Statement(
+    "lock_silent_session",
+    "SELECT s.id, s.state, s.last_seen FROM sessions s JOIN given ON s.id = given.id FOR NO KEY UPDATE OF s",
+)
+
+
+def rescue(
+    session: UUID, limit: int, now: Instant, rng: Random, *, charge: bool = True
+) -> Script[report.Effects | None]:
+    """Take one batch of slices back from a session that is not live; None while it is live.
+
+    `charge` counts a loss against each; a new epoch or a clean close charges nothing.
+    """
+    locked = yield from lock_sessions([session])
+    row = locked.get(session)
+    if row is None or row.live:
+        return None
+    rows = yield Fetch(HELD_BY_SESSION, (session, limit))
+    effects = report.Effects()
+    if not rows:
+        yield Fetch(FORGET, (session,))
+        return effects
+    settler = Settler(row.worker, now, rng)
+    for r in rows:
+        slice, delivery = shelves.running(r), r[18]
+        if charge:
+            settler.lose(slice, delivery)
+        else:
+            settler.release(slice, slice.lo, slice.hi)
+    yield shelves.take("running", [shelves.running(r) for r in rows])
+    yield from report.put_fates(settler.fates, row.worker, session, effects)
+    return effects
+
+
+def watched() -> Script[list[tuple[UUID, str, Instant, int]]]:
+    """Sessions to watch: live ones, and ended ones that still own something (id, state, last_seen, slices)."""
+    rows = yield Fetch(WATCHED)
+    return [(r[0], r[1], r[2], r[3]) for r in rows]
+
+
+def orphans() -> Script[list[UUID]]:
+    """Sessions that are not live, or unknown, yet own running slices: a bug that heals."""
+    rows = yield Fetch(ORPHANS)
+    return [row[0] for row in rows]
+
+
+def close(session: UUID, now: Instant) -> Script[bool]:
+    """A drained worker leaves; what it still holds is handed back by the rescuer, uncharged."""
+    locked = yield from lock_sessions([session])
+    row = locked.get(session)
+    if row is None or not row.live:
+        return False
+    yield Fetch(END_SESSION, (session, "closed", now))
+    return True

@@ -1,0 +1,125 @@
+"""Sessions and servers: who is there."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from horae.env import Instant
+from horae.model.protocol import Register
+from horae.model.session import NOTHING_SEEN, Session, capabilities_of
+from horae.store.script import Fetch, Row, Script, Statement
+
+_COLUMNS = (
+    "s.id, s.namespace, s.worker, s.presence, s.capabilities, s.queues, s.concurrency, s.state, s.epoch, s.last_seen,"
+    " s.created_at, s.ended_at"
+)
+REGISTER = Statement(
+    "register_session",
+    "INSERT INTO sessions (id, namespace, worker, presence, capabilities, queues, concurrency, state, epoch, seen,"
+    " last_seen, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'live', $8, $9, $10, $10)",
+)
+ONE = Statement(
+    "session",
+    f"SELECT {_COLUMNS}, (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id)"
+    " FROM sessions s WHERE s.id = $1",
+)
+ALL = Statement(
+    "sessions",
+    f"SELECT {_COLUMNS}, (SELECT coalesce(sum(r.hi - r.lo), 0) FROM running r WHERE r.session = s.id)"
+    " FROM sessions s WHERE (s.namespace = $1 OR $1 = 0) AND (s.ended_at IS NULL OR s.ended_at > $2)"
+    " ORDER BY s.created_at DESC LIMIT $3",
+)
+DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
+EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
+OLD_EPOCH = Statement(
+    "end_old_epoch",
+    "UPDATE sessions SET state = 'closed', ended_at = $2 WHERE epoch < $1 AND state IN ('live', 'draining')"
+    " RETURNING id",
+)
+SERVER = Statement(
+    "server_seen",
+    "INSERT INTO servers (id, url, host, pid, version, started_at, last_seen) VALUES ($1, $2, $3, $4, $5, $6, $6)"
+    " ON CONFLICT (id) DO UPDATE SET last_seen = excluded.last_seen, url = excluded.url",
+)
+SERVERS = Statement(
+    "servers", "SELECT id, url, host, pid, version, started_at, last_seen FROM servers WHERE last_seen > $1"
+)
+SERVER_GONE = Statement("server_gone", "DELETE FROM servers WHERE id = $1")
+SERVERS_GONE = Statement("servers_gone", "DELETE FROM servers WHERE last_seen < $1")
+
+
+def register(id: UUID, namespace: int, presence: Register, epoch: int, now: Instant) -> Script[Session]:
+    """A worker presents itself; its session is live from now on."""
+    capabilities = capabilities_of(presence)
+    yield Fetch(
+        REGISTER,
+        (
+            id, namespace, presence.worker, _json(presence), _json(sorted(capabilities)), _json(presence.queues),
+            presence.concurrency, epoch, NOTHING_SEEN, now,
+        ),
+    )  # fmt: skip
+    return Session(
+        id=id, namespace=namespace, worker=presence.worker, presence=presence, capabilities=capabilities,
+        queues=tuple(presence.queues), concurrency=presence.concurrency, state="live", epoch=epoch, last_seen=now,
+        created_at=now,
+    )  # fmt: skip
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def session(id: UUID) -> Script[Session | None]:
+    rows = yield Fetch(ONE, (id,))
+    return _session(rows[0]) if rows else None
+
+
+def sessions(namespace: int, ended_after: Instant, limit: int) -> Script[list[Session]]:
+    """Sessions that are there, and those that ended lately; namespace 0 means all."""
+    rows = yield Fetch(ALL, (namespace, ended_after, limit))
+    return [_session(row) for row in rows]
+
+
+def _session(row: Row) -> Session:
+    return Session(
+        id=row[0], namespace=row[1], worker=row[2], presence=msgspec.json.decode(row[3], type=Register),
+        capabilities=frozenset(msgspec.json.decode(row[4])), queues=tuple(msgspec.json.decode(row[5])),
+        concurrency=row[6], state=row[7], epoch=row[8], last_seen=row[9], created_at=row[10], ended_at=row[11],
+        running=int(row[12]),
+    )  # fmt: skip
+
+
+def ask_drain(id: UUID) -> Script[bool]:
+    """Ask a worker to finish and leave; it hears of it in its next answer."""
+    rows = yield Fetch(DRAIN, (id,))
+    return bool(rows)
+
+
+def epoch() -> Script[int]:
+    rows = yield Fetch(EPOCH)
+    return int(rows[0][0])
+
+
+def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
+    """After a restore or failover no old session is valid; what they held is charged nothing."""
+    rows = yield Fetch(OLD_EPOCH, (current, now))
+    return [row[0] for row in rows]
+
+
+def server_seen(id: UUID, url: str, host: str, pid: int, version: str, now: Instant) -> Script[None]:
+    """A server says that it is there."""
+    yield Fetch(SERVER, (id, url, host, pid, version, now))
+
+
+def servers(seen_after: Instant) -> Script[list[Row]]:
+    """Servers seen lately: (id, url, host, pid, version, started_at, last_seen)."""
+    return (yield Fetch(SERVERS, (seen_after,)))
+
+
+def server_gone(id: UUID) -> Script[None]:
+    yield Fetch(SERVER_GONE, (id,))
+
+
+def forget_servers(before: Instant) -> Script[Sequence[Row]]:
+    return (yield Fetch(SERVERS_GONE, (before,)))

@@ -1,0 +1,369 @@
+"""Submit: accepted executions on disk, many requests in one transaction.
+
+Order: keys first, sorted, ON CONFLICT DO NOTHING; losers are answered with what the key stands for; winners then get
+their indexes and form parcels. Everything that can be refused was refused before.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.execution import Extra
+from horae.model.ids import execution_id, parcel_id
+from horae.model.packing import Packed
+from horae.model.parcel import Envelope, Parcel, loads, make_parcel
+from horae.model.slice import Queued, Waiting
+from horae.store.moves import shelves
+from horae.store.script import Again, ForEach, Insert, Script, Statement
+
+PARCELS: shelves.Columns = (
+    ("id", "uuid"), ("namespace", "int"), ("job", "uuid"), ("version", "int"), ("queue", "int"), ("lane", "int"),
+    ("priority", "smallint"), ("deadline", "bigint"), ("due_at", "bigint"), ("keys", "text"), ("parent", "uuid"),
+    ("delivery", "smallint"), ("n", "int"), ("ends", "bytea"), ("items", "bytea"), ("extras", "bytea"),
+    ("submitted_at", "bigint"),
+)  # fmt: skip
+UNIQUE: shelves.Columns = (("namespace", "int"), ("scope", "text"), ("key", "text"))
+IDEMPOTENT: shelves.Columns = (("namespace", "int"), ("route", "text"), ("key", "text"))
+FREE_EXPIRED = Statement(
+    "free_expired_keys",
+    "DELETE FROM unique_keys WHERE (namespace, scope, key) IN (SELECT k.namespace, k.scope, k.key FROM given"
+    " JOIN unique_keys k ON k.namespace = given.namespace AND k.scope = given.scope AND k.key = given.key"
+    " WHERE k.until <= $4 FOR UPDATE OF k SKIP LOCKED)",
+)
+READ_KEYS = Statement(
+    "read_keys",
+    "SELECT k.namespace, k.scope, k.key, k.execution FROM given JOIN unique_keys k"
+    " ON k.namespace = given.namespace AND k.scope = given.scope AND k.key = given.key",
+)
+NAME_KEYS = Statement(
+    "name_keys",
+    "UPDATE unique_keys SET execution = given.execution FROM given WHERE unique_keys.namespace = given.namespace"
+    " AND unique_keys.scope = given.scope AND unique_keys.key = given.key",
+)
+FREE_IDEMPOTENT = Statement(
+    "free_expired_idempotency",
+    "DELETE FROM idempotency WHERE (namespace, route, key) IN (SELECT k.namespace, k.route, k.key FROM given"
+    " JOIN idempotency k ON k.namespace = given.namespace AND k.route = given.route AND k.key = given.key"
+    " WHERE k.until <= $4 FOR UPDATE OF k SKIP LOCKED)",
+)
+READ_IDEMPOTENT = Statement(
+    "read_idempotency",
+    "SELECT k.namespace, k.route, k.key, k.body_hash, k.answer FROM given JOIN idempotency k"
+    " ON k.namespace = given.namespace AND k.route = given.route AND k.key = given.key",
+)
+ANSWER_IDEMPOTENT = Statement(
+    "answer_idempotency",
+    "UPDATE idempotency SET status = 201, answer = given.answer FROM given"
+    " WHERE idempotency.namespace = given.namespace AND idempotency.route = given.route"
+    " AND idempotency.key = given.key",
+)
+CURRENT = Statement("current_jobs", "SELECT j.id, j.version, j.state FROM given JOIN jobs j ON j.id = given.id")
+
+UniqueKey = tuple[int, str, str]  # namespace, scope, key
+
+
+class NewExecution(Struct, frozen=True, kw_only=True):
+    """One execution asked for, resolved: its envelope (without the batch's instant), its item and its keys."""
+
+    envelope: Envelope  # due_at 0 stands for "now": the batch's instant
+    rank_lead: int  # how far its rank lies before its arrival
+    item: bytes
+    extra: Extra = Extra()
+    unique: UniqueKey | None = None
+    unique_for: int = 0
+
+
+class Idempotency(Struct, frozen=True):
+    """A request's own key: a repeat is answered with the stored answer, another body is refused."""
+
+    namespace: int
+    route: str
+    key: str
+    body_hash: bytes
+    until: Instant
+
+
+class Submission(Struct, frozen=True, kw_only=True):
+    """One request: executions that are accepted together."""
+
+    executions: list[NewExecution]
+    idempotency: Idempotency | None = None
+
+
+class Receipt(Struct, frozen=True, rename="camel"):
+    """What became of one execution asked for."""
+
+    execution_id: UUID
+    deduplicated: bool = False
+    state: str = "queued"
+
+
+class Repeated(Struct, frozen=True):
+    """The request was answered before."""
+
+    answer: list[Receipt]
+
+
+class Reused(Struct, frozen=True):
+    """The idempotency key belongs to another body."""
+
+
+class Submitted(Struct, frozen=True):
+    """Answers in the order of the submissions; the parcels written; and lanes and timers to hint."""
+
+    answers: list[list[Receipt] | Repeated | Reused]
+    parcels: list[Parcel]
+    lanes: dict[int, int]
+    wake_at: Instant | None
+
+
+class JobMoved(Exception):
+    """A job was edited or deleted since the request was resolved: resolve again."""
+
+    def __init__(self, jobs: set[UUID]) -> None:
+        super().__init__(f"{len(jobs)} jobs changed")
+        self.jobs = jobs
+
+
+def submit(
+    submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant, *, check_jobs: bool = True
+) -> Script[Submitted]:
+    """Accept these requests; each is answered, none half."""
+    answers: dict[int, list[Receipt] | Repeated | Reused] = {}
+    if any(s.idempotency for s in submissions):
+        answers = yield from _known_requests(submissions, now)
+    fresh = [(i, s) for i, s in enumerate(submissions) if i not in answers]
+    if check_jobs:
+        yield from _check_jobs(e for _, s in fresh for e in s.executions)
+    known = yield from _take_keys([e for _, s in fresh for e in s.executions], now)
+    placed, parcels = place([e for _, s in fresh for e in s.executions], known, new_id, now)
+    lanes, wake_at = yield from put_parcels(parcels, now)
+    yield from _name_keys(placed)
+    receipts = iter(placed)
+    for i, submission in fresh:
+        answers[i] = [next(receipts)[1] for _ in submission.executions]
+    yield from _remember_answers([(s, answers[i]) for i, s in fresh if s.idempotency])
+    return Submitted([answers[i] for i in range(len(submissions))], [p for p, _ in parcels], lanes, wake_at)
+
+
+def _known_requests(
+    submissions: Sequence[Submission], now: Instant
+) -> Script[dict[int, list[Receipt] | Repeated | Reused]]:
+    """Reserve the requests' idempotency keys; those taken are answered from the store."""
+    keyed = {(s.idempotency.namespace, s.idempotency.route, s.idempotency.key): s.idempotency
+             for s in submissions if s.idempotency}  # fmt: skip
+    keys = sorted(keyed)
+    yield ForEach(FREE_IDEMPOTENT, IDEMPOTENT, keys, (now,))
+    columns: shelves.Columns = (*IDEMPOTENT, ("body_hash", "bytea"), ("until", "bigint"), ("created_at", "bigint"))
+    rows = yield Insert(
+        "idempotency",
+        columns,
+        [(*key, keyed[key].body_hash, keyed[key].until, now) for key in keys],
+        conflict="ON CONFLICT DO NOTHING",
+        returning="namespace, route, key",
+    )
+    mine = {tuple(row) for row in rows}
+    losers = [key for key in keys if key not in mine]
+    stored = {}
+    if losers:
+        stored = {tuple(r[:3]): (r[3], r[4]) for r in (yield ForEach(READ_IDEMPOTENT, IDEMPOTENT, losers))}
+        if len(stored) < len(losers):
+            raise Again
+    return _answer_known(submissions, mine, stored)
+
+
+def _answer_known(
+    submissions: Sequence[Submission],
+    mine: set[tuple[object, ...]],
+    stored: dict[tuple[object, ...], tuple[bytes, bytes]],
+) -> dict[int, list[Receipt] | Repeated | Reused]:
+    """The first of equal requests in one batch goes on; a twin in the same batch waits for the next batch."""
+    answers: dict[int, list[Receipt] | Repeated | Reused] = {}
+    for i, submission in enumerate(submissions):
+        own = submission.idempotency
+        if own is None:
+            continue
+        key = (own.namespace, own.route, own.key)
+        if key in mine:
+            mine.discard(key)
+        elif key in stored:
+            body_hash, answer = stored[key]
+            same = bytes(body_hash) == own.body_hash and answer is not None
+            answers[i] = Repeated(msgspec.json.decode(answer, type=list[Receipt])) if same else Reused()
+        else:
+            raise TwinRequests
+    return answers
+
+
+class TwinRequests(Exception):
+    """Two requests with one idempotency key met in one batch: they are repeated one at a time."""
+
+
+def _check_jobs(executions: Iterable[NewExecution]) -> Script[None]:
+    """Every job still has the version the request was resolved against."""
+    versions = {e.envelope.job: e.envelope.version for e in executions}
+    if not versions:
+        return
+    rows = yield ForEach(CURRENT, (("id", "uuid"),), [(job,) for job in sorted(versions)])
+    current = {job: version for job, version, state in rows if state != "deleted"}
+    moved = {job for job, version in versions.items() if current.get(job) != version}
+    if moved:
+        raise JobMoved(moved)
+
+
+def _take_keys(executions: Sequence[NewExecution], now: Instant) -> Script[dict[UniqueKey, UUID]]:
+    """Take the unique keys; those held by others come back with their execution."""
+    wanted = {e.unique: e for e in executions if e.unique}
+    if not wanted:
+        return {}
+    keys = sorted(wanted)
+    yield ForEach(FREE_EXPIRED, UNIQUE, keys, (now,))
+    columns: shelves.Columns = (*UNIQUE, ("execution", "uuid"), ("until", "bigint"))
+    rows = yield Insert(
+        "unique_keys",
+        columns,
+        [(*key, UUID(int=0), now + wanted[key].unique_for) for key in keys],
+        conflict="ON CONFLICT DO NOTHING",
+        returning="namespace, scope, key",
+    )
+    mine = {tuple(row) for row in rows}
+    losers = [key for key in keys if key not in mine]
+    if not losers:
+        return {}
+    held = yield ForEach(READ_KEYS, UNIQUE, losers)
+    if len(held) < len(losers):  # gone meanwhile: they may be ours now
+        raise Again
+    return {(row[0], row[1], row[2]): row[3] for row in held}
+
+
+Placed = tuple[NewExecution, Receipt]
+
+
+def place(
+    executions: Sequence[NewExecution], known: dict[UniqueKey, UUID], new_id: Callable[[], UUID], now: Instant
+) -> tuple[list[Placed], list[tuple[Parcel, int]]]:
+    """Give winners their place in a parcel, losers what their key stands for."""
+    groups: dict[tuple[Envelope, int], list[int]] = {}
+    first: dict[UniqueKey, int] = {}
+    for i, e in enumerate(executions):
+        if e.unique is not None and (e.unique in known or e.unique in first):
+            continue
+        if e.unique is not None:
+            first[e.unique] = i
+        groups.setdefault((e.envelope, e.rank_lead), []).append(i)
+    receipts: dict[int, Receipt] = {}
+    parcels: list[tuple[Parcel, int]] = []
+    for (envelope, lead), members in groups.items():
+        for parcel, indexes in _fill(envelope, members, executions, new_id, now):
+            parcels.append((parcel, lead))
+            state = "queued" if parcel.envelope.due_at <= now else "waiting"
+            receipts |= {i: Receipt(execution_id(parcel.id, k), state=state) for k, i in enumerate(indexes)}
+    for i, e in enumerate(executions):
+        if i not in receipts and e.unique is not None:
+            held = known.get(e.unique) or receipts[first[e.unique]].execution_id
+            receipts[i] = Receipt(held, deduplicated=True)
+    return [(e, receipts[i]) for i, e in enumerate(executions)], parcels
+
+
+def _fill(
+    envelope: Envelope,
+    members: Sequence[int],
+    executions: Sequence[NewExecution],
+    new_id: Callable[[], UUID],
+    now: Instant,
+) -> Iterable[tuple[Parcel, Sequence[int]]]:
+    """Fill parcels of one envelope; what is due at once is due at the batch's instant."""
+    due = msgspec.structs.replace(envelope, due_at=envelope.due_at or now)
+    start = 0
+    for count in loads(len(executions[i].item) for i in members):
+        indexes = members[start : start + count]
+        start += count
+        items = [executions[i].item for i in indexes]
+        extras = [executions[i].extra for i in indexes]
+        yield make_parcel(parcel_id(new_id()), due, items, extras, now), indexes
+
+
+def put_parcels(parcels: Sequence[tuple[Parcel, int]], now: Instant) -> Script[tuple[dict[int, int], Instant | None]]:
+    """Write parcels and put each on its shelf; returns the lanes that got something and the next timer."""
+    if not parcels:
+        return {}, None
+    yield Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
+    ready = [_queued(p, lead, now) for p, lead in parcels if p.envelope.due_at <= now]
+    later = [_waiting(p) for p, _ in parcels if p.envelope.due_at > now]
+    if ready:
+        yield shelves.put_queued(ready)
+    if later:
+        yield shelves.put_waiting(later)
+    lanes: dict[int, int] = {}
+    for slice in ready:
+        lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
+    return lanes, min((s.wake_at for s in later if s.wake_at is not None), default=None)
+
+
+def _parcel_row(p: Parcel) -> tuple[object, ...]:
+    e = p.envelope
+    return (
+        p.id, e.namespace, e.job, e.version, e.queue, e.lane, e.priority, e.deadline, e.due_at, e.keys, e.parent,
+        e.delivery, len(p), p.items.ends, p.items.blob, p.extras, p.submitted_at,
+    )  # fmt: skip
+
+
+def _queued(p: Parcel, lead: int, now: Instant) -> Queued:
+    e = p.envelope
+    return Queued(
+        parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, lane=e.lane,
+        rank=e.due_at - lead, queued_at=now,
+    )  # fmt: skip
+
+
+def _waiting(p: Parcel) -> Waiting:
+    e = p.envelope
+    return Waiting(
+        parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, wake_at=e.due_at, reason="delay"
+    )
+
+
+def _name_keys(placed: Sequence[Placed]) -> Script[None]:
+    """Write into each key taken which execution it stands for."""
+    rows = [(*e.unique, r.execution_id) for e, r in placed if e.unique is not None and not r.deduplicated]
+    if rows:
+        columns: shelves.Columns = (*UNIQUE, ("execution", "uuid"))
+        yield ForEach(NAME_KEYS, columns, rows)
+
+
+def _remember_answers(answered: Sequence[tuple[Submission, object]]) -> Script[None]:
+    rows = [
+        (s.idempotency.namespace, s.idempotency.route, s.idempotency.key, msgspec.json.encode(answer))
+        for s, answer in answered
+        if s.idempotency
+    ]
+    if rows:
+        columns: shelves.Columns = (*IDEMPOTENT, ("answer", "bytea"))
+        yield ForEach(ANSWER_IDEMPOTENT, columns, rows)
+
+
+PARCEL_HEADS = Statement(
+    "parcels",
+    f"SELECT {shelves.names(PARCELS, 'p.')} FROM given JOIN parcels p ON p.id = given.id",
+)
+
+
+def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
+    """Parcels by id; they never change, so they may be cached."""
+    rows = yield ForEach(PARCEL_HEADS, (("id", "uuid"),), [(id,) for id in ids])
+    return [
+        Parcel(
+            id=r[0],
+            envelope=Envelope(
+                namespace=r[1], job=r[2], version=r[3], queue=r[4], lane=r[5], priority=r[6], deadline=r[7],
+                due_at=r[8], keys=r[9], parent=r[10], delivery=r[11],
+            ),
+            items=Packed(r[13], r[14]),
+            extras=r[15],
+            submitted_at=r[16],
+        )
+        for r in rows
+    ]  # fmt: skip

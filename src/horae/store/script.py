@@ -1,0 +1,77 @@
+"""A store operation as a script: a generator that yields statements and is sent their rows.
+
+A script decides and names SQL; a driver (`sqlite/`, `postgres/`) runs it inside one transaction. So each move is
+written once for both databases, tests can stop between any two statements, and a driver may repeat a script from its
+beginning after a deadlock. SQL is written in PostgreSQL's dialect with `$1` parameters; what SQLite does not know
+(row locks, casts) the SQLite driver leaves out, because its single writer is the lock.
+"""
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Literal, TypeVar
+
+from msgspec import Struct
+
+Row = tuple[Any, ...]
+Rows = list[Row]
+
+ColumnType = Literal["uuid", "int", "bigint", "smallint", "text", "bytea", "bool", "float"]
+
+
+class Statement(Struct, frozen=True):
+    """One SQL text with a name, so that tests, plans and statistics can speak of it."""
+
+    name: str
+    text: str
+
+
+class Fetch(Struct, frozen=True):
+    """Run a statement; its rows come back (also those of RETURNING)."""
+
+    statement: Statement
+    params: tuple[Any, ...] = ()
+
+
+class ForEach(Struct, frozen=True):
+    """Run a statement joined with given rows; the text calls them `given`.
+
+    PostgreSQL runs it once over `unnest`, SQLite once per row; rows of RETURNING or SELECT come back together. The text
+    must mean the same either way: each given row acts on its own, in the given order. Further parameters of the
+    statement follow as `$k` after the given columns.
+    """
+
+    statement: Statement
+    columns: tuple[tuple[str, ColumnType], ...]
+    rows: Sequence[Sequence[Any]]
+    params: tuple[Any, ...] = ()
+
+
+class Insert(Struct, frozen=True):
+    """Insert rows; `conflict` may be an ON CONFLICT clause, `returning` a column list (rows that went in come back)."""
+
+    table: str
+    columns: tuple[tuple[str, ColumnType], ...]
+    rows: Sequence[Sequence[Any]]
+    conflict: str = ""
+    returning: str = ""
+
+
+class Select(Struct, frozen=True):
+    """A filtered read built with SQLAlchemy Core; compiled for the driver's dialect."""
+
+    query: Any
+
+
+class Lock(Struct, frozen=True):
+    """Take transaction-level advisory locks on these names, in sorted order; SQLite's writer is the lock."""
+
+    names: tuple[str, ...]
+
+
+Op = Fetch | ForEach | Insert | Select | Lock
+T = TypeVar("T")
+Script = Generator[Op, Rows, T]
+ScriptFactory = Callable[[], Script[T]]
+
+
+class Again(Exception):
+    """A script lost a race it foresaw: repeat it from the beginning in a new transaction."""
