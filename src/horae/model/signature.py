@@ -1,0 +1,220 @@
+"""A function's parameters: a compiled decoder for them, their JSON schema, and the call itself.
+
+Annotations mean what they mean to msgspec: dataclasses, Structs, enums, dates, unions. A parameter without one takes
+anything. A parameter named `ctx`, or annotated with the context's class, receives the context and is no parameter of
+the job.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from types import SimpleNamespace
+from typing import Any, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, Raw, Struct
+from msgspec.structs import asdict, astuple
+
+from horae.errors import BadInput
+
+CONTEXT = "__horae_context__"  # marks the context's class, which this layer cannot name
+_PLAIN = (str, int, float, bool, bytes, type(None))
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+Bind = Callable[[bytes | Raw, Any], Call]
+
+
+class BadParams(ValueError):
+    """The params of an execution do not fit its function."""
+
+
+class Parameter(Struct, frozen=True):
+    """One parameter of a job's function."""
+
+    name: str
+    type: Any
+    default: Any = NODEFAULT
+    kind: int = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+class Signature(Struct, frozen=True):
+    """What a function takes, apart from the context."""
+
+    function: str
+    parameters: tuple[Parameter, ...]
+    context: str | None = None  # the parameter that receives the context
+    rest: bool = False  # takes any further names as **kwargs
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """A self-contained JSON schema of the params object."""
+        schema = msgspec.json.schema(_struct(self, {}))
+        definitions = schema.pop("$defs")
+        top: dict[str, Any] = definitions.pop(schema["$ref"].rsplit("/", 1)[1])
+        top["additionalProperties"] = self.rest
+        return {**top, "$defs": definitions} if definitions else top
+
+    def binder(self, defaults: Mapping[str, Any] = {}) -> Bind:
+        """Compile the way from an item's JSON to the arguments of a call.
+
+        `defaults` stand in for what an item leaves out, before the function's own. What does not fit is a BadParams
+        that says which.
+        """
+        unknown = [] if self.rest else sorted(set(defaults) - {p.name for p in self.parameters})
+        if unknown:
+            raise BadParams(f"{self.function} has no parameter {unknown[0]!r}, which the job's params name")
+        decode = _decode_open(self, defaults) if self.rest else _decode_closed(self, defaults)
+        return _arranged(self, decode)
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """Read a callable's parameters; what no JSON could fill is refused with what to change."""
+    name = getattr(function, "__qualname__", repr(function))
+    found = inspect.signature(function)
+    context, rest, parameters = None, False, []
+    for parameter in found.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise _refused(name, f"*{parameter.name} cannot be filled from named params", "Give it named parameters.")
+        if parameter.kind is parameter.VAR_KEYWORD:
+            rest = True
+        elif _is_context(function, parameter):
+            context = parameter.name
+        else:
+            parameters.append(_parameter(name, function, parameter))
+    signature = Signature(name, tuple(parameters), context, rest)
+    _check_types(signature)
+    return signature
+
+
+def _parameter(name: str, function: Callable[..., Any], parameter: inspect.Parameter) -> Parameter:
+    type = _annotation(name, function, parameter)
+    default = NODEFAULT if parameter.default is parameter.empty else parameter.default
+    if default is None and type is not Any:
+        type = type | None
+    return Parameter(parameter.name, type, default, parameter.kind)
+
+
+def _annotation(name: str, function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """What the annotation stands for; each is resolved by itself, so that the context's need not be importable."""
+    if parameter.annotation is parameter.empty:
+        return Any
+    holder = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
+    try:
+        space = getattr(inspect.unwrap(function), "__globals__", {})
+        return get_type_hints(holder, globalns=space, include_extras=True)[parameter.name]
+    except NameError as error:
+        remedy = "Import it at module level, not only for type checkers."
+        raise _refused(name, f"the annotation of {parameter.name!r} cannot be resolved: {error}", remedy) from None
+
+
+def _is_context(function: Callable[..., Any], parameter: inspect.Parameter) -> bool:
+    return parameter.name == "ctx" or bool(getattr(parameter.annotation, CONTEXT, False))
+
+
+def _check_types(signature: Signature) -> None:
+    for parameter in signature.parameters:
+        try:
+            msgspec.json.schema(parameter.type)
+        except TypeError:
+            shown = getattr(parameter.type, "__name__", parameter.type)
+            remedy = "Annotate it with a JSON-like type, a dataclass, a Struct, a date or an enum."
+            raise _refused(
+                signature.function, f"{parameter.name!r} is a {shown}, which no JSON can fill", remedy
+            ) from None
+
+
+def _refused(function: str, reason: str, remedy: str) -> BadInput:
+    return BadInput(f"{function} cannot be a job: {reason}.", remedy, field="function")
+
+
+def _struct(signature: Signature, defaults: Mapping[str, Any]) -> type[Struct]:
+    """A Struct whose fields are the parameters, in their order."""
+    fields = [(p.name, p.type, _field(p, defaults)) for p in signature.parameters]
+    return msgspec.defstruct("Params", fields, kw_only=True, forbid_unknown_fields=not signature.rest)
+
+
+def _field(parameter: Parameter, defaults: Mapping[str, Any]) -> Any:
+    if parameter.name in defaults:
+        try:
+            value = msgspec.convert(defaults[parameter.name], parameter.type)
+        except msgspec.ValidationError as error:
+            raise BadParams(f"the job's params: {parameter.name}: {error}") from None
+        return msgspec.field(default=value) if type(value) in _PLAIN else _fresh(value)
+    default = parameter.default
+    if default is NODEFAULT:
+        return msgspec.field()
+    if type(default) in _PLAIN:
+        return msgspec.field(default=default)
+    return msgspec.field(default_factory=lambda: default)  # shared by all calls, as Python does
+
+
+def _fresh(value: Any) -> Any:
+    return msgspec.field(default_factory=lambda: deepcopy(value))
+
+
+def _decode_closed(signature: Signature, defaults: Mapping[str, Any]) -> Callable[[bytes | Raw], Any]:
+    decoder = msgspec.json.Decoder(_struct(signature, defaults))
+    decode, empty = decoder.decode, decoder.decode
+
+    def closed(item: bytes | Raw) -> Any:
+        try:
+            return decode(item)
+        except msgspec.ValidationError as error:
+            if bytes(item).strip() == b"null":
+                return _checked(empty, b"{}")
+            raise BadParams(str(error)) from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadParams(f"the params are not JSON: {error}") from None
+
+    return closed
+
+
+def _checked(decode: Callable[[bytes], Any], item: bytes) -> Any:
+    try:
+        return decode(item)
+    except msgspec.ValidationError as error:
+        raise BadParams(str(error)) from None
+
+
+def _decode_open(signature: Signature, defaults: Mapping[str, Any]) -> Callable[[bytes | Raw], Any]:
+    """For functions with **kwargs: the named parameters as a Struct, and the rest."""
+    names = {p.name for p in signature.parameters}
+    known = {name: value for name, value in defaults.items() if name in names}
+    struct = _struct(signature, known)
+    decoder = msgspec.json.Decoder(dict[str, Any] | None)
+    others = {name: value for name, value in defaults.items() if name not in names}
+
+    def opened(item: bytes | Raw) -> Any:
+        try:
+            given = decoder.decode(item) or {}
+            named = msgspec.convert({n: v for n, v in given.items() if n in names}, struct)
+        except msgspec.MsgspecError as error:
+            raise BadParams(str(error)) from None
+        return named, {**others, **{n: v for n, v in given.items() if n not in names}}
+
+    return opened
+
+
+def _arranged(signature: Signature, decode: Callable[[bytes | Raw], Any]) -> Bind:
+    """Choose how decoded params become arguments: all by position when that is possible, which is fastest."""
+    plain = signature.context is None and not signature.rest
+    if plain and all(p.kind in _POSITIONAL for p in signature.parameters):
+        nothing: dict[str, Any] = {}
+        return lambda item, ctx: (astuple(decode(item)), nothing)
+    return _arranged_by_name(signature, decode)
+
+
+def _arranged_by_name(signature: Signature, decode: Callable[[bytes | Raw], Any]) -> Bind:
+    first = [p.name for p in signature.parameters if p.kind == inspect.Parameter.POSITIONAL_ONLY]
+    context, rest = signature.context, signature.rest
+
+    def bind(item: bytes | Raw, ctx: Any) -> Call:
+        decoded = decode(item)
+        named, others = decoded if rest else (decoded, {})
+        keywords = {**others, **asdict(named)}
+        if context is not None:
+            keywords[context] = ctx
+        return tuple(keywords.pop(name) for name in first), keywords
+
+    return bind

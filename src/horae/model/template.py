@@ -1,0 +1,158 @@
+"""Texts with CEL expressions between `${` and `}`: `backup-${params.day}.tar`.
+
+`$${` stands for a literal `${`. A text without `${` is itself and costs nothing. Templates fill argv elements,
+environment values, URLs, headers and bodies; a shell line is never a template.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from horae.errors import BadInput
+
+Scope = Mapping[str, Any]
+Renderer = Callable[[Scope], Any]
+
+_CLOSES = {"{": "}", "[": "]", "(": ")"}
+
+
+class TemplateError(ValueError):
+    """An expression could not be computed from these values."""
+
+
+class Expression:
+    """One compiled CEL expression."""
+
+    def __init__(self, source: str, field: str) -> None:
+        import cel
+
+        self.source = source.strip()
+        try:
+            self.program = cel.compile(self.source)
+        except ValueError as error:
+            reason = str(error).splitlines()[0]
+            raise BadInput(f"${{{self.source}}} is not an expression: {reason}", _REMEDY, field=field) from None
+
+    def value(self, scope: Scope) -> Any:
+        """Compute it; whatever is wrong with the values is a TemplateError that names the expression."""
+        try:
+            return self.program.execute(dict(scope))
+        except KeyError as error:
+            raise TemplateError(f"${{{self.source}}}: there is no {error.args[0]!r}") from None
+        except Exception as error:
+            raise TemplateError(f"${{{self.source}}}: {error}") from None
+
+
+class Template:
+    """A text with expressions in it, compiled once and rendered often."""
+
+    def __init__(self, parts: tuple[str | Expression, ...]) -> None:
+        self.parts = parts
+
+    def render(self, scope: Scope) -> str:
+        """The text with every expression replaced by its value; null becomes nothing, lists and maps become JSON."""
+        return "".join(part if isinstance(part, str) else as_text(part.value(scope)) for part in self.parts)
+
+    def value(self, scope: Scope) -> Any:
+        """The value itself when the whole text is one expression, else the rendered text."""
+        if len(self.parts) == 1 and isinstance(self.parts[0], Expression):
+            return self.parts[0].value(scope)
+        return self.render(scope)
+
+
+_REMEDY = 'Write CEL between "${" and "}", as in "${params.day}"; "$${" stands for a literal "${".'
+
+
+@lru_cache(maxsize=4096)
+def compile_template(text: str, field: str = "template") -> str | Template:
+    """Compile a text; one without expressions is itself. A bad expression is a BadInput that names `field`."""
+    if "${" not in text:
+        return text
+    parts = tuple(_parts(text, field))
+    if all(isinstance(part, str) for part in parts):
+        return "".join(part for part in parts if isinstance(part, str))
+    return Template(parts)
+
+
+def render(template: str | Template, scope: Scope) -> str:
+    """The text of a compiled template."""
+    return template if isinstance(template, str) else template.render(scope)
+
+
+def compile_tree(value: Any, field: str = "template") -> Any | Renderer:
+    """Compile every text of a JSON value; the answer is the value itself, or a function from scope to value."""
+    if isinstance(value, str):
+        compiled = compile_template(value, field)
+        return compiled if isinstance(compiled, str) else compiled.value
+    if isinstance(value, dict):
+        members = {key: compile_tree(member, f"{field}.{key}") for key, member in value.items()}
+        if any(map(callable, members.values())):
+            return lambda scope: {key: render_tree(member, scope) for key, member in members.items()}
+    elif isinstance(value, list):
+        elements = [compile_tree(element, f"{field}[{i}]") for i, element in enumerate(value)]
+        if any(map(callable, elements)):
+            return lambda scope: [render_tree(element, scope) for element in elements]
+    return value
+
+
+def render_tree(compiled: Any, scope: Scope) -> Any:
+    """The JSON value a compiled tree stands for."""
+    return compiled(scope) if callable(compiled) else compiled
+
+
+def as_text(value: Any) -> str:
+    """How a value reads inside a text."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    encoded = msgspec.json.encode(value).decode()
+    return encoded.strip('"') if not isinstance(value, list | dict) else encoded
+
+
+def _parts(text: str, field: str) -> Iterator[str | Expression]:
+    at = 0
+    while (start := text.find("${", at)) >= 0:
+        if start > at and text[start - 1] == "$":
+            yield text[at : start - 1] + "${"
+            at = start + 2
+            continue
+        if start > at:
+            yield text[at:start]
+        end = _end(text, start + 2)
+        if end < 0:
+            raise BadInput(f'"${{" without its "}}" in {text!r}.', _REMEDY, field=field)
+        yield Expression(text[start + 2 : end], field)
+        at = end + 1
+    if at < len(text):
+        yield text[at:]
+
+
+def _end(text: str, at: int) -> int:
+    """Where the expression that begins here ends: its `}` outside quotes and brackets, or -1."""
+    open_brackets: list[str] = []
+    while at < len(text):
+        char = text[at]
+        if char in "\"'":
+            at = _closing_quote(text, at)
+            if at < 0:
+                return -1
+        elif char in _CLOSES:
+            open_brackets.append(_CLOSES[char])
+        elif open_brackets and char == open_brackets[-1]:
+            open_brackets.pop()
+        elif char == "}" and not open_brackets:
+            return at
+        at += 1
+    return -1
+
+
+def _closing_quote(text: str, at: int) -> int:
+    quote, at = text[at], at + 1
+    while at < len(text) and text[at] != quote:
+        at += 2 if text[at] == "\\" else 1
+    return at if at < len(text) else -1

@@ -1,0 +1,55 @@
+"""What to ask the server for: idle slots, and items of short jobs to hold ready."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from horae.model.protocol import Exchange
+from horae.worker.holding import Pile
+from horae.worker.pace import MAX_AHEAD
+from horae.worker.stock import Stock
+
+BREATH = 0.5  # seconds after which fetching ahead pauses until an idle slot has asked for anything at all
+
+
+def free_slots(stock: Stock, asked: Sequence[Exchange]) -> int:
+    """Slots that neither work, nor will by what is ready, nor are asked for already."""
+    ready = sum(_slots_for(stock, pile) for pile in stock.piles.values())
+    return max(0, stock.slots - len(stock.chunks) - ready - sum(exchange.free for exchange in asked))
+
+
+def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
+    """How many more items of each short job to ask for: about 100 ms of work on the slots that short jobs can use."""
+    held = _held(stock, asked)
+    slots = stock.slots - sum(len(pile.chunks) for pile in stock.piles.values() if not _is_short(stock, pile))
+    room = MAX_AHEAD
+    wishes: dict[UUID, int] = {}
+    for job, count in held.items():
+        target = min(room, stock.pace.ahead(job, slots))
+        wish = target - count
+        if wish > 0 and wish >= target // 8:
+            wishes[job] = wish
+            room -= target
+    return wishes
+
+
+def _held(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
+    """Items held and asked for, of each job worth fetching ahead."""
+    held: dict[UUID, int] = {}
+    for pile in stock.piles.values():
+        if _is_short(stock, pile):
+            held[pile.job] = held.get(pile.job, 0) + len(pile)
+    for exchange in asked:
+        for job, count in exchange.prefetch.items():
+            if job in held:
+                held[job] += count
+    return held
+
+
+def _is_short(stock: Stock, pile: Pile) -> bool:
+    return pile.may_fetch_ahead and stock.pace.ahead(pile.job, 1) > 0
+
+
+def _slots_for(stock: Stock, pile: Pile) -> int:
+    if not pile.ready:
+        return 0
+    return stock.pace.slots(pile.job, len(pile.ready)) if pile.may_fetch_ahead else len(pile.ready)

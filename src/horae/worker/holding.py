@@ -1,0 +1,149 @@
+"""What a worker holds: lots as they were granted, piles of unstarted items, and the chunks its slots work on.
+
+The loop's thread owns all of it. A thread that runs a chunk touches only the chunk's three deques, whose single
+operations are atomic: it takes from the front of `left` while the loop may take items away from it.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Protocol
+from uuid import UUID
+
+from msgspec import Raw, Struct
+
+from horae.env import Instant
+from horae.model.ids import execution_id
+from horae.model.job import Spec
+from horae.model.protocol import Failure, Grant, OutcomeKind
+from horae.worker.pace import may_fetch_ahead
+
+
+class Fate(Struct, frozen=True, kw_only=True):
+    """How an item ended, when it is more than a result."""
+
+    outcome: OutcomeKind
+    error: Failure | None = None
+    exit_code: int | None = None
+    result: bytes = b"null"
+    wake_at: Instant | None = None
+
+
+RELEASED = Fate(outcome="released")
+CANCELLED = Fate(outcome="cancelled")
+
+
+class Fence(Protocol):
+    """Says until when items may be begun, by the monotonic clock."""
+
+    fence: float
+
+
+class Lot:
+    """A granted slice, held until an answered exchange has carried the last of its outcomes."""
+
+    __slots__ = ("acted", "grant", "open", "order", "pile")
+
+    def __init__(self, grant: Grant, pile: "Pile", number: int = 0) -> None:
+        self.grant = grant
+        self.pile = pile
+        self.order = number << 16  # lots sort by arrival, and `order + index` sorts items
+        self.open = grant.hi - grant.lo  # items whose outcome no answered exchange has carried
+        self.acted: set[tuple[int, str]] = set()  # requests (item, kind) that were acted on
+
+    def item(self, index: int) -> Raw:
+        """The params of one item as they were submitted."""
+        return self.grant.items[index - self.grant.lo]
+
+    def execution(self, index: int) -> UUID:
+        return execution_id(self.grant.parcel, index)
+
+
+Item = tuple[Lot, int]
+Begun = tuple[Lot, int, float]  # with the monotonic time of its start
+# An item that ended: its lot and index, monotonic start and end (None: never started), and its result or fate.
+Ending = tuple[Lot, int, float | None, float | None, bytes | Fate]
+
+
+class Pile:
+    """Unstarted items of one version of a job."""
+
+    __slots__ = ("chunks", "job", "plan", "problem", "ready", "spec", "spread", "used_at", "version")
+
+    def __init__(self, job: UUID, version: int, spec: Spec | None, problem: str = "") -> None:
+        self.job = job
+        self.version = version
+        self.spec = spec
+        self.problem = problem  # why there is no spec
+        self.ready: deque[Item] = deque()
+        self.chunks: dict[Chunk, None] = {}  # at work, in the order they were taken
+        self.spread: dict[Chunk, None] = {}  # those of more than one item
+        self.used_at = 0.0
+        self.plan: Any = None  # what the loop has compiled from the spec
+
+    @property
+    def may_fetch_ahead(self) -> bool:
+        return self.spec is not None and may_fetch_ahead(self.spec)
+
+    def __len__(self) -> int:
+        """How many items have not begun."""
+        return len(self.ready) + sum(len(chunk.left) for chunk in self.spread)
+
+
+class Chunk:
+    """Items of one pile that a slot works on one after another."""
+
+    __slots__ = ("at", "done", "fence", "left", "pile", "run", "size")
+
+    def __init__(self, fence: Fence, pile: Pile, items: deque[Item]) -> None:
+        self.fence = fence
+        self.pile = pile
+        self.size = len(items)
+        self.left = items  # unstarted: taken in front by the slot, anywhere by the loop
+        self.at: deque[Begun] = deque()  # the one being run; whoever removes it decides its outcome
+        self.done: deque[Ending] = deque()  # ended and not yet collected
+        self.run: Any = None  # the runner's own
+
+    def begin(self, now: float) -> Begun | None:
+        """Start the next item; None when none is left or the session may have expired."""
+        if now >= self.fence.fence:
+            return None
+        try:
+            lot, index = self.left.popleft()
+        except IndexError:
+            return None
+        begun = (lot, index, now)
+        self.at.append(begun)
+        return begun
+
+    def end(self, begun: Begun, now: float, outcome: bytes | Fate) -> bool:
+        """End an item that was begun; False when somebody else has decided its outcome already."""
+        try:
+            self.at.remove(begun)
+        except ValueError:
+            return False
+        self.done.append((begun[0], begun[1], begun[2], now, outcome))
+        return True
+
+    def running(self) -> Begun | None:
+        """The item that runs now, if any."""
+        try:
+            return self.at[0]
+        except IndexError:
+            return None
+
+    def take_back(self) -> Iterator[Item]:
+        """Take the unstarted items away from the slot, last first."""
+        while True:
+            try:
+                yield self.left.pop()
+            except IndexError:
+                return
+
+    def collect(self) -> list[Ending]:
+        """Take out what has ended so far."""
+        endings: list[Ending] = []
+        while True:
+            try:
+                endings.append(self.done.popleft())
+            except IndexError:
+                return endings

@@ -1,0 +1,348 @@
+"""A worker's session with the servers: the exchange protocol as a state machine without I/O.
+
+Whoever drives it (the loop over HTTP, or the simulation over a network that loses and repeats) calls `next_exchange`
+until it has nothing to say, sends each exchange until one answer comes, and hands that to `answered`. It works on what
+`take` gives it and hands it back with `finish`. Nothing in here waits, and time comes from the clock it is given.
+
+Promises: an unanswered exchange is repeated as the identical object; an answer counts once; a granted item is begun
+at most once and stays held until an answered exchange has carried its outcome; nothing is begun when the session may
+have expired.
+"""
+
+from collections import deque
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import SECOND, Clock, Instant
+from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, Registered, Request, Started
+from horae.worker.appetite import BREATH, fetch_ahead, free_slots
+from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate, Item, Pile
+from horae.worker.outbox import Key, Load, Outbox
+from horae.worker.pace import Pace
+from horae.worker.stock import Stock
+
+MARGIN = 3.0  # seconds before the session's timeout after which nothing is begun
+FLUSH = 0.2  # seconds that log lines, progress and starts wait for company
+POLLS, CARRIERS = 2, 2  # exchanges that wait for work, and that do not, in flight at once
+
+InterruptKind = Literal["cancel", "timeout", "preempt", "drain", "lost"]
+
+
+class Interrupt(Struct, frozen=True, eq=False):
+    """Something a runner must do to an item that a chunk runs."""
+
+    chunk: Chunk
+    begun: Begun
+    kind: InterruptKind
+
+
+class Channel:
+    """One numbered line to the servers, with its unanswered exchange."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.n = 0
+        self.exchange: Exchange | None = None
+
+
+class Session:
+    """The worker's side of one registered session."""
+
+    def __init__(self, clock: Clock, registered: Registered, slots: int, pace: Pace | None = None) -> None:
+        self.id: UUID = registered.session_id
+        self.fence = 0.0  # monotonic time from which nothing is begun
+        self.draining = False
+        self.ended = False
+        self.pace = pace or Pace()
+        self.stock = Stock(clock, self.pace, slots)
+        self.outbox = Outbox()
+        self._clock = clock
+        timeout = registered.session_timeout / SECOND
+        self._trust = timeout - min(MARGIN, timeout / 5)
+        # Short enough that every second poll renews the trust in time.
+        self.patience = min(registered.heartbeat, int(self._trust * 0.45 * SECOND))
+        self._channels = [Channel(number) for number in range(POLLS + CARRIERS)]
+        self._offsets: deque[int] = deque(maxlen=16)
+        self._told: set[Key] = set()  # starts that the server was told of
+        self._told_draining = False
+        self._look_at = self._flush_at = 0.0
+        self._asked_free_at = clock.monotonic()
+        self._learn(registered.now, clock.monotonic())
+
+    # Exchanges
+
+    def next_exchange(self) -> Exchange | None:
+        """A new exchange to send now, on a channel of its own; None when there is nothing to say or none is idle."""
+        channel = next((c for c in self._channels if c.exchange is None), None)
+        if channel is None or self.ended:
+            return None
+        self._look_around()
+        inflight = self.unanswered()
+        polls = [exchange for exchange in inflight if exchange.wait]
+        if self._has_to_tell() and len(inflight) - len(polls) < CARRIERS:
+            return self._open(channel, 0, *self._wants(inflight))
+        return self._poll(channel, inflight, polls)
+
+    def unanswered(self) -> list[Exchange]:
+        """What is to be repeated until it is answered."""
+        return [channel.exchange for channel in self._channels if channel.exchange is not None]
+
+    def answered(self, exchange: Exchange, answer: Answer, sent_at: float) -> list[Interrupt]:
+        """Take an answer in; a second one to the same exchange changes nothing.
+
+        `sent_at` is when the answered request went out by the monotonic clock. Returns what runners must be told.
+        """
+        channel = self._channels[exchange.channel]
+        if self.ended or channel.exchange is None or channel.n != exchange.n:
+            return []
+        sent, channel.exchange = channel.exchange, None
+        for outcome in sent.outcomes:
+            self.stock.heard(outcome.parcel, outcome.lo, outcome.hi, outcome.attempt)
+        self._learn(answer.now, sent_at)
+        for grant in answer.slices:
+            self.stock.hold(grant, answer)
+        if answer.drain or self.draining:
+            self.drain()
+        return [found for request in answer.requests if (found := self._act(request))]
+
+    def refused(self, exchange: Exchange, reason: str) -> Exchange | None:
+        """The server will not read this exchange and nothing came of it: what to send instead under the same number.
+
+        It is halved until the outcome at fault stands alone, which then becomes a failure. None when there is nothing
+        left to leave out: the server and this session do not understand each other.
+        """
+        channel = self._channels[exchange.channel]
+        if self.ended or channel.exchange is not exchange:
+            return None
+        if not (exchange.outcomes or exchange.logs or exchange.progress or exchange.started):
+            return None
+        keep, back = (exchange.outcomes, []) if exchange.logs else halve(exchange.outcomes, reason)
+        self.outbox.give_back(back)
+        channel.exchange = msgspec.structs.replace(exchange, outcomes=keep, logs=[], progress=[], started=[])
+        return channel.exchange
+
+    def end(self) -> list[Interrupt]:
+        """The session is over: forget everything. What runs must stop, and nobody will hear of it."""
+        if self.ended:
+            return []
+        interrupts = self.interrupt_all("lost")
+        self.ended = True
+        self.fence = 0.0
+        for channel in self._channels:
+            channel.exchange = None
+        self.outbox.clear()
+        self.stock.clear()
+        return interrupts
+
+    # Work
+
+    def take(self) -> Chunk | None:
+        """Work for an idle slot, if there is any and the session is trusted. Its items are begun by `Chunk.begin`."""
+        if self.ended or self._clock.monotonic() >= self.fence:
+            return None
+        return self.stock.take(self)
+
+    def collect(self, chunk: Chunk) -> None:
+        """Take over what a chunk has ended so far."""
+        endings = chunk.collect()
+        if not endings or self.ended:
+            return
+        self.outbox.end(endings)
+        started, ended = endings[0][2], endings[-1][3]
+        if started is not None and ended is not None:
+            self.pace.note(chunk.pile.job, len(endings), max(0.0, ended - started))
+
+    def finish(self, chunk: Chunk) -> None:
+        """A slot is done with a chunk: what it ended is told, what it did not begin goes back to the pile."""
+        self.collect(chunk)
+        self.stock.finish(chunk)
+        if self.draining:
+            self.drain()
+
+    def decide(self, chunk: Chunk, begun: Begun, fate: Fate) -> bool:
+        """End an item without waiting for its runner; False when it has just ended by itself."""
+        decided = chunk.end(begun, self._clock.monotonic(), fate)
+        self.collect(chunk)
+        return decided
+
+    def progress(self, item: Item, percent: float, message: str = "") -> None:
+        """Tell how far a running item is."""
+        parcel, index, attempt = key_of(item)
+        if not self.ended:
+            told = Progress(parcel=parcel, item=index, attempt=attempt, percent=percent, message=message)
+            self.outbox.progress(told)
+
+    def log(self, item: Item, seq: int, at: Instant, stream: str, text: str) -> None:
+        """Tell a log line of a running item; `seq` counts the lines of its attempt from 0."""
+        if not self.ended:
+            self.outbox.log(key_of(item), seq, (at, stream, text))
+
+    def instant(self, monotonic: float) -> Instant:
+        """The server's time at a monotonic time."""
+        return int(monotonic * SECOND) + self.outbox.offset
+
+    def holds(self, parcel: UUID, item: int, attempt: int) -> bool:
+        """Whether this worker answers for an item: unstarted, running, or ended and not yet heard of."""
+        return self.stock.lot(parcel, item, attempt) is not None
+
+    # Leaving
+
+    def drain(self) -> None:
+        """Ask for nothing more and hand back what has not begun; what runs goes on."""
+        self.draining = True
+        for pile in self.stock.piles.values():
+            self._release(pile)
+
+    def interrupt_all(self, kind: InterruptKind) -> list[Interrupt]:
+        """What to tell the runners so that everything stops."""
+        return [Interrupt(chunk, begun, kind) for chunk, begun in self.stock.running()]
+
+    @property
+    def is_drained(self) -> bool:
+        """Nothing is held, and the server has heard all there was to tell."""
+        return self.draining and self._told_draining and self.stock.is_empty and not self.outbox
+
+    # Time
+
+    def tick(self) -> None:
+        """Look after what takes longer than expected; to be called when `wake_at` has come."""
+        for chunk in self.stock.stalled():
+            self.collect(chunk)
+            self.stock.put_back(chunk)
+        for pile in self.stock.overdue():
+            self.pace.note_running(pile.job, self._clock.monotonic() - self.stock.oldest(pile))
+            self._release(pile)
+
+    def wake_at(self) -> float | None:
+        """When `tick` or `next_exchange` may have something to do without any new event, by the monotonic clock."""
+        look = self.stock.next_look()
+        times = [] if look is None else [self._clock.monotonic() + look]
+        if self.outbox.has_news:
+            times.append(self._flush_at)
+        return min(times, default=None)
+
+    # Inside
+
+    def _wants(self, inflight: list[Exchange]) -> tuple[int, dict[UUID, int]]:
+        """Idle slots and items to fetch ahead, beyond what unanswered exchanges ask for.
+
+        A worker whose slots are always busy with short jobs takes a breath now and then, so that others get a turn.
+        """
+        if self.draining:
+            return 0, {}
+        free = free_slots(self.stock, inflight)
+        starved = not free and self._clock.monotonic() - self._asked_free_at > BREATH
+        return free, {} if starved else fetch_ahead(self.stock, inflight)
+
+    def _poll(self, channel: Channel, inflight: list[Exchange], polls: list[Exchange]) -> Exchange | None:
+        """One exchange waits for work or news at any time; a second one when the first asks for no work."""
+        if self.is_drained or len(polls) == POLLS or any(poll.free or poll.prefetch for poll in polls):
+            return None
+        free, prefetch = self._wants(inflight)
+        if free or prefetch or not inflight:
+            return self._open(channel, self.patience, free, prefetch)
+        return None
+
+    def _has_to_tell(self) -> bool:
+        if self.outbox.has_outcomes or self.draining > self._told_draining:
+            return True
+        return self.outbox.has_news and self._clock.monotonic() >= self._flush_at
+
+    def _open(self, channel: Channel, wait: int, free: int, prefetch: dict[UUID, int]) -> Exchange:
+        """Number an exchange. One that waits carries nothing, so that what is told is soon heard."""
+        load = Load() if wait else self.outbox.load()
+        now = self._clock.monotonic()
+        channel.n += 1
+        self._told_draining = self.draining
+        if not wait:
+            self._flush_at = now + FLUSH
+        if free:
+            self._asked_free_at = now
+        channel.exchange = Exchange(
+            channel=channel.number,
+            n=channel.n,
+            free=free,
+            prefetch=prefetch,
+            wait=wait,
+            draining=self.draining,
+            outcomes=load.outcomes,
+            started=load.started,
+            progress=load.progress,
+            logs=load.logs,
+        )
+        return channel.exchange
+
+    def _learn(self, server_now: Instant, sent_at: float) -> None:
+        """Renew the trust in the session from when the request left, and the offset from the quickest answers."""
+        self.fence = max(self.fence, sent_at + self._trust)
+        self._offsets.append(server_now - int(self._clock.monotonic() * SECOND))
+        self.outbox.offset = max(self._offsets)
+
+    def _look_around(self) -> None:
+        """Now and then: tell once of every item that outlived a heartbeat, and forget unused piles."""
+        now = self._clock.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + self.patience / SECOND / 4
+        long = {key_of(b[:2]): b[2] for _, b in self.stock.running() if (now - b[2]) * SECOND >= self.patience}
+        for key in long.keys() - self._told:
+            at = self.instant(long[key])
+            self.outbox.start(Started(parcel=key[0], lo=key[1], hi=key[1] + 1, attempt=key[2], at=at))
+        self._told = set(long)
+        self.stock.prune()
+
+    def _release(self, pile: Pile) -> None:
+        """Hand back the unstarted items of a pile; it charges them nothing."""
+        self.outbox.end([(lot, index, None, None, RELEASED) for lot, index in self.stock.empty(pile)])
+
+    def _act(self, request: Request) -> Interrupt | None:
+        """Do what is asked of an item once; an unstarted one ends here. One that is not found is asked for again."""
+        lot = self.stock.lot(request.parcel, request.item, request.attempt)
+        mark = (request.item, request.kind)
+        if lot is None or mark in lot.acted:
+            return None
+        if self.stock.withdraw((lot, request.item)):
+            lot.acted.add(mark)
+            self.outbox.end([(lot, request.item, None, None, _UNSTARTED[request.kind])])
+            return None
+        for chunk in lot.pile.chunks:
+            begun = chunk.running()
+            if begun is not None and begun[0] is lot and begun[1] == request.item:
+                lot.acted.add(mark)
+                return Interrupt(chunk, begun, request.kind)
+        return None
+
+
+_UNSTARTED: dict[str, Fate] = {
+    "cancel": CANCELLED,
+    "preempt": RELEASED,
+    "timeout": Fate(outcome="failed", error=Failure(type="Timeout", message="the worker did not begin it in time")),
+}
+
+
+def key_of(item: Item) -> Key:
+    """How an item is named on the wire."""
+    grant = item[0].grant
+    return grant.parcel, item[1], grant.attempt
+
+
+def halve(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:
+    """Split outcomes in two; a single one by its items; a single item becomes a failure that says why."""
+    if len(outcomes) != 1:
+        middle = len(outcomes) // 2
+        return outcomes[:middle], outcomes[middle:]
+    outcome = outcomes[0]
+    if outcome.hi - outcome.lo > 1:
+        middle = (outcome.lo + outcome.hi) // 2
+        return [_part(outcome, outcome.lo, middle)], [_part(outcome, middle, outcome.hi)]
+    error = Failure(type="OutcomeRefused", message=f"the server refused this outcome: {reason}"[:2000], permanent=True)
+    return [msgspec.structs.replace(outcome, outcome="failed", results=[], error=error, wake_at=None)], []
+
+
+def _part(outcome: Outcome, lo: int, hi: int) -> Outcome:
+    cut = slice(lo - outcome.lo, hi - outcome.lo)
+    times = {"started_at": outcome.started_at[cut], "ended_at": outcome.ended_at[cut]}
+    return msgspec.structs.replace(outcome, lo=lo, hi=hi, results=outcome.results[cut], **times)

@@ -1,0 +1,195 @@
+"""All that a session holds, and who gets which part of it to work on."""
+
+from collections import deque
+from collections.abc import Iterator
+from uuid import UUID
+
+import msgspec
+
+from horae.env import Clock
+from horae.model.job import Spec
+from horae.model.protocol import Answer, Grant
+from horae.worker.holding import Begun, Chunk, Fence, Item, Lot, Pile
+from horae.worker.pace import Pace
+
+STALL = 0.02  # seconds after which an item counts as holding up its chunk
+OVERDUE = 1.0  # seconds after which an item that was expected to be short makes the worker hand its pile back
+KEEP = 2.0  # seconds that an empty pile is remembered
+
+
+class Stock:
+    """Lots, piles and chunks. Everything iterates in the order it came, so that a simulation repeats itself."""
+
+    def __init__(self, clock: Clock, pace: Pace, slots: int) -> None:
+        self.slots = slots  # shrinks while a thread that cannot be killed holds one
+        self.pace = pace
+        self.piles: dict[tuple[UUID, int], Pile] = {}
+        self.chunks: dict[Chunk, None] = {}
+        self._clock = clock
+        self._spread: dict[Chunk, None] = {}  # chunks of more than one item
+        self._waiting: deque[Pile] = deque()  # piles with ready items, in turn
+        self._lots: dict[tuple[UUID, int], list[Lot]] = {}
+        self._count = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is held and nothing runs."""
+        return not self._lots and not self.chunks
+
+    def hold(self, grant: Grant, answer: Answer) -> None:
+        """Hold a granted slice; one that is held already is not held twice."""
+        pile = self.piles.get((grant.job, grant.version))
+        if pile is None:
+            pile = self.piles[grant.job, grant.version] = _pile(grant, answer)
+        lots = self._lots.setdefault((grant.parcel, grant.attempt), [])
+        if any(lot.grant.lo < grant.hi and grant.lo < lot.grant.hi for lot in lots):
+            return
+        self._count += 1
+        lot = Lot(grant, pile, self._count)
+        lots.append(lot)
+        self._offer(pile)
+        pile.ready.extend([(lot, index) for index in range(grant.lo, grant.hi)])
+
+    def lot(self, parcel: UUID, item: int, attempt: int) -> Lot | None:
+        """The lot that holds an item."""
+        lots = self._lots.get((parcel, attempt), ())
+        return next((lot for lot in lots if lot.grant.lo <= item < lot.grant.hi), None)
+
+    def heard(self, parcel: UUID, lo: int, hi: int, attempt: int) -> None:
+        """Let go of items whose outcome the server has heard."""
+        lot = self.lot(parcel, lo, attempt)
+        if lot is None:
+            return
+        lot.open -= hi - lo
+        if lot.open <= 0:
+            lots = self._lots[parcel, attempt]
+            lots.remove(lot)
+            if not lots:
+                del self._lots[parcel, attempt]
+
+    def take(self, fence: Fence) -> Chunk | None:
+        """Work for an idle slot: a chunk of the next pile in turn."""
+        if len(self.chunks) >= self.slots:
+            return None
+        for _ in range(len(self._waiting)):
+            pile = self._waiting.popleft()
+            if pile.ready and self._is_saturated(pile):
+                self._waiting.append(pile)
+            elif pile.ready:
+                return self._chunk(fence, pile)
+        return None
+
+    def finish(self, chunk: Chunk) -> None:
+        """A slot is done with a chunk: what it did not begin goes back to its pile."""
+        self.put_back(chunk)
+        self.chunks.pop(chunk, None)
+        self._spread.pop(chunk, None)
+        chunk.pile.chunks.pop(chunk, None)
+        chunk.pile.spread.pop(chunk, None)
+        chunk.pile.used_at = self._clock.monotonic()
+
+    def put_back(self, chunk: Chunk) -> None:
+        """Return the unstarted items of a chunk to the front of their pile, in order."""
+        items = list(chunk.take_back())
+        if items:
+            self._offer(chunk.pile)
+            chunk.pile.ready.extendleft(items)
+
+    def empty(self, pile: Pile) -> Iterator[Item]:
+        """Take every unstarted item out of a pile, also those that slots were about to begin."""
+        for chunk in pile.chunks:
+            self.put_back(chunk)
+        while pile.ready:
+            yield pile.ready.popleft()
+
+    def withdraw(self, item: Item) -> bool:
+        """Take one unstarted item out; False when it has begun or ended."""
+        pile = item[0].pile
+        for items in (pile.ready, *(chunk.left for chunk in pile.chunks)):
+            try:
+                items.remove(item)
+            except ValueError:
+                continue
+            return True
+        return False
+
+    def running(self) -> Iterator[tuple[Chunk, Begun]]:
+        """Every item that runs now."""
+        for chunk in list(self.chunks):
+            begun = chunk.running()
+            if begun is not None:
+                yield chunk, begun
+
+    def stalled(self) -> list[Chunk]:
+        """Chunks whose present item holds up others, or the news of others that have ended."""
+        now = self._clock.monotonic()
+        return [c for c in self._spread if (c.left or c.done) and (b := c.running()) and now - b[2] >= STALL]
+
+    def overdue(self) -> list[Pile]:
+        """Piles that wait on a full worker behind an item that takes surprisingly long."""
+        if len(self.chunks) < self.slots:
+            return []
+        now = self._clock.monotonic()
+        return [pile for pile in self._waiting if pile.ready and now - self.oldest(pile) >= OVERDUE]
+
+    def oldest(self, pile: Pile) -> float:
+        """When the pile's longest running item began; now, if none runs."""
+        begun = (b[2] for chunk in pile.chunks if (b := chunk.running()))
+        return min(begun, default=self._clock.monotonic())
+
+    def next_look(self) -> float | None:
+        """In how many seconds `stalled` or `overdue` may have something new."""
+        if any(chunk.left or chunk.done for chunk in self._spread):
+            return STALL
+        return OVERDUE / 2 if self._waiting and len(self.chunks) >= self.slots else None
+
+    def prune(self) -> None:
+        """Forget piles that have not been used for a while."""
+        since = self._clock.monotonic() - KEEP
+        for key, pile in list(self.piles.items()):
+            if not pile.ready and not pile.chunks and pile.used_at < since:
+                del self.piles[key]
+
+    def clear(self) -> None:
+        """Forget everything; slots find nothing more to begin."""
+        for chunk in self.chunks:
+            chunk.left.clear()
+        self.piles.clear()
+        self._waiting.clear()
+        self._lots.clear()
+
+    def _offer(self, pile: Pile) -> None:
+        """Call before items join a pile: an empty one queues up."""
+        pile.used_at = self._clock.monotonic()
+        if not pile.ready and pile not in self._waiting:
+            self._waiting.append(pile)
+
+    def _is_saturated(self, pile: Pile) -> bool:
+        """Executions this short are run by one thread at a time, unless one of them holds the others up."""
+        if not pile.chunks or not self.pace.is_tiny(pile.job):
+            return False
+        now = self._clock.monotonic()
+        return not all((b := chunk.running()) and now - b[2] >= STALL for chunk in pile.chunks)
+
+    def _chunk(self, fence: Fence, pile: Pile) -> Chunk:
+        size = self.pace.chunk(pile.job)
+        if not self.pace.is_tiny(pile.job):
+            size = min(size, -(-len(pile.ready) // (self.slots - len(self.chunks))))
+        items = deque([pile.ready.popleft() for _ in range(min(size, len(pile.ready)))])
+        if pile.ready:
+            self._waiting.append(pile)
+        chunk = Chunk(fence, pile, items)
+        self.chunks[chunk] = pile.chunks[chunk] = None
+        if len(items) > 1:
+            self._spread[chunk] = pile.spread[chunk] = None
+        return chunk
+
+
+def _pile(grant: Grant, answer: Answer) -> Pile:
+    definition = answer.jobs.get(f"{grant.job}:{grant.version}")
+    if definition is None:
+        return Pile(grant.job, grant.version, None, "the server sent no definition of the job")
+    try:
+        return Pile(grant.job, grant.version, msgspec.json.decode(definition, type=Spec))
+    except msgspec.MsgspecError as error:
+        return Pile(grant.job, grant.version, None, f"this worker does not understand the job's definition: {error}")

@@ -1,0 +1,69 @@
+"""Templates: CEL between `${` and `}`."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.errors import BadInput
+from horae.model.template import TemplateError, compile_template, compile_tree, render, render_tree
+
+SCOPE = {"params": {"day": "2026-11-15", "n": 3, "deep": {"a": [1, None, "x"]}, "nothing": None, "yes": True}}
+
+
+@pytest.mark.parametrize(
+    ("text", "rendered"),
+    [
+        ("plain", "plain"),
+        ("${params.day}", "2026-11-15"),
+        ("a-${params.day}-${params.n}.tar", "a-2026-11-15-3.tar"),
+        ("${params.n + 1}", "4"),
+        ("${params.deep.a}", '[1,null,"x"]'),
+        ("${params.nothing}", ""),
+        ("${params.yes}", "true"),
+        ("${params.n > 2 ? 'many}' : \"few\"}", "many}"),
+        ("${ {'a': 1}.a }", "1"),
+        ("$${params.day}", "${params.day}"),
+        ("cost: $5 {x}", "cost: $5 {x}"),
+        ("${'it\\'s}'}", "it's}"),
+    ],
+)
+def test_a_text_is_filled_from_its_scope(text, rendered):
+    assert render(compile_template(text), SCOPE) == rendered
+
+
+@pytest.mark.parametrize("text", ["${params.", "${", "${}", "${params.a +}", "${'open}"])
+def test_a_bad_expression_is_refused_with_its_place(text):
+    with pytest.raises(BadInput) as refused:
+        compile_template(text, "command[1]")
+
+    assert refused.value.fields["field"] == "command[1]"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("${params.missing}", "missing"), ("${1/0}", "1/0"), ("${other.x}", "other")]
+)
+def test_a_value_that_cannot_be_computed_is_named(text, said):
+    with pytest.raises(TemplateError, match=said):
+        render(compile_template(text), SCOPE)
+
+
+@given(st.text().filter(lambda text: "${" not in text))
+def test_a_text_without_expressions_is_itself(text):
+    assert compile_template(text) is text
+
+
+@given(st.text())
+def test_a_value_is_never_read_as_a_template_again(value):
+    assert render(compile_template("<${params.x}>"), {"params": {"x": value}}) == f"<{value}>"
+
+
+def test_a_tree_keeps_the_types_of_lone_expressions():
+    compiled = compile_tree({"a": "${params.n}", "b": ["${params.deep}", "n=${params.n}", 7], "c": None})
+
+    assert render_tree(compiled, SCOPE) == {"a": 3, "b": [{"a": [1, None, "x"]}, "n=3", 7], "c": None}
+
+
+def test_a_tree_without_expressions_is_itself():
+    tree = {"a": ["x", {"b": 1}]}
+
+    assert compile_tree(tree) is tree

@@ -1,0 +1,472 @@
+"""The session's promises, whatever the network does."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from horae.env import SECOND, VirtualClock, virtual_env
+from horae.model.job import Python, Spec
+from horae.model.protocol import Answer, Exchange, Failure, Outcome, Request
+from horae.worker.holding import Chunk, Fate
+from horae.worker.pace import Pace
+from horae.worker.session import Session, halve
+from tests.worker.gateway import Gateway, parameters
+from tests.worker.network import Network
+
+JOB = Spec(name="j", task=Python(function="f"))
+
+
+class Bench:
+    """A session and its server on a perfect network."""
+
+    def __init__(self, slots: int = 4, timeout: float = 15.0) -> None:
+        self.clock = VirtualClock()
+        self.gateway = Gateway(virtual_env(1, self.clock), timeout=timeout, heartbeat=timeout / 3)
+        self.session = Session(self.clock, self.gateway.register(), slots, Pace())
+
+    def up(self) -> Exchange:
+        exchange = self.session.next_exchange()
+        assert exchange is not None
+        return exchange
+
+    def trade(self, exchange: Exchange, patient: bool = False) -> Answer | None:
+        answer = self.gateway.exchange(self.session.id, exchange, patient)
+        if answer is not None:
+            self.interrupts = self.session.answered(exchange, answer, self.clock.monotonic())
+        return answer
+
+    def talk(self) -> list[Exchange]:
+        """Exchange until everything that is left waits at the server."""
+        spoken = []
+        for exchange in self.session.unanswered():
+            self.trade(exchange, patient=True)
+        while exchange := self.session.next_exchange():
+            spoken.append(exchange)
+            self.trade(exchange, patient=True)
+        return spoken
+
+    def run(self, chunk: Chunk, seconds: float = 0.01, outcome: bytes | Fate = b"1") -> None:
+        while begun := chunk.begin(self.clock.monotonic()):
+            self.clock.advance(int(seconds * SECOND))
+            chunk.end(begun, self.clock.monotonic(), outcome)
+        self.session.finish(chunk)
+
+    def run_all(self, seconds: float = 0.01) -> int:
+        count = 0
+        while chunk := self.session.take():
+            self.run(chunk, seconds)
+            count += 1
+        return count
+
+
+@given(seed=st.integers(0, 2**32), slots=st.integers(1, 5), lost=st.booleans())
+def test_every_item_is_reported_and_none_begun_twice(seed, slots, lost):
+    network = Network(seed, slots)
+    network.submit()
+    for i in range(250):
+        network.step()
+        if lost and i == 150:
+            network.gateway.lose()
+
+    network.settle()
+
+    assert len(network.gateway.finished) == network.submitted
+
+
+def test_an_unanswered_exchange_is_repeated_as_it_was():
+    bench = Bench()
+    first = bench.up()
+
+    assert bench.session.unanswered() == [first]
+    assert bench.session.unanswered()[0] is first
+    assert (first.channel, first.n, first.free) == (0, 1, 4)
+
+
+def test_a_slice_answered_twice_is_begun_once():
+    bench = Bench()
+    bench.gateway.submit(JOB, parameters(3))
+    exchange = bench.up()
+    answer = bench.trade(exchange)
+    bench.session.answered(exchange, answer, bench.clock.monotonic())
+
+    again = Exchange(channel=1, n=1)
+    bench.session._channels[1].exchange, bench.session._channels[1].n = again, 1
+    bench.session.answered(again, answer, bench.clock.monotonic())
+
+    assert sum(len(pile.ready) for pile in bench.session.stock.piles.values()) == 3
+
+
+def test_outcomes_travel_at_once_beside_the_poll_that_waits():
+    bench = Bench(slots=2)
+    parcel = bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    poll = bench.up()
+    assert poll.wait == bench.session.patience
+
+    bench.run_all()
+    carrier = bench.up()
+
+    assert carrier.wait == 0
+    assert carrier.channel != poll.channel
+    assert [(o.parcel, o.lo, o.hi, o.outcome) for o in carrier.outcomes] == [(parcel, 0, 1, "success")]
+
+
+def test_a_full_worker_still_listens_and_asks_again_when_a_slot_is_free():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    listening = bench.up()
+    assert (listening.free, listening.wait) == (0, bench.session.patience)
+    assert bench.session.next_exchange() is None
+
+    bench.run(chunk)
+    carrier = bench.up()
+
+    assert (carrier.free, carrier.wait) == (1, 0)
+    assert len(bench.trade(carrier).slices) == 1
+
+
+def test_nothing_is_begun_when_the_session_may_have_expired():
+    bench = Bench(timeout=15)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+
+    bench.clock.advance(12 * SECOND)
+
+    assert chunk.begin(bench.clock.monotonic()) is None
+    assert bench.session.take() is None
+
+    bench.session.finish(chunk)
+    bench.trade(bench.up())
+    assert bench.session.take() is not None
+
+
+def test_an_answer_that_was_long_under_way_renews_nothing():
+    bench = Bench(timeout=15)
+    bench.gateway.submit(JOB, parameters(2))
+    exchange = bench.up()
+    sent_at = bench.clock.monotonic()
+    answer = bench.gateway.exchange(bench.session.id, exchange, False)
+
+    bench.clock.advance(60 * SECOND)  # the worker was frozen
+    bench.session.answered(exchange, answer, sent_at)
+
+    assert bench.session.take() is None
+
+
+def test_unknown_and_long_and_once_only_jobs_are_not_fetched_ahead():
+    specs = [
+        JOB,
+        Spec(name="slow", task=Python(function="f"), timeout=11 * SECOND),
+        Spec(name="once", task=Python(function="f"), delivery="at-most-once"),
+    ]
+    for spec, expected in zip(specs, (True, False, False), strict=True):
+        bench = Bench(slots=2)
+        bench.gateway.submit(spec, parameters(100))
+        first = bench.up()
+        assert first.prefetch == {}
+        bench.trade(first)
+        bench.run_all(0.001)
+        assert bool(bench.up().prefetch) is expected
+
+
+def test_fetching_ahead_holds_about_a_tenth_of_a_second_of_work_on_every_slot():
+    bench = Bench(slots=4)
+    bench.gateway.submit(JOB, parameters(1000))
+    bench.trade(bench.up())
+    bench.run_all(0.01)
+
+    asked = bench.up()
+
+    assert sum(asked.prefetch.values()) in (39, 40)
+    assert bench.session.next_exchange() is None, "what is asked for is not asked for again"
+
+
+def test_a_worker_busy_with_short_jobs_gives_others_a_turn():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1000))
+    bench.trade(bench.up())
+    freely = 0
+    for _ in range(100):
+        chunk = bench.session.take()
+        freely += any(exchange.free for exchange in bench.talk())
+        if chunk:
+            bench.run(chunk, 0.05)
+
+    assert freely >= 5
+
+
+def test_a_long_item_does_not_hold_its_neighbours():
+    bench = Bench(slots=2)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    bench.run_all(0.0005)
+    parcel = bench.gateway.submit(JOB, parameters(10))
+    bench.trade(bench.up())
+    bench.trade(bench.up())
+    slow = bench.session.take()
+    first = slow.begin(bench.clock.monotonic())
+    slow.end(first, bench.clock.monotonic(), b"1")
+    slow.begin(bench.clock.monotonic())
+    assert slow.left
+
+    bench.clock.advance(SECOND // 10)
+    bench.session.tick()
+
+    assert not slow.left
+    bench.run(bench.session.take())
+    bench.trade(bench.up())
+    assert {index for p, index in bench.gateway.finished if p == parcel} >= {0, 2, 3}
+
+
+def test_what_waits_behind_a_surprisingly_long_item_on_a_full_worker_is_handed_back():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    bench.run_all(0.001)
+    bench.gateway.submit(JOB, parameters(20))
+    bench.trade(bench.up())
+    slow = bench.session.take()
+    slow.begin(bench.clock.monotonic())
+
+    bench.clock.advance(2 * SECOND)
+    bench.session.tick()
+    bench.session.tick()
+    assert not any(exchange.prefetch for exchange in bench.talk())
+
+    assert len(bench.gateway.queue) == 19
+    assert len(bench.gateway.running) == 1
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [("cancel", "cancelled"), ("preempt", "released"), ("timeout", "failed")])
+def test_a_request_ends_what_has_not_begun(kind, outcome):
+    bench = Bench(slots=2)
+    parcel = bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    bench.gateway.ask(parcel, 0, kind)
+
+    bench.trade(bench.up())
+
+    assert bench.interrupts == []
+    assert chunk.begin(bench.clock.monotonic()) is None
+    assert [(o.lo, o.outcome) for o in bench.up().outcomes] == [(0, outcome)]
+
+
+def test_a_request_reaches_a_running_item_once():
+    bench = Bench(slots=1)
+    parcel = bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    begun = chunk.begin(bench.clock.monotonic())
+    bench.gateway.ask(parcel, 0, "cancel")
+
+    bench.trade(bench.up())
+    assert [(i.chunk, i.begun, i.kind) for i in bench.interrupts] == [(chunk, begun, "cancel")]
+
+    bench.trade(bench.up())
+    assert bench.interrupts == []
+
+
+def test_draining_hands_back_what_has_not_begun_and_finishes_the_rest():
+    bench = Bench(slots=2)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    running = bench.session.take()
+    begun = running.begin(bench.clock.monotonic())
+    waiting = bench.session.take()
+    polling = bench.up()
+
+    bench.session.drain()
+    carrier = bench.up()
+    assert (carrier.draining, carrier.free, [o.outcome for o in carrier.outcomes]) == (True, 0, ["released"])
+    bench.trade(carrier)
+    bench.session.finish(waiting)
+    assert not bench.session.is_drained
+
+    running.end(begun, bench.clock.monotonic(), b"1")
+    bench.session.finish(running)
+    bench.trade(bench.up())
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(polling)
+    bench.talk()
+
+    assert bench.session.is_drained
+    assert len(bench.gateway.queue) >= 1
+    assert not bench.gateway.running
+
+
+def test_an_ended_session_forgets_everything():
+    bench = Bench(slots=2)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    begun = chunk.begin(bench.clock.monotonic())
+
+    interrupts = bench.session.end()
+    chunk.end(begun, bench.clock.monotonic(), b"1")
+    bench.session.finish(chunk)
+
+    assert [(i.begun, i.kind) for i in interrupts] == [(begun, "lost")]
+    assert bench.session.unanswered() == []
+    assert bench.session.next_exchange() is None
+    assert bench.session.take() is None
+    assert bench.session.end() == []
+
+
+def test_items_that_outlive_a_heartbeat_are_told_of_once():
+    bench = Bench(slots=1)
+    parcel = bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    bench.session.take().begin(bench.clock.monotonic())
+    for _ in range(6):
+        bench.clock.advance(2 * SECOND)
+        bench.talk()
+
+    assert [(s.parcel, s.lo, s.hi) for s in bench.gateway.started] == [(parcel, 0, 1)]
+
+
+def test_log_lines_and_progress_wait_a_moment_for_company():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    item = bench.session.take().begin(bench.clock.monotonic())[:2]
+    bench.up()
+    bench.session.log(item, 0, 1, "log", "a")
+    bench.session.progress(item, 10)
+    bench.trade(bench.up())
+    bench.session.log(item, 1, 1, "log", "b")
+    bench.session.progress(item, 20)
+    bench.session.progress(item, 30, "half")
+    assert bench.session.next_exchange() is None
+
+    bench.clock.advance(int((bench.session.wake_at() - bench.clock.monotonic()) * SECOND) + 1)
+    carrier = bench.up()
+
+    assert [(p.percent, p.message) for p in carrier.progress] == [(30, "half")]
+    assert [(lines.seq, [text for _, _, text in lines.lines]) for lines in carrier.logs] == [(1, ["b"])]
+
+
+def test_an_exchange_is_cut_at_its_limit_and_nothing_is_lost():
+    bench = Bench(slots=8)
+    parcel = bench.gateway.submit(JOB, parameters(8))
+    bench.trade(bench.up())
+    while chunk := bench.session.take():
+        bench.run(chunk, 1.0, b'"' + b"x" * 200_000 + b'"')
+
+    sizes = []
+    while (exchange := bench.up()).outcomes:
+        sizes.append(len(msgspec.json.encode(exchange)))
+        bench.trade(exchange)
+
+    assert len(sizes) == 3
+    assert max(sizes) < 800_000
+    assert len([place for place in bench.gateway.finished if place[0] == parcel]) == 8
+
+
+def test_a_refused_exchange_is_halved_until_the_outcome_at_fault_stands_alone():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    bench.run_all(0.0001)
+    bench.gateway.submit(JOB, parameters(9))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    for number in range(9):
+        begun = chunk.begin(bench.clock.monotonic())
+        chunk.end(begun, bench.clock.monotonic(), b'"bad"' if number == 5 else b"1")
+    bench.session.finish(chunk)
+
+    outcomes: list[Outcome] = []
+    for _ in range(40):
+        exchange = bench.session.next_exchange()
+        while exchange is not None and any(b"bad" in bytes(raw) for o in exchange.outcomes for raw in o.results):
+            exchange = bench.session.refused(exchange, "too deep")
+        if exchange is None:
+            break
+        outcomes += exchange.outcomes
+        bench.trade(exchange)
+
+    fates = {i: o.outcome for o in outcomes for i in range(o.lo, o.hi)}
+    assert [fates[i] for i in range(9)] == ["success"] * 5 + ["failed"] + ["success"] * 3
+    assert not bench.gateway.running
+
+
+def test_an_empty_exchange_that_is_refused_means_the_end():
+    bench = Bench()
+
+    assert bench.session.refused(bench.up(), "a gap") is None
+
+
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5))
+def test_halving_loses_no_item(sizes):
+    parcel = virtual_env(3).new_id()
+    outcomes = [
+        Outcome(parcel=parcel, lo=10 * i, hi=10 * i + size, attempt=1, outcome="success", results=[Raw(b"1")] * size)
+        for i, size in enumerate(sizes)
+    ]
+    keep, back = halve(outcomes, "why")
+
+    def items(some):
+        return [index for o in some for index in range(o.lo, o.hi)]
+
+    assert items(keep) + items(back) == items(outcomes)
+    assert all(len(o.results) in (0, o.hi - o.lo) for o in keep + back)
+
+
+def test_times_are_the_servers():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    before = bench.clock.now()
+    bench.run_all(2.0)
+
+    outcome = bench.up().outcomes[0]
+
+    assert outcome.started_at == [before]
+    assert outcome.ended_at == [before + 2 * SECOND]
+
+
+def test_a_definition_it_does_not_understand_is_a_problem_of_its_items_alone():
+    bench = Bench()
+    bench.gateway.submit(JOB, parameters(1))
+    exchange = bench.up()
+    answer = bench.gateway.exchange(bench.session.id, exchange, False)
+    broken = msgspec.structs.replace(answer, jobs={key: Raw(b'{"task":{"kind":"magic"}}') for key in answer.jobs})
+    bench.session.answered(exchange, broken, bench.clock.monotonic())
+
+    pile = bench.session.take().pile
+
+    assert pile.spec is None
+    assert "definition" in pile.problem
+
+
+def test_a_request_for_something_unknown_is_left_for_later():
+    bench = Bench()
+    unknown = Request(parcel=bench.gateway.env.new_id(), item=0, attempt=1, kind="cancel")
+    exchange = bench.up()
+    answer = bench.gateway.exchange(bench.session.id, exchange, False)
+
+    assert bench.session.answered(exchange, msgspec.structs.replace(answer, requests=[unknown]), 0.0) == []
+
+
+def test_failures_keep_their_error_and_break_the_range():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    bench.run_all(0.0001)
+    bench.gateway.submit(JOB, parameters(3))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    oops = Fate(outcome="failed", error=Failure(type="Oops"), exit_code=3)
+    for outcome in (b"null", oops, b"null"):
+        chunk.end(chunk.begin(bench.clock.monotonic()), bench.clock.monotonic(), outcome)
+    bench.session.finish(chunk)
+
+    told = [(o.lo, o.hi, o.outcome, o.exit_code, o.results) for o in bench.up().outcomes]
+
+    assert told == [(0, 1, "success", None, []), (1, 2, "failed", 3, []), (2, 3, "success", None, [])]
