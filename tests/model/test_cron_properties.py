@@ -1,9 +1,10 @@
 """What must hold for every expression in every zone at every clock change, and agreement with slow, obvious oracles."""
 
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
 from random import Random
 from time import perf_counter
 
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
-from horae.model.cron import Expression, last_before, load_zone, next_after, parse_cron
+from horae.model.cron import Expression, fire, last_before, load_zone, next_after, parse_cron, zone
 from horae.model.cron.zone import BUCKET_BITS, spans
 from tests.model.zones import PECULIAR, YEAR_2038, all_zones, changes
 
@@ -87,14 +88,17 @@ class Plain:
     minutes: frozenset[int]
     hours: frozenset[int]
     star: str  # which of "minute", "hour" or "" is written as a star
+    date: datetime | None = None  # only on this day of the year
 
     @property
     def text(self) -> str:
         minute = "*" if self.star == "minute" else ",".join(map(str, sorted(self.minutes)))
         hour = "*" if self.star == "hour" else ",".join(map(str, sorted(self.hours)))
-        return f"{minute} {hour} * * *"
+        return f"{minute} {hour} {f'{self.date.day} {self.date.month}' if self.date else '* *'} *"
 
     def matches(self, wall: datetime) -> bool:
+        if self.date and (wall.month, wall.day) != (self.date.month, self.date.day):
+            return False
         minute = self.star == "minute" or wall.minute in self.minutes
         return minute and (self.star == "hour" or wall.hour in self.hours) and wall.second == 0
 
@@ -131,14 +135,58 @@ def walk(plain, zone, utc, gap, overlap):
 @example(Plain(frozenset({10}), frozenset({0}), ""), "Asia/Kathmandu", 0, "shift", "first")
 def test_fires_around_a_clock_change_are_those_of_a_walk_through_every_minute(plain, name, which, gap, overlap):
     change = changes(name)[which % len(changes(name))][0]
-    # Monrovia's clocks stood at half minutes. The walk is wider than what is compared: it must see both passes.
-    utc = range(change - 10 * 3600, change + 10 * 3600, 30 if name == "Africa/Monrovia" else 60)
-    inner = range(change - 5 * 3600, change + 5 * 3600)
-    x, at, found = parse_cron(plain.text), (inner.start - 1) * SECOND, []
-    while (at := next_after(x, name, at, gap, overlap)) < inner.stop * SECOND:
-        found.append(at // SECOND)
 
-    assert found == [each for each in walk(plain, load_zone(name), utc, gap, overlap) if each in inner]
+    assert found_around(plain, name, change, gap, overlap) == walked_around(plain, name, change, gap, overlap)
+
+
+@given(PLAIN, st.sampled_from(CHANGING), st.integers(0, 10**6), st.sampled_from(OVERLAPS), st.integers(-20, 10**8))
+def test_a_rare_date_on_which_the_clock_changes_is_found_from_afar(plain, name, which, overlap, before):
+    change = changes(name)[which % len(changes(name))][0]
+    plain = replace(plain, date=datetime.fromtimestamp(change - before % 2, load_zone(name)))
+
+    walked = walked_around(plain, name, change, "shift", overlap)
+    assert found_around(plain, name, change, "shift", overlap, max(0, before)) == walked
+
+
+def found_around(plain, name, change, gap, overlap, before=0):
+    """The fires within five hours of a change, asked for from earlier on."""
+    x, at, found = parse_cron(plain.text), (change - 5 * 3600 - 1 - before) * SECOND, []
+    while (at := next_after(x, name, at, gap, overlap)) < (change + 5 * 3600) * SECOND:
+        found.append(at // SECOND)
+    return [each for each in found if each >= change - 5 * 3600]
+
+
+def walked_around(plain, name, change, gap, overlap):
+    """The same by walking, over a wider stretch: it must see both passes. Monrovia's clocks stood at half minutes."""
+    utc = range(change - 10 * 3600, change + 10 * 3600, 30 if name == "Africa/Monrovia" else 60)
+    fires = walk(plain, load_zone(name), utc, gap, overlap)
+    return [each for each in fires if change - 5 * 3600 <= each < change + 5 * 3600]
+
+
+@pytest.mark.parametrize("name", ["Europe/London", "Australia/Lord_Howe", "America/Nuuk", "Pacific/Apia"])
+@pytest.mark.parametrize("bits", [13, 16, 20], ids=["2 hours", "18 hours", "12 days"])
+def test_how_much_of_a_zone_is_looked_at_at_a_time_does_not_matter(bits, name):
+    assert list(all_around(name, bits)) == list(all_around(name, 25))
+
+
+def all_around(name: str, bits: int) -> Iterator[int]:
+    """Fires near a zone's last few clock changes, found with buckets of 2**bits seconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (zone, fire):
+            patch.setattr(module, "BUCKET_BITS", bits)
+        patch.setattr(fire, "LAST_BUCKET", 10**6)
+        spans.cache_clear()
+        for expression, overlap in product(["30 1,2 * * *", "*/30 * * * *", "15 0,23 28-31 * *"], OVERLAPS):
+            for second, _, _ in changes(name)[-6:]:
+                yield from both_ways(parse_cron(expression), name, second * SECOND, overlap)
+    spans.cache_clear()
+
+
+def both_ways(x: Expression, name: str, around: int, overlap: str) -> Iterator[int]:
+    forward, backward = around - 4 * 3600 * SECOND, around + 4 * 3600 * SECOND
+    for _ in range(12):
+        yield (forward := next_after(x, name, forward, "shift", overlap))
+        yield (backward := last_before(x, name, backward, "shift", overlap))
 
 
 # --- zones ---------------------------------------------------------------------------------------------------------

@@ -133,6 +133,7 @@ def test_a_fire_within_grace_is_late_and_runs_whatever_the_policy(policy):
 
     assert fires(decision) == [1]
     assert ledger(decision) == [run(1, 1, "fired")]
+    assert decision.ledger[0].cause == "due"
 
 
 def test_skip_runs_none_of_the_missed():
