@@ -1,0 +1,201 @@
+"""Keys: who may talk to Horae. The only file that makes secrets; the store keeps their hashes.
+
+A key reads `hk_<id>_<secret>`: the id is shown in lists, the secret is 256 random bits. So a plain SHA-256 is enough at
+rest. A revoked key stops working within `CACHED` seconds on every server.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+from contextlib import suppress
+from typing import Literal
+
+from msgspec import Struct
+
+from horae.env import SECOND, Env, Instant, Micros
+from horae.errors import BadInput, NotFound, StoreUnavailable, Unauthorized
+from horae.model.job import DAY
+from horae.store.contract import Store
+from horae.store.moves import keys
+
+Role = Literal["admin", "worker"]
+ROLES: tuple[Role, ...] = ("admin", "worker")
+DEFAULT_NAMESPACE = 1
+
+CACHED = 5.0  # seconds a checked credential is believed
+MOST_CACHED = 10_000
+NOTED_EVERY: Micros = 60 * SECOND  # how often the last use of a key is written
+CODE_LIFE: Micros = 600 * SECOND
+SIGNED_IN_FOR: Micros = 7 * DAY
+LEAST_PRESET = 32  # characters: a preset key is as hard to guess as a made one
+
+Credential = tuple[Literal["key", "cookie"], bytes]  # its hash; a cookie is never taken for a key
+
+_KEY = re.compile(r"hk_([a-z0-9]{4,32})_([A-Za-z0-9_-]{32,128})")
+
+
+class Principal(Struct, frozen=True, kw_only=True):
+    """Who a request comes from, as its credential says."""
+
+    namespace: int
+    role: str
+    key: str  # the key's id
+    name: str
+    csrf: str | None = None  # set when a browser's cookie was the credential: writes must show it
+
+
+class NewKey(Struct, frozen=True):
+    """A key that was just made; its text is shown this once."""
+
+    stored: keys.StoredKey
+    text: str
+
+
+class SignedIn(Struct, frozen=True):
+    """A browser's credential: the cookie's text is for the browser alone."""
+
+    cookie: str
+    until: Instant
+    who: Principal
+
+
+class Keys:
+    """Makes, checks and revokes keys; signs browsers in and out."""
+
+    def __init__(self, store: Store, env: Env) -> None:
+        self._store, self._env = store, env
+        self._known: dict[Credential, tuple[Principal, Instant | None, float]] = {}
+
+    async def ensure_admin_key(self, preset: str | None = None) -> str | None:
+        """Make sure that somebody can get in.
+
+        A preset key is valid from now on. Without one, and with no lasting admin key in the store, a key is made and
+        returned: the caller shows it once. Otherwise None.
+        """
+        if preset:
+            await self._ensure_preset(preset)
+            return None
+        new = self._make(DEFAULT_NAMESPACE, "first administrator", "admin", None)
+        added = await self._store.write(lambda: keys.add_first_admin(new.stored))
+        return new.text if added else None
+
+    async def _ensure_preset(self, text: str) -> None:
+        if len(text) < LEAST_PRESET:
+            remedy = f"Use at least {LEAST_PRESET} random characters, for example: openssl rand -hex 32"
+            raise BadInput(f"The preset admin key has only {len(text)} characters.", remedy, field="admin_key")
+        id, digest = id_of(text), _digest(text)
+        known = await self._store.read(lambda: keys.one(id))
+        if known is not None and known.hash == digest and known.valid(self._env.now()):
+            return
+        stored = keys.StoredKey(
+            id=id, hash=digest, name="preset administrator", namespace=DEFAULT_NAMESPACE, role="admin",
+            created_at=self._env.now(),
+        )  # fmt: skip
+        await self._store.write(lambda: keys.add(stored))
+
+    async def create(self, namespace: int, name: str, role: Role, expires_at: Instant | None = None) -> NewKey:
+        """Make a key."""
+        if expires_at is not None and expires_at <= self._env.now():
+            raise BadInput("The key would have expired already.", "Give a later expiresAt.", field="expiresAt")
+        new = self._make(namespace, name, role, expires_at)
+        await self._store.write(lambda: keys.add(new.stored))
+        return new
+
+    def _make(self, namespace: int, name: str, role: Role, expires_at: Instant | None) -> NewKey:
+        id = secrets.token_hex(6)
+        text = f"hk_{id}_{secrets.token_hex(32)}"
+        stored = keys.StoredKey(
+            id=id, hash=_digest(text), name=name, namespace=namespace, role=role, created_at=self._env.now(),
+            expires_at=expires_at,
+        )  # fmt: skip
+        return NewKey(stored, text)
+
+    async def list(self, namespace: int, after: str = "", limit: int = 100) -> list[keys.StoredKey]:
+        """Keys of a namespace, those that have ended included, in the order of their ids."""
+        return await self._store.read(lambda: keys.page(namespace, after, limit))
+
+    async def revoke(self, namespace: int, id: str) -> None:
+        """End a key: at once here, within `CACHED` seconds on the other servers."""
+        now = self._env.now()
+        if not await self._store.write(lambda: keys.revoke(namespace, id, now)):
+            raise NotFound(f'No valid key "{id}".', "List keys with `horae keys list` or GET /api/v1/keys.")
+        self._known = {shown: known for shown, known in self._known.items() if known[0].key != id}
+
+    async def check(self, text: str) -> Principal | None:
+        """Who bears this key; None when it is not valid."""
+        digest = _digest(text)
+        known = self._remembered(("key", digest))
+        if known is not None:
+            return known
+        stored = await self._store.read(lambda: keys.one(id_of(text)))
+        if stored is None or not hmac.compare_digest(stored.hash, digest):
+            return None
+        return await self._admit(("key", digest), stored, None)
+
+    async def check_cookie(self, text: str) -> Principal | None:
+        """Who signed in with this cookie; None when nobody is."""
+        digest = _digest(text)
+        known = self._remembered(("cookie", digest))
+        if known is not None:
+            return known
+        found = await self._store.read(lambda: keys.signed_in(digest, self._env.now()))
+        return await self._admit(("cookie", digest), *found) if found else None
+
+    def _remembered(self, shown: Credential) -> Principal | None:
+        known = self._known.get(shown)
+        if known is None or known[2] <= self._env.clock.monotonic():
+            return None
+        who, expires_at, _ = known
+        return who if expires_at is None or self._env.now() < expires_at else None
+
+    async def _admit(self, shown: Credential, stored: keys.StoredKey, csrf: str | None) -> Principal | None:
+        now = self._env.now()
+        if not stored.valid(now):
+            return None
+        who = Principal(namespace=stored.namespace, role=stored.role, key=stored.id, name=stored.name, csrf=csrf)
+        if len(self._known) >= MOST_CACHED:
+            self._known.clear()
+        self._known[shown] = (who, stored.expires_at, self._env.clock.monotonic() + CACHED)
+        await self._note_use(stored, now)
+        return who
+
+    async def _note_use(self, stored: keys.StoredKey, now: Instant) -> None:
+        since = now - NOTED_EVERY
+        if stored.last_used_at is not None and stored.last_used_at > since:
+            return
+        with suppress(StoreUnavailable):  # a store that only reads still lets people in
+            await self._store.write(lambda: keys.used(stored.id, now, since))
+
+    async def new_sign_in_code(self, namespace: int = DEFAULT_NAMESPACE, role: Role = "admin") -> str:
+        """A code that signs one browser in, once, within ten minutes."""
+        code, now = secrets.token_urlsafe(32), self._env.now()
+        await self._store.write(lambda: keys.add_code(_digest(code), namespace, role, now + CODE_LIFE, now))
+        return code
+
+    async def sign_in(self, code: str) -> SignedIn:
+        """Exchange a code for a cookie."""
+        cookie, csrf, id = secrets.token_urlsafe(32), secrets.token_urlsafe(24), secrets.token_hex(6)
+        now = self._env.now()
+        until = now + SIGNED_IN_FOR
+        key = await self._store.write(lambda: keys.sign_in(_digest(code), id, _digest(cookie), csrf, until, now))
+        if key is None:
+            raise Unauthorized("This sign-in code is not valid.", "Each works once, for ten minutes. Get a new link.")
+        who = Principal(namespace=key.namespace, role=key.role, key=key.id, name=key.name, csrf=csrf)
+        return SignedIn(cookie, until, who)
+
+    async def sign_out(self, cookie: str) -> None:
+        """End a browser's cookie."""
+        digest, now = _digest(cookie), self._env.now()
+        self._known.pop(("cookie", digest), None)
+        await self._store.write(lambda: keys.sign_out(digest, now))
+
+
+def id_of(text: str) -> str:
+    """The id in a key's text; a preset key of another form is known by the beginning of its hash."""
+    found = _KEY.fullmatch(text)
+    return found[1] if found else f"preset-{_digest(text).hex()[:12]}"
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

@@ -1,0 +1,203 @@
+"""Who may talk to Horae: API keys, single-use sign-in codes and browser cookies, all stored as hashes.
+
+Also the answers of requests that came with an Idempotency-Key; submissions keep theirs in their own transaction.
+"""
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.store.script import Again, Fetch, Lock, Row, Script, Statement
+
+_KEY = "id, hash, name, namespace, role, created_at, expires_at, last_used_at, revoked_at"
+ADD = Statement(
+    "add_key",
+    "INSERT INTO keys (id, hash, name, namespace, role, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)"
+    " ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, role = excluded.role, revoked_at = NULL",
+)
+ONE = Statement("key", f"SELECT {_KEY} FROM keys WHERE id = $1")
+PAGE = Statement("keys", f"SELECT {_KEY} FROM keys WHERE namespace = $1 AND id > $2 ORDER BY id LIMIT $3")
+ADMINS = Statement(
+    "admin_keys",
+    "SELECT id FROM keys WHERE role = 'admin' AND revoked_at IS NULL AND expires_at IS NULL LIMIT 1",
+)
+REVOKE = Statement(
+    "revoke_key",
+    "UPDATE keys SET revoked_at = $3 WHERE namespace = $1 AND id = $2 AND revoked_at IS NULL RETURNING id",
+)
+USED = Statement(
+    "key_used", "UPDATE keys SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $3)"
+)
+ADD_CODE = Statement(
+    "add_sign_in_code", "INSERT INTO sign_in_codes (hash, namespace, role, until) VALUES ($1, $2, $3, $4)"
+)
+OLD_CODES = Statement("old_sign_in_codes", "DELETE FROM sign_in_codes WHERE until <= $1")
+USE_CODE = Statement("use_sign_in_code", "DELETE FROM sign_in_codes WHERE hash = $1 RETURNING namespace, role, until")
+ADD_COOKIE = Statement(
+    "add_cookie", "INSERT INTO cookies (hash, key_id, csrf, created_at, until) VALUES ($1, $2, $3, $4, $5)"
+)
+OLD_COOKIES = Statement("old_cookies", "DELETE FROM cookies WHERE until <= $1")
+COOKIE = Statement("cookie", "SELECT key_id, csrf FROM cookies WHERE hash = $1 AND until > $2")
+DROP_COOKIE = Statement("drop_cookie", "DELETE FROM cookies WHERE hash = $1 RETURNING key_id")
+REVOKE_ANY = Statement("revoke_key_of_cookie", "UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
+FREE = Statement(
+    "free_idempotency", "DELETE FROM idempotency WHERE namespace = $1 AND route = $2 AND key = $3 AND until <= $4"
+)
+RESERVE = Statement(
+    "reserve_idempotency",
+    "INSERT INTO idempotency (namespace, route, key, body_hash, until, created_at) VALUES ($1, $2, $3, $4, $5, $6)"
+    " ON CONFLICT DO NOTHING RETURNING key",
+)
+RESERVED = Statement(
+    "reserved_idempotency",
+    "SELECT body_hash, status, answer FROM idempotency WHERE namespace = $1 AND route = $2 AND key = $3",
+)
+# The reservation's own instant guards both: one that expired and was taken over by another request is not touched.
+KEEP = Statement(
+    "keep_idempotency",
+    "UPDATE idempotency SET status = $5, answer = $6, until = $7"
+    " WHERE namespace = $1 AND route = $2 AND key = $3 AND created_at = $4 AND status IS NULL",
+)
+RELEASE = Statement(
+    "release_idempotency",
+    "DELETE FROM idempotency WHERE namespace = $1 AND route = $2 AND key = $3 AND created_at = $4 AND status IS NULL",
+)
+
+
+class StoredKey(Struct, frozen=True, kw_only=True):
+    """A key as stored: everything but its secret."""
+
+    id: str
+    hash: bytes
+    name: str
+    namespace: int
+    role: str
+    created_at: Instant
+    expires_at: Instant | None = None
+    last_used_at: Instant | None = None
+    revoked_at: Instant | None = None
+
+    def valid(self, now: Instant) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+class Scope(Struct, frozen=True):
+    """Within what an idempotency key is one request."""
+
+    namespace: int
+    route: str
+    key: str
+
+
+class Mine(Struct, frozen=True):
+    """The key was free: run the request, then keep its answer or release the key."""
+
+    since: Instant
+
+
+class Known(Struct, frozen=True):
+    """The key was used: for this body or another, and answered (status and answer) or still under way."""
+
+    same_body: bool
+    status: int | None
+    answer: bytes | None
+
+
+def add(key: StoredKey) -> Script[None]:
+    """Write a key; one of the same id is replaced and valid again."""
+    row = (key.id, key.hash, key.name, key.namespace, key.role, key.created_at, key.expires_at)
+    yield Fetch(ADD, row)
+
+
+def add_first_admin(key: StoredKey) -> Script[bool]:
+    """Write a key unless there is a lasting admin key already; servers that start together add one."""
+    yield Lock(("first-admin-key",))
+    if (yield Fetch(ADMINS)):
+        return False
+    yield from add(key)
+    return True
+
+
+def one(id: str) -> Script[StoredKey | None]:
+    rows = yield Fetch(ONE, (id,))
+    return _stored(rows[0]) if rows else None
+
+
+def page(namespace: int, after: str, limit: int) -> Script[list[StoredKey]]:
+    """Keys of a namespace in the order of their ids."""
+    rows = yield Fetch(PAGE, (namespace, after, limit))
+    return [_stored(row) for row in rows]
+
+
+def _stored(row: Row) -> StoredKey:
+    return StoredKey(
+        id=row[0], hash=bytes(row[1]), name=row[2], namespace=row[3], role=row[4], created_at=row[5],
+        expires_at=row[6], last_used_at=row[7], revoked_at=row[8],
+    )  # fmt: skip
+
+
+def revoke(namespace: int, id: str, now: Instant) -> Script[bool]:
+    """End a key; false when there is none that is valid."""
+    return bool((yield Fetch(REVOKE, (namespace, id, now))))
+
+
+def used(id: str, now: Instant, unless_since: Instant) -> Script[None]:
+    """Note that a key was used, unless that was noted since."""
+    yield Fetch(USED, (id, now, unless_since))
+
+
+def add_code(hash: bytes, namespace: int, role: str, until: Instant, now: Instant) -> Script[None]:
+    """Write a sign-in code and forget those that nobody used."""
+    yield Fetch(OLD_CODES, (now,))
+    yield Fetch(ADD_CODE, (hash, namespace, role, until))
+
+
+def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now: Instant) -> Script[StoredKey | None]:
+    """Use a code up: a key of its role comes to be, which only this cookie opens. None when the code is not valid."""
+    rows = yield Fetch(USE_CODE, (code,))
+    if not rows or rows[0][2] <= now:
+        return None
+    key = StoredKey(
+        id=id, hash=cookie, name="browser", namespace=rows[0][0], role=rows[0][1], created_at=now, expires_at=until
+    )
+    yield from add(key)
+    yield Fetch(OLD_COOKIES, (now,))
+    yield Fetch(ADD_COOKIE, (cookie, id, csrf, now, until))
+    return key
+
+
+def signed_in(cookie: bytes, now: Instant) -> Script[tuple[StoredKey, str] | None]:
+    """The key a cookie stands for and its CSRF token."""
+    rows = yield Fetch(COOKIE, (cookie, now))
+    if not rows:
+        return None
+    key = yield from one(rows[0][0])
+    return (key, rows[0][1]) if key is not None else None
+
+
+def sign_out(cookie: bytes, now: Instant) -> Script[None]:
+    """Forget a cookie and end its key."""
+    for row in (yield Fetch(DROP_COOKIE, (cookie,))):
+        yield Fetch(REVOKE_ANY, (row[0], now))
+
+
+def reserve(scope: Scope, body_hash: bytes, until: Instant, now: Instant) -> Script[Mine | Known]:
+    """Take an idempotency key, or tell what became of the request that has it."""
+    where = (scope.namespace, scope.route, scope.key)
+    yield Fetch(FREE, (*where, now))
+    if (yield Fetch(RESERVE, (*where, body_hash, until, now))):
+        return Mine(now)
+    rows = yield Fetch(RESERVED, where)
+    if not rows:  # gone meanwhile: it may be ours now
+        raise Again
+    stored, status, answer = rows[0]
+    return Known(bytes(stored) == body_hash, status, None if answer is None else bytes(answer))
+
+
+def keep(scope: Scope, mine: Mine, status: int, answer: bytes, until: Instant) -> Script[None]:
+    """Remember the answer of a request whose key is ours."""
+    yield Fetch(KEEP, (scope.namespace, scope.route, scope.key, mine.since, status, answer, until))
+
+
+def release(scope: Scope, mine: Mine) -> Script[None]:
+    """Give a key of ours back: the request changed nothing."""
+    yield Fetch(RELEASE, (scope.namespace, scope.route, scope.key, mine.since))
