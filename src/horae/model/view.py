@@ -1,0 +1,228 @@
+"""What the API shows: jobs, executions and what lies beside them, as people and programs read them.
+
+camelCase, times as RFC 3339 text, durations as "5m", null until known. A field that is left out of a list because it is
+large is absent, never null: read the thing itself to see it.
+"""
+
+from typing import Annotated, Any, Generic, Literal, TypeVar
+from uuid import UUID
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from horae.env import Instant
+from horae.model.instant import format_instant
+
+Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+JobStatus = Literal["running", "queued", "paused", "scheduled", "idle", "deleted"]
+T = TypeVar("T")
+
+
+class View(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Something shown."""
+
+
+class Page(View, Generic[T], frozen=True, kw_only=True):
+    """Part of a list; `nextCursor` asks for the next part and is null at the end."""
+
+    items: list[T]
+    next_cursor: str | None = None
+
+
+class LastExecution(View, frozen=True, kw_only=True):
+    """A job's newest execution that runs or has ended."""
+
+    execution_id: UUID
+    status: str
+    started_at: Time | None = None
+    completed_at: Time | None = None
+
+
+class JobView(View, frozen=True, kw_only=True):
+    """A job and its definition.
+
+    `status` is the first that holds of: deleted; running (then `startedAt`, `progress` and `executionId` are those of
+    the newest running execution); queued (something is queued, or waits for anything but a delay: a retry, the job's
+    resumption); paused; scheduled (it has a next fire); idle.
+    """
+
+    job_id: UUID
+    name: str
+    version: int
+    state: str
+    status: JobStatus
+    created_at: Time
+    updated_at: Time
+    schedule: Any = None
+    schedule_text: str | None = None
+    next_fire_at: Time | None = None
+    last_execution: LastExecution | None = None
+    execution_id: UUID | None = None
+    started_at: Time | None = None
+    progress: float | None = None
+    description: str = ""
+    command: Any | UnsetType = UNSET
+    python: Any | UnsetType = UNSET
+    http: Any | UnsetType = UNSET
+    params: dict[str, Any] = {}
+    schema: dict[str, Any] | None = None
+    retries: int = 0
+    retry: Any = None
+    timeout: str | None = None
+    grace: str = "10s"
+    priority: int = 4
+    queue: str = "default"
+    needs: list[str] = []
+    dependencies: list[str] = []
+    tags: dict[str, str] = {}
+    env: dict[str, str] = {}
+    delivery: str = "at-least-once"
+    key_for: str = "1d"
+    notes: list[str] = []
+
+
+class JobVersionView(View, frozen=True, kw_only=True):
+    """One version of a job's definition, in the API's spelling."""
+
+    job_id: UUID
+    version: int
+    current: bool
+    created_at: Time
+    definition: dict[str, Any]
+
+
+class ErrorView(View, frozen=True, kw_only=True):
+    """Why an attempt failed."""
+
+    type: str
+    traceback: str | UnsetType = ""
+
+
+class ExecutionView(View, frozen=True, kw_only=True):
+    """One requested run of a job."""
+
+    execution_id: UUID
+    job_id: UUID
+    job_name: str
+    job_version: int
+    status: str
+    scheduled_at: Time
+    queued_at: Time | None = None
+    started_at: Time | None = None
+    completed_at: Time | None = None
+    worker_id: str | None = None
+    attempt: int = 0
+    retry_count: int = 0
+    priority: int = 4
+    queue: str | None = None
+    progress: float | None = None
+    message: str | None = None
+    result: Raw | None | UnsetType = None
+    exit_code: int | None = None
+    error_message: str | None = None
+    error: ErrorView | None = None
+    last_heartbeat: Time | None = None
+    params: Raw | None | UnsetType = None
+    parent: UUID | None = None
+    retry_of: UUID | None = None
+    tags: dict[str, str] = {}
+    key: str | None = None
+    reason: str | None = None
+    next_attempt_at: Time | None = None
+    hint: str | None = None
+
+
+class AttemptView(View, frozen=True, kw_only=True):
+    """One try of an execution; `outcome` is running, success, failed, lost or cancelled."""
+
+    attempt: int
+    worker_id: str | None
+    outcome: str
+    started_at: Time | None = None
+    ended_at: Time | None = None
+    exit_code: int | None = None
+    error_message: str | None = None
+    error: ErrorView | None = None
+
+
+class LogLineView(View, frozen=True, kw_only=True):
+    """One line that an attempt wrote; `stream` is stdout, stderr or log, `seq` counts an attempt's lines from 0."""
+
+    attempt: int
+    seq: int
+    at: Time
+    stream: str
+    text: str
+
+
+class LogPage(View, frozen=True, kw_only=True):
+    """Log lines in order; `nextCursor` asks for what follows, also when nothing does yet.
+
+    `ended` says that the execution has ended, so that an empty page is the end.
+    """
+
+    items: list[LogLineView]
+    next_cursor: str
+    ended: bool
+
+
+class CountsView(View, frozen=True, kw_only=True):
+    """How many executions are in each state; ended ones as far back as statistics are kept."""
+
+    waiting: int = 0
+    queued: int = 0
+    running: int = 0
+    success: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+
+
+class CancelView(View, frozen=True, kw_only=True):
+    """What became of a cancellation: `cancelled` at once, or `asked`: the worker has been asked to stop it."""
+
+    verdict: Literal["cancelled", "asked"]
+    execution: ExecutionView
+
+
+class DeadLetterView(View, frozen=True, kw_only=True):
+    """A failed execution; `state` is open, retried (then `retriedAs` names the new execution) or discarded."""
+
+    execution: ExecutionView
+    state: Literal["open", "retried", "discarded"] = "open"
+    retried_as: UUID | None = None
+    marked_at: Time | None = None
+
+
+class DeadLetterGroup(View, frozen=True, kw_only=True):
+    """Dead letters of one job that failed alike."""
+
+    job_id: UUID
+    job_name: str
+    error_type: str
+    count: int
+    newest_id: UUID
+    newest_at: Time
+    error_message: str | None = None
+
+
+class DeadLetterGroups(View, frozen=True, kw_only=True):
+    """Groups, largest first; `complete` is false when there are more dead letters than were counted."""
+
+    items: list[DeadLetterGroup]
+    complete: bool
+
+
+class BulkView(View, frozen=True, kw_only=True):
+    """What a bulk action did; `more` says that the limit ended it and it can be repeated."""
+
+    matched: int
+    done: int
+    skipped: int = 0
+    more: bool = False
+    execution_ids: list[UUID] = []
+    notes: list[str] = []
+
+
+def shown_time(at: Instant | None) -> str | None:
+    """An instant as the API shows it."""
+    return None if at is None else format_instant(at)
