@@ -81,7 +81,9 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.claim_for_parked(parked, views, paused, now))
 
-    async def answer_empty(self, numbers: Sequence[tuple[UUID, int, int]]) -> dict[tuple[UUID, int], bool]:
+    async def answer_empty(
+        self, numbers: Sequence[tuple[UUID, int, int]]
+    ) -> dict[tuple[UUID, int], tuple[exchanges.Emptied, bool]]:
         """Take the numbers of exchanges that end without work, unless a claim took them first. The heartbeat."""
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))

@@ -64,6 +64,7 @@ class Reply(Struct, frozen=True, kw_only=True):
     known: bool = False  # the number was taken before: read the stamp
     ignored: list[Range] = []
     seen: int = 0
+    draining: bool = False
 
 
 class Exchanged(Struct, frozen=True):
@@ -166,12 +167,12 @@ def _reply(head: Head, row: SessionRow | None, claimed: Claimed, effects: report
     if up.n > seen + 1:
         return Reply(decision="gap", ignored=ignored, seen=seen)
     if up.n <= seen:
-        return Reply(decision="answer", known=True, ignored=ignored)
+        return Reply(decision="answer", known=True, ignored=ignored, draining=row.state == "draining")
     granted = [s for s in claimed.running if s.session == head.session and s.channel == up.channel]
     if not granted and head.patient:
-        return Reply(decision="park", ignored=ignored)
+        return Reply(decision="park", ignored=ignored, draining=row.state == "draining")
     row.seen, row.dirty = see(row.seen, up.channel, up.n), True
-    return Reply(decision="answer", granted=granted, ignored=ignored)
+    return Reply(decision="answer", granted=granted, ignored=ignored, draining=row.state == "draining")
 
 
 def _touch(sessions: Mapping[UUID, SessionRow], now: Instant) -> Script[None]:
@@ -215,21 +216,32 @@ def _awaits(row: SessionRow | None, want: Want) -> bool:
     return row is not None and row.state == "live" and seen_on(row.seen, want.channel) == want.n - 1
 
 
-def answer_empty(numbers: Sequence[tuple[UUID, int, int]], now: Instant) -> Script[dict[tuple[UUID, int], bool]]:
+Emptied = Literal["empty", "taken", "ended"]
+
+
+def answer_empty(
+    numbers: Sequence[tuple[UUID, int, int]], now: Instant
+) -> Script[dict[tuple[UUID, int], tuple[Emptied, bool]]]:
     """Take the numbers (session, channel, n) of exchanges that end without work, unless a claim took them first.
 
-    False means that there is something stamped to answer with, or that the session has ended.
+    `taken` means that something may be stamped to answer with; the flag tells whether the session is draining.
     """
     sessions = yield from lock_sessions([id for id, _, _ in numbers])
-    taken: dict[tuple[UUID, int], bool] = {}
+    emptied: dict[tuple[UUID, int], tuple[Emptied, bool]] = {}
     for id, channel, n in numbers:
-        row = sessions.get(id)
-        free = row is not None and row.live and seen_on(row.seen, channel) == n - 1
-        if row is not None and free:
-            row.seen, row.dirty = see(row.seen, channel, n), True
-        taken[id, channel] = free
+        emptied[id, channel] = _empty(sessions.get(id), channel, n)
     yield from _touch(sessions, now)
-    return taken
+    return emptied
+
+
+def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[Emptied, bool]:
+    if row is None or not row.live:
+        return "ended", False
+    draining = row.state == "draining"
+    if seen_on(row.seen, channel) != n - 1:
+        return "taken", draining
+    row.seen, row.dirty = see(row.seen, channel, n), True
+    return "empty", draining
 
 
 def stamped(session: UUID, channel: int, n: int) -> Script[list[Running]]:

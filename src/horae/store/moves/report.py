@@ -17,7 +17,7 @@ from horae.model.job import Spec
 from horae.model.protocol import Outcome, Range
 from horae.model.retry import RetryPolicy
 from horae.model.settle import Fates, Finished, Rules, Settler
-from horae.model.slice import Running, Span, match, part
+from horae.model.slice import Running, Slice, Span, match, part
 from horae.store.moves import shelves
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
@@ -72,6 +72,17 @@ class Ended(Struct, frozen=True):
     busy: int
 
 
+class Moved(Struct, frozen=True):
+    """Items that went on to another shelf, or of which something new is known."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    job: UUID
+    namespace: int
+    state: str
+
+
 class Effects(Struct):
     """What a batch of reports did, beside what the sessions are told."""
 
@@ -80,8 +91,8 @@ class Effects(Struct):
     retried: int = 0
     wakes: list[Instant] = []
     requeued: dict[int, int] = {}  # lane -> least rank of what was handed back
-    logged: list[tuple[UUID, int]] = []
-    moved: list[tuple[UUID, int, str]] = []  # (parcel, lo, state) of what went on without ending
+    logged: list[Moved] = []
+    moved: list[Moved] = []  # what went on without ending
 
 
 def settle(
@@ -174,7 +185,7 @@ def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[No
         yield Insert(
             "progress", PROGRESS, list(progress.values()), conflict=f"ON CONFLICT (parcel, item) DO UPDATE SET {update}"
         )
-        effects.moved += [(parcel, item, "running") for parcel, item in progress]
+        effects.moved += [holds.moved(parcel, item) for parcel, item in progress]
     lines = [
         (log.parcel, log.item, log.attempt, log.seq, len(log.lines), msgspec.json.encode(log.lines))
         for log in up.logs
@@ -182,19 +193,23 @@ def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[No
     ]
     if lines:
         yield Insert("logs", LOGS, lines, conflict="ON CONFLICT DO NOTHING")
-        effects.logged += [(parcel, item) for parcel, item, *_ in lines]
+        effects.logged += [holds.moved(parcel, item) for parcel, item, *_ in lines]
 
 
 class _Holds:
     """Whether an item is held at an attempt."""
 
     def __init__(self, held: Held) -> None:
-        self._ranges: dict[tuple[UUID, int], list[tuple[int, int]]] = {}
-        for s in held.values():
-            self._ranges.setdefault((s.parcel, s.attempt), []).append((s.lo, s.hi))
+        self._slices: dict[UUID, list[Running]] = {}
+        for slice in held.values():
+            self._slices.setdefault(slice.parcel, []).append(slice)
 
     def __call__(self, parcel: UUID, item: int, attempt: int) -> bool:
-        return any(lo <= item < hi for lo, hi in self._ranges.get((parcel, attempt), ()))
+        return any(s.lo <= item < s.hi and s.attempt == attempt for s in self._slices.get(parcel, ()))
+
+    def moved(self, parcel: UUID, item: int) -> Moved:
+        slice = self._slices[parcel][0]
+        return Moved(parcel, item, item + 1, slice.job, slice.namespace, "running")
 
 
 def _settle_one(
@@ -295,17 +310,21 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Scr
         yield shelves.put_waiting(fates.waiting)
         effects.wakes += [w.wake_at for w in fates.waiting if w.wake_at is not None]
         effects.retried += sum(w.hi - w.lo for w in fates.waiting)
-        effects.moved += [(w.parcel, w.lo, "waiting") for w in fates.waiting]
+        effects.moved += [_moved(w, "waiting") for w in fates.waiting]
     if fates.queued:
         yield shelves.put_queued(fates.queued)
         for q in fates.queued:
             effects.requeued[q.lane] = min(q.rank, effects.requeued.get(q.lane, q.rank))
-        effects.moved += [(q.parcel, q.lo, "queued") for q in fates.queued]
+        effects.moved += [_moved(q, "queued") for q in fates.queued]
     if fates.tried:
         yield shelves.put_tried(fates.tried, worker, session)
     if fates.blobs:
         columns: shelves.Columns = (*shelves.ITEM, ("content", "bytea"))
         yield Insert("blobs", columns, fates.blobs, conflict="ON CONFLICT DO NOTHING")
+
+
+def _moved(slice: Slice, state: str) -> Moved:
+    return Moved(slice.parcel, slice.lo, slice.hi, slice.job, slice.namespace, state)
 
 
 def _ended(finished: Finished) -> Ended:

@@ -1,0 +1,99 @@
+"""Answers to exchanges: slices with their items and definitions, encoded."""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw
+
+from horae.engine.directory import Directory
+from horae.env import Env
+from horae.model.parcel import Parcel, extras_of
+from horae.model.protocol import Answer, Grant, Range, Request
+from horae.model.slice import Running
+from horae.store.contract import Store
+
+CACHE_BYTES = 32 * 1024 * 1024
+
+
+class Parcels:
+    """Parcels lately written or granted; they never change."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[UUID, Parcel] = OrderedDict()
+        self._bytes = 0
+
+    def keep(self, parcels: Iterable[Parcel]) -> None:
+        for parcel in parcels:
+            if parcel.id not in self._kept:
+                self._kept[parcel.id] = parcel
+                self._bytes += _weight(parcel)
+        while self._bytes > CACHE_BYTES:
+            _, old = self._kept.popitem(last=False)
+            self._bytes -= _weight(old)
+
+    async def get(self, ids: Iterable[UUID]) -> dict[UUID, Parcel]:
+        """Parcels by id, from memory or from the store."""
+        wanted = set(ids)
+        found = {id: self._kept[id] for id in wanted if id in self._kept}
+        missing = sorted(wanted - found.keys())
+        if missing:
+            read = await self._store.parcels(missing)
+            found |= {parcel.id: parcel for parcel in read}
+            self.keep(read)
+        return found
+
+
+def _weight(parcel: Parcel) -> int:
+    return 500 + len(parcel.items.blob) + len(parcel.items.ends) + len(parcel.extras or b"")
+
+
+class Answers:
+    """Builds answers for workers."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory) -> None:
+        self._env, self._directory = env, directory
+        self.parcels = Parcels(store)
+        self.epoch = 1
+        self.servers: list[str] = []
+        self._encoder = msgspec.json.Encoder()
+
+    async def encode(
+        self,
+        slices: Sequence[Running],
+        *,
+        requests: Sequence[Request] = (),
+        ignored: Sequence[Range] = (),
+        drain: bool = False,
+    ) -> bytes:
+        """One answer: slices with items and definitions, requests, and what the worker should forget."""
+        parcels = await self.parcels.get(s.parcel for s in slices) if slices else {}
+        keys = {(p.envelope.job, p.envelope.version) for p in parcels.values()}
+        definitions = await self._directory.definitions(sorted(keys)) if keys else {}
+        answer = Answer(
+            slices=[self._grant(s, parcels[s.parcel]) for s in slices],
+            jobs={f"{job}:{version}": Raw(spec) for (job, version), spec in definitions.items()},
+            requests=list(requests),
+            ignored=list(ignored),
+            servers=self.servers,
+            drain=drain,
+            now=self._env.now(),
+        )
+        return self._encoder.encode(answer)
+
+    def _grant(self, s: Running, parcel: Parcel) -> Grant:
+        e = parcel.envelope
+        return Grant(
+            parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, version=e.version, attempt=s.attempt,
+            token=self.epoch << 32 | s.attempt, failures=s.failures, due_at=e.due_at, deadline=e.deadline,
+            priority=e.priority, parent=e.parent, items=[Raw(item) for item in parcel.items.part(s.lo, s.hi)],
+            extras=_extras(parcel, s),
+        )  # fmt: skip
+
+
+def _extras(parcel: Parcel, s: Running) -> Raw | None:
+    if parcel.extras is None:
+        return None
+    return Raw(msgspec.json.encode(extras_of(parcel.extras, s.lo, s.hi)))

@@ -1,0 +1,98 @@
+"""Group commit: what concurrent callers ask for while a batch is under way is done together in the next one."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Batcher(Generic[T, R]):
+    """Latency at low load, throughput at high load: the first caller is served at once, the others meet.
+
+    `run` answers each of a batch in order; an answer may be an exception for that caller alone. When `run` itself
+    raises, the batch is repeated one by one, so that only the guilty one fails.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Sequence[T]], Awaitable[Sequence[R | BaseException]]],
+        *,
+        most: int,
+        size: Callable[[T], int] = lambda _: 0,
+        most_size: int = 0,
+        in_flight: int = 1,
+    ) -> None:
+        self._run, self._most, self._size, self._most_size = run, most, size, most_size
+        self._pending: deque[tuple[T, asyncio.Future[R]]] = deque()
+        self._in_flight = in_flight
+        self._flushes: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    async def do(self, what: T) -> R:
+        """Have something done with the next batch."""
+        done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        self._pending.append((what, done))
+        if len(self._flushes) < self._in_flight:
+            flush = asyncio.create_task(self._flush())
+            self._flushes.add(flush)
+            flush.add_done_callback(self._flushes.discard)
+        return await done
+
+    async def close(self) -> None:
+        """Finish what was asked for."""
+        while self._flushes:
+            await asyncio.gather(*self._flushes, return_exceptions=True)
+
+    async def _flush(self) -> None:
+        try:
+            while self._pending:
+                batch = self._next()
+                await self._answer(batch)
+        except asyncio.CancelledError:
+            for _, done in self._pending:
+                done.cancel()
+            raise
+
+    def _next(self) -> list[tuple[T, asyncio.Future[R]]]:
+        batch = [self._pending.popleft()]
+        total = self._size(batch[0][0])
+        while self._pending and len(batch) < self._most:
+            total += self._size(self._pending[0][0])
+            if self._most_size and total > self._most_size:
+                break
+            batch.append(self._pending.popleft())
+        return batch
+
+    async def _answer(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:
+        try:
+            answers = await self._run([what for what, _ in batch])
+        except asyncio.CancelledError:
+            for _, done in batch:
+                done.cancel()
+            raise
+        except Exception as error:
+            await self._one_by_one(batch, error)
+            return
+        for (_, done), answer in zip(batch, answers, strict=True):
+            _resolve(done, answer)
+
+    async def _one_by_one(self, batch: Sequence[tuple[T, asyncio.Future[R]]], error: Exception) -> None:
+        if len(batch) == 1:
+            _resolve(batch[0][1], error)
+            return
+        for one in batch:
+            await self._answer([one])
+
+
+def _resolve(done: "asyncio.Future[R]", answer: R | BaseException) -> None:
+    if done.done():
+        return
+    if isinstance(answer, BaseException):
+        done.set_exception(answer)
+    else:
+        done.set_result(answer)

@@ -1,0 +1,64 @@
+"""The clock's watch: server time follows the store's clock, and a clock that jumps is not trusted.
+
+A jump forward of up to a day is an outage (the misfire policy decides). A larger one, or back by more than five
+minutes, stops firing and expiring until the clock is back or somebody accepts it.
+"""
+
+import structlog
+
+from horae.engine.service import Alarm, Wait
+from horae.env import SECOND, Env, Instant, SystemClock
+from horae.store.contract import Store
+
+FORWARD = 86_400 * SECOND
+BACK = 300 * SECOND
+LOOK = 5.0
+SMOOTH = 50_000  # an offset within the round trip's noise is left alone
+log = structlog.get_logger("horae.engine")
+
+
+class ClockWatch:
+    """Compares the store's clock with one that cannot jump."""
+
+    name = "clock"
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+        self._base: tuple[Instant, float] | None = None  # store time and monotonic time when last trusted
+        self.trusted = True
+        self.jump: int = 0
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """Measure the offset to the store's clock, and whether that clock jumped."""
+        before = self._env.clock.monotonic()
+        store_now = await self._store.driver.server_time()
+        after = self._env.clock.monotonic()
+        middle = (before + after) / 2
+        if self._base is None:
+            self._base = (store_now, middle)
+        self.jump = store_now - self._base[0] - int((middle - self._base[1]) * SECOND)
+        self._judge(store_now, middle)
+        self._follow(store_now, after - middle)
+        return LOOK
+
+    def _judge(self, store_now: Instant, at: float) -> None:
+        trusted = -BACK <= self.jump <= FORWARD
+        if trusted:
+            self._base = (store_now, at)
+        if trusted != self.trusted:
+            log.error("clock jumped" if not trusted else "clock is back", seconds=self.jump / SECOND)
+        self.trusted = trusted
+
+    def _follow(self, store_now: Instant, half_trip: float) -> None:
+        """Local time plus a measured offset is the server's clock."""
+        clock = self._env.clock
+        if isinstance(clock, SystemClock):
+            drift = store_now + int(half_trip * SECOND) - clock.now()
+            if abs(drift) > SMOOTH:
+                clock.offset += drift
+
+    def accept(self) -> None:
+        """Take the present time for true."""
+        self._base, self.trusted, self.jump = None, True, 0
+        self.alarm.ring()

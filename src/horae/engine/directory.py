@@ -1,0 +1,182 @@
+"""The directory: what this server knows of queues, lanes and jobs, so that the hot path asks the store nothing.
+
+Lanes that have something queued are known from hints, and from a scan once a second. Job versions never change; which
+version is current is checked in the submitting transaction itself.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+
+from horae.engine.hints import Hint, Hints
+from horae.engine.service import Alarm, Wait
+from horae.env import Env, Instant
+from horae.errors import NotFound
+from horae.model.job import Spec
+from horae.model.rank import Policy, rank_of
+from horae.model.retry import RetryPolicy
+from horae.model.session import Session
+from horae.store.contract import Store
+from horae.store.moves.claim import LaneView
+from horae.store.moves.jobs import StoredJob
+from horae.store.moves.lanes import Lane, Queue
+
+MOST_JOBS = 10_000
+SCAN = 1.0  # seconds between scans for lanes that hints did not tell of
+
+
+class Directory:
+    """Queues, lanes, occupied lanes, paused jobs, and caches of jobs and their definitions."""
+
+    name = "directory"
+
+    def __init__(self, env: Env, store: Store, hints: Hints) -> None:
+        self._env, self._store, self._hints = env, store, hints
+        self.alarm = Alarm()
+        self.queues: dict[int, Queue] = {}
+        self.lanes: dict[int, Lane] = {}
+        self.paused: frozenset[UUID] = frozenset()
+        self.version = 0  # grows when lanes change: what sessions may take from is computed anew
+        self._heads: dict[int, int] = {}
+        self._moved: dict[int, int] = {}
+        self._means: dict[int, float] = {}
+        self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
+        self._definitions: OrderedDict[tuple[UUID, int], bytes] = OrderedDict()
+        self.policies: dict[tuple[UUID, int], RetryPolicy] = {}
+        hints.listen(self._on_hint)
+
+    async def step(self) -> Wait:
+        """Look for lanes that got something without a hint, and for paused jobs."""
+        moved = dict(self._moved)
+        occupied = await self._store.occupied()
+        if not occupied.keys() <= self.lanes.keys():
+            await self.load()
+        for lane, rank in occupied.items():
+            self._heads[lane] = rank
+        for lane in [k for k in self._heads if k not in occupied and moved.get(k) == self._moved.get(k)]:
+            del self._heads[lane]
+        self.paused = await self._store.paused_jobs()
+        if occupied:
+            self._hints.tell_here(Hint(lanes=occupied))
+        return SCAN
+
+    async def load(self) -> None:
+        """Read all queues and lanes."""
+        directory = await self._store.directory()
+        self.queues = {queue.id: queue for queue in directory.queues}
+        self.lanes = {lane.id: lane for lane in directory.lanes}
+        self.version += 1
+
+    def _on_hint(self, hint: Hint) -> None:
+        for lane, rank in hint.lanes.items():
+            self._heads[lane] = min(rank, self._heads.get(lane, rank))
+            self._moved[lane] = self._moved.get(lane, 0) + 1
+        for job in hint.jobs:
+            self._forget(job)
+
+    def _forget(self, job: UUID) -> None:
+        for key in [key for key, stored in self._jobs.items() if stored.job.id == job]:
+            del self._jobs[key]
+        self.alarm.ring()
+
+    # Lanes
+
+    def may_take(self, session: Session) -> frozenset[int]:
+        """The lanes a session may take from: its namespace's, of its queues, whose needs it offers."""
+        return frozenset(
+            lane.id
+            for lane in self.lanes.values()
+            if lane.namespace == session.namespace
+            and self.queues[lane.queue].name in session.queues
+            and self.queues[lane.queue].state == "active"
+            and lane.needs <= session.capabilities
+        )
+
+    def occupied(self, lanes: frozenset[int]) -> bool:
+        return not lanes.isdisjoint(self._heads)
+
+    def views(self) -> list[LaneView]:
+        """The occupied lanes, least rank first."""
+        ordered = sorted(self._heads.items(), key=lambda item: item[1])
+        return [LaneView(lane=lane, low=low, mean=self._means.get(lane, 1.0)) for lane, low in ordered]
+
+    def marks(self) -> dict[int, int]:
+        """How often each lane was hinted so far: taken before a claim, given back after it."""
+        return dict(self._moved)
+
+    def claimed(self, lanes: dict[int, int | None], before: dict[int, int]) -> dict[int, int]:
+        """Learn from a claim; returns lanes that still have something."""
+        left = {}
+        for lane, low in lanes.items():
+            if low is not None:
+                left[lane] = low
+                if before.get(lane) == self._moved.get(lane):
+                    self._heads[lane] = low
+            elif before.get(lane) == self._moved.get(lane):
+                self._heads.pop(lane, None)
+        return left
+
+    def sized(self, lane: int, items: int, slices: int) -> None:
+        """Learn how large a lane's slices are, to pick as many as are needed."""
+        if slices:
+            self._means[lane] = 0.7 * self._means.get(lane, 1.0) + 0.3 * items / slices
+
+    # Ranks
+
+    def policy(self, queue: int) -> Policy:
+        known = self.queues.get(queue)
+        return known.policy if known else Policy()
+
+    def rank(self, queue: int, due_at: Instant, priority: int) -> int:
+        """Where an execution stands in its lane."""
+        return rank_of(self.policy(queue), due_at, priority)
+
+    def lead(self, queue: int, priority: int) -> int:
+        """How far a rank lies before its arrival."""
+        return -rank_of(self.policy(queue), 0, priority)
+
+    # Jobs
+
+    async def job(self, namespace: int, ref: str) -> StoredJob:
+        """A job by name or id; cached until a hint, or a submission that finds another version."""
+        known = self._jobs.get((namespace, ref))
+        if known is not None:
+            return known
+        stored = await self._find(namespace, ref)
+        if stored is None or stored.job.state == "deleted":
+            raise NotFound(f'No job "{ref}".', "List jobs with `horae jobs list` or GET /api/v1/jobs.", job=ref)
+        if stored.queue not in self.queues or stored.lane not in self.lanes:
+            await self.load()
+        self._jobs[namespace, ref] = stored
+        if len(self._jobs) > MOST_JOBS:
+            self._jobs.popitem(last=False)
+        return stored
+
+    async def _find(self, namespace: int, ref: str) -> StoredJob | None:
+        named = await self._store.job_named(namespace, ref)
+        if named is not None:
+            return named
+        try:
+            return await self._store.job(UUID(ref), namespace)
+        except ValueError:
+            return None
+
+    def forget(self, jobs: Iterable[UUID]) -> None:
+        """Read these jobs again when next asked for."""
+        for job in jobs:
+            self._forget(job)
+
+    async def definitions(self, wanted: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], bytes]:
+        """Definitions as stored, by job and version."""
+        missing = [key for key in wanted if key not in self._definitions]
+        if missing:
+            for key, spec in (await self._store.definitions(missing)).items():
+                self._definitions[key] = spec
+                self.policies[key] = msgspec.json.decode(spec, type=Spec).retry
+        found = {key: self._definitions[key] for key in wanted}
+        while len(self._definitions) > MOST_JOBS:
+            old, _ = self._definitions.popitem(last=False)
+            self.policies.pop(old, None)
+        return found

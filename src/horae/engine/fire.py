@@ -1,0 +1,53 @@
+"""Fire: due triggers become executions, each nominal fire once, whichever server comes first."""
+
+from horae.engine.clockwatch import ClockWatch
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.service import Alarm, Wait
+from horae.engine.settings import EngineSettings
+from horae.engine.submit import created
+from horae.env import SECOND, Env, Instant
+from horae.store.contract import Store
+
+SAFETY = 1.0
+
+
+class Scheduler:
+    """Decides due timers; sleeps until the earliest, or until a job with an earlier one is made."""
+
+    name = "scheduler"
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        settings: EngineSettings,
+        clock: ClockWatch,
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._batch, self._clock = settings.fire_batch, clock
+        self._next: Instant | None = None
+        self.fired = 0
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.fire_at is not None and (self._next is None or hint.fire_at < self._next):
+            self._next = hint.fire_at
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Fire one batch; a full batch asks to be called again at once."""
+        if not self._clock.trusted:
+            return SAFETY
+        done = await self._store.fire(self._batch, self._directory.lead)
+        now = self._env.now()
+        self.fired += sum(len(parcel) for parcel in done.parcels)
+        events = [created(parcel, now) for parcel in done.parcels[:20]]
+        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+        if done.timers == self._batch:
+            return 0.0
+        self._next = await self._store.next_fire_at()
+        return SAFETY if self._next is None else min(SAFETY, max(0.0, (self._next - self._env.now()) / SECOND))

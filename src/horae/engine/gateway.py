@@ -1,0 +1,254 @@
+"""The gateway: sessions, and the exchange that does all the work between workers and the store.
+
+An exchange's outcomes are committed at once, together with those of other sessions. What it can claim is claimed in the
+same transaction; otherwise it parks, and the server claims once for all parked exchanges when a lane gets something.
+"""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Raw, Struct
+
+from horae.engine.answers import Answers
+from horae.engine.batcher import Batcher
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.parking import Parked, ParkingLot
+from horae.engine.settings import EngineSettings
+from horae.engine.statistics import Statistics
+from horae.engine.submit import Submitter
+from horae.env import Env
+from horae.errors import BadInput, Busy, Conflict, HoraeError, NotFound, ProtocolMismatch, SessionEnded
+from horae.model.ids import execution_id
+from horae.model.protocol import (
+    CHANNELS,
+    PROTOCOL,
+    ChildSubmit,
+    Exchange,
+    Range,
+    Register,
+    Registered,
+    Request,
+    Step,
+    StepRemembered,
+    Submit,
+)
+from horae.model.session import Session
+from horae.store.contract import Store
+from horae.store.moves import steps
+from horae.store.moves.exchange import Head, Reply, want_of
+from horae.store.moves.submit import Receipt
+
+ENDED = SessionEnded(
+    "This session is not live.", "Stop what it runs and register anew: its work goes on elsewhere.", retry=False
+)
+
+
+class _Known(Struct):
+    """A session as this server knows it; what it may take from follows the directory."""
+
+    session: Session
+    version: int = -1
+    lanes: frozenset[int] = frozenset()
+
+
+class Gateway:
+    """Registers workers and answers their exchanges."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        submitter: Submitter,
+        settings: EngineSettings,
+        statistics: Statistics,
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._submitter, self._settings, self._statistics = submitter, settings, statistics
+        self.answers = Answers(env, store, directory)
+        self.lot = ParkingLot(env, store, directory, hints)
+        self._known: dict[UUID, _Known] = {}
+        self._asked: set[UUID] = set()  # sessions with requests to be told at once
+        self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
+        self._epoch = 1
+        hints.listen(self._on_hint)
+
+    def begin(self, epoch: int) -> None:
+        """Serve from now on, in this epoch of the store."""
+        self._epoch = self.answers.epoch = epoch
+
+    async def register(self, namespace: int, presence: Register, namespace_name: str = "default") -> Registered:
+        """A worker presents itself and gets a session."""
+        _check_presence(presence)
+        session = await self._store.register(namespace, presence, self._epoch)
+        self._known[session.id] = _Known(session)
+        return Registered(
+            session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
+            heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=self._epoch,
+        )  # fmt: skip
+
+    async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
+        """Settle, claim, or wait for work; the encoded answer."""
+        _check_exchange(up)
+        known = await self._session(namespace, session)
+        patient = up.wait > 0 and not self.lot.closed and session not in self._asked
+        head = Head(session=session, exchange=up, lanes=self._lanes(known), patient=patient)
+        reply = await self._batcher.do(head)
+        match reply.decision:
+            case "ended":
+                self._known.pop(session, None)
+                raise ENDED
+            case "gap":
+                raise BadInput(
+                    f"Exchange {up.n} on channel {up.channel} leaves numbers out: the next is {reply.seen + 1}.",
+                    "Number exchanges 1, 2, 3, ... on each channel, and repeat an unanswered one with its number.",
+                )
+            case "park":
+                return await self._park(known, head, reply)
+        granted = await self._store.stamped(session, up.channel, up.n) if reply.known else reply.granted
+        return await self._encode(session, granted, reply.ignored, reply.draining, telling=not granted)
+
+    def _lanes(self, known: _Known) -> frozenset[int]:
+        if known.version != self._directory.version:
+            known.lanes, known.version = self._directory.may_take(known.session), self._directory.version
+        return known.lanes
+
+    async def _session(self, namespace: int, id: UUID) -> _Known:
+        known = self._known.get(id)
+        if known is None:
+            session = await self._store.session(id)
+            if session is None or session.namespace != namespace:
+                raise NotFound("There is no such session here.", "Register with POST /api/v1/sessions.")
+            known = self._known[id] = _Known(session)
+        if known.session.namespace != namespace:
+            raise NotFound("There is no such session here.", "Register with POST /api/v1/sessions.")
+        return known
+
+    async def _commit(self, heads: Sequence[Head]) -> Sequence[Reply]:
+        """One transaction for the exchanges that met."""
+        marks = self._directory.marks()
+        views = self._directory.views()
+        done = await self._store.exchange(heads, views, self._directory.paused, self._directory.policies)
+        claimed = [slice for reply in done.replies for slice in reply.granted]
+        left = self.lot.learn(claimed, done.lanes, marks)
+        self._statistics.add(done.effects)
+        events = self._statistics.events(done.effects)
+        self._hints.tell(
+            Hint(
+                lanes=left | done.effects.requeued,
+                wake_at=min(done.effects.wakes, default=None),
+                events=events,
+            )
+        )
+        return done.replies
+
+    async def _park(self, known: _Known, head: Head, reply: Reply) -> bytes:
+        """Wait for work; the answer may come from a claim, from a request, or be empty."""
+        up, session = head.exchange, head.session
+        wait = min(up.wait, self._settings.heartbeat)
+        want = want_of(head, known.session.concurrency)
+        parked = Parked(want=want, lanes=head.lanes, until=self._env.clock.monotonic() + wait / 1_000_000)
+        served = await self.lot.park(parked)
+        if served.decision == "ended":
+            raise ENDED
+        if served.decision == "superseded":
+            raise Busy("This exchange was repeated; the repetition is answered.")
+        granted = served.granted
+        if served.decision == "taken":
+            granted = await self._store.stamped(session, up.channel, up.n)
+        draining = reply.draining or served.draining
+        return await self._encode(session, granted, reply.ignored, draining, telling=not granted)
+
+    async def _encode(
+        self, session: UUID, granted: Sequence[object], ignored: Sequence[Range], draining: bool, *, telling: bool
+    ) -> bytes:
+        """Requests are told with every answer that brings no work, and at once when somebody just asked."""
+        requests: list[Request] = []
+        if telling or session in self._asked:
+            self._asked.discard(session)
+            requests = [
+                Request(parcel=parcel, item=item, attempt=attempt, kind=kind)  # type: ignore[arg-type]
+                for parcel, item, attempt, kind in await self._store.requests_of(session)
+            ]
+        return await self.answers.encode(granted, requests=requests, ignored=ignored, drain=draining)  # type: ignore[arg-type]
+
+    def _on_hint(self, hint: Hint) -> None:
+        """Somebody asked something of a session: its parked exchanges are answered."""
+        for session in hint.sessions:
+            if session in self._known:
+                self._asked.add(session)
+                self.lot.release(session)
+
+    async def submit_children(self, namespace: int, session: UUID, body: ChildSubmit) -> list[Receipt]:
+        """A running item submits others; a repeated call answers with the same executions."""
+        await self._session(namespace, session)
+        await self._held(session, body.parcel, body.item, body.attempt)
+        parent = execution_id(body.parcel, body.item)
+        requests = [_keyed(request, parent, body.call, i) for i, request in enumerate(body.submissions)]
+        receipts = await self._submitter.submit(namespace, requests, origin="child", parent=parent)
+        return [receipt for receipt in receipts if not isinstance(receipt, HoraeError)]
+
+    async def _held(self, session: UUID, parcel: UUID, item: int, attempt: int) -> None:
+        if not await self._store.read(lambda: steps.is_held(session, parcel, item, attempt)):
+            raise Conflict("This session does not hold that execution at that attempt.", "Stop running it.")
+
+    async def remember(self, namespace: int, session: UUID, step: Step) -> StepRemembered:
+        """Keep a step's result, fenced by session and attempt, before the code goes on."""
+        await self._session(namespace, session)
+        now = self._env.now()
+        kept = await self._store.write(lambda: steps.remember(session, step, now))
+        if kept is None:
+            raise Conflict("This session does not hold that execution at that attempt.", "Stop running it.")
+        return kept
+
+    async def steps(self, namespace: int, session: UUID, parcel: UUID, item: int) -> Mapping[str, Raw]:
+        """The steps an execution has finished so far."""
+        await self._session(namespace, session)
+        return await self._store.read(lambda: steps.known(parcel, item, namespace))
+
+    async def close(self, namespace: int, session: UUID) -> None:
+        """A worker leaves."""
+        await self._session(namespace, session)
+        self._known.pop(session, None)
+        if await self._store.close_session(session):
+            self._hints.tell(Hint(sessions=[session]))
+
+    async def stop(self) -> None:
+        """Answer what is parked and finish what was begun."""
+        await self.lot.close()
+        await self._batcher.close()
+
+
+def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:
+    """A child without a key of its own is known by its parent and call."""
+    from msgspec import structs
+
+    key = request.key or f"{parent}:{call}:{index}"
+    return structs.replace(request, key=key)
+
+
+def _check_presence(presence: Register) -> None:
+    if presence.protocol not in (PROTOCOL, PROTOCOL - 1):
+        raise ProtocolMismatch(
+            f"The worker speaks protocol {presence.protocol}, this server {PROTOCOL}.",
+            "Upgrade the older of the two; a server also accepts the version before its own.",
+        )
+    if not presence.worker or len(presence.worker) > 200 or not 0 < presence.concurrency <= 100_000:
+        raise BadInput("worker must be a name and concurrency a number from 1 to 100000.", "Correct the registration.")
+
+
+def _check_exchange(up: Exchange) -> None:
+    if not 0 <= up.channel < CHANNELS or up.n < 1 or up.free < 0 or any(k < 0 for k in up.prefetch.values()):
+        raise BadInput(
+            f"channel {up.channel}, n {up.n} or free {up.free} is out of range.",
+            f"Channels are 0 to {CHANNELS - 1}, numbers begin at 1, free is not negative.",
+        )
+    for outcome in up.outcomes:
+        size = outcome.hi - outcome.lo
+        if size < 1 or (outcome.results and len(outcome.results) != size):
+            raise BadInput(
+                f"An outcome names items {outcome.lo} to {outcome.hi} with {len(outcome.results)} results.",
+                "Send one result per item, or none when all are null.",
+            )

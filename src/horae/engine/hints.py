@@ -1,0 +1,114 @@
+"""Hints: who should look again, here and on the other servers.
+
+They are sent on the leading edge: the first after a quiet 100 ms goes at once, the rest are gathered. A lost hint costs
+time, never work: every service also looks by itself.
+"""
+
+from collections.abc import Callable
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.engine.service import Alarm, Wait
+from horae.env import Env, Instant
+from horae.model.event import Event
+from horae.store.contract import Store
+
+QUIET = 0.1  # seconds
+MOST_EVENTS = 50  # in one hint; whoever missed some refetches
+MOST_BYTES = 7_500  # PostgreSQL refuses payloads of 8,000
+
+
+class Hint(Struct, omit_defaults=True, rename="camel"):
+    """What changed, in one message to all servers."""
+
+    sender: UUID | None = None
+    lanes: dict[int, int] = {}  # lane -> least rank that went in
+    wake_at: Instant | None = None
+    fire_at: Instant | None = None
+    sessions: list[UUID] = []
+    jobs: list[UUID] = []
+    events: list[Event] = []
+
+    def __bool__(self) -> bool:
+        changes = (self.lanes, self.sessions, self.jobs, self.events)
+        return any(changes) or self.wake_at is not None or self.fire_at is not None
+
+
+def earlier(a: Instant | None, b: Instant | None) -> Instant | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+class Hints:
+    """Tells listeners of this process at once, and other servers in gathered messages."""
+
+    name = "hints"
+
+    def __init__(self, env: Env, store: Store, node: UUID) -> None:
+        self._env, self._store, self._node = env, store, node
+        self._listeners: list[Callable[[Hint], None]] = []
+        self._pending = Hint()
+        self._quiet_until = 0.0
+        self.alarm = Alarm()
+
+    def listen(self, listener: Callable[[Hint], None]) -> None:
+        """Be told of every hint, from here and from elsewhere."""
+        self._listeners.append(listener)
+
+    def tell(self, hint: Hint) -> None:
+        """Something changed."""
+        if not hint:
+            return
+        self.tell_here(hint)
+        self._gather(hint)
+        self.alarm.ring()
+
+    def tell_here(self, hint: Hint) -> None:
+        """Something changed that the other servers find out by themselves."""
+        for listener in self._listeners:
+            listener(hint)
+
+    def _gather(self, hint: Hint) -> None:
+        pending = self._pending
+        for lane, rank in hint.lanes.items():
+            pending.lanes[lane] = min(rank, pending.lanes.get(lane, rank))
+        pending.wake_at = earlier(pending.wake_at, hint.wake_at)
+        pending.fire_at = earlier(pending.fire_at, hint.fire_at)
+        pending.sessions += hint.sessions
+        pending.jobs += hint.jobs
+        pending.events = (pending.events + hint.events)[-MOST_EVENTS:]
+
+    async def connect(self) -> None:
+        """Listen to the other servers."""
+        await self._store.driver.listen(self._receive)
+
+    def _receive(self, payload: str) -> None:
+        hint = msgspec.json.decode(payload, type=Hint)
+        if hint.sender != self._node:
+            self.tell_here(hint)
+
+    async def step(self) -> Wait:
+        """Send what was gathered, unless the last message was just now."""
+        now = self._env.clock.monotonic()
+        if not self._pending or self._store.driver.dialect == "sqlite":
+            self._pending = Hint()
+            return 60.0
+        if now < self._quiet_until:
+            return self._quiet_until - now
+        hint, self._pending = self._pending, Hint()
+        hint.sender = self._node
+        await self._store.driver.notify(_fit(hint))
+        self._quiet_until = now + QUIET
+        return QUIET
+
+
+def _fit(hint: Hint) -> str:
+    """Leave events out, then sessions and jobs, until the message fits."""
+    text = msgspec.json.encode(hint).decode()
+    for field in ("events", "sessions", "jobs", "lanes"):
+        if len(text) <= MOST_BYTES:
+            break
+        setattr(hint, field, {} if field == "lanes" else [])
+        text = msgspec.json.encode(hint).decode()
+    return text

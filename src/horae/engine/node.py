@@ -1,0 +1,123 @@
+"""A node: one server's engine, put together. Any number of them, all active, share one PostgreSQL."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+import structlog
+
+from horae.engine.clockwatch import ClockWatch
+from horae.engine.dead_letters import DeadLetters
+from horae.engine.directory import Directory
+from horae.engine.events import Events
+from horae.engine.executions import Executions
+from horae.engine.fire import Scheduler
+from horae.engine.gateway import Gateway
+from horae.engine.hints import Hint, Hints
+from horae.engine.jobs import Jobs
+from horae.engine.keys import Keys
+from horae.engine.presence import Presence
+from horae.engine.promote import Promoter
+from horae.engine.rescue import Rescuer
+from horae.engine.service import Runner, Service
+from horae.engine.settings import EngineSettings
+from horae.engine.statistics import Statistics
+from horae.engine.submit import Submitter
+from horae.engine.sweep import Sweeper
+from horae.engine.workers import Workers
+from horae.env import Env
+from horae.errors import HoraeError
+from horae.model.event import Event
+from horae.store.contract import Store
+from horae.store.open import open_store_driver
+
+PARTS = frozenset({"api", "gateway", "scheduler"})
+log = structlog.get_logger("horae.engine")
+
+
+class Node:
+    """Everything a server does beside HTTP; `start` begins its services, `stop` ends them cleanly."""
+
+    def __init__(self, env: Env, store: Store, settings: EngineSettings | None = None) -> None:
+        self.env, self.store, self.settings = env, store, settings or EngineSettings()
+        self.id: UUID = env.new_id()
+        self.epoch = 1
+        self.ready = False
+        self.hints = Hints(env, store, self.id)
+        self.directory = Directory(env, store, self.hints)
+        self.statistics = Statistics(env, store, self.id)
+        self.clock = ClockWatch(env, store)
+        self.events = Events(self.hints)
+        self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
+        self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
+        self.promoter = Promoter(env, store, self.directory, self.hints, self.settings)
+        self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
+        self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
+        self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter)
+        self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
+        self.jobs = Jobs(env, store, open_gate=self.promoter.open_gate, on_change=self._job_changed)
+        self.executions = Executions(env, store, on_request=self._session_asked)
+        self.dead_letters = DeadLetters(env, store, submit=self.submitter.submit)
+        self.workers = Workers(env, store, self.settings, on_request=self._session_asked)
+        self.keys = Keys(env, store)
+        self._runner = Runner(env, self._on_store)
+
+    @classmethod
+    async def open(cls, env: Env, url: str, settings: EngineSettings | None = None, owner: str = "") -> "Node":
+        """Open the store at a URL, bring it up to date, and make a node on it."""
+        driver = await open_store_driver(url, env, owner)
+        try:
+            await driver.migrate()
+            await driver.ensure_partitions(env.now())
+        except BaseException:
+            await driver.close()
+            raise
+        return cls(env, Store(driver, env), settings)
+
+    def services(self, parts: Collection[str] = PARTS) -> list[Service]:
+        """The services of the parts this server runs. Hints and the directory serve all parts."""
+        chosen: list[Service] = [self.clock, self.directory, self.hints, self.statistics]
+        if "gateway" in parts:
+            chosen += [self.gateway.lot, self.presence]
+        if "scheduler" in parts:
+            chosen += [self.promoter, self.scheduler, self.rescuer, self.sweeper]
+        return chosen
+
+    async def prepare(self) -> None:
+        """Learn what the store holds; after a restore or failover, end the sessions of the old epoch."""
+        self.epoch = await self.store.epoch()
+        self.gateway.begin(self.epoch)
+        await self.store.end_old_epochs(self.epoch)
+        await self.clock.step()
+        await self.directory.load()
+        await self.directory.step()
+        self.ready = True
+
+    async def start(self, parts: Collection[str] = PARTS) -> None:
+        """Begin to serve."""
+        await self.prepare()
+        await self.hints.connect()
+        for service in self.services(parts):
+            self._runner.start(service)
+
+    async def stop(self) -> None:
+        """Answer who waits, finish what was accepted, and let go of the store."""
+        self.events.close()
+        await self.gateway.stop()
+        await self.submitter.close()
+        await self._runner.stop()
+        try:
+            await self.statistics.step()
+            await self.presence.leave()
+        except HoraeError as error:
+            log.warning("left without a word", error=error.detail)
+        await self.store.driver.close()
+
+    def _on_store(self, reachable: bool) -> None:
+        self.ready = reachable
+
+    def _job_changed(self, job: UUID, namespace: int, state: str) -> None:
+        event = Event("job", job, state, namespace, self.env.now())
+        self.hints.tell(Hint(jobs=[job], fire_at=self.env.now(), events=[event]))
+
+    def _session_asked(self, session: UUID) -> None:
+        self.hints.tell(Hint(sessions=[session]))

@@ -1,0 +1,173 @@
+"""The parking lot: exchanges that wait for work, and the claims made for all of them together."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal
+from uuid import UUID
+
+import structlog
+from msgspec import Struct
+
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.errors import HoraeError, StoreUnavailable
+from horae.model.deal import Want
+from horae.model.slice import Running
+from horae.store.contract import Store
+from horae.store.moves import exchange
+
+MOST_AT_ONCE = 64  # exchanges served by one claim
+log = structlog.get_logger("horae.engine")
+
+
+class Parked(Struct, frozen=True, kw_only=True):
+    """An exchange that waits until a monotonic instant."""
+
+    want: Want
+    lanes: frozenset[int]
+    until: float
+
+    @property
+    def place(self) -> tuple[UUID, int]:
+        return self.want.session, self.want.channel
+
+
+class Served(Struct, frozen=True):
+    """How the wait ended: with slices, empty, with something stamped by another claim, or with the session's end."""
+
+    decision: Literal["granted", "empty", "taken", "ended", "superseded"]
+    granted: list[Running] = []
+    draining: bool = False
+
+
+class ParkingLot:
+    """Parks exchanges, claims for them, and answers those whose time is over. A service: its step ends the waits."""
+
+    name = "parking"
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._places: dict[tuple[UUID, int], tuple[Parked, asyncio.Future[Served]]] = {}
+        self._claiming: asyncio.Task[None] | None = None
+        self.closed = False
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    async def park(self, parked: Parked) -> Served:
+        """Wait for work. Work that came since the claim that found none wakes the claimer at once."""
+        old = self._places.pop(parked.place, None)
+        if old is not None and not old[1].done():
+            old[1].set_result(Served("superseded"))
+        done: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
+        self._places[parked.place] = (parked, done)
+        if self.closed or parked.until <= self._env.clock.monotonic():
+            self.alarm.ring()
+        elif self._directory.occupied(parked.lanes):
+            self._kick()
+        elif len(self._places) == 1:
+            self.alarm.ring()
+        try:
+            return await done
+        finally:
+            if self._places.get(parked.place, (None, None))[1] is done:
+                del self._places[parked.place]
+
+    def release(self, session: UUID) -> None:
+        """Answer a session's exchanges now: there is something to tell it."""
+        for place, (parked, done) in list(self._places.items()):
+            if place[0] == session:
+                from msgspec import structs
+
+                self._places[place] = (structs.replace(parked, until=0.0), done)
+                self.alarm.ring()
+
+    async def close(self) -> None:
+        """Answer everybody; whoever comes later is answered at once."""
+        self.closed = True
+        if self._claiming is not None:
+            await asyncio.gather(self._claiming, return_exceptions=True)
+        try:
+            await self._end(list(self._places.values()))
+        except HoraeError:
+            for _, done in self._places.values():
+                if not done.done():
+                    done.set_result(Served("superseded"))
+
+    async def step(self) -> Wait:
+        """End the waits whose time is over: an empty answer is the heartbeat."""
+        now = self._env.clock.monotonic()
+        due = [entry for entry in self._places.values() if self.closed or entry[0].until <= now]
+        if due:
+            await self._end(due)
+        soonest = min((parked.until for parked, _ in self._places.values()), default=now + 60)
+        return max(0.005, soonest - self._env.clock.monotonic())
+
+    async def _end(self, due: Sequence[tuple[Parked, asyncio.Future[Served]]]) -> None:
+        if not due:
+            return
+        numbers = [(p.want.session, p.want.channel, p.want.n) for p, _ in due]
+        emptied = await self._store.answer_empty(numbers)
+        for parked, done in due:
+            verdict, draining = emptied[parked.place]
+            if not done.done():
+                done.set_result(Served(verdict, draining=draining))
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.lanes and self._places:
+            self._kick()
+
+    def _kick(self) -> None:
+        """Claim, unless a claim is under way: it looks again by itself."""
+        if not self.closed and (self._claiming is None or self._claiming.done()):
+            self._claiming = asyncio.create_task(self._claim_all())
+
+    async def _claim_all(self) -> None:
+        """Claim until no parked exchange has an occupied lane."""
+        while not self.closed:
+            able = self._able()
+            if not able:
+                return
+            try:
+                if not await self._claim(able):
+                    return
+            except StoreUnavailable:
+                return
+            except Exception:
+                log.exception("claim failed")
+                return
+
+    def _able(self) -> list[Parked]:
+        able = [p for p, done in self._places.values() if not done.done() and self._directory.occupied(p.lanes)]
+        return sorted(able, key=lambda p: p.want.load)[:MOST_AT_ONCE]
+
+    async def _claim(self, able: Sequence[Parked]) -> bool:
+        """One claim for these; false when it served nobody though lanes seem occupied: the next hint or scan tells."""
+        marks = self._directory.marks()
+        parked = [exchange.Parked(want=p.want, lanes=p.lanes) for p in able]
+        done = await self._store.claim_for_parked(parked, self._directory.views(), self._directory.paused)
+        left = self.learn(done.running, done.lanes, marks)
+        served: dict[tuple[UUID, int], list[Running]] = {}
+        for slice in done.running:
+            served.setdefault((slice.session, slice.channel), []).append(slice)
+        for place, granted in served.items():
+            entry = self._places.get(place)
+            if entry is not None and entry[0].want.n == granted[0].n and not entry[1].done():
+                entry[1].set_result(Served("granted", granted))
+                del self._places[place]
+        if left:
+            self._hints.tell(Hint(lanes=left))
+        return bool(served) or not left
+
+    def learn(self, claimed: Sequence[Running], lanes: dict[int, int | None], marks: dict[int, int]) -> dict[int, int]:
+        """Learn from a claim what is left in the lanes and how large slices are."""
+        sizes: dict[int, list[int]] = {}
+        for slice in claimed:
+            sizes.setdefault(slice.lane, []).append(slice.hi - slice.lo)
+        for lane, counts in sizes.items():
+            self._directory.sized(lane, sum(counts), len(counts))
+        return self._directory.claimed(lanes, marks)

@@ -1,0 +1,85 @@
+"""Services: one job and one `step()` each. Only the runner loops and waits."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from horae.env import Clock, Env
+from horae.errors import StoreUnavailable
+
+Wait = float  # seconds until the next step is due; zero asks to be called again at once
+log = structlog.get_logger("horae.engine")
+
+
+class Service(Protocol):
+    """Something that happens again and again."""
+
+    name: str
+    alarm: "Alarm"
+
+    async def step(self) -> Wait:
+        """Do one bounded piece of work."""
+        ...
+
+
+class Alarm:
+    """Wakes a waiting service before its time."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def ring(self) -> None:
+        self._event.set()
+
+    async def wait(self, clock: Clock, seconds: float) -> None:
+        """Wait until rung or until the time is over."""
+        if seconds <= 0:
+            await clock.sleep(0)
+        elif not self._event.is_set():
+            sleeper = asyncio.ensure_future(clock.sleep(seconds))
+            ringer = asyncio.ensure_future(self._event.wait())
+            try:
+                await asyncio.wait({sleeper, ringer}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                sleeper.cancel()
+                ringer.cancel()
+        self._event.clear()
+
+
+class Runner:
+    """Runs services until stopped; a failing step is logged and tried again, and stops nobody else."""
+
+    def __init__(self, env: Env, on_store: Callable[[bool], None]) -> None:
+        self._env = env
+        self._on_store = on_store
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, service: Service) -> None:
+        self._tasks.append(asyncio.create_task(self._loop(service), name=f"horae-{service.name}"))
+
+    async def stop(self) -> None:
+        """Stop all services between two steps or at their next wait."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def _loop(self, service: Service) -> None:
+        while True:
+            wait = await self._step(service)
+            await service.alarm.wait(self._env.clock, wait)
+
+    async def _step(self, service: Service) -> Wait:
+        try:
+            wait = await service.step()
+        except StoreUnavailable as error:
+            self._on_store(False)
+            log.warning("store unavailable", service=service.name, error=error.detail)
+            return self._env.rng.uniform(0.3, 0.7)
+        except Exception:
+            log.exception("step failed", service=service.name)
+            return 1.0
+        self._on_store(True)
+        return wait

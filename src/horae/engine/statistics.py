@@ -1,0 +1,59 @@
+"""Statistics: each server adds up per job and minute in memory and writes its own rows every five seconds."""
+
+from uuid import UUID
+
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.model.event import Event
+from horae.model.ids import execution_id
+from horae.store.contract import Store
+from horae.store.moves import statistics
+from horae.store.moves.report import Effects
+
+FLUSH = 5.0
+MINUTE = 60_000_000
+
+
+class Statistics:
+    """Counts outcomes beside the hot transactions; at most a flush behind."""
+
+    name = "statistics"
+
+    def __init__(self, env: Env, store: Store, node: UUID) -> None:
+        self._env, self._store, self._node = env, store, node
+        self._counts: dict[tuple[UUID, int], statistics.Counts] = {}
+        self.totals: dict[str, int] = {"success": 0, "failed": 0, "cancelled": 0, "skipped": 0, "retried": 0, "lost": 0}
+        self.alarm = Alarm()
+
+    def add(self, effects: Effects) -> None:
+        """Count what a batch of reports did."""
+        minute = self._env.now() // MINUTE
+        for ended in effects.ended:
+            counts = self._counts.setdefault((ended.job, minute), statistics.Counts())
+            counts.add(ended.state, ended.hi - ended.lo, ended.busy)
+            self.totals[ended.state] += ended.hi - ended.lo
+        self.totals["retried"] += effects.retried
+
+    def events(self, effects: Effects) -> list[Event]:
+        """What subscribers are told of a batch."""
+        now = self._env.now()
+        ended = [
+            Event("execution", execution_id(e.parcel, e.lo), e.state, e.namespace, now, e.job, e.hi - e.lo)
+            for e in effects.ended[:20]
+        ]
+        moved = [
+            Event("execution", execution_id(m.parcel, m.lo), m.state, m.namespace, now, m.job, m.hi - m.lo)
+            for m in effects.moved[:20]
+        ]
+        logged = [
+            Event("log", execution_id(n.parcel, n.lo), "running", n.namespace, now, n.job) for n in effects.logged[:20]
+        ]
+        return [*ended, *moved, *logged]
+
+    async def step(self) -> Wait:
+        """Write what was added up."""
+        if self._counts:
+            counts, self._counts = self._counts, {}
+            now = self._env.now()
+            await self._store.write(lambda: statistics.add(self._node, counts, now))
+        return FLUSH

@@ -1,0 +1,250 @@
+"""Submit: requests for executions, resolved, checked, and committed together."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import jsonschema_rs
+import msgspec
+from msgspec import Struct, structs
+
+from horae.engine.batcher import Batcher
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.settings import EngineSettings
+from horae.env import Env, Instant
+from horae.errors import BadInput, Busy, Conflict, HoraeError, KeyReused, NotFound
+from horae.model.event import Event
+from horae.model.execution import Extra
+from horae.model.job import PRIORITIES
+from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel, check_item
+from horae.model.protocol import Submit
+from horae.store.contract import Store
+from horae.store.moves.jobs import StoredJob
+from horae.store.moves.submit import (
+    Idempotency,
+    JobMoved,
+    NewExecution,
+    Receipt,
+    Repeated,
+    Reused,
+    Submission,
+    Submitted,
+    TwinRequests,
+)
+
+MOST_KEY = 256
+FAR = 50 * 366 * 86_400 * 1_000_000  # nothing is scheduled further ahead than this
+RESOLVE_TRIES = 3
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """One request as it came in: what it wants, and under what circumstances."""
+
+    namespace: int
+    requests: Sequence[Submit]
+    origin: str
+    caller: str = ""
+    parent: UUID | None = None
+    extras: Sequence[Extra] | None = None
+    idempotency: Idempotency | None = None
+
+
+class _Pending(Struct, frozen=True):
+    wanted: Wanted
+    submission: Submission
+    size: int
+
+
+class Submitter:
+    """Accepts executions: on disk before it answers, many requests in one transaction."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, settings: EngineSettings) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._settings = settings
+        self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
+            self._commit,
+            most=settings.batch_requests,
+            size=lambda pending: pending.size,
+            most_size=settings.batch_bytes,
+        )
+
+    async def submit(
+        self,
+        namespace: int,
+        requests: Sequence[Submit],
+        *,
+        origin: str,
+        caller: str = "",
+        idempotency: Idempotency | None = None,
+        parent: UUID | None = None,
+        extras: Sequence[Extra] | None = None,
+        partial: bool = False,
+    ) -> list[Receipt | HoraeError]:
+        """Accept executions, in order. With `partial`, refused ones come back as errors; otherwise they refuse all."""
+        if len(self._batcher) >= self._settings.max_pending:
+            raise Busy("Too many submissions wait for the store.")
+        wanted = Wanted(
+            namespace=namespace, requests=requests, origin=origin, caller=caller, parent=parent, extras=extras,
+            idempotency=idempotency,
+        )  # fmt: skip
+        refused: dict[int, HoraeError] = {}
+        submission = await self._resolve(wanted, refused if partial else None)
+        if not submission.executions:
+            return [refused[i] for i in range(len(requests))]
+        size = sum(len(e.item) for e in submission.executions)
+        accepted = iter(await self._batcher.do(_Pending(_without(wanted, refused), submission, size)))
+        return [refused[i] if i in refused else next(accepted) for i in range(len(requests))]
+
+    async def close(self) -> None:
+        """Finish what was accepted."""
+        await self._batcher.close()
+
+    async def _resolve(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> Submission:
+        """Check each request against its job; everything that can be refused is refused here."""
+        now = self._env.now()
+        executions = []
+        for i, request in enumerate(wanted.requests):
+            try:
+                stored = await self._directory.job(wanted.namespace, request.job)
+                executions.append(self._execution(wanted, i, request, stored, now))
+            except HoraeError as error:
+                if refused is None:
+                    raise _placed(error, i, len(wanted.requests)) from None
+                refused[i] = error
+        return Submission(executions=executions, idempotency=wanted.idempotency)
+
+    def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
+        spec = stored.job.spec
+        item = bytes(request.params) if request.params is not None else b"{}"
+        check_item(item)
+        if spec.schema is not None:
+            _check_params(spec.schema, {**spec.params, **(msgspec.json.decode(item) or {})}, spec.name)
+        priority = _priority(request.priority, spec.priority)
+        envelope = Envelope(
+            namespace=wanted.namespace, job=stored.job.id, version=stored.job.version, queue=stored.queue,
+            lane=stored.lane, priority=priority, due_at=_due(request, now), parent=wanted.parent,
+            delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+        )  # fmt: skip
+        return NewExecution(
+            envelope=envelope,
+            rank_lead=self._directory.lead(stored.queue, priority),
+            item=item,
+            extra=_extra(wanted, index, request),
+            unique=None if request.key is None else (wanted.namespace, f"job:{stored.job.id}", _key(request.key)),
+            unique_for=request.key_for if request.key_for is not None else spec.key_for,
+        )
+
+    async def _commit(self, batch: Sequence[_Pending]) -> Sequence[list[Receipt] | BaseException]:
+        """One transaction for the batch; a job that changed meanwhile is resolved again, alone."""
+        try:
+            done = await self._store.submit([pending.submission for pending in batch])
+        except JobMoved as moved:
+            self._directory.forget(moved.jobs)
+            if len(batch) > 1:
+                raise
+            return [await self._commit_anew(batch[0].wanted)]
+        except TwinRequests:
+            if len(batch) > 1:
+                raise
+            return [
+                Conflict("The same request is under way.", "Wait for its answer, then repeat it with the same key.")
+            ]
+        self._tell(done)
+        return [_answer(answer) for answer in done.answers]
+
+    async def _commit_anew(self, wanted: Wanted) -> list[Receipt] | BaseException:
+        for _ in range(RESOLVE_TRIES):
+            try:
+                done = await self._store.submit([await self._resolve(wanted, None)])
+            except JobMoved as moved:
+                self._directory.forget(moved.jobs)
+            except HoraeError as error:
+                return error
+            else:
+                self._tell(done)
+                return _answer(done.answers[0])
+        return NotFound("The job was changed again and again while this was submitted.", "Try again.")
+
+    def _tell(self, done: Submitted) -> None:
+        now = self._env.now()
+        events = [created(parcel, now) for parcel in done.parcels[:20]]
+        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+
+
+def created(parcel: Parcel, now: Instant) -> Event:
+    """A parcel arrived."""
+    e = parcel.envelope
+    state = "queued" if e.due_at <= now else "waiting"
+    return Event("execution", parcel.id, state, e.namespace, now, e.job, len(parcel))
+
+
+def _without(wanted: Wanted, refused: dict[int, HoraeError]) -> Wanted:
+    """The request less what was refused, in case it must be resolved again."""
+    if not refused:
+        return wanted
+    kept = [i for i in range(len(wanted.requests)) if i not in refused]
+    extras = None if wanted.extras is None else [wanted.extras[i] for i in kept]
+    return structs.replace(wanted, requests=[wanted.requests[i] for i in kept], extras=extras)
+
+
+def _answer(answer: list[Receipt] | Repeated | Reused) -> list[Receipt] | BaseException:
+    if isinstance(answer, Reused):
+        return KeyReused("This Idempotency-Key came with another body before.", "Use a new key for a new request.")
+    return answer.answer if isinstance(answer, Repeated) else answer
+
+
+def _placed(error: HoraeError, index: int, count: int) -> HoraeError:
+    """Say which of several items an error is about."""
+    if count > 1:
+        error.fields["index"] = index
+        error.detail = f"Item {index}: {error.detail}"
+    return error
+
+
+def _extra(wanted: Wanted, index: int, request: Submit) -> Extra:
+    base = wanted.extras[index] if wanted.extras is not None else Extra()
+    if not (wanted.caller or request.tags or request.key or request.trace or wanted.origin):
+        return base
+    return structs.replace(
+        base, origin=wanted.origin, caller=wanted.caller, tags=request.tags or base.tags, key=request.key,
+        trace=request.trace or base.trace,
+    )  # fmt: skip
+
+
+def _priority(asked: int | None, default: int) -> int:
+    if asked is None:
+        return default
+    if asked not in PRIORITIES:
+        remedy = "Priorities run from 0 (least urgent) to 9 (most urgent); the default is 4."
+        raise BadInput(f"priority {asked} is out of range.", remedy, field="priority")
+    return asked
+
+
+def _due(request: Submit, now: Instant) -> Instant:
+    """0 stands for now: the instant of the commit."""
+    if request.delay is not None and request.at is not None:
+        raise BadInput("Both delay and at are given.", "Give one of them.", field="delay")
+    at = request.at if request.at is not None else now + request.delay if request.delay else 0
+    if at > now + FAR:
+        raise BadInput("That is more than 50 years ahead.", "Check the year of `at`.", field="at")
+    return at if at > now else 0
+
+
+def _key(key: str) -> str:
+    if not 0 < len(key) <= MOST_KEY:
+        raise BadInput(f"key has {len(key)} characters.", f"Use 1 to {MOST_KEY}.", field="key")
+    return key
+
+
+@lru_cache(256)
+def _validator(schema: bytes) -> Any:
+    return jsonschema_rs.validator_for(msgspec.json.decode(schema))
+
+
+def _check_params(schema: dict[str, Any], params: dict[str, Any], job: str) -> None:
+    """Params against the job's signature."""
+    for error in _validator(msgspec.json.encode(schema)).iter_errors(params):
+        where = ".".join(["params", *map(str, error.instance_path)])
+        raise BadInput(f'{where} of job "{job}": {error.message}', "See the job's `schema`.", field=where)

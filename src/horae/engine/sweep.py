@@ -1,0 +1,48 @@
+"""Sweep: the housekeeping that must be single. Whoever holds the duty does it; nothing is unsafe if two do."""
+
+from uuid import UUID
+
+import structlog
+
+from horae.engine.promote import Promoter
+from horae.engine.service import Alarm, Wait
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND, Env
+from horae.store.contract import Store
+from horae.store.moves import sweep
+
+TERM = 30 * SECOND  # how long a duty is held without renewal
+LOOK = 10.0
+KEEP_SESSIONS = 86_400 * SECOND
+log = structlog.get_logger("horae.engine")
+
+
+class Sweeper:
+    """Keeps partitions ahead, forgets what has expired, and heals what a bug left behind (and counts it)."""
+
+    name = "sweeper"
+
+    def __init__(self, env: Env, store: Store, node: UUID, settings: EngineSettings, promoter: Promoter) -> None:
+        self._env, self._store, self._node, self._settings = env, store, node, settings
+        self._promoter = promoter
+        self.healed = 0
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """One round, if the duty is ours."""
+        now = self._env.now()
+        if not await self._store.write(lambda: sweep.take_duty("sweep", self._node, now, now + TERM)):
+            return LOOK
+        await self._heal()
+        await self._store.driver.ensure_partitions(now)
+        await self._store.driver.expire(now - self._settings.retention)
+        await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS))
+        return LOOK
+
+    async def _heal(self) -> None:
+        for job in await self._store.gates_left_open():
+            self.healed += await self._promoter.open_gate(job)
+        lost = await self._store.write(lambda: sweep.adopt_orphans(self._env.now()))
+        if lost:
+            log.error("running slices without a session were found", sessions=[str(id) for id in lost])
+            self.healed += len(lost)

@@ -1,0 +1,56 @@
+"""Housekeeping: duties, expiry of keys and sessions, and slices whose session nobody knows."""
+
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.session import NOTHING_SEEN
+from horae.store.script import Fetch, Script, Statement
+
+DUTY = Statement(
+    "take_duty",
+    "INSERT INTO duties (name, holder, epoch, until) VALUES ($1, $2, 1, $4) ON CONFLICT (name) DO UPDATE SET"
+    " holder = excluded.holder, until = excluded.until,"
+    " epoch = CASE WHEN duties.holder = excluded.holder THEN duties.epoch ELSE duties.epoch + 1 END"
+    " WHERE duties.holder = excluded.holder OR duties.until < $3 RETURNING epoch",
+)
+EXPIRED = (
+    Statement("expire_unique_keys", "DELETE FROM unique_keys WHERE until <= $1"),
+    Statement("expire_idempotency", "DELETE FROM idempotency WHERE until <= $1"),
+    Statement("expire_cookies", "DELETE FROM cookies WHERE until <= $1"),
+    Statement("expire_codes", "DELETE FROM sign_in_codes WHERE until <= $1"),
+)
+OLD_SESSIONS = Statement(
+    "forget_sessions",
+    "DELETE FROM sessions WHERE ended_at < $1 AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = sessions.id)",
+)
+UNKNOWN = Statement(
+    "unknown_sessions",
+    "SELECT DISTINCT r.session, r.namespace FROM running r LEFT JOIN sessions s ON s.id = r.session WHERE s.id IS NULL",
+)
+ADOPT = Statement(
+    "adopt_session",
+    "INSERT INTO sessions (id, namespace, worker, presence, capabilities, queues, concurrency, state, epoch, seen,"
+    " last_seen, created_at, ended_at) VALUES ($1, $2, 'unknown', '{\"protocol\":1,\"worker\":\"unknown\"}', '[]', '[]', 0,"
+    " 'closed', 0, $3, $4, $4, $4) ON CONFLICT DO NOTHING",
+)
+
+
+def take_duty(name: str, holder: UUID, now: Instant, until: Instant) -> Script[int | None]:
+    """Take or renew a duty; its epoch grows with every new holder. None while somebody else holds it."""
+    rows = yield Fetch(DUTY, (name, holder, now, until))
+    return rows[0][0] if rows else None
+
+
+def forget_expired(now: Instant, sessions_before: Instant) -> Script[None]:
+    """Forget keys, codes and cookies that have expired, and sessions that ended long ago."""
+    for statement in EXPIRED:
+        yield Fetch(statement, (now,))
+    yield Fetch(OLD_SESSIONS, (sessions_before,))
+
+
+def adopt_orphans(now: Instant) -> Script[list[UUID]]:
+    """Give slices of sessions nobody knows an ended session, so that the rescuer takes them back."""
+    rows = yield Fetch(UNKNOWN)
+    for session, namespace in rows:
+        yield Fetch(ADOPT, (session, namespace, NOTHING_SEEN, now))
+    return [row[0] for row in rows]
