@@ -63,8 +63,8 @@ class SignedIn(Struct, frozen=True):
 class Keys:
     """Makes, checks and revokes keys; signs browsers in and out."""
 
-    def __init__(self, store: Store, env: Env) -> None:
-        self._store, self._env = store, env
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
         self._known: dict[Credential, tuple[Principal, Instant | None, float]] = {}
 
     async def ensure_admin_key(self, preset: str | None = None) -> str | None:
