@@ -73,6 +73,8 @@ class Directory:
         for lane, rank in hint.lanes.items():
             self._heads[lane] = min(rank, self._heads.get(lane, rank))
             self._moved[lane] = self._moved.get(lane, 0) + 1
+            if lane not in self.lanes:
+                self.alarm.ring()
         for job in hint.jobs:
             self._forget(job)
 

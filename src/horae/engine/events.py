@@ -61,5 +61,5 @@ class Events:
     def _on_hint(self, hint: Hint) -> None:
         for event in hint.events:
             for subscription in self._subscriptions:
-                if subscription.namespace == event.namespace:
+                if event.namespace in (0, subscription.namespace):
                     subscription.put(event)

@@ -7,7 +7,7 @@ same transaction; otherwise it parks, and the server claims once for all parked 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from horae.engine.answers import Answers
 from horae.engine.batcher import Batcher
@@ -68,7 +68,7 @@ class Gateway:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._submitter, self._settings, self._statistics = submitter, settings, statistics
         self.answers = Answers(env, store, directory)
-        self.lot = ParkingLot(env, store, directory, hints)
+        self.lot = ParkingLot(env, store, directory, hints, self._lanes_of)
         self._known: dict[UUID, _Known] = {}
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
@@ -115,6 +115,10 @@ class Gateway:
             known.lanes, known.version = self._directory.may_take(known.session), self._directory.version
         return known.lanes
 
+    def _lanes_of(self, session: UUID) -> frozenset[int]:
+        known = self._known.get(session)
+        return self._lanes(known) if known is not None else frozenset()
+
     async def _session(self, namespace: int, id: UUID) -> _Known:
         known = self._known.get(id)
         if known is None:
@@ -149,7 +153,7 @@ class Gateway:
         up, session = head.exchange, head.session
         wait = min(up.wait, self._settings.heartbeat)
         want = want_of(head, known.session.concurrency)
-        parked = Parked(want=want, lanes=head.lanes, until=self._env.clock.monotonic() + wait / 1_000_000)
+        parked = Parked(want=want, until=self._env.clock.monotonic() + wait / 1_000_000)
         served = await self.lot.park(parked)
         if served.decision == "ended":
             raise ENDED
@@ -223,8 +227,6 @@ class Gateway:
 
 def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:
     """A child without a key of its own is known by its parent and call."""
-    from msgspec import structs
-
     key = request.key or f"{parent}:{call}:{index}"
     return structs.replace(request, key=key)
 

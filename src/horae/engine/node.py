@@ -1,6 +1,6 @@
 """A node: one server's engine, put together. Any number of them, all active, share one PostgreSQL."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 import structlog
@@ -27,7 +27,10 @@ from horae.engine.workers import Workers
 from horae.env import Env
 from horae.errors import HoraeError
 from horae.model.event import Event
+from horae.model.execution import Extra
+from horae.model.protocol import Submit
 from horae.store.contract import Store
+from horae.store.moves.submit import Receipt
 from horae.store.open import open_store_driver
 
 PARTS = frozenset({"api", "gateway", "scheduler"})
@@ -54,9 +57,20 @@ class Node:
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
-        self.jobs = Jobs(env, store, open_gate=self.promoter.open_gate, on_change=self._job_changed)
-        self.executions = Executions(env, store, on_request=self._session_asked)
-        self.dead_letters = DeadLetters(env, store, submit=self.submitter.submit)
+        self.jobs = Jobs(
+            env,
+            store,
+            self.directory.alarm.ring,
+            rank=self.directory.rank,
+            on_change=self._job_changed,
+            on_queued=lambda lanes: self.hints.tell(Hint(lanes=dict(lanes))),
+            on_asked=self._session_asked,
+            fire_due=self.scheduler.step,
+        )
+        self.executions = Executions(
+            env, store, retention=self.settings.retention, on_asked=self._session_asked, on_ended=self._cancelled
+        )
+        self.dead_letters = DeadLetters(env, store, self._submit_all)
         self.workers = Workers(env, store, self.settings, on_request=self._session_asked)
         self.keys = Keys(env, store)
         self._runner = Runner(env, self._on_store)
@@ -115,9 +129,25 @@ class Node:
     def _on_store(self, reachable: bool) -> None:
         self.ready = reachable
 
-    def _job_changed(self, job: UUID, namespace: int, state: str) -> None:
-        event = Event("job", job, state, namespace, self.env.now())
+    def _job_changed(self, job: UUID) -> None:
+        event = Event("job", job, "changed", 0, self.env.now())
         self.hints.tell(Hint(jobs=[job], fire_at=self.env.now(), events=[event]))
+
+    def _cancelled(self, execution: UUID) -> None:
+        self.hints.tell(Hint(events=[Event("execution", execution, "cancelled", 0, self.env.now())]))
 
     def _session_asked(self, session: UUID) -> None:
         self.hints.tell(Hint(sessions=[session]))
+
+    async def _submit_all(
+        self,
+        namespace: int,
+        requests: Sequence[Submit],
+        *,
+        origin: str,
+        caller: str = "",
+        extras: Sequence[Extra] | None = None,
+    ) -> list[Receipt]:
+        """Submit all or nothing."""
+        done = await self.submitter.submit(namespace, requests, origin=origin, caller=caller, extras=extras)
+        return [receipt for receipt in done if isinstance(receipt, Receipt)]

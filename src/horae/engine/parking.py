@@ -1,12 +1,12 @@
 """The parking lot: exchanges that wait for work, and the claims made for all of them together."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 from uuid import UUID
 
 import structlog
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
@@ -18,6 +18,7 @@ from horae.model.slice import Running
 from horae.store.contract import Store
 from horae.store.moves import exchange
 
+LanesOf = Callable[[UUID], frozenset[int]]
 MOST_AT_ONCE = 64  # exchanges served by one claim
 log = structlog.get_logger("horae.engine")
 
@@ -26,7 +27,6 @@ class Parked(Struct, frozen=True, kw_only=True):
     """An exchange that waits until a monotonic instant."""
 
     want: Want
-    lanes: frozenset[int]
     until: float
 
     @property
@@ -47,8 +47,9 @@ class ParkingLot:
 
     name = "parking"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, lanes_of: LanesOf) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._lanes_of = lanes_of  # asked at every claim: lanes come and go while exchanges wait
         self._places: dict[tuple[UUID, int], tuple[Parked, asyncio.Future[Served]]] = {}
         self._claiming: asyncio.Task[None] | None = None
         self.closed = False
@@ -67,7 +68,7 @@ class ParkingLot:
         self._places[parked.place] = (parked, done)
         if self.closed or parked.until <= self._env.clock.monotonic():
             self.alarm.ring()
-        elif self._directory.occupied(parked.lanes):
+        elif self._has_work(parked):
             self._kick()
         elif len(self._places) == 1:
             self.alarm.ring()
@@ -81,8 +82,6 @@ class ParkingLot:
         """Answer a session's exchanges now: there is something to tell it."""
         for place, (parked, done) in list(self._places.items()):
             if place[0] == session:
-                from msgspec import structs
-
                 self._places[place] = (structs.replace(parked, until=0.0), done)
                 self.alarm.ring()
 
@@ -142,13 +141,16 @@ class ParkingLot:
                 return
 
     def _able(self) -> list[Parked]:
-        able = [p for p, done in self._places.values() if not done.done() and self._directory.occupied(p.lanes)]
+        able = [p for p, done in self._places.values() if not done.done() and self._has_work(p)]
         return sorted(able, key=lambda p: p.want.load)[:MOST_AT_ONCE]
+
+    def _has_work(self, parked: Parked) -> bool:
+        return self._directory.occupied(self._lanes_of(parked.want.session))
 
     async def _claim(self, able: Sequence[Parked]) -> bool:
         """One claim for these; false when it served nobody though lanes seem occupied: the next hint or scan tells."""
         marks = self._directory.marks()
-        parked = [exchange.Parked(want=p.want, lanes=p.lanes) for p in able]
+        parked = [exchange.Parked(want=p.want, lanes=self._lanes_of(p.want.session)) for p in able]
         done = await self._store.claim_for_parked(parked, self._directory.views(), self._directory.paused)
         left = self.learn(done.running, done.lanes, marks)
         served: dict[tuple[UUID, int], list[Running]] = {}

@@ -27,11 +27,12 @@ UNKNOWN = Statement(
     "unknown_sessions",
     "SELECT DISTINCT r.session, r.namespace FROM running r LEFT JOIN sessions s ON s.id = r.session WHERE s.id IS NULL",
 )
+UNKNOWN_WORKER = '{"protocol":1,"worker":"unknown"}'
 ADOPT = Statement(
     "adopt_session",
     "INSERT INTO sessions (id, namespace, worker, presence, capabilities, queues, concurrency, state, epoch, seen,"
-    " last_seen, created_at, ended_at) VALUES ($1, $2, 'unknown', '{\"protocol\":1,\"worker\":\"unknown\"}', '[]', '[]', 0,"
-    " 'closed', 0, $3, $4, $4, $4) ON CONFLICT DO NOTHING",
+    " last_seen, created_at, ended_at) VALUES ($1, $2, 'unknown', $5, '[]', '[]', 0, 'closed', 0, $3, $4, $4, $4)"
+    " ON CONFLICT DO NOTHING",
 )
 
 
@@ -52,5 +53,5 @@ def adopt_orphans(now: Instant) -> Script[list[UUID]]:
     """Give slices of sessions nobody knows an ended session, so that the rescuer takes them back."""
     rows = yield Fetch(UNKNOWN)
     for session, namespace in rows:
-        yield Fetch(ADOPT, (session, namespace, NOTHING_SEEN, now))
+        yield Fetch(ADOPT, (session, namespace, NOTHING_SEEN, now, UNKNOWN_WORKER))
     return [row[0] for row in rows]
