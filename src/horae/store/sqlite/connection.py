@@ -92,7 +92,7 @@ class Connection:
         return self._with_ids(text, cursor, cursor.fetchall())
 
     def _many(self, plan: translate.Plan, rows: Sequence[Sequence[Any]], params: tuple[Any, ...]) -> Rows:
-        bound = _bound_rows(rows, plan.uuids, params)
+        bound = _bound_rows(rows, plan, params)
         if not plan.returns:
             self.raw.executemany(plan.text, bound)
             return []
@@ -139,11 +139,11 @@ def _bound(params: Iterable[Any]) -> list[Any]:
 
 
 def _bound_rows(
-    rows: Sequence[Sequence[Any]], uuids: tuple[int, ...], params: tuple[Any, ...]
+    rows: Sequence[Sequence[Any]], plan: translate.Plan, params: tuple[Any, ...]
 ) -> Iterator[Sequence[Any]]:
     for row in rows:
         values = [*row, *params]
-        for place in uuids:
+        for place in plan.uuids:
             if values[place] is not None:
                 values[place] = values[place].bytes
-        yield values
+        yield values[: plan.count]

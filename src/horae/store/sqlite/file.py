@@ -59,13 +59,17 @@ class FileDriver:
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         self._check()
-        future: asyncio.Future[T] = self._loop.create_future()
-        self._writer.submit(Job(make, future, self.before))
-        return await future
+        job = Job(make, self._loop.create_future(), self.before)
+        self._writer.submit(job)
+        try:
+            return await job.future  # type: ignore[no-any-return]
+        except asyncio.CancelledError:
+            job.cancel()
+            raise
 
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
         self._check()
-        return await self._readers.read(make, self.before)
+        return await self._readers.read(Job(make, self._loop.create_future(), self.before))
 
     def _check(self) -> None:
         self._ownership.check()

@@ -5,16 +5,13 @@ import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from horae.env import Env
-from horae.store.driver import Before, run
-from horae.store.script import ScriptFactory
+from horae.store.driver import run
 from horae.store.sqlite.connection import Connection, connect
 from horae.store.sqlite.faults import in_our_words
-from horae.store.sqlite.writer import stopping
-
-T = TypeVar("T")
+from horae.store.sqlite.writer import Job, stopping
 
 READERS = 4
 CAP = 5.0  # seconds one read may take
@@ -32,23 +29,27 @@ class Readers:
         self._local = threading.local()
         self._opened: list[Connection] = []
 
-    async def read(self, make: ScriptFactory[T], before: Before | None) -> T:
+    async def read(self, job: Job) -> Any:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._read, make, before, loop)
+        try:
+            return await loop.run_in_executor(self._threads, self._read, job, loop)
+        except asyncio.CancelledError:
+            job.cancel()
+            raise
 
     def close(self) -> None:
         self._threads.shutdown()
         for connection in self._opened:
             connection.raw.close()
 
-    def _read(self, make: ScriptFactory[T], before: Before | None, loop: asyncio.AbstractEventLoop) -> T:
+    def _read(self, job: Job, loop: asyncio.AbstractEventLoop) -> Any:
         connection = self._connection()
-        execute = connection.execute if before is None else stopping(loop, before, connection.execute)
+        execute = connection.execute if job.before is None else stopping(job, job.before, loop, connection.execute)
         end = self._clock.monotonic() + CAP
         try:
             connection.raw.execute("BEGIN")
             connection.raw.set_progress_handler(lambda: self._clock.monotonic() > end, _STEPS)
-            return run(make(), execute)
+            return run(job.make(), execute)
         except BaseException as error:
             raise in_our_words(error) from error
         finally:

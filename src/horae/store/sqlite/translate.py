@@ -11,13 +11,20 @@ from horae.store.text import with_given
 Columns = tuple[tuple[str, ColumnType], ...]
 
 _PARAMETER = re.compile(r"\$(\d+)")
+_BOUND = re.compile(r"\?(\d+)")
 _CAST = re.compile(r"::\s*[a-z_]\w*(\[\])?", re.IGNORECASE)
 _ROW_LOCK = re.compile(
     r"\bFOR\s+(NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)(\s+OF\s+\w+(\s*,\s*\w+)*)?(\s+(SKIP\s+LOCKED|NOWAIT))?\b",
     re.IGNORECASE,
 )
-_USING_GIVEN = re.compile(r"\bUSING\s+given\b(?:\s+(?:AS\s+)?(?!WHERE\b)(\w+))?", re.IGNORECASE)
-_RETURNS_ROWS = re.compile(r"^\s*SELECT\b|\bRETURNING\b|^\s*VALUES\b", re.IGNORECASE)
+_ALIAS = r"(?:\s+(?:AS\s+)?(?!WHERE\b)(?P<alias>\w+))?"
+_BESIDE = re.compile(rf"\b(?:USING|FROM)\s+given\b{_ALIAS}\s*(?=\bWHERE\b)", re.IGNORECASE)
+_AMONG = re.compile(r"\(?([\w., ]+)\)?\s+IN\s+\(\s*SELECT\s+([\w., ]+?)\s+FROM\s+given\s*\)", re.IGNORECASE)
+_EXISTS = re.compile(rf"\bEXISTS\s*\(\s*SELECT\s+1\s+FROM\s+given\b{_ALIAS}\s+WHERE\b", re.IGNORECASE)
+_GIVEN_TABLE = re.compile(r"\b(FROM|JOIN|USING|,)\s+given\b", re.IGNORECASE)
+_SUBQUERY = re.compile(r"\(\s*SELECT\b", re.IGNORECASE)
+_RETURNING = re.compile(r"\bRETURNING\b", re.IGNORECASE)
+_CHANGES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
 
 
 class Plan(Struct, frozen=True):
@@ -25,7 +32,8 @@ class Plan(Struct, frozen=True):
 
     text: str
     returns: bool  # rows come back, so it runs row by row and not by executemany
-    uuids: tuple[int, ...] = ()  # which given columns are ids, to be bound as 16 bytes
+    uuids: tuple[int, ...]  # which given columns are ids, to be bound as 16 bytes
+    count: int  # how many values it binds; given columns that a text does not mention may be beyond
 
 
 @cache
@@ -37,37 +45,71 @@ def translate(text: str) -> str:
 @cache
 def for_each(text: str, columns: Columns) -> Plan:
     """Plan a statement that runs once per given row, the row's values as its first parameters."""
-    names = [name for name, _ in columns]
-    using = _USING_GIVEN.search(text)
-    body = translate(_without_using(text, names, using) if using else _with_given(text, names))
-    return Plan(body, bool(_RETURNS_ROWS.search(text)) or _selects(text), _uuids(columns))
+    changes = bool(_CHANGES.search(_ROW_LOCK.sub("", text)))
+    body = _in_place(text, columns) if changes else text
+    if _GIVEN_TABLE.search(body):
+        names, places = _names(columns), ", ".join(f"${place}" for place in range(1, len(columns) + 1))
+        body = with_given(f"WITH given({names}) AS (VALUES ({places}))", body)
+    return _plan(translate(body), not changes or bool(_RETURNING.search(text)), columns)
 
 
 @cache
 def insert(table: str, columns: Columns, conflict: str, returning: str) -> Plan:
     """Plan an insert that runs once per row."""
-    names = ", ".join(f'"{name}"' for name, _ in columns)
     places = ", ".join(f"?{place}" for place in range(1, len(columns) + 1))
-    text = f"INSERT INTO {table} ({names}) VALUES ({places}) {translate(conflict)}"
-    return Plan(f"{text} RETURNING {returning}" if returning else text, bool(returning), _uuids(columns))
+    text = f"INSERT INTO {table} ({_names(columns)}) VALUES ({places}) {translate(conflict)}"
+    return _plan(f"{text} RETURNING {returning}" if returning else text, bool(returning), columns)
 
 
-def _with_given(text: str, names: list[str]) -> str:
-    places = ", ".join(f"${place}" for place in range(1, len(names) + 1))
-    given = f"WITH given({', '.join(names)}) AS (VALUES ({places}))"
-    return with_given(given, text)
+def _plan(text: str, returns: bool, columns: Columns) -> Plan:
+    uuids = tuple(place for place, (_, kind) in enumerate(columns) if kind == "uuid")
+    return Plan(text, returns, uuids, max(int(place) for place in _BOUND.findall(text)))
 
 
-def _without_using(text: str, names: list[str], using: re.Match[str]) -> str:
-    """SQLite has no DELETE ... USING: the one given row's columns become parameters."""
-    place = {name: f"${at}" for at, name in enumerate(names, 1)}
-    column = re.compile(rf"\b{using[1] or 'given'}\.({'|'.join(names)})\b")
-    return column.sub(lambda found: place[found[1]], text[: using.start()] + text[using.end() :])
+def _in_place(text: str, columns: Columns) -> str:
+    """Put the one given row's parameters where the text speaks of its columns.
+
+    SQLite has no DELETE ... USING, scans the table for an EXISTS, and makes a table of one row for anything else.
+    """
+    place = {name: f"${at}" for at, (name, _) in enumerate(columns, 1)}
+    text = _AMONG.sub(lambda found: _equal(found[1], found[2], place), text)
+    text = _without_exists(text, place)
+    beside = _BESIDE.search(text)
+    if beside and not _SUBQUERY.search(text, 0, beside.start()):
+        text = _columns_placed(text[: beside.start()] + text[beside.end() :], beside["alias"], place)
+    return text
 
 
-def _selects(text: str) -> bool:
-    return text.lstrip()[:4].upper() == "WITH" and not re.search(r"\b(INSERT|UPDATE|DELETE)\b", text, re.IGNORECASE)
+def _equal(ours: str, theirs: str, place: dict[str, str]) -> str:
+    pairs = zip(ours.split(","), theirs.split(","), strict=True)
+    return "(" + " AND ".join(f"{mine.strip()} = {_placed(other, place)}" for mine, other in pairs) + ")"
 
 
-def _uuids(columns: Columns) -> tuple[int, ...]:
-    return tuple(place for place, (_, kind) in enumerate(columns) if kind == "uuid")
+def _without_exists(text: str, place: dict[str, str]) -> str:
+    found = _EXISTS.search(text)
+    if found is None:
+        return text
+    end = _closing(text, found.end())
+    inner = _columns_placed(text[found.end() : end], found["alias"], place)
+    return f"{text[: found.start()]}({inner}){text[end + 1 :]}"
+
+
+def _closing(text: str, at: int) -> int:
+    """Where the parenthesis that was open before `at` closes."""
+    depth = 1
+    while depth:
+        depth += {"(": 1, ")": -1}.get(text[at], 0)
+        at += 1
+    return at - 1
+
+
+def _columns_placed(text: str, alias: str | None, place: dict[str, str]) -> str:
+    return re.sub(rf"\b{alias or 'given'}\.(\w+)\b", lambda found: place[found[1]], text)
+
+
+def _placed(column: str, place: dict[str, str]) -> str:
+    return place[column.strip().rpartition(".")[2]]
+
+
+def _names(columns: Columns) -> str:
+    return ", ".join(f'"{name}"' for name, _ in columns)

@@ -1,6 +1,7 @@
 """The one writer: a thread that commits whatever is waiting together, with one sync to disk for all of it."""
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
@@ -18,7 +19,7 @@ BATCH = 256  # scripts in one transaction at most, so that nobody waits long for
 class Job:
     """A script, whoever waits for it, and what came of it."""
 
-    __slots__ = ("before", "error", "future", "make", "result")
+    __slots__ = ("before", "error", "future", "make", "result", "stop")
 
     def __init__(self, make: ScriptFactory[Any], future: "asyncio.Future[Any]", before: Before | None) -> None:
         self.make = make
@@ -26,6 +27,12 @@ class Job:
         self.before = before
         self.result: Any = None
         self.error: BaseException | None = None
+        self.stop: concurrent.futures.Future[None] | None = None  # the hook it stands in
+
+    def cancel(self) -> None:
+        """Nobody waits any more: end it if it has not come to its commit."""
+        if self.stop is not None:
+            self.stop.cancel()
 
 
 class _TransactionLost(Exception):
@@ -103,6 +110,8 @@ class Writer:
             raw.execute("SAVEPOINT script")
             try:
                 job.result = run(job.make(), self._executing(job))
+                if job.future.cancelled():
+                    raise asyncio.CancelledError
                 raw.execute("RELEASE script")
                 return
             except BaseException as error:
@@ -117,17 +126,20 @@ class Writer:
 
     def _executing(self, job: Job) -> Callable[[Op], Rows]:
         before, execute = job.before, self._connection.execute
-        return execute if before is None else stopping(self._loop, before, execute)
+        return execute if before is None else stopping(job, before, self._loop, execute)
 
 
-def stopping(loop: asyncio.AbstractEventLoop, before: Before, execute: Callable[[Op], Rows]) -> Callable[[Op], Rows]:
+def stopping(
+    job: Job, before: Before, loop: asyncio.AbstractEventLoop, execute: Callable[[Op], Rows]
+) -> Callable[[Op], Rows]:
     """Execute ops on this thread, each after the hook has run on the loop's."""
 
     async def awaited(op: Op) -> None:
         await before(op)
 
     def stopped(op: Op) -> Rows:
-        asyncio.run_coroutine_threadsafe(awaited(op), loop).result()
+        job.stop = asyncio.run_coroutine_threadsafe(awaited(op), loop)
+        job.stop.result()
         return execute(op)
 
     return stopped

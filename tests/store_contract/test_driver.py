@@ -1,0 +1,310 @@
+"""What a driver promises about scripts, whichever database runs them."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select
+
+from horae.env import Env
+from horae.errors import Busy, Conflict
+from horae.store import schema
+from horae.store.driver import Driver, one
+from horae.store.script import Again, Fetch, ForEach, Insert, Lock, Op, Rows, Script, Select, Statement
+
+PUT = Statement(
+    "put", "INSERT INTO store (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
+GET = Statement("get", "SELECT value FROM store WHERE key = $1")
+HOLDERS = (("key", "text"), ("parcel", "uuid"), ("lo", "int"))
+
+
+async def get(driver: Driver, key: str) -> str | None:
+    rows = await driver.read(one(GET, key))
+    return rows[0][0] if rows else None
+
+
+async def test_a_script_gets_its_rows_and_its_result_comes_back(driver: Driver):
+    def script() -> Script[str]:
+        yield Fetch(PUT, ("a", "1"))
+        rows = yield Fetch(GET, ("a",))
+        return "found " + rows[0][0]
+
+    assert await driver.write(script) == "found 1"
+    assert await get(driver, "a") == "1"
+
+
+async def test_a_script_that_raises_leaves_nothing(driver: Driver):
+    def script() -> Script[None]:
+        yield Fetch(PUT, ("a", "1"))
+        raise Conflict("No.")
+
+    with pytest.raises(Conflict):
+        await driver.write(script)
+
+    assert await get(driver, "a") is None
+
+
+async def test_one_failing_script_among_many_fails_alone(driver: Driver):
+    def put(number: int) -> Script[int]:
+        yield Fetch(PUT, (f"k{number}", "x"))
+        if number == 13:
+            yield Insert("store", (("key", "text"), ("value", "text")), [("epoch", "2")])
+        return number
+
+    results = await asyncio.gather(
+        *(driver.write(lambda n=n: put(n)) for n in range(64)), return_exceptions=True
+    )  # fmt: skip
+
+    assert [n for n, result in enumerate(results) if result != n] == [13]
+    assert isinstance(results[13], Exception)
+    assert [await get(driver, f"k{n}") for n in (12, 13, 14)] == ["x", None, "x"]
+
+
+async def test_again_repeats_the_script_from_its_beginning(driver: Driver):
+    tries = []
+
+    def script() -> Script[int]:
+        tries.append(1)
+        yield Fetch(PUT, (f"try{len(tries)}", "x"))
+        if len(tries) < 3:
+            raise Again
+        return len(tries)
+
+    assert await driver.write(script) == 3
+    assert [await get(driver, f"try{n}") for n in (1, 2, 3)] == [None, None, "x"]
+
+
+async def test_a_script_that_never_wins_is_told_that_the_store_is_busy(driver: Driver):
+    def script() -> Script[None]:
+        yield Fetch(GET, ("a",))
+        raise Again
+
+    with pytest.raises(Busy):
+        await driver.write(script)
+
+
+async def test_for_each_joins_given_rows_in_their_order(driver: Driver, env: Env):
+    ids = [env.new_id() for _ in range(3)]
+    found = Statement("found", "SELECT given.lo, h.key, h.parcel FROM given JOIN holders h ON h.parcel = given.parcel")
+
+    def script() -> Script[Rows]:
+        yield Insert("holders", HOLDERS, [(f"k{n}", id, n) for n, id in enumerate(ids)])
+        return (yield ForEach(found, (("parcel", "uuid"), ("lo", "int")), [(ids[2], 20), (ids[0], 10)]))
+
+    assert await driver.write(script) == [(20, "k2", ids[2]), (10, "k0", ids[0])]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE holders SET key = $3 FROM given WHERE holders.parcel = given.parcel AND holders.lo = given.lo",
+        "UPDATE holders SET key = $3 FROM given g WHERE holders.parcel = g.parcel AND holders.lo = g.lo",
+        "UPDATE holders SET key = $3 WHERE (parcel, lo) IN (SELECT parcel, lo FROM given)",
+    ],
+)
+async def test_for_each_updates(driver: Driver, env: Env, text: str):
+    ids = [env.new_id() for _ in range(3)]
+
+    def script() -> Script[Rows]:
+        yield Insert("holders", HOLDERS, [("k", id, 0) for id in ids])
+        yield ForEach(
+            Statement("rename", text), (("parcel", "uuid"), ("lo", "int")), [(ids[0], 0), (ids[1], 9)], ("n",)
+        )
+        return (yield Fetch(Statement("all", "SELECT parcel FROM holders WHERE key = 'n'")))
+
+    assert await driver.write(script) == [(ids[0],)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "DELETE FROM holders USING given WHERE holders.parcel = given.parcel AND holders.lo >= given.lo"
+        " RETURNING holders.parcel, holders.lo",
+        "DELETE FROM holders USING given AS g WHERE holders.parcel = g.parcel AND holders.lo >= g.lo"
+        " RETURNING holders.parcel, holders.lo",
+        "DELETE FROM holders WHERE EXISTS (SELECT 1 FROM given WHERE holders.parcel = given.parcel"
+        " AND holders.lo >= given.lo) RETURNING parcel, lo",
+    ],
+)
+async def test_for_each_deletes_and_returns(driver: Driver, env: Env, text: str):
+    ids = [env.new_id() for _ in range(3)]
+
+    def script() -> Script[tuple[Rows, Rows]]:
+        yield Insert("holders", HOLDERS, [("k", id, 0) for id in ids])
+        drop = Statement("drop", text)
+        gone = yield ForEach(drop, (("parcel", "uuid"), ("lo", "int")), [(ids[0], 0), (ids[1], 1)])
+        return gone, (yield Fetch(Statement("all", "SELECT parcel FROM holders")))
+
+    gone, left = await driver.write(script)
+    assert gone == [(ids[0], 0)]
+    assert sorted(left) == [(ids[1],), (ids[2],)]
+
+
+async def test_given_rows_may_hold_nulls_and_there_may_be_none(driver: Driver, env: Env):
+    job = env.new_id()
+    columns = (("trigger_id", "uuid"), ("job", "uuid"), ("namespace", "int"), ("next_fire_at", "bigint"),
+               ("decided_through", "bigint"))  # fmt: skip
+    ids = [env.new_id(), env.new_id()]
+
+    def script() -> Script[tuple[Rows, Rows]]:
+        none = yield Insert("timers", columns, [], returning="job")
+        rows = yield Insert(
+            "timers", columns, [(ids[0], job, 1, None, 0), (ids[1], job, 1, 5, 0)], returning="next_fire_at"
+        )
+        return none, rows
+
+    assert await driver.write(script) == ([], [(None,), (5,)])
+
+
+async def test_insert_returns_only_the_rows_that_went_in(driver: Driver):
+    columns = (("key", "text"), ("value", "text"))
+
+    def script(*keys: str) -> Script[Rows]:
+        return (yield Insert("store", columns, [(key, "x") for key in keys], "ON CONFLICT (key) DO NOTHING", "key"))
+
+    assert await driver.write(lambda: script("a")) == [("a",)]
+    assert await driver.write(lambda: script("a", "b", "c")) == [("b",), ("c",)]
+
+
+async def test_ids_booleans_bytes_and_floats_come_back_as_what_they_are(driver: Driver, env: Env):
+    parcel, job, session = env.new_id(), env.new_id(), env.new_id()
+    columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("job", "uuid"), ("queue", "int"),
+               ("namespace", "int"), ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("solo", "bool"),
+               ("reason", "text"))  # fmt: skip
+
+    def script() -> Script[list[Rows]]:
+        yield Insert("waiting", columns, [(parcel, 0, 1, job, 1, 1, 0, 0, 0, True, "")])
+        yield Insert("blobs", (("parcel", "uuid"), ("item", "int"), ("content", "bytea")), [(parcel, 0, parcel.bytes)])
+        least = Statement("least", "SELECT min(lo) AS lo, job FROM waiting GROUP BY job")
+        named = Statement("named", "SELECT w.parcel AS which, given.id FROM given JOIN waiting w ON true")
+        return [
+            (yield Fetch(Statement("w", "SELECT parcel, solo, wake_at FROM waiting"))),
+            (yield Fetch(Statement("b", "SELECT content FROM blobs WHERE parcel = $1"), (parcel,))),
+            (yield Fetch(Statement("n", "SELECT weight FROM namespaces"))),
+            (yield Fetch(least)),
+            (yield ForEach(named, (("id", "uuid"),), [(session,)])),
+        ]
+
+    waiting, blobs, weights, leasts, nameds = await driver.write(script)
+    assert waiting == [(parcel, True, None)]
+    assert isinstance(waiting[0][0], UUID)
+    assert isinstance(waiting[0][1], bool)
+    assert blobs == [(parcel.bytes,)]
+    assert weights == [(1.0,)]
+    assert leasts == [(0, job)]
+    assert nameds == [(parcel, session)]
+
+
+async def test_a_select_is_compiled_for_the_dialect(driver: Driver, env: Env):
+    ids = [env.new_id() for _ in range(3)]
+    table = schema.holders
+
+    def script() -> Script[Rows]:
+        yield Insert("holders", HOLDERS, [(f"k{n}", id, n) for n, id in enumerate(ids)])
+        query = select(table.c.parcel, table.c.key).where(table.c.parcel.in_(ids[1:]), table.c.lo < 9).order_by("key")
+        return (yield Select(query.limit(5)))
+
+    assert await driver.write(script) == [(ids[1], "k1"), (ids[2], "k2")]
+
+
+async def test_a_read_sees_what_was_written_and_is_counted(driver: Driver):
+    await driver.write(one(PUT, "a", "1"))
+
+    assert await get(driver, "a") == "1"
+    assert driver.statements["put"] == 1
+    assert driver.statements["get"] == 1
+
+
+async def test_the_hook_runs_before_each_statement_and_others_wait_for_their_turn(driver: Driver):
+    seen: list[str] = []
+    going, stopped = asyncio.Event(), asyncio.Event()
+
+    async def before(op: Op) -> None:
+        assert isinstance(op, Fetch)
+        seen.append(op.statement.name)
+        if op.statement.name == "get":
+            stopped.set()
+            await going.wait()
+
+    def script() -> Script[Rows]:
+        yield Fetch(PUT, ("a", "1"))
+        return (yield Fetch(GET, ("a",)))
+
+    driver.before = before
+    first = asyncio.create_task(driver.write(script))
+    await stopped.wait()
+    driver.before = None
+    second = asyncio.create_task(driver.write(one(PUT, "a", "2")))
+    await asyncio.sleep(0.05)
+
+    assert seen == ["put", "get"]
+    assert not second.done()
+
+    going.set()
+    assert await first == [("1",)]
+    await second
+    assert await get(driver, "a") == "2"
+
+
+async def test_a_cancelled_write_leaves_nothing_behind(driver: Driver):
+    stopped = asyncio.Event()
+
+    async def before(op: Op) -> None:
+        if isinstance(op, Fetch) and op.statement.name == "get":
+            stopped.set()
+            await asyncio.Event().wait()
+
+    def script() -> Script[None]:
+        yield Fetch(PUT, ("a", "1"))
+        yield Fetch(GET, ("a",))
+
+    driver.before = before
+    task = asyncio.create_task(driver.write(script))
+    await stopped.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    driver.before = None
+    await driver.write(one(PUT, "b", "1"))
+    assert await get(driver, "a") is None
+
+
+async def test_locks_are_taken_by_name(driver: Driver):
+    def script() -> Script[str]:
+        yield Lock(("b", "a", "b"))
+        return (yield Fetch(GET, ("epoch",)))[0][0]  # type: ignore[no-any-return]
+
+    assert await driver.write(script) == "1"
+
+
+async def test_hints_reach_every_listener(driver: Driver):
+    heard: list[str] = []
+    both = asyncio.Event()
+
+    def hear(payload: str) -> None:
+        heard.append(payload)
+        if len(heard) == 2:
+            both.set()
+
+    await driver.listen(hear)
+    await driver.notify("lane 1")
+    await driver.notify("lane 2")
+    await asyncio.wait_for(both.wait(), 5)
+
+    assert heard == ["lane 1", "lane 2"]
+
+
+async def test_the_store_tells_the_time_and_answers(driver: Driver, env: Env):
+    await driver.ping()
+    now = await driver.server_time()
+    assert now == env.now() if driver.dialect == "sqlite" else now > 1_700_000_000_000_000
+
+
+async def test_a_first_start_makes_the_default_namespace_and_queue(driver: Driver):
+    await driver.migrate()
+    rows = await driver.read(one(Statement("q", "SELECT q.id, n.id, q.name FROM queues q JOIN namespaces n ON true")))
+    assert rows == [(1, 1, "default")]
+    assert await get(driver, "epoch") == "1"
+    assert UUID(await get(driver, "store_id"))
