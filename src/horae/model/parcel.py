@@ -64,31 +64,29 @@ def check_item(item: bytes, field: str = "params") -> None:
 
 
 def _check_structure(item: bytes, text: str, field: str) -> None:
-    if text.count("{") + text.count("[") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
-        raise BadInput(f"{field} is nested deeper than {MAX_DEPTH}.", "Flatten it.", field=field)
     try:
         value = msgspec.json.decode(item)
     except msgspec.DecodeError as error:
         raise BadInput(f"{field} is not valid JSON: {error}.", "Send a JSON object.", field=field) from None
+    except RecursionError:
+        raise _too_deep(field) from None
+    if text.count("{") + text.count("[") > MAX_DEPTH and _is_deep(value):
+        raise _too_deep(field)
     if not isinstance(value, dict):
         raise BadInput(f"{field} is not a JSON object.", 'Send an object such as {"day": "2026-11-15"}.', field=field)
 
 
-def _depth(text: str) -> int:
-    depth = deepest = 0
-    quoted = escaped = False
-    for char in text:
-        if quoted:
-            quoted = char != '"' or escaped
-            escaped = char == "\\" and not escaped
-        elif char == '"':
-            quoted, escaped = True, False
-        elif char in "{[":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in "]}":
-            depth -= 1
-    return deepest
+def _is_deep(value: Any) -> bool:
+    """Whether containers lie more than the allowed number deep; level by level, because recursion has its own bound."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        insides = (part.values() if type(part) is dict else part for part in level if type(part) in (dict, list))
+        level = [part for inside in insides for part in inside if type(part) in (dict, list)]
+    return bool(level)
+
+
+def _too_deep(field: str) -> BadInput:
+    return BadInput(f"{field} is nested deeper than {MAX_DEPTH}.", "Flatten it.", field=field)
 
 
 def loads(sizes: Iterable[int]) -> list[int]:
