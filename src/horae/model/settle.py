@@ -93,7 +93,7 @@ class Settler:
     def __init__(self, worker: str, now: Instant, rng: Random) -> None:
         self.worker, self.now, self.rng = worker, now, rng
         self.fates = Fates([], [], [], [], [])
-        self._waits: dict[tuple[UUID, int], RetryAt | GiveUp] = {}
+        self._waits: dict[tuple[UUID, int, RetryPolicy], RetryAt] = {}
 
     def succeed(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
         """Put successes on history; results over their limit fail their item, not the report."""
@@ -126,12 +126,12 @@ class Settler:
         self.fates.waiting.append(_to_wait(slice, lo, hi, decision.at, "retry", failures=slice.failures + 1))
 
     def _decide(self, slice: Running, failure: Failure, rules: Rules) -> RetryAt | GiveUp:
-        """Neighbours that fail in one report share one jittered time."""
+        """Neighbours that fail in one report under one policy share one jittered time."""
         if rules.delivery == AT_MOST_ONCE:
             return GiveUp("delivery")
         decision = after_failure(slice.failures + 1, failure, rules.retry, self.now, self.rng)
         if failure.retry_after is None and isinstance(decision, RetryAt):
-            return self._waits.setdefault((slice.job, slice.failures), decision)
+            return self._waits.setdefault((slice.job, slice.failures, rules.retry), decision)
         return decision
 
     def give_up(self, slice: Running, lo: int, hi: int, outcome: Outcome, failure: Failure, reason: str) -> None:
