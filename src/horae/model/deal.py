@@ -17,6 +17,7 @@ class Want(Struct, frozen=True, kw_only=True):
     free: int
     prefetch: Mapping[UUID, int] = {}
     load: float = 0.0  # share of its slots in use; the least loaded is served first
+    solo: bool = False  # its session got a solo item in this claim already
 
 
 class Dealt(Struct, frozen=True):
@@ -37,20 +38,22 @@ class Deal(Struct, frozen=True):
 
 
 class _Room:
-    """How much a want can still take."""
+    """How much a want can still take; `alone` holds the sessions that got a solo item."""
 
-    def __init__(self, want: Want) -> None:
+    def __init__(self, want: Want, alone: set[UUID]) -> None:
+        self.session = want.session
         self.free = want.free
         self.prefetch = dict(want.prefetch)
-        self.solo = False
+        self.alone = alone
 
     def for_(self, slice: Queued) -> int:
         if slice.solo:
-            return 0 if self.solo else min(1, self.free)
+            return 0 if self.session in self.alone else min(1, self.free)
         return self.free + self.prefetch.get(slice.job, 0)
 
     def take(self, slice: Queued, k: int) -> None:
-        self.solo = self.solo or slice.solo
+        if slice.solo:
+            self.alone.add(self.session)
         from_free = min(k, self.free)
         self.free -= from_free
         if k > from_free:
@@ -65,9 +68,11 @@ def capacity(wants: Sequence[Want]) -> int:
 def deal(slices: Sequence[Queued], wants: Sequence[Want]) -> Deal:
     """Deal slices in order, least loaded want first, in even shares; no item goes to two wants.
 
-    A slice is taken from its front, so what is left of it is one slice that begins later.
+    A slice is taken from its front, so what is left of it is one slice that begins later. Of solo slices a session gets
+    one item at most.
     """
-    rooms = [_Room(want) for want in wants]
+    alone = {want.session for want in wants if want.solo}
+    rooms = [_Room(want, alone) for want in wants]
     order = sorted(range(len(wants)), key=lambda i: (wants[i].load, -wants[i].free))
     fair = max(1, -(-sum(s.hi - s.lo for s in slices) // max(1, len(wants))))
     dealt: list[Dealt] = []

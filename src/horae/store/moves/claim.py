@@ -134,6 +134,7 @@ def _reduce(wants: Sequence[Want], taken: Sequence[Running]) -> list[Want]:
     got: dict[tuple[UUID, int], list[Running]] = {}
     for slice in taken:
         got.setdefault((slice.session, slice.channel), []).append(slice)
+    alone = {slice.session for slice in taken if slice.solo}
     reduced = []
     for want in wants:
         free, prefetch = want.free, dict(want.prefetch)
@@ -142,7 +143,8 @@ def _reduce(wants: Sequence[Want], taken: Sequence[Running]) -> list[Want]:
             free -= from_free
             if slice.hi - slice.lo > from_free:
                 prefetch[slice.job] -= slice.hi - slice.lo - from_free
-        reduced.append(structs.replace(want, free=free, prefetch=prefetch))
+        solo = want.solo or want.session in alone
+        reduced.append(structs.replace(want, free=free, prefetch=prefetch, solo=solo))
     return reduced
 
 

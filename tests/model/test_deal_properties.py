@@ -1,0 +1,146 @@
+"""Dealing: what is dealt and what is left make up what was there, and nobody gets more than there is room for."""
+
+from collections import Counter
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.model.deal import Want, capacity, deal
+from tests.model.making import JOBS, PARCELS, cuts, items, queued
+
+SESSIONS = [UUID(int=n) for n in range(1, 6)]
+
+
+@st.composite
+def offers(draw):
+    """Queued slices in some order."""
+    return [
+        queued(parcel, lo, hi, job=draw(st.sampled_from(JOBS)), solo=draw(st.integers(0, 4)) == 0)
+        for parcel in PARCELS
+        for lo, hi in draw(cuts())
+    ]
+
+
+@st.composite
+def appetites(draw):
+    """What waiting exchanges can take."""
+    return [
+        Want(
+            session=session, channel=0, n=1, free=draw(st.integers(0, 12)), load=draw(st.sampled_from([0.0, 0.5, 1.0])),
+            prefetch=draw(st.dictionaries(st.sampled_from(JOBS), st.integers(0, 30), max_size=2)),
+            solo=draw(st.booleans()),
+        )
+        for session in SESSIONS[: draw(st.integers(0, 5))]
+    ]  # fmt: skip
+
+
+@given(offers(), appetites())
+def test_what_is_dealt_and_what_is_left_is_what_was_there(slices, wants):
+    done = deal(slices, wants)
+
+    dealt = [(d.slice.parcel, item) for d in done.dealt for item in range(d.lo, d.hi)]
+    assert len(dealt) == len(set(dealt))
+    whole = {item for s in done.whole for item in items(s)}
+    cut = {(s.parcel, item) for s, rest in done.cut for item in range(s.lo, rest)}
+    assert set(dealt) == whole | cut
+    assert not whole & cut
+    assert all(s.lo < rest < s.hi for s, rest in done.cut)
+
+
+@given(offers(), appetites())
+def test_a_slice_is_taken_from_its_front(slices, wants):
+    for s in slices:
+        ranges = sorted((d.lo, d.hi) for d in deal(slices, wants).dealt if d.slice is s)
+        at = s.lo
+        for lo, hi in ranges:
+            assert lo == at
+            at = hi
+
+
+@given(offers(), appetites())
+def test_nobody_gets_more_than_its_room(slices, wants):
+    done = deal(slices, wants)
+
+    assert sum(d.hi - d.lo for d in done.dealt) <= capacity(wants)
+    for i, want in enumerate(wants):
+        got = Counter()
+        for d in done.dealt:
+            if d.want == i:
+                got[d.slice.job] += d.hi - d.lo
+        beyond = sum(max(0, n - want.prefetch.get(job, 0)) for job, n in got.items())
+        assert beyond <= want.free
+
+
+@given(offers(), appetites())
+def test_a_want_gets_one_solo_item_at_most_and_only_into_an_idle_slot(slices, wants):
+    done = deal(slices, wants)
+
+    for i, want in enumerate(wants):
+        solo = [d for d in done.dealt if d.want == i and d.slice.solo]
+        assert len(solo) <= (0 if want.solo or not want.free else 1)
+        assert all(d.hi - d.lo == 1 for d in solo)
+
+
+@given(offers(), appetites())
+def test_nothing_is_left_that_somebody_has_room_for(slices, wants):
+    """Slots are not wasted: what stays behind fits nobody."""
+    plain = [s for s in slices if not s.solo]
+    done = deal(plain, wants)
+
+    got = [sum(d.hi - d.lo for d in done.dealt if d.want == i) for i in range(len(wants))]
+    whole = {(s.parcel, s.lo) for s in done.whole}
+    left = [s for s in plain if (s.parcel, s.lo) not in whole]
+    if left:
+        assert all(n >= want.free for n, want in zip(got, wants, strict=True))
+
+
+@given(offers(), appetites())
+def test_dealing_asks_for_nothing_but_its_arguments(slices, wants):
+    assert deal(slices, wants) == deal(slices, wants)
+
+
+def want(n, free, load=0.0, **more):
+    return Want(session=SESSIONS[n], channel=0, n=1, free=free, load=load, **more)
+
+
+def shares(slices, wants):
+    got = Counter()
+    for d in deal(slices, wants).dealt:
+        got[d.want] += d.hi - d.lo
+    return [got[i] for i in range(len(wants))]
+
+
+def test_shares_are_even():
+    assert shares([queued(lo=0, hi=12)], [want(0, 10), want(1, 10), want(2, 10)]) == [4, 4, 4]
+    assert shares([queued(lo=0, hi=12)], [want(0, 10), want(1, 1), want(2, 10)]) == [7, 1, 4]
+
+
+def test_the_least_loaded_is_served_first():
+    assert shares([queued(lo=0, hi=1)], [want(0, 10, 0.5), want(1, 10, 0.1), want(2, 10, 0.9)]) == [0, 1, 0]
+    assert shares([queued(lo=0, hi=1)], [want(0, 1), want(1, 8)]) == [0, 1]
+
+
+@given(st.integers(1, 5), st.integers(0, 60))
+def test_equal_wants_differ_by_what_division_leaves(n, size):
+    wants = [want(i, 100) for i in range(n)]
+    got = shares([queued(lo=0, hi=size)], wants) if size else [0] * n
+
+    fair = -(-size // n)
+    assert sum(got) == size
+    assert all(k <= fair for k in got)
+
+
+def test_prefetch_is_for_its_job_alone():
+    taker = want(0, 1, prefetch={JOBS[0]: 3})
+
+    assert shares([queued(lo=0, hi=9, job=JOBS[0])], [taker]) == [4]
+    assert shares([queued(lo=0, hi=9, job=JOBS[1])], [taker]) == [1]
+
+
+def test_lower_ranks_go_first():
+    first, second = queued(PARCELS[0], 0, 3, rank=1), queued(PARCELS[1], 0, 3, rank=2)
+    done = deal([first, second], [want(0, 4)])
+
+    assert done.whole == [first]
+    assert done.cut == [(second, 1)]
