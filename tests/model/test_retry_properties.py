@@ -1,0 +1,79 @@
+"""Retries: how long to wait, and when to stop."""
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.env import SECOND
+from horae.model.protocol import Failure
+from horae.model.retry import POISON_BOUND, GiveUp, RetryAt, RetryPolicy, after_failure, after_loss
+
+policies = st.builds(
+    RetryPolicy,
+    retries=st.integers(0, 50),
+    delay=st.integers(0, 3600 * SECOND),
+    factor=st.floats(1, 10),
+    max=st.integers(0, 86_400 * SECOND),
+    jitter=st.floats(0, 1),
+    delays=st.lists(st.integers(0, 3600 * SECOND), max_size=4).map(tuple),
+)
+NOW = 1_800_000_000 * SECOND
+FAILED = Failure(type="OSError")
+
+
+@given(policies, st.integers(1, 10_000), st.integers())
+def test_a_wait_lies_within_its_jitter_and_is_never_negative(policy, failures, seed):
+    still = RetryPolicy(**{f: getattr(policy, f) for f in policy.__struct_fields__} | {"jitter": 0.0})
+    base = still.wait(failures, Random(0))
+    wait = policy.wait(failures, Random(seed))
+
+    assert wait >= 0
+    assert base * (1 - policy.jitter) - 1 <= wait <= base * (1 + policy.jitter) + 1
+
+
+@given(policies, st.integers(1, 60))
+def test_waits_grow_up_to_their_most(policy, failures):
+    still = RetryPolicy(delay=policy.delay, factor=policy.factor, max=policy.max, jitter=0.0)
+
+    assert still.wait(failures, Random(0)) <= still.wait(failures + 1, Random(0)) <= max(policy.max, 0)
+
+
+def test_a_list_of_delays_is_followed_and_its_last_repeats():
+    policy = RetryPolicy(delays=(1, 5, 9), jitter=0)
+
+    assert [policy.wait(n, Random(0)) for n in (1, 2, 3, 4, 99)] == [1, 5, 9, 9, 9]
+
+
+@given(policies, st.integers(1, 100), st.integers())
+def test_retries_are_the_bound(policy, failures, seed):
+    decision = after_failure(failures, FAILED, policy, NOW, Random(seed))
+
+    if failures > policy.retries:
+        assert decision == GiveUp("retries")
+    else:
+        assert isinstance(decision, RetryAt)
+        assert decision.at >= NOW
+
+
+@given(policies)
+def test_what_no_retry_will_help_is_given_up_at_once(policy):
+    permanent = Failure(type="OSError", permanent=True)
+    named = RetryPolicy(retries=9, permanent=("OSError",))
+
+    assert after_failure(1, permanent, policy, NOW, Random(0)) == GiveUp("permanent")
+    assert after_failure(1, FAILED, named, NOW, Random(0)) == GiveUp("permanent")
+    assert after_failure(1, Failure(type="Other"), named, NOW, Random(0)) != GiveUp("permanent")
+
+
+def test_the_jobs_own_wish_replaces_the_delay_but_not_the_bound():
+    wish = Failure(type="Retry", retry_after=7)
+
+    assert after_failure(1, wish, RetryPolicy(retries=1), NOW, Random(0)) == RetryAt(NOW + 7)
+    assert after_failure(2, wish, RetryPolicy(retries=1), NOW, Random(0)) == GiveUp("retries")
+
+
+@given(st.integers(1, 100))
+def test_losses_end_at_the_poison_bound(losses):
+    assert after_loss(losses, at_most_once=True) == GiveUp("delivery")
+    assert after_loss(losses, at_most_once=False) == (GiveUp("poison") if losses >= POISON_BOUND else None)

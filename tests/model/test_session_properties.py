@@ -1,0 +1,38 @@
+"""Sessions: each channel's number moves alone; what a worker offers decides what it may take."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.model.protocol import CHANNELS, Function, Register
+from horae.model.session import NOTHING_SEEN, capabilities_of, see, seen_on
+
+channels = st.integers(0, CHANNELS - 1)
+numbers = st.integers(0, 2**63 - 1)
+
+
+@given(st.lists(st.tuples(channels, numbers), max_size=30))
+def test_each_channel_remembers_its_last_number_and_no_others(steps):
+    seen, expected = NOTHING_SEEN, [0] * CHANNELS
+    for channel, n in steps:
+        seen = see(seen, channel, n)
+        expected[channel] = n
+
+    assert [seen_on(seen, channel) for channel in range(CHANNELS)] == expected
+    assert len(seen) == len(NOTHING_SEEN)
+
+
+def test_nothing_is_seen_at_first():
+    assert [seen_on(NOTHING_SEEN, channel) for channel in range(CHANNELS)] == [0] * CHANNELS
+
+
+@given(st.dictionaries(st.text("abc=", min_size=1, max_size=3), st.text("xy", max_size=2), max_size=3))
+def test_a_label_is_offered_with_and_without_its_value(labels):
+    offered = capabilities_of(Register(protocol=1, worker="w", labels=labels, kinds=("http",)))
+
+    assert offered == {*labels, *(f"{name}={value}" for name, value in labels.items()), "kind:http"}
+
+
+def test_functions_are_offered_by_name():
+    offered = capabilities_of(Register(protocol=1, worker="w", functions=[Function(name="mail")], kinds=()))
+
+    assert offered == {"function:mail"}
