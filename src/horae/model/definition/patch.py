@@ -1,0 +1,43 @@
+"""Changes of a definition: a JSON merge patch on its rendered form."""
+
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.definition.task import PARSERS
+from horae.model.definition.values import an_object
+
+MERGED = frozenset({"params", "tags", "env"})
+
+
+def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
+    """The definition with what the patch names; null takes a field back to its default.
+
+    `params`, `tags` and `env` merge key by key as RFC 7396 says; every other field is one value and is replaced. A new
+    task takes the place of the old one, whatever its kind.
+    """
+    given = an_object(patch, "The body", 'Send what changes, such as {"timeout": "5m"}.')
+    if "name" in given and given["name"] is None:
+        raise BadInput("A job needs a name.", "Give another one or leave it out.", field="name")
+    new_task = any(given.get(kind) is not None for kind in PARSERS)
+    merged = {name: value for name, value in current.items() if not (new_task and name in PARSERS)}
+    for name, value in given.items():
+        if value is None:
+            merged.pop(name, None)
+        elif name in MERGED and isinstance(value, dict) and isinstance(merged.get(name), dict):
+            merged[name] = _merged(merged[name], value)
+        else:
+            merged[name] = value
+    return merged
+
+
+def _merged(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    result = dict(current)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict):
+            old = result.get(name)
+            result[name] = _merged(old if isinstance(old, dict) else {}, value)
+        else:
+            result[name] = value
+    return result

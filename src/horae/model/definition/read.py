@@ -1,0 +1,217 @@
+"""From the decoded body of POST /api/v1/jobs to a spec, or to an error that says what is wrong and where."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.errors import BadInput
+from horae.model.definition.retry import parse_retry
+from horae.model.definition.schedule import When, parse_when
+from horae.model.definition.task import PARSERS
+from horae.model.definition.values import (
+    TAG,
+    a_duration,
+    a_list,
+    a_name,
+    a_text,
+    an_int,
+    an_object,
+    kind_of,
+    one_of,
+    refuse_unknown,
+    shallow,
+    tags,
+)
+from horae.model.duration import DAY, HOUR, parse_duration
+from horae.model.job import DEFAULT_PRIORITY, NAME, Spec, Task
+from horae.model.parcel import check_item
+from horae.model.template import compile_template
+from horae.model.trigger import Rules, Trigger
+
+TASKS = tuple(PARSERS)
+FIELDS = (
+    *("name", "description", "schedule", *TASKS, "params", "schema", "retries", "retry", "timeout", "grace"),
+    *("priority", "queue", "needs", "dependencies", "tags", "env", "delivery", "keyFor"),
+)
+MOST_DESCRIPTION = 4096
+MOST_DEPENDENCIES = 256
+MOST_NEEDS = 32
+MOST_ENV = 256
+MOST_ENV_BYTES = 64 * 1024
+MOST_BYTES = 256 * 1024  # of a whole definition; it travels to workers with every first grant
+_DIALECTS = tuple(f"https://json-schema.org/draft/{draft}/schema" for draft in ("2019-09", "2020-12"))
+_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_ONE_TASK = 'Say what runs: {"command": "python report.py"}, {"python": "digest"} or {"http": {"url": "https://..."}}.'
+_NEEDS = 'Write ["gpu=a100", "ssd"] or {"gpu": "a100", "ssd": true}.'
+_PRIORITY = f"Priorities run from 0 (least urgent) to 9 (most urgent); the default is {DEFAULT_PRIORITY}."
+
+
+class Definition(Struct, frozen=True, kw_only=True):
+    """What a request says about a job; `dependencies` are names or ids as given, still to be resolved."""
+
+    spec: Spec
+    when: When | None = None
+    dependencies: tuple[str, ...] = ()
+
+    @property
+    def trigger(self) -> Trigger | None:
+        return None if self.when is None else self.when.trigger
+
+    @property
+    def rules(self) -> Rules:
+        return Rules() if self.when is None else self.when.rules
+
+
+def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> Definition:
+    """Read a job's definition or refuse it with BadInput; null stands for a field that is left out.
+
+    `created_at` is when the job was made: intervals count from there.
+    """
+    given = an_object(body, "The body", 'Send an object such as {"name": "report", "command": "python report.py"}.')
+    shallow(given, "The body")
+    refuse_unknown(given, FIELDS, "A job")
+    given = {name: value for name, value in given.items() if value is not None}
+    if "name" not in given:
+        raise BadInput("A job needs a name.", 'Add "name": "daily-report".', field="name")
+    name = a_name(given["name"], "name", NAME)
+    spec = _spec(name, given)
+    _check_whole(spec)
+    key = f"{namespace_name}/{name}"
+    when = parse_when(given["schedule"], key=key, created_at=created_at) if "schedule" in given else None
+    return Definition(spec=spec, when=when, dependencies=_dependencies(given.get("dependencies", []), name))
+
+
+def _spec(name: str, given: dict[str, Any]) -> Spec:
+    delivery: Any = one_of(given.get("delivery", "at-least-once"), "delivery", ("at-least-once", "at-most-once"))
+    spec = Spec(
+        name=name,
+        task=_task(given),
+        description=a_text(given.get("description", ""), "description", most=MOST_DESCRIPTION),
+        schedule=given.get("schedule"),
+        params=_params(given.get("params", {})),
+        schema=_schema(given.get("schema")),
+        retry=parse_retry(given.get("retries"), given.get("retry")),
+        timeout=_timeout(given.get("timeout")),
+        grace=a_duration(given.get("grace", "10s"), "grace", 0, HOUR),
+        priority=an_int(given.get("priority", DEFAULT_PRIORITY), "priority", 0, 9, _PRIORITY),
+        queue=a_name(given.get("queue", "default"), "queue", NAME),
+        needs=_needs(given.get("needs", [])),
+        tags=tags(given.get("tags", {})),
+        env=_env(given.get("env", {})),
+        delivery=delivery,
+        key_for=a_duration(given.get("keyFor", "1d"), "keyFor", SECOND, 400 * DAY),
+    )
+    if delivery == "at-most-once" and spec.retry.retries:
+        raise BadInput(
+            f"An at-most-once job is never tried again, but retries is {spec.retry.retries}.",
+            'Set "retries": 0, or leave "delivery" out.',
+            field="retries",
+        )
+    return spec
+
+
+def _task(given: dict[str, Any]) -> Task:
+    named = [kind for kind in TASKS if kind in given]
+    if len(named) > 1:
+        raise BadInput(f"A job runs one thing, not {' and '.join(named)}.", _ONE_TASK, field=named[1])
+    if not named:
+        raise BadInput("Nothing says what this job runs.", _ONE_TASK, field="command")
+    return PARSERS[named[0]](given[named[0]])
+
+
+def _timeout(value: Any) -> int | None:
+    if value is None:
+        return None
+    if parse_duration(value, field="timeout") == 0:
+        raise BadInput("timeout cannot be 0.", "Leave it out for none.", field="timeout")
+    return a_duration(value, "timeout", 1000, 365 * DAY)
+
+
+def _params(value: Any) -> dict[str, Any]:
+    params = an_object(value, "params", 'Write an object such as {"day": "2026-11-15"}.')
+    _check_json(params, "params")
+    return params
+
+
+def _check_json(value: Any, field: str) -> None:
+    """What was decoded from JSON encodes again, unless it is nested too deep or came from elsewhere."""
+    try:
+        encoded = msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        raise BadInput(f"{field} is not JSON.", "Use texts, numbers, lists and objects.", field=field) from None
+    check_item(encoded, field)
+
+
+def _schema(value: Any) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    schema = an_object(value, "schema", "Give the JSON schema of params.")
+    _check_json(schema, "schema")
+    if schema.get("type", "object") != "object":
+        raise BadInput("schema does not describe an object.", 'params are one: set "type": "object".', field="schema")
+    if any(not ref.startswith("#") for ref in _references(schema)):
+        raise BadInput("schema refers to another document.", "Put what it refers to under $defs.", field="schema")
+    return schema
+
+
+def _references(value: Any) -> Iterator[str]:
+    """Every $ref and its kin; a schema that can be read here needs no fetching anywhere."""
+    if isinstance(value, list):
+        for member in value:
+            yield from _references(member)
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            if name in ("$ref", "$dynamicRef", "$recursiveRef", "$schema") and isinstance(member, str):
+                yield "#" if name == "$schema" and member in _DIALECTS else member
+            yield from _references(member)
+
+
+def _needs(value: Any) -> tuple[str, ...]:
+    """Labels a worker must carry, sorted; an object's `true` asks for the label alone."""
+    if isinstance(value, dict):
+        value = [name if label is True else f"{name}={label}" for name, label in value.items()]
+    labels = a_list(value, "needs", _NEEDS, MOST_NEEDS)
+    for i, label in enumerate(labels):
+        name, equals, text = a_text(label, f"needs[{i}]", most=256, least=1).partition("=")
+        if not TAG.fullmatch(name) or (equals and not TAG.fullmatch(text)):
+            raise BadInput(f"{label[:60]!r} is not a label.", _NEEDS, field=f"needs[{i}]")
+    return tuple(sorted(set(labels)))
+
+
+def _dependencies(value: Any, name: str) -> tuple[str, ...]:
+    refs = a_list(value, "dependencies", 'Name other jobs: ["extract"].', MOST_DEPENDENCIES)
+    for i, ref in enumerate(refs):
+        a_text(ref, f"dependencies[{i}]", most=128, least=1)
+    if name in refs:
+        raise BadInput(f'Job "{name}" cannot depend on itself.', "Remove it from its list.", field="dependencies")
+    return tuple(dict.fromkeys(refs))
+
+
+def _env(value: Any) -> dict[str, str]:
+    given = an_object(value, "env", 'Write {"LOG_LEVEL": "info"}.')
+    if len(given) > MOST_ENV:
+        raise BadInput(f"env has {len(given)} entries.", f"At most {MOST_ENV} are allowed.", field="env")
+    for name, text in given.items():
+        field = f"env.{name[:60]}"
+        if not _ENV.fullmatch(name):
+            raise BadInput(f"{name[:60]!r} is not a variable's name.", "Use letters, digits and _.", field=field)
+        if name.upper().startswith("HORAE_"):
+            raise BadInput(f"{name} is set by Horae itself.", "Choose a name without HORAE_.", field=field)
+        if not isinstance(text, str):
+            raise BadInput(f"{field} is {kind_of(text)}, not a text.", f'Write "{name}": "{text}".', field=field)
+        compile_template(a_text(text, field, most=MOST_ENV_BYTES), field)
+    size = sum(len(name) + len(text.encode()) for name, text in given.items())
+    if size > MOST_ENV_BYTES:
+        raise BadInput(f"env has {size} bytes.", f"At most {MOST_ENV_BYTES} are allowed.", field="env")
+    return given
+
+
+def _check_whole(spec: Spec) -> None:
+    size = len(msgspec.json.encode(spec))
+    if size > MOST_BYTES:
+        remedy = f"At most {MOST_BYTES} are allowed; keep large values elsewhere and pass a reference."
+        raise BadInput(f"This definition has {size} bytes.", remedy, field="params")

@@ -1,0 +1,152 @@
+"""What a job runs: `command`, `python` or `http`, as a user writes it and as it is stored."""
+
+import re
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.definition.values import a_list, a_text, an_object, one_of, refuse_unknown
+from horae.model.job import Command, Http, Python, Task
+from horae.model.template import compile_template, compile_tree
+
+MOST_TEXT = 32 * 1024
+MOST_ARGS = 1024
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+_COMMAND = 'Write "python report.py", ["python", "report.py"] or {"shell": "python report.py | gzip > report.gz"}.'
+_PYTHON = 'Write the function\'s name, as "digest", or {"function": "digest", "isolation": "process"}.'
+_HTTP = 'Write a URL, or {"url": "https://...", "method": "POST", "headers": {}, "body": {}, "expect": ["2xx"]}.'
+_FUNCTION = re.compile(r"[^\W\d][\w.:-]{0,254}")
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_EXPECT = re.compile(r"[1-5](?:xx|\d\d)")
+_URL = re.compile(r"(?:https?://[^\s/?#]+\S*)|(?:https?://.*|)\$\{.+", re.IGNORECASE)
+
+
+def parse_command(value: Any) -> Task:
+    """A text is split as a shell would split it, but runs without one; a list is argv; {"shell": ...} is a shell."""
+    if isinstance(value, str):
+        return Command(argv=_split(a_text(value, "command", most=MOST_TEXT, least=1), "command"))
+    if isinstance(value, list):
+        return Command(argv=_argv(value, "command"))
+    given = an_object(value, "command", _COMMAND)
+    refuse_unknown(given, ("argv", "shell", "cwd"), "command", "command.")
+    if ("argv" in given) == ("shell" in given):
+        raise BadInput("command has one of argv and shell.", _COMMAND, field="command")
+    cwd = given.get("cwd")
+    directory = None if cwd is None else _template(a_text(cwd, "command.cwd", most=4096, least=1), "command.cwd")
+    if "shell" in given:
+        return Command(shell=a_text(given["shell"], "command.shell", most=MOST_TEXT, least=1), cwd=directory)
+    argv = given["argv"]
+    if isinstance(argv, str):
+        return Command(
+            argv=_split(a_text(argv, "command.argv", most=MOST_TEXT, least=1), "command.argv"), cwd=directory
+        )
+    return Command(argv=_argv(argv, "command.argv"), cwd=directory)
+
+
+def _split(text: str, field: str) -> tuple[str, ...]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        remedy = 'Close the quotation, or give a list: ["echo", "it\'s"].'
+        raise BadInput(f"{field} cannot be split into words: {error}.", remedy, field=field) from None
+    return _argv(words, field)
+
+
+def _argv(words: Any, field: str) -> tuple[str, ...]:
+    given = a_list(words, field, _COMMAND, MOST_ARGS)
+    if not given or not given[0]:
+        raise BadInput(f"{field} names no program.", _COMMAND, field=field)
+    return tuple(
+        _template(a_text(word, f"{field}[{i}]", most=MOST_TEXT), f"{field}[{i}]") for i, word in enumerate(given)
+    )
+
+
+def _template(text: str, field: str) -> str:
+    """A text whose `${...}` expressions, if any, can be compiled."""
+    compile_template(text, field)
+    return text
+
+
+def parse_python(value: Any) -> Task:
+    given = {"function": value} if isinstance(value, str) else an_object(value, "python", _PYTHON)
+    refuse_unknown(given, ("function", "isolation"), "python", "python.")
+    if "function" not in given:
+        raise BadInput("python names no function.", _PYTHON, field="python.function")
+    function = a_text(given["function"], "python.function", most=255, least=1)
+    if not _FUNCTION.fullmatch(function):
+        raise BadInput(f"{function[:60]!r} is not the name of a function.", _PYTHON, field="python.function")
+    isolation = given.get("isolation")
+    chosen: Any = None if isolation is None else one_of(isolation, "python.isolation", ("thread", "process"))
+    return Python(function=function, isolation=chosen)
+
+
+def parse_http(value: Any) -> Task:
+    given = {"url": value} if isinstance(value, str) else an_object(value, "http", _HTTP)
+    refuse_unknown(given, ("url", "method", "headers", "body", "expect"), "http", "http.")
+    if "url" not in given:
+        raise BadInput("http has no url.", _HTTP, field="http.url")
+    method = given.get("method", "POST")
+    compile_tree(given.get("body"), "http.body")
+    return Http(
+        url=_url(given["url"]),
+        method=one_of(method.upper() if isinstance(method, str) else method, "http.method", METHODS),
+        headers=_headers(given.get("headers") or {}),
+        body=given.get("body"),
+        expect=_expect(given.get("expect", ["2xx"])),
+    )
+
+
+def _url(value: Any) -> str:
+    url = _template(a_text(value, "http.url", most=8192, least=1), "http.url")
+    if not _URL.fullmatch(url):
+        raise BadInput(f"{url[:60]!r} is not an http or https URL.", _HTTP, field="http.url")
+    return url
+
+
+def _headers(value: Any) -> dict[str, str]:
+    given = an_object(value, "http.headers", _HTTP)
+    if len(given) > 64:
+        raise BadInput(f"http.headers has {len(given)} entries.", "At most 64 are allowed.", field="http.headers")
+    headers = {}
+    for name, text in given.items():
+        field = f"http.headers.{name[:60]}"
+        content = _template(a_text(text, field, most=8192), field)
+        if not _HEADER.fullmatch(name) or "\n" in content or "\r" in content:
+            raise BadInput(f"{name[:60]!r} is not a valid header.", "A header is one line of text.", field=field)
+        headers[name] = content
+    return headers
+
+
+def _expect(value: Any) -> tuple[str, ...]:
+    remedy = 'Write ["2xx"] or [200, 404].'
+    given = value if isinstance(value, list) else [value]
+    expected = tuple(str(status) for status in a_list(given, "http.expect", remedy, 32))
+    for status in expected:
+        if not _EXPECT.fullmatch(status):
+            raise BadInput(f"{status[:20]!r} is not a status.", remedy, field="http.expect")
+    if not expected:
+        raise BadInput("http.expect names no status.", remedy, field="http.expect")
+    return expected
+
+
+def render_task(task: Task) -> tuple[str, Any]:
+    """The field and the value that read as this task, as short as they can be."""
+    if isinstance(task, Command):
+        return "command", _render_command(task)
+    if isinstance(task, Python):
+        isolation = {} if task.isolation is None else {"isolation": task.isolation}
+        return "python", {"function": task.function} | isolation if isolation else task.function
+    body = {} if task.body is None else {"body": task.body}
+    headers = {"headers": task.headers} if task.headers else {}
+    return "http", {"url": task.url, "method": task.method, **headers, **body, "expect": list(task.expect)}
+
+
+def _render_command(task: Command) -> Any:
+    cwd = {} if task.cwd is None else {"cwd": task.cwd}
+    if task.shell is not None:
+        return {"shell": task.shell} | cwd
+    return {"argv": list(task.argv)} | cwd if cwd else list(task.argv)
+
+
+PARSERS: dict[str, Callable[[Any], Task]] = {"command": parse_command, "python": parse_python, "http": parse_http}

@@ -1,0 +1,35 @@
+"""A spec in the API's spelling."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from horae.model.definition.retry import render_retry
+from horae.model.definition.task import render_task
+from horae.model.duration import format_duration
+from horae.model.job import Spec
+
+
+def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Every field but the absent tasks; `names` turns ids of dependencies into the names people know."""
+    kind, task = render_task(spec.task)
+    known = names or {}
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "schedule": spec.schedule,
+        kind: task,
+        "params": spec.params,
+        "schema": spec.schema,
+        "retries": spec.retry.retries,
+        "retry": render_retry(spec.retry),
+        "timeout": None if spec.timeout is None else format_duration(spec.timeout),
+        "grace": format_duration(spec.grace),
+        "priority": spec.priority,
+        "queue": spec.queue,
+        "needs": list(spec.needs),
+        "dependencies": [known.get(id, id) for id in spec.dependencies],
+        "tags": spec.tags,
+        "env": spec.env,
+        "delivery": spec.delivery,
+        "keyFor": format_duration(spec.key_for),
+    }

@@ -1,0 +1,231 @@
+"""A job's definition: how users may spell it, and what they are told when they misspell it."""
+
+from typing import Any
+
+import pytest
+
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.definition import merge_definition, parse_definition, render_definition
+from horae.model.job import Command, Http, Python
+from horae.model.trigger import Cron, Interval, Once
+
+NOW = 1_800_000_000 * SECOND
+LATER = "2027-03-01T08:00:00Z"
+
+
+def parse(**fields: Any):
+    return parse_definition({"name": "report", **fields}, namespace_name="default", created_at=NOW)
+
+
+def spec(**fields: Any):
+    return parse(**{"command": "true", **fields}).spec
+
+
+def refused(body: Any) -> BadInput:
+    with pytest.raises(BadInput) as caught:
+        parse_definition(body, namespace_name="default", created_at=NOW)
+    return caught.value
+
+
+def refused_field(**fields: Any) -> BadInput:
+    return refused({"name": "report", "command": "true", **fields})
+
+
+def test_the_design_s_own_request():
+    body = {
+        "name": "daily-report", "schedule": "0 0 * * *", "command": "python report.py",
+        "dependencies": ["extract"], "retries": 3, "timeout": 3600,
+    }  # fmt: skip
+    definition = parse_definition(body, namespace_name="default", created_at=NOW)
+    assert definition.spec.task == Command(argv=("python", "report.py"))
+    assert definition.trigger == Cron(expression="0 0 * * *")
+    assert definition.dependencies == ("extract",)
+    assert definition.spec.retry.retries == 3
+    assert definition.spec.timeout == 3600 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("command", "task"),
+    [
+        ("echo 'a b' c", Command(argv=("echo", "a b", "c"))),
+        ("echo $HOME | wc", Command(argv=("echo", "$HOME", "|", "wc"))),
+        (["echo", "a b", ""], Command(argv=("echo", "a b", ""))),
+        ({"shell": "echo $HOME | wc"}, Command(shell="echo $HOME | wc")),
+        ({"argv": ["ls"], "cwd": "/tmp"}, Command(argv=("ls",), cwd="/tmp")),
+    ],
+)
+def test_a_command_is_split_without_a_shell_unless_one_is_asked_for(command, task):
+    assert parse(command=command).spec.task == task
+
+
+def test_python_and_http_tasks():
+    assert parse(python="digest").spec.task == Python(function="digest")
+    assert parse(python={"function": "m.digest", "isolation": "process"}).spec.task == Python(
+        function="m.digest", isolation="process"
+    )
+    assert parse(http="https://example.com/hook").spec.task == Http(url="https://example.com/hook")
+    task = parse(http={"url": "https://${params.host}/x", "method": "get", "expect": [200, "4xx"]}).spec.task
+    assert task == Http(url="https://${params.host}/x", method="GET", expect=("200", "4xx"))
+
+
+def test_schedules_and_their_rules():
+    assert parse(command="true").trigger is None
+    assert parse(command="true", schedule={"every": "5m"}).trigger == Interval(every=300 * SECOND, since=NOW)
+    assert isinstance(parse(command="true", schedule={"at": LATER}).trigger, Once)
+    given = {"cron": "0 9 * * *", "timezone": "Europe/Paris", "overlap": "allow", "misfire": "skip", "jitter": "5s"}
+    definition = parse(command="true", schedule=given)
+    assert definition.trigger == Cron(expression="0 9 * * *", timezone="Europe/Paris")
+    assert (definition.rules.overlap, definition.rules.misfire.policy) == ("allow", "skip")
+    assert definition.rules.jitter == 5 * SECOND
+    assert definition.spec.schedule == given
+
+
+def test_retry_policies():
+    fixed = spec(retries=2, retry={"delay": "10m"}).retry
+    assert (fixed.retries, fixed.delay, fixed.factor, fixed.jitter, fixed.max) == (
+        *(2, 600 * SECOND, 1, 0),
+        600 * SECOND,
+    )
+    growing = spec(retries=5, retry={"delay": "2s", "factor": 3, "max": "1m", "jitter": 0.5}).retry
+    assert (growing.delay, growing.factor, growing.max, growing.jitter) == (2 * SECOND, 3, 60 * SECOND, 0.5)
+    listed = spec(retry=["1s", "10s"]).retry
+    assert (listed.retries, listed.delays, listed.jitter) == (2, (SECOND, 10 * SECOND), 0)
+    assert spec(retries=9, retry={"delays": ["1s"]}).retry.retries == 9
+    assert spec(retries=1, retry={"permanent": ["ValueError"]}).retry.permanent == ("ValueError",)
+
+
+def test_needs_and_tags_take_lists_and_objects():
+    assert spec(needs=["ssd", "gpu=a100"]).needs == ("gpu=a100", "ssd")
+    assert spec(needs={"ssd": True, "gpu": "a100"}).needs == ("gpu=a100", "ssd")
+    assert spec(tags=["nightly"]).tags == {"nightly": ""}
+    assert spec(tags={"team": "data"}).tags == {"team": "data"}
+
+
+def test_null_is_a_field_left_out():
+    assert spec(timeout=None, schedule=None, params=None, python=None) == spec()
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "words"),
+    [
+        ([], "The body", "object"),
+        ("x", "The body", "object"),
+        ({}, "name", "needs a name"),
+        ({"name": "report"}, "command", "what this job runs"),
+        ({"name": "report", "command": "a", "python": "b"}, "python", "command and python"),
+        ({"name": "report", "comand": "a"}, "comand", 'mean "command"'),
+        ({"name": "report", "key_for": "1d", "command": "a"}, "key_for", 'mean "keyFor"'),
+        ({"name": "report", "command": "a", "colour": "red"}, "colour", "It takes name, description"),
+        ({"name": "my report", "command": "a"}, "name", "not a valid name"),
+        ({"name": "x" * 129, "command": "a"}, "name", "128 letters"),
+        ({"name": 7, "command": "a"}, "name", "a number, not a text"),
+        ({"name": "0195c1d2-0000-7000-8000-000000000000", "command": "a"}, "name", "looks like an id"),
+    ],
+)
+def test_what_is_wrong_with_the_whole(body, field, words):
+    error = refused(body)
+    assert error.fields["field"] == field
+    assert words in str(error)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "words"),
+    [
+        ({"command": "echo 'a"}, "command", "No closing quotation"),
+        ({"command": ""}, "command", "empty"),
+        ({"command": "   "}, "command", "no program"),
+        ({"command": []}, "command", "no program"),
+        ({"command": ["a", 1]}, "command[1]", "a number, not a text"),
+        ({"command": {"shell": "a", "argv": ["b"]}}, "command", "one of argv and shell"),
+        ({"command": {"sh": "a"}}, "command.sh", "argv, shell, cwd"),
+        ({"command": ["echo", "${params."]}, "command[1]", "without its"),
+        ({"command": "a\x00b"}, "command", "not text"),
+        ({"command": None, "python": "a b"}, "python.function", "not the name of a function"),
+        ({"command": None, "python": {"function": "f", "isolation": "vm"}}, "python.isolation", "thread, process"),
+        ({"command": None, "http": "ftp://x"}, "http.url", "not an http"),
+        ({"command": None, "http": {"method": "GET"}}, "http.url", "no url"),
+        ({"command": None, "http": {"url": "http://x", "method": "PSOT"}}, "http.method", 'mean "POST"'),
+        ({"command": None, "http": {"url": "http://x", "expect": ["ok"]}}, "http.expect", "not a status"),
+        ({"command": None, "http": {"url": "http://x", "headers": {"A": "b\nc"}}}, "http.headers.A", "one line"),
+        ({"params": [1]}, "params", "a list, not an object"),
+        ({"schema": {"type": "array"}}, "schema", "describe an object"),
+        ({"schema": {"$ref": "http://example.com/s"}}, "schema", "another document"),
+        ({"retries": -1}, "retries", "cannot be -1"),
+        ({"retries": True}, "retries", "true, not a whole number"),
+        ({"retries": 10**30}, "retries", "that number"),
+        ({"retries": "3"}, "retries", "a text, not a whole number"),
+        ({"retry": {"dealy": "1s"}}, "retry.dealy", '"delay"'),
+        ({"retry": {"delay": "1m", "max": "1s"}}, "retry.max", "shorter"),
+        ({"retry": {"delays": ["1s"], "factor": 2}}, "retry.factor", "delays and factor"),
+        ({"retry": ["1s", "soon"]}, "retry[1]", "not a length of time"),
+        ({"retry": []}, "retry", "no delay"),
+        ({"retry": {"delay": "1s", "jitter": 2}}, "retry.jitter", "from 0 to 1"),
+        ({"timeout": "soon"}, "timeout", "not a length of time"),
+        ({"timeout": 0}, "timeout", "Leave it out"),
+        ({"timeout": -5}, "timeout", "negative"),
+        ({"timeout": 1e300}, "timeout", "100 years"),
+        ({"grace": "2h"}, "grace", "from 0s to 1h"),
+        ({"priority": 10}, "priority", "0 (least urgent) to 9"),
+        ({"queue": "a b"}, "queue", "not a valid queue"),
+        ({"needs": ["gpu:a"]}, "needs[0]", "not a label"),
+        ({"needs": "gpu"}, "needs", "not a list"),
+        ({"dependencies": "extract"}, "dependencies", "not a list"),
+        ({"dependencies": ["report"]}, "dependencies", "depend on itself"),
+        ({"tags": {"a b": "c"}}, "tags.a b", "not a valid tag"),
+        ({"tags": {"a": 1}}, "tags.a", "a number, not a text"),
+        ({"tags": [f"t{i}" for i in range(40)]}, "tags", "At most 32"),
+        ({"env": {"A-B": "c"}}, "env.A-B", "variable's name"),
+        ({"env": {"A": 1}}, "env.A", '"A": "1"'),
+        ({"env": {"HORAE_TOKEN": "1"}}, "env.HORAE_TOKEN", "Horae itself"),
+        ({"env": {"A": "x" * 70_000}}, "env.A", "At most 65536"),
+        ({"delivery": "exactly-once"}, "delivery", "at-least-once"),
+        ({"delivery": "at-most-once", "retries": 1}, "retries", "never tried again"),
+        ({"delivery": "at-most-once", "retry": ["1s"]}, "retries", "never tried again"),
+        ({"keyFor": "0s"}, "keyFor", "from 1s"),
+        ({"description": "x" * 5000}, "description", "At most 4096"),
+        ({"schedule": "every day"}, "schedule", "cron"),
+        ({"schedule": {"every": "5m", "overlp": "skip"}}, "schedule.overlp", '"overlap"'),
+        ({"schedule": {"every": "5m", "overlap": "queueOne"}}, "schedule.overlap", "skip, allow"),
+        ({"schedule": {"every": "5m", "misfire": "no"}}, "schedule.misfire", "misfire policy"),
+        ({"schedule": {"at": "2020-01-01T00:00:00Z"}}, "schedule.at", "has passed"),
+        ({"schedule": {"at": "tomorrow"}}, "schedule.at", "RFC 3339"),
+        ({"schedule": {"every": "5m", "startAt": LATER, "endAt": LATER}}, "schedule.endAt", "not after"),
+        ({"params": {"a": "x" * 300_000}}, "params", "bytes"),
+    ],
+)
+def test_what_is_wrong_with_a_field(fields, field, words):
+    error = refused_field(**fields)
+    assert error.fields["field"] == field
+    assert words in str(error)
+    assert error.remedy
+
+
+def test_deep_nesting_is_refused_before_it_is_read():
+    deep: Any = "x"
+    for _ in range(5000):
+        deep = [deep]
+    assert "nested deeper" in str(refused_field(params={"a": deep}))
+
+
+def test_a_patch_changes_what_it_names():
+    current = render_definition(spec(params={"a": 1, "b": {"c": 2}}, timeout="5m", tags={"x": "1"}))
+    merged = merge_definition(current, {"timeout": None, "params": {"a": None, "b": {"d": 3}}, "tags": {"y": "2"}})
+    changed = parse_definition(merged, namespace_name="default", created_at=NOW).spec
+    assert changed.timeout is None
+    assert changed.params == {"b": {"c": 2, "d": 3}}
+    assert changed.tags == {"x": "1", "y": "2"}
+
+
+def test_a_patched_schedule_task_or_retry_policy_is_replaced_as_a_whole():
+    current = render_definition(spec(schedule={"cron": "0 9 * * *", "timezone": "Europe/Paris"}, retry=["1s"]))
+    merged = merge_definition(current, {"schedule": {"every": "1m"}, "python": "digest", "retry": {"delay": "2s"}})
+    changed = parse_definition(merged, namespace_name="default", created_at=NOW)
+    assert changed.trigger == Interval(every=60 * SECOND, since=NOW)
+    assert changed.spec.task == Python(function="digest")
+    assert changed.spec.retry.delay == 2 * SECOND
+
+
+def test_a_patch_cannot_take_the_name_away():
+    with pytest.raises(BadInput, match="needs a name"):
+        merge_definition(render_definition(spec()), {"name": None})
