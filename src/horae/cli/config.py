@@ -1,0 +1,37 @@
+"""`horae config`: the settings, and where each of them comes from."""
+
+from pathlib import Path
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column, Output
+from horae.cli.remote import config_option, output_option
+from horae.config import load
+from horae.config.show import rows
+from horae.env import system_env
+
+
+@click.group(cls=Group, examples=("horae config show --origin",))
+def config() -> None:
+    """Show the settings and where they come from."""
+
+
+@config.command(examples=("horae config show", "horae config show --origin", "horae config show -o json"))
+@click.option("--origin", is_flag=True, help="Also tell where each value comes from.")
+@config_option
+@output_option
+def show(origin: bool, config: Path | None, output: str) -> None:
+    """Show every setting as it stands; secrets are masked."""
+    loaded = load(file=config)
+    out = Output(output, system_env().now)  # type: ignore[arg-type]
+    shown = rows(loaded)
+    columns: list[Column] = [("SETTING", "name"), ("VALUE", "value")]
+    if origin:
+        columns += [("ORIGIN", "origin")]
+    else:
+        columns += [("MEANING", "meaning")]
+    if out.is_for_people:
+        return out.table(shown, columns)
+    kept = ("name", "value", "origin", "variable") if origin else ("name", "value")
+    return out.document({"items": [{name: row[name] for name in kept} for row in shown]})

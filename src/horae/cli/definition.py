@@ -1,0 +1,94 @@
+"""The options that define a job, for `jobs create` and `jobs edit`."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from horae.cli.values import pairs, params, read_documents, schedule
+from horae.errors import BadInput
+
+# What of a job's document is its definition; the rest is what Horae says about it.
+FIELDS = (
+    *("name", "description", "schedule", "command", "python", "http", "params", "retries", "retry", "timeout"),
+    *("grace", "priority", "queue", "needs", "dependencies", "tags", "env", "delivery", "keyFor"),
+)
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+
+_OPTIONS = (
+    click.option("-f", "--file", metavar="FILE", help="Read the definition from a YAML or JSON file; - is stdin."),
+    click.option("--command", metavar="COMMAND", help="Run a program; split like a shell does, run without one."),
+    click.option("--shell", metavar="LINE", help="Run a line with a shell."),
+    click.option("--python", metavar="FUNCTION", help="Call a function that a worker's app registers."),
+    click.option("--http", metavar="URL", help="Send an HTTP request."),
+    click.option("--method", metavar="METHOD", help="The request's method; POST otherwise."),
+    click.option("--schedule", metavar="CRON", help="When: five cron fields, as '0 9 * * MON-FRI'."),
+    click.option("--tz", metavar="ZONE", help="The schedule's time zone, as Europe/Paris; UTC otherwise."),
+    click.option("--every", metavar="SPAN", help="When: again and again after so long, as 5m."),
+    click.option("--at", metavar="TIME", help="When: once, as 2026-11-15T08:00:00Z."),
+    click.option("--param", multiple=True, metavar="NAME=VALUE", help="A default parameter; JSON is read as JSON."),
+    click.option("--retries", type=click.IntRange(0), help="How many further tries after a failure."),
+    click.option("--retry-delay", metavar="SPAN", help="The wait before the first retry; it doubles each time."),
+    click.option("--timeout", metavar="SPAN", help="How long one try may take, as 1h."),
+    click.option("--priority", type=click.IntRange(0, 9), help="From 0 (least urgent) to 9 (most); 4 otherwise."),
+    click.option("--queue", metavar="QUEUE", help="The queue it waits in; 'default' otherwise."),
+    click.option("--need", multiple=True, metavar="LABEL", help="A label its worker must carry: gpu or gpu=a100."),
+    click.option("--depends-on", multiple=True, metavar="JOB", help="A job it depends on, by name or id."),
+    click.option("--tag", multiple=True, metavar="NAME=VALUE", help="A tag."),
+    click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of the command's environment."),
+    click.option("--delivery", type=click.Choice(["at-least-once", "at-most-once"]), help="What a lost worker means."),
+    click.option("--description", metavar="TEXT", help="What it is for."),
+)
+
+
+def definition_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]:
+    """The definition that options say, over that of a file."""
+    base: dict[str, Any] = {}
+    if options["file"]:
+        documents = read_documents(options["file"])
+        if len(documents) > 1:
+            raise BadInput(f"{options['file']} defines {len(documents)} jobs.", "Use `horae apply -f` for several.")
+        base = documents[0]
+    said = {"name": name, **_work(options), **_when(options), **_how(options)}
+    return {**base, **{field: value for field, value in said.items() if value not in _EMPTY}}
+
+
+def _work(options: dict[str, Any]) -> dict[str, Any]:
+    given = [kind for kind in ("command", "shell", "python", "http") if options[kind]]
+    if len(given) > 1:
+        raise BadInput(f"--{given[0]} and --{given[1]} cannot both be what runs.", "Leave one out.")
+    if options["method"] and not options["http"]:
+        raise BadInput("--method belongs to --http, which is not there.", "Give --http URL, or no --method.")
+    if options["http"]:
+        return {"http": {"url": options["http"], **({"method": options["method"]} if options["method"] else {})}}
+    if options["shell"]:
+        return {"command": {"shell": options["shell"]}}
+    return {"command": options["command"], "python": options["python"]}
+
+
+def _when(options: dict[str, Any]) -> dict[str, Any]:
+    return {"schedule": schedule(options["schedule"], options["every"], options["at"], options["tz"])}
+
+
+def _how(options: dict[str, Any]) -> dict[str, Any]:
+    same = ("retries", "timeout", "priority", "queue", "delivery", "description")
+    return {
+        **{field: options[field] for field in same},
+        "params": params(options["param"]),
+        "retry": {"delay": options["retry_delay"]} if options["retry_delay"] else None,
+        "needs": list(options["need"]),
+        "dependencies": list(options["depends_on"]),
+        "tags": pairs(options["tag"], "--tag"),
+        "env": pairs(options["env"], "--env"),
+    }
+
+
+def editable(document: dict[str, Any]) -> dict[str, Any]:
+    """The part of a job's document that its owner wrote."""
+    return {field: document[field] for field in FIELDS if document.get(field) not in _EMPTY}

@@ -1,0 +1,124 @@
+"""`horae executions`: list, show, follow and cancel."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, remote
+from horae.cli.waiting import finish, show_line
+
+STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
+
+
+@click.group(cls=Group, examples=("horae executions list --status failed", "horae executions logs -f EXECUTION"))
+def executions() -> None:
+    """List, follow and cancel executions."""
+
+
+@executions.command(
+    "list", examples=("horae executions list", "horae executions list --job daily-report --status failed -o json")
+)
+@click.option("--status", type=click.Choice(STATUSES), help="Only those; pending means waiting or queued.")
+@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
+@click.option("--queue", metavar="QUEUE", help="Only those of this queue.")
+@click.option("--worker", metavar="WORKER", help="Only those this worker runs or ran.")
+@click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
+@click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
+@click.option("--until", metavar="TIME", help="Only those made before.")
+@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many.")
+@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
+@remote
+async def list_(api: Api, **filters: Any) -> None:
+    """List executions, newest first."""
+    page = await api.client.executions.list(**filters)
+    api.out.list(page.raw, columns(api), "There are no such executions. Make one with: horae jobs trigger JOB")
+
+
+def columns(api: Api) -> list[Column]:
+    """What a list of executions shows of each."""
+    return [
+        ("EXECUTION", "executionId"),
+        ("JOB", lambda one: one.get("jobName") or one.get("jobId")),
+        ("STATUS", "status"),
+        ("SCHEDULED", lambda one: api.out.age(one.get("scheduledAt"))),
+        ("STARTED", lambda one: api.out.age(one.get("startedAt"))),
+        ("ENDED", lambda one: api.out.age(one.get("completedAt"))),
+        ("ATTEMPT", "attempt"),
+        ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
+    ]
+
+
+@executions.command(examples=("horae executions show EXECUTION", "horae executions show EXECUTION --wait -o json"))
+@click.argument("execution")
+@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
+@remote
+async def show(api: Api, execution: str, wait: bool) -> None:
+    """Show an execution."""
+    found = await api.client.executions.get(execution)
+    if wait:
+        return await finish(api, found)
+    api.out.one(found.raw, leave_out=("error",))
+    traceback = found.error.traceback if found.error else ""
+    if traceback and api.out.is_for_people:
+        click.echo(f"\n{traceback.rstrip()}")
+    return None
+
+
+@executions.command(examples=("horae executions cancel EXECUTION", "horae executions cancel EXECUTION --wait"))
+@click.argument("execution")
+@click.option("--reason", metavar="TEXT", help="Why; it is kept with the execution.")
+@click.option("-w", "--wait", is_flag=True, help="Wait until it has stopped.")
+@remote
+async def cancel(api: Api, execution: str, reason: str | None, wait: bool) -> None:
+    """Cancel an execution; one that runs is asked to stop, then made to."""
+    cancelled = await api.client.executions.cancel(execution, reason=reason)
+    document = cancelled.raw
+    if wait and not cancelled.execution.is_final:
+        final = await api.client.executions.wait(execution)
+        document = {**document, "execution": final.raw}
+    if not api.out.is_for_people:
+        return api.out.document(document)
+    status = document["execution"]["status"]
+    asked = cancelled.verdict == "asked" and status == "running"
+    api.out.say(f"Execution {execution}: {'its worker has been asked to stop it' if asked else status}.")
+    return None
+
+
+@executions.command(examples=("horae executions logs EXECUTION", "horae executions logs -f EXECUTION"))
+@click.argument("execution")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the execution ends; exit 1 if it fails.")
+@click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
+@click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only the lines of this attempt.")
+@remote
+async def logs(api: Api, execution: str, follow: bool, tail: int | None, attempt: int | None) -> None:
+    """Show what an execution wrote."""
+    found = []
+    async for line in api.client.executions.logs(execution, follow=follow, tail=tail, attempt=attempt):
+        if api.out.is_for_people:
+            show_line(api, line)
+        else:
+            found.append(line.raw)
+    if not api.out.is_for_people:
+        api.out.document({"items": found})
+    if follow and (await api.client.executions.get(execution)).status == "failed":
+        click.get_current_context().exit(1)
+
+
+@executions.command(examples=("horae executions attempts EXECUTION",))
+@click.argument("execution")
+@remote
+async def attempts(api: Api, execution: str) -> None:
+    """List the tries of an execution and why each failed."""
+    page = await api.client.executions.attempts(execution)
+    shown: list[Column] = [
+        ("ATTEMPT", "attempt"),
+        ("STATUS", "outcome"),
+        ("WORKER", "workerId"),
+        ("STARTED", lambda one: api.out.age(one.get("startedAt"))),
+        ("ENDED", lambda one: api.out.age(one.get("endedAt"))),
+        ("EXIT", "exitCode"),
+        ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
+    ]
+    api.out.list(page.raw, shown, "It has not been tried yet.")

@@ -1,0 +1,224 @@
+"""`horae jobs`: definitions from creation to restoration, and triggering them."""
+
+from typing import Any
+
+import click
+
+from horae.cli.definition import definition_options, editable, read_definition
+from horae.cli.lazy import Group
+from horae.cli.output import Column, as_yaml
+from horae.cli.remote import Api, remote
+from horae.cli.values import params as read_params
+from horae.cli.waiting import finish
+from horae.errors import BadInput
+
+
+@click.group(cls=Group, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
+def jobs() -> None:
+    """Create, list, change and trigger jobs."""
+
+
+@jobs.command(
+    examples=(
+        "horae jobs create daily-report --command 'python report.py' --schedule '0 0 * * *' --retries 3 --timeout 1h",
+        "horae jobs create digest --python digest --every 5m --param limit=10",
+        "horae jobs create ping --http https://example.com/health --every 1m",
+        "horae jobs create -f report.yaml",
+    )
+)
+@click.argument("name", required=False)
+@definition_options
+@remote
+async def create(api: Api, name: str | None, **options: Any) -> None:
+    """Create a job from options or from a file."""
+    document = read_definition(name, options)
+    if "name" not in document:
+        raise click.UsageError("A job needs a name: horae jobs create NAME ...")
+    job = await api.client.jobs.create(**document)
+    if not api.out.is_for_people:
+        return api.out.document(job.raw)
+    api.out.say(f"Created {job.name} ({job.job_id}), {job.status}.")
+    for note in job.raw.get("notes") or []:
+        api.out.say(note)
+    return None
+
+
+@jobs.command("list", examples=("horae jobs list", "horae jobs list --state paused", "horae jobs list -o json"))
+@click.option("--state", type=click.Choice(["active", "paused", "deleted"]), help="Only jobs in this state.")
+@click.option("--search", metavar="TEXT", help="Only jobs whose name or description contains this.")
+@click.option("--queue", metavar="QUEUE", help="Only jobs of this queue.")
+@click.option("--tag", metavar="NAME[=VALUE]", help="Only jobs with this tag.")
+@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many.")
+@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
+@remote
+async def list_(api: Api, **filters: Any) -> None:
+    """List jobs by name."""
+    page = await api.client.jobs.list(**filters)
+    columns: list[Column] = [
+        ("NAME", "name"),
+        ("STATUS", "status"),
+        ("SCHEDULE", lambda job: job.get("scheduleText") or job.get("schedule")),
+        ("NEXT", lambda job: api.out.age(job.get("nextFireAt"))),
+        ("LAST", lambda job: (job.get("lastExecution") or {}).get("status")),
+        ("ID", "jobId"),
+    ]
+    api.out.list(
+        page.raw, columns, "There are no jobs. Create one with: horae jobs create hello --command 'echo hello'"
+    )
+
+
+@jobs.command(examples=("horae jobs show daily-report", "horae jobs show daily-report -o yaml"))
+@click.argument("job")
+@remote
+async def show(api: Api, job: str) -> None:
+    """Show a job by name or id."""
+    api.out.one((await api.client.jobs.get(job)).raw)
+
+
+@jobs.command(
+    examples=(
+        "horae jobs edit daily-report --retries 5",
+        "horae jobs edit daily-report --schedule '0 6 * * *' --tz Europe/Paris",
+        "horae jobs edit daily-report",
+    )
+)
+@click.argument("job")
+@definition_options
+@click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version.")
+@remote
+async def edit(api: Api, job: str, if_version: int | None, **options: Any) -> None:
+    """Change a job: by options, from a file, or without either in your editor. Each change makes a new version."""
+    changes = read_definition(None, options)
+    before = await api.client.jobs.get(job)
+    version = if_version if if_version is not None else before.version
+    if changes and not options["file"]:
+        after = await api.client.jobs.edit(job, if_match=f'"{version}"' if if_version else None, **changes)
+    else:
+        document = changes or _in_editor(editable(before.raw))
+        after = await api.client.jobs.replace(job, document, if_match=f'"{version}"')
+    if not api.out.is_for_people:
+        return api.out.document(after.raw)
+    if after.version == before.version:
+        api.out.say(f"{after.name} is unchanged, at version {after.version}.")
+    else:
+        api.out.say(f"Changed {after.name}: version {before.version} became {after.version}.")
+    return None
+
+
+def _in_editor(document: dict[str, Any]) -> dict[str, Any]:
+    import yaml
+
+    text = click.edit(as_yaml(document), extension=".yaml")
+    if text is None:
+        raise BadInput("Nothing was saved, so nothing was changed.", "Give options instead: horae jobs edit --help")
+    try:
+        edited = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadInput(f"What was saved is not valid YAML: {error}", "Nothing was changed.") from None
+    if not isinstance(edited, dict):
+        raise BadInput("What was saved is not a job's definition.", "Nothing was changed.")
+    return edited
+
+
+@jobs.command(examples=("horae jobs pause daily-report",))
+@click.argument("job")
+@remote
+async def pause(api: Api, job: str) -> None:
+    """Start nothing of a job until it is resumed; what runs goes on."""
+    paused = await api.client.jobs.pause(job)
+    _done(api, paused.raw, f"Paused {paused.name}. Resume it with: horae jobs resume {paused.name}")
+
+
+@jobs.command(examples=("horae jobs resume daily-report",))
+@click.argument("job")
+@remote
+async def resume(api: Api, job: str) -> None:
+    """Let a paused job go on."""
+    resumed = await api.client.jobs.resume(job)
+    _done(api, resumed.raw, f"Resumed {resumed.name}, {resumed.status}.")
+
+
+@jobs.command(examples=("horae jobs delete daily-report", "horae jobs delete daily-report --queued finish"))
+@click.argument("job")
+@click.option("--queued", type=click.Choice(["cancel", "finish"]), help="What to do with queued executions.")
+@remote
+async def delete(api: Api, job: str, queued: str | None) -> None:
+    """Delete a job: its triggers stop at once, its history stays, its name is free again."""
+    before = await api.client.jobs.get(job)
+    deleted = await api.client.jobs.delete(job, queued=queued)
+    undo = f"Undo it with: horae jobs restore {before.job_id}"
+    _done(api, deleted or before.raw, f"Deleted {before.name}. {undo}")
+
+
+@jobs.command(examples=("horae jobs restore daily-report",))
+@click.argument("job")
+@remote
+async def restore(api: Api, job: str) -> None:
+    """Undo a deletion, by id or by the name last deleted."""
+    restored = await api.client.jobs.restore(job)
+    _done(api, restored.raw, f"Restored {restored.name}, {restored.status}.")
+
+
+@jobs.command(examples=("horae jobs versions daily-report",))
+@click.argument("job")
+@remote
+async def versions(api: Api, job: str) -> None:
+    """List the versions of a job's definition, newest first."""
+    page = await api.client.jobs.versions(job)
+    columns: list[Column] = [
+        ("VERSION", "version"),
+        ("CURRENT", lambda version: "yes" if version.get("current") else ""),
+        ("CREATED", lambda version: api.out.age(version.get("createdAt"))),
+        ("DEFINITION", lambda version: {k: v for k, v in version.get("definition", {}).items() if k != "name"}),
+    ]
+    api.out.list(page.raw, columns, "There are no versions.")
+
+
+@jobs.command(examples=("horae jobs rollback daily-report 3",))
+@click.argument("job")
+@click.argument("version", type=int)
+@remote
+async def rollback(api: Api, job: str, version: int) -> None:
+    """Make an earlier version's definition the newest one."""
+    rolled = await api.client.jobs.rollback(job, version)
+    _done(api, rolled.raw, f"{rolled.name} is at version {rolled.version}, which reads as version {version}.")
+
+
+@jobs.command(
+    examples=(
+        "horae jobs trigger daily-report",
+        "horae jobs trigger daily-report --wait --param day=2026-11-15",
+        "horae jobs trigger daily-report --delay 10m --key report-2026-11-15 --priority 9",
+    )
+)
+@click.argument("job")
+@click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter; JSON values are read as JSON.")
+@click.option("--params", metavar="JSON", help="All parameters as one JSON object; @FILE or - reads them.")
+@click.option("--delay", metavar="SPAN", help="Start it so much later: 10m, 1h30m.")
+@click.option("--at", metavar="TIME", help="Start it then: 2026-11-15T08:00:00Z.")
+@click.option("--key", "unique", metavar="KEY", help="Make it unique: while the key is taken, nothing new is made.")
+@click.option("--priority", type=click.IntRange(0, 9), help="From 0 (least urgent) to 9 (most); the default is 4.")
+@click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution.")
+@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
+@click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait for its end.")
+@remote
+async def trigger(
+    api: Api, job: str, param: tuple[str, ...], params: str | None, wait: bool, follow: bool, **how: Any
+) -> None:
+    """Run a job now, or when asked to."""
+    from horae.cli.values import pairs
+
+    tags = pairs(how.pop("tag"), "--tag") or None
+    execution = await api.client.jobs.trigger(job, read_params(param, params), key=how.pop("unique"), tags=tags, **how)
+    if wait or follow:
+        return await finish(api, execution, follow=follow)
+    already = " already" if execution.deduplicated else ""
+    _done(api, execution.raw, f"Execution {execution.id} is{already} {execution.status}.")
+    return None
+
+
+def _done(api: Api, document: dict[str, Any], sentence: str) -> None:
+    if api.out.is_for_people:
+        api.out.say(sentence)
+    else:
+        api.out.document(document)

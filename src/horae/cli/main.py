@@ -1,0 +1,89 @@
+"""`horae`: the entry point, the list of commands, and how errors reach a person."""
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from horae.cli.lazy import LazyGroup
+from horae.errors import HoraeError
+from horae.version import __version__
+
+SECTIONS = {
+    "Run": {
+        "up": "Run everything in one process: API, UI, scheduler and a worker.",
+        "server": "Run a server: API, UI, scheduler and worker gateway.",
+        "worker": "Run a worker that executes jobs for a server.",
+    },
+    "Jobs": {
+        "apply": "Create or change jobs from a file or an app.",
+        "jobs": "Create, list, change and trigger jobs.",
+        "executions": "List, follow and cancel executions.",
+        "dlq": "Look at dead letters; retry or discard them.",
+        "report": "Tell progress or a result from inside a running job.",
+    },
+    "Operate": {
+        "workers": "List workers and drain them.",
+        "queues": "List queues and what waits in them.",
+        "keys": "Create, list and revoke keys.",
+        "audit": "Check a live store for executions out of place.",
+        "doctor": "Check the installation and say what to do.",
+        "db": "Upgrade, move, back up and restore the store.",
+        "config": "Show the settings and where they come from.",
+        "bench": "Measure throughput and latency on this machine.",
+        "version": "Show the versions of Horae and what it stands on.",
+    },
+}
+UNEXPECTED = 70  # EX_SOFTWARE: a defect of Horae, not of what was asked
+
+
+class Horae(LazyGroup):
+    """The root: errors of Horae end as a message on stderr and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HoraeError as error:
+            tell(error.detail, error.remedy)
+            ctx.exit(error.exit_code)
+        except KeyboardInterrupt:
+            ctx.exit(130)
+
+
+@click.command(
+    cls=Horae,
+    sections=SECTIONS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "auto_envvar_prefix": None},
+    examples=("horae up --demo", "horae jobs create hello --command 'echo hello' --schedule '* * * * *'"),
+)
+@click.version_option(__version__, prog_name="horae", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Horae, a distributed job scheduler: cron at scale, a durable job queue and a workflow engine in one system.
+
+    Commands talk to the server at HORAE_URL (http://127.0.0.1:8420) with the key in HORAE_KEY; on the server's own
+    machine they find its key by themselves. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict.
+    """
+
+
+def tell(detail: str, remedy: str = "") -> None:
+    """An error on stderr: what happened, then what to do; in colour only on a terminal."""
+    colour = None if "NO_COLOR" not in os.environ else False
+    click.echo(click.style("Error:", fg="red", bold=True) + f" {detail}", err=True, color=colour)
+    if remedy:
+        click.echo(remedy, err=True)
+
+
+def main() -> None:
+    """The console script. A defect shows one line; HORAE_DEBUG=1 shows its traceback."""
+    try:
+        cli.main(prog_name="horae")
+    except Exception as error:
+        if os.environ.get("HORAE_DEBUG"):
+            raise
+        tell(f"{type(error).__name__}: {error}", "This is a defect in Horae. HORAE_DEBUG=1 shows where it happened.")
+        sys.exit(UNEXPECTED)
+
+
+if __name__ == "__main__":
+    main()

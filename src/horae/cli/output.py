@@ -1,0 +1,159 @@
+"""What commands print: tables for people, one JSON or YAML document for programs."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import IO, TYPE_CHECKING, Any, Literal
+
+import click
+import msgspec
+
+from horae.env import SECOND, Instant
+from horae.model.duration import DAY, HOUR, MINUTE
+from horae.model.instant import format_instant
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Format = Literal["table", "json", "yaml"]
+Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a function of the row
+
+WIDE = 10_000  # columns of a pipe: nothing is cut for a program
+STYLES = {
+    "success": "green",
+    "failed": "red",
+    "running": "blue",
+    "cancelled": "bright_black",
+    "skipped": "magenta",
+    "paused": "yellow",
+    "late": "yellow",
+    "draining": "yellow",
+    "lost": "red",
+    "live": "green",
+    "ok": "green",
+    "warn": "yellow",
+    "fail": "red",
+    "created": "green",
+    "changed": "yellow",
+}
+
+
+class Output:
+    """Prints documents in the format that was asked for."""
+
+    def __init__(self, format: Format, now: Callable[[], Instant]) -> None:
+        self.format = format
+        self._now = now
+
+    @property
+    def is_for_people(self) -> bool:
+        return self.format == "table"
+
+    def document(self, document: Any) -> None:
+        """One document, whole, for programs."""
+        if self.format == "json":
+            click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2))
+        else:
+            click.echo(as_yaml(document), nl=False)
+
+    def list(self, document: Mapping[str, Any], columns: Sequence[Column], empty: str) -> None:
+        """A list: a table with one line an item, or what to say when there is none."""
+        if not self.is_for_people:
+            return self.document(document)
+        if not document["items"]:
+            click.echo(empty)
+            return None
+        self.table(document["items"], columns)
+        if document.get("nextCursor"):
+            click.echo(f"There are more: --cursor {document['nextCursor']}", err=True)
+        return None
+
+    def table(self, rows: Iterable[Any], columns: Sequence[Column]) -> None:
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for heading, _ in columns:
+            table.add_column(heading, no_wrap=heading in ("ID", "EXECUTION"), overflow="fold")
+        for row in rows:
+            table.add_row(*(self._cell(row, column) for column in columns))
+        console().print(table)
+
+    def one(self, document: Mapping[str, Any], leave_out: Iterable[str] = ()) -> None:
+        """One thing: a line a field, without those that say nothing."""
+        if not self.is_for_people:
+            return self.document(document)
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(no_wrap=True, style="bold")
+        table.add_column(overflow="fold")
+        for name, value in document.items():
+            if name not in leave_out and value not in (None, "", [], {}):
+                table.add_row(name, Text(self._full(value), style=STYLES.get(value, "") if name == "status" else ""))
+        console().print(table)
+        return None
+
+    def say(self, text: str) -> None:
+        """A sentence for people; programs get it on stderr, beside their document."""
+        click.echo(text, err=not self.is_for_people)
+
+    def age(self, text: str | None) -> str:
+        """A time as people say it: "2m ago", "in 3h"."""
+        if not text:
+            return ""
+        micros = self._now() - int(datetime.fromisoformat(text).timestamp() * SECOND)
+        return f"{rough(micros)} ago" if micros >= 0 else f"in {rough(-micros)}"
+
+    def _cell(self, row: Any, column: Column) -> Any:
+        from rich.text import Text
+
+        key = column[1]
+        value = key(row) if callable(key) else row.get(key)
+        shown = brief(value)
+        return Text(shown, style=STYLES.get(shown, "") if column[0] in ("STATUS", "STATE", "RESULT") else "")
+
+    def _full(self, value: Any) -> str:
+        return as_yaml(value).rstrip("\n") if isinstance(value, dict | list) else brief(value)
+
+
+def console(stream: IO[str] | None = None) -> "Console":
+    """A console on stdout that cuts nothing when it is not a terminal."""
+    from rich.console import Console
+
+    made = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    return made if made.is_terminal else Console(file=stream, highlight=False, markup=False, emoji=False, width=WIDE)
+
+
+def brief(value: Any) -> str:
+    """A value in a cell."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, dict):
+        return ",".join(f"{key}={item}" for key, item in value.items())
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def rough(micros: int) -> str:
+    """A length of time to two places: "3d 4h", "2m 14s", "0.4s"."""
+    if micros < 10 * SECOND:
+        return f"{micros / SECOND:.1f}s"
+    for big, small, names in ((DAY, HOUR, "dh"), (HOUR, MINUTE, "hm"), (MINUTE, SECOND, "ms")):
+        if micros >= big:
+            whole, rest = divmod(micros, big)
+            return f"{whole}{names[0]} {rest // small}{names[1]}" if rest // small else f"{whole}{names[0]}"
+    return f"{micros // SECOND}s"
+
+
+def as_yaml(document: Any) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(msgspec.to_builtins(document), sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def instant_text(at: Instant) -> str:
+    return format_instant(at)

@@ -1,0 +1,92 @@
+"""What every command that talks to a server has in common: where it is, the key, the output, an event loop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+import click
+
+from horae.cli.output import Output
+from horae.client.calls import Patience
+from horae.client.client import Client
+from horae.client.local import find_key, where
+from horae.client.transport import Transport
+from horae.config import load
+from horae.env import Env, system_env
+
+FORMATS = ("table", "json", "yaml")
+
+
+class World:
+    """What a test puts in the place of the network and the clock; `ctx.obj` of the root."""
+
+    def __init__(self, transport: Transport | None = None, env: Env | None = None) -> None:
+        self.transport = transport
+        self.env = env
+
+
+class Api:
+    """A command's way to the server and to its reader."""
+
+    def __init__(self, client: Client, out: Output, env: Env) -> None:
+        self.client, self.out, self.env = client, out, env
+
+
+def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "-o", "--output", type=click.Choice(FORMATS), default="table", help="A table, or one JSON or YAML document."
+    )(command)
+
+
+def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--config", type=click.Path(path_type=Path), metavar="FILE", help="Settings file instead of ./horae.toml."
+    )(command)
+
+
+def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Where the server is; shown last in every help text."""
+    command = click.option("--api-key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")(command)
+    command = click.option("--server", metavar="URL", help="The server to talk to.  [env: HORAE_URL]")(command)
+    return config_option(command)
+
+
+def remote(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
+    """Make a click callback of a coroutine function whose first argument is an `Api`."""
+
+    @wraps(work)
+    def callback(
+        *args: Any, output: str, server: str | None, api_key: str | None, config: Path | None, **options: Any
+    ) -> None:
+        world = click.get_current_context().find_object(World) or World()
+        asyncio.run(_talk(work, world, (output, server, api_key, config), *args, **options))
+
+    return output_option(server_options(callback))
+
+
+async def _talk(
+    work: Callable[..., Awaitable[Any]],
+    world: World,
+    where_to: tuple[str, str | None, str | None, Path | None],
+    *args: Any,
+    **options: Any,
+) -> None:
+    format, server, key, config = where_to
+    env = world.env or system_env()
+    client = connect(world, env, server, key, config)
+    try:
+        await work(Api(client, Output(format, env.now), env), *args, **options)  # type: ignore[arg-type]
+    finally:
+        await client.close()
+
+
+def connect(world: World, env: Env, server: str | None, key: str | None, config: Path | None) -> Client:
+    """A client that tells at once when nobody listens: a person waits."""
+    patience = Patience(total=10.0, refused=False)
+    if world.transport is not None:
+        return Client(key=key or "", transport=world.transport, env=env, patience=patience)
+    settings = load({"url": server, "key": key}, file=config).settings
+    urls = where(None, settings)
+    return Client(",".join(urls), find_key(urls, settings), env=env, patience=patience)

@@ -1,0 +1,52 @@
+"""`horae report`: a command's way to tell progress and its result, by lines in the file that HORAE_OUTPUT names."""
+
+import os
+
+import click
+import msgspec
+
+from horae.cli.lazy import Command
+from horae.cli.values import read_json
+from horae.errors import BadInput
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "horae report --progress 50 --message 'half of the files'",
+        """horae report --result '{"rows": 1200}'""",
+    ),
+)
+@click.option("--progress", type=click.FloatRange(0, 100), metavar="PERCENT", help="How far it is, from 0 to 100.")
+@click.option("--message", metavar="TEXT", help="A word about it.")
+@click.option("--result", metavar="JSON", help="The execution's result; @FILE or - reads it.")
+def report(progress: float | None, message: str | None, result: str | None) -> None:
+    """Tell progress or a result from inside a running job."""
+    path = os.environ.get("HORAE_OUTPUT")
+    if not path:
+        raise BadInput(
+            "HORAE_OUTPUT is not set: this is not inside a running job.",
+            "Call it from a command that a Horae worker runs.",
+        )
+    line: dict[str, object] = {}
+    if progress is not None:
+        line["progress"] = int(progress) if progress.is_integer() else progress
+    if message is not None:
+        line["message"] = message
+    if result is not None:
+        line["result"] = msgspec.Raw(msgspec.json.encode(read_json(result, "--result")))
+    if not line:
+        raise click.UsageError("There is nothing to tell: give --progress, --message or --result.")
+    _append(path, msgspec.json.encode(line) + b"\n")
+
+
+def _append(path: str, line: bytes) -> None:
+    """One write, so that lines of concurrent reports do not mix."""
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}.", "HORAE_OUTPUT is the worker's to set.") from None
+    try:
+        os.write(file, line)
+    finally:
+        os.close(file)

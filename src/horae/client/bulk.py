@@ -1,0 +1,85 @@
+"""Submitting in bulk: a thousand items a request, fewer when they are large, a few requests at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from horae.client.calls import Caller, path_of
+from horae.client.encode import encode
+from horae.client.views import Submitted
+from horae.errors import TooLarge
+
+MOST_ITEMS = 1000
+MOST_BYTES = 7 * 1024 * 1024  # the server takes 8 MiB; the rest is for the envelope
+IN_FLIGHT = 4
+
+
+class _Answer(Struct):
+    items: list[Submitted]
+
+
+_ANSWERS = msgspec.json.Decoder(_Answer)
+
+
+async def submit_many(
+    caller: Caller, envelope: dict[str, Any], params: Iterable[Any], *, atomic: bool
+) -> list[Submitted]:
+    """Send `params` under one envelope; what became of each, in order."""
+    bodies = one_body(envelope, params) if atomic else chunks(envelope, params)
+    return [item async for answer in _in_order(caller, bodies) for item in answer]
+
+
+def chunks(envelope: dict[str, Any], params: Iterable[Any]) -> Iterator[bytes]:
+    """Request bodies, each small enough; a single item that is too large is the server's to refuse."""
+    left = iter(params)
+    while batch := list(islice(left, MOST_ITEMS)):
+        yield from _bounded(envelope, batch)
+
+
+def one_body(envelope: dict[str, Any], params: Iterable[Any]) -> Iterator[bytes]:
+    """All in one request, for all or nothing."""
+    body = _body({**envelope, "atomic": True}, list(params))
+    if len(body) > MOST_BYTES:
+        raise TooLarge(
+            f"{len(body):,} bytes do not fit into one request, and all or nothing needs one.",
+            "Submit fewer or smaller items at a time, or without atomic.",
+        )
+    yield body
+
+
+def _bounded(envelope: dict[str, Any], batch: list[Any]) -> Iterator[bytes]:
+    body = _body(envelope, batch)
+    if len(body) <= MOST_BYTES or len(batch) == 1:
+        yield body
+        return
+    half = len(batch) // 2
+    yield from _bounded(envelope, batch[:half])
+    yield from _bounded(envelope, batch[half:])
+
+
+def _body(envelope: dict[str, Any], batch: list[Any]) -> bytes:
+    return encode({**envelope, "items": Raw(encode(batch))})
+
+
+async def _in_order(caller: Caller, bodies: Iterator[bytes]) -> AsyncIterator[list[Submitted]]:
+    """A few requests in flight; answers in the order of the bodies. When one fails, the rest is not sent."""
+    flying: list[asyncio.Task[list[Submitted]]] = []
+    try:
+        for body in bodies:
+            flying.append(asyncio.ensure_future(_send(caller, body)))
+            if len(flying) == IN_FLIGHT:
+                yield await flying.pop(0)
+        while flying:
+            yield await flying.pop(0)
+    finally:
+        for task in flying:
+            task.cancel()
+        await asyncio.gather(*flying, return_exceptions=True)
+
+
+async def _send(caller: Caller, body: bytes) -> list[Submitted]:
+    return _ANSWERS.decode((await caller.post_bytes(path_of("executions"), body)).body).items

@@ -1,0 +1,144 @@
+"""Asking a server: what makes a request, when it is asked again, and what its answer means."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Struct
+
+from horae.client.encode import encode
+from horae.client.problems import rebuild, retry_after, unreachable
+from horae.client.transport import Call, Opened, Reply, Transport, Unanswered
+from horae.env import Env
+from horae.errors import HoraeError
+
+BASE = "/api/v1"
+T = TypeVar("T")
+
+
+class Patience(Struct, frozen=True, kw_only=True):
+    """How long a request without an answer is asked again, with growing, jittered pauses."""
+
+    total: float = 30.0  # seconds from the first try
+    pause: float = 0.1
+    longest: float = 5.0
+    refused: bool = True  # also when nobody listens there at all
+
+    def wait(self, tries: int, chance: float) -> float:
+        return min(self.longest, self.pause * 2.0 ** min(tries - 1, 16)) * (0.5 + chance / 2)
+
+
+def path_of(*parts: str) -> str:
+    """A path under /api/v1 with each part quoted."""
+    return "/".join((BASE, *(quote(part, safe="") for part in parts)))
+
+
+class Caller:
+    """Asks until answered. A POST carries an Idempotency-Key, so asking again never does a thing twice."""
+
+    def __init__(self, transport: Transport, key: str, env: Env, patience: Patience) -> None:
+        self._transport = transport
+        self._env = env
+        self._patience = patience
+        self._headers = {"accept": "application/json"}
+        if key:
+            self._headers["authorization"] = f"Bearer {key}"
+
+    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return self._json(await self.ask(self._call("GET", path, query=query)))
+
+    async def post(self, path: str, body: Any = None, *, timeout: float = 60.0) -> Any:
+        return self._json(await self.post_bytes(path, b"" if body is None else encode(body), timeout=timeout))
+
+    async def post_bytes(self, path: str, body: bytes, *, timeout: float = 60.0) -> Reply:
+        headers = {"idempotency-key": str(self._env.new_id())}
+        return await self.ask(self._call("POST", path, body, headers, timeout=timeout))
+
+    async def edit(self, method: str, path: str, body: Any, if_match: str | None = None) -> Any:
+        headers = {"if-match": if_match} if if_match else {}
+        return self._json(await self.ask(self._call(method, path, encode(body), headers)))
+
+    async def delete(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+        return self._json(await self.ask(self._call("DELETE", path, query=query)))
+
+    async def ask(self, call: Call) -> Reply:
+        """Send until there is an answer other than "later", or patience ends; raise what the answer says is wrong."""
+        clock = self._env.clock
+        ends_at = clock.monotonic() + self._patience.total
+        tries = 0
+        while True:
+            tries += 1
+            problem, again, pause = await self._try(call, tries)
+            if isinstance(problem, Reply):
+                return problem
+            pause = max(pause, self._patience.wait(tries, self._env.rng.random()))
+            if not again or clock.monotonic() + pause > ends_at:
+                raise problem
+            await clock.sleep(pause)
+
+    @asynccontextmanager
+    async def open(self, path: str, query: Mapping[str, Any] | None, accept: str) -> AsyncIterator[Opened]:
+        """Open an answer that goes on and on; the caller decides whether to open it again when it breaks."""
+        place = self._transport.place
+        try:
+            async with self._transport.open(self._call("GET", path, query=query, headers={"accept": accept})) as opened:
+                if opened.status >= 400:
+                    body = b"".join([chunk async for chunk in opened.chunks])
+                    raise rebuild(Reply(status=opened.status, headers=opened.headers, body=body))
+                yield opened
+        except Unanswered as lost:
+            raise unreachable(place, lost) from lost
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    async def _try(self, call: Call, tries: int) -> tuple[Reply | HoraeError, bool, float]:
+        """One try: the answer or what is wrong, whether to ask again, and how long the server asks to wait."""
+        place = self._transport.place
+        try:
+            reply = await self._transport.send(call)
+        except Unanswered as lost:
+            again = "if-match" not in call.headers if lost.sent else self._patience.refused
+            return unreachable(place, lost), again, 0.0
+        if reply.status < 400:
+            return reply, False, 0.0
+        return rebuild(reply), _is_later(reply, call, tries), retry_after(reply) or 0.0
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        timeout: float = 60.0,
+    ) -> Call:
+        own = {"content-type": "application/json"} if body else {}
+        given = urlencode({name: _text(value) for name, value in (query or {}).items() if value is not None})
+        return Call(
+            method=method,
+            path=f"{path}?{given}" if given else path,
+            headers={**self._headers, **own, **(headers or {})},
+            body=body,
+            timeout=timeout,
+        )
+
+    @staticmethod
+    def _json(reply: Reply) -> Any:
+        return msgspec.json.decode(reply.body) if reply.body else None
+
+
+def _is_later(reply: Reply, call: Call, tries: int) -> bool:
+    """Whether the answer means "not now": busy, a proxy without its server, or our own first try still going on."""
+    if reply.status in (429, 503):
+        return True
+    if reply.status == 409:
+        return tries > 1 and "retry-after" in reply.headers
+    return reply.status in (502, 504) and "if-match" not in call.headers
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

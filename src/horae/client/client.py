@@ -1,0 +1,118 @@
+"""The client of a Horae server: the REST API as Python, asynchronous here and synchronous through `.sync`."""
+
+from collections.abc import AsyncIterator, Iterable
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from horae.client.bulk import submit_many
+from horae.client.calls import Caller, Patience, path_of
+from horae.client.encode import encode, given, instant, span
+from horae.client.executions import Executions
+from horae.client.http import HttpTransport
+from horae.client.jobs import Jobs
+from horae.client.local import resolve
+from horae.client.resources import Audit, DeadLetters, Keys, Listing, Workers
+from horae.client.sse import events
+from horae.client.transport import Transport
+from horae.client.views import Event, Execution, Submitted
+from horae.env import Env, system_env
+from horae.model.signals import Span
+
+if TYPE_CHECKING:
+    from horae.client.sync import SyncClient
+
+
+class Client:
+    """Talks to a Horae server.
+
+    Without arguments it goes where HORAE_URL says, or to http://127.0.0.1:8420, with the key of HORAE_KEY or, for a
+    server on this machine, the one in admin.key of the data folder.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        *,
+        transport: Transport | None = None,
+        env: Env | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        urls, found = ([], key or "") if transport else resolve(url, key)
+        self._env = env or system_env()
+        self._caller = Caller(transport or HttpTransport(urls), found, self._env, patience or Patience())
+        self.jobs = Jobs(self._caller)
+        self.executions = Executions(self._caller, self._env)
+        self.dlq = DeadLetters(self._caller)
+        self.workers = Workers(self._caller)
+        self.keys = Keys(self._caller)
+        self.queues = Listing(self._caller, "queues")
+        self.servers = Listing(self._caller, "servers")
+        self.audit = Audit(self._caller)
+
+    @cached_property
+    def sync(self) -> "SyncClient":
+        """The same client for code without an event loop: every call blocks until it is done."""
+        from horae.client.sync import SyncClient
+
+        return SyncClient(self)
+
+    async def submit(
+        self,
+        job: str,
+        params: Any = None,
+        *,
+        delay: Span | None = None,
+        at: datetime | str | None = None,
+        key: str | None = None,
+        key_for: Span | None = None,
+        priority: int | None = None,
+        tags: dict[str, str] | None = None,
+    ) -> Execution:
+        """Ask for one execution of a job, by name or id. It is on disk when this returns.
+
+        `key` makes it unique: while the key is taken, the same execution is answered, marked `deduplicated`.
+        """
+        envelope = given(
+            job=job, delay=span(delay), at=instant(at), key=key, key_for=span(key_for), priority=priority, tags=tags
+        )
+        body = envelope if params is None else {**envelope, "params": msgspec.Raw(encode(params))}
+        return Execution.of(await self._caller.post(path_of("executions"), body))
+
+    async def submit_many(
+        self,
+        job: str,
+        params: Iterable[Any],
+        *,
+        atomic: bool = False,
+        delay: Span | None = None,
+        at: datetime | str | None = None,
+        priority: int | None = None,
+        tags: dict[str, str] | None = None,
+    ) -> list[Submitted]:
+        """Ask for an execution for each of `params`, in order, a thousand a request.
+
+        Refused items carry their `error` and do not hold up the others; `atomic` takes all or none, in one request.
+        """
+        envelope = given(job=job, delay=span(delay), at=instant(at), priority=priority, tags=tags)
+        return await submit_many(self._caller, envelope, params, atomic=atomic)
+
+    async def stream(self, **filters: Any) -> AsyncIterator[Event]:
+        """Events as they happen, until the connection ends. They are hints: what was missed is found by reading."""
+        async with self._caller.open(path_of("stream"), filters, "text/event-stream") as opened:
+            async for event in events(opened.chunks):
+                document = msgspec.json.decode(event.data)
+                yield Event.of({"kind": event.event, **document})
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._caller.close()
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,117 @@
+"""Calls to a server in the same process: an ASGI application, without a socket between."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+from urllib.parse import unquote
+
+from horae.client.transport import Call, Opened, Reply, Unanswered
+
+Message = MutableMapping[str, Any]
+Asgi = Callable[[Any, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
+
+
+class EmbeddedTransport:
+    """Calls an ASGI application; the caller starts and stops it."""
+
+    def __init__(self, app: Asgi) -> None:
+        self._app = app
+
+    @property
+    def place(self) -> str:
+        return "the embedded server"
+
+    async def send(self, call: Call) -> Reply:
+        exchange = _Exchange(call)
+        try:
+            await self._app(exchange.scope, exchange.receive, exchange.send)
+        except Exception as error:
+            raise Unanswered(f"{type(error).__name__}: {error}", sent=True) from error
+        parts = []
+        while (part := exchange.body.get_nowait()) is not None:
+            parts.append(part)
+        return Reply(status=exchange.status, headers=exchange.headers, body=b"".join(parts))
+
+    @asynccontextmanager
+    async def open(self, call: Call) -> AsyncIterator[Opened]:
+        exchange = _Exchange(call)
+        running = asyncio.ensure_future(self._app(exchange.scope, exchange.receive, exchange.send))
+        running.add_done_callback(exchange.end)
+        try:
+            await exchange.started.wait()
+            yield Opened(status=exchange.status, headers=exchange.headers, chunks=_chunks(exchange, running))
+        finally:
+            exchange.gone.set()
+            running.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await running
+
+    async def close(self) -> None:
+        pass
+
+
+class _Exchange:
+    """One request and its answer as ASGI messages."""
+
+    def __init__(self, call: Call) -> None:
+        path, _, query = call.path.partition("?")
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": call.method,
+            "scheme": "http",
+            "path": unquote(path),
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "root_path": "",
+            "headers": _headers(call),
+            "client": ("127.0.0.1", 0),
+            "server": ("horae", 80),
+        }
+        self.status = 500
+        self.headers: dict[str, str] = {}
+        self.body: asyncio.Queue[bytes | None] = asyncio.Queue()  # None ends it
+        self.started = asyncio.Event()
+        self.gone = asyncio.Event()
+        self._request: bytes | None = call.body
+
+    async def receive(self) -> Message:
+        if self._request is None:
+            await self.gone.wait()
+            return {"type": "http.disconnect"}
+        body, self._request = self._request, None
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.headers = {
+                name.decode("latin-1").lower(): value.decode("latin-1") for name, value in message["headers"]
+            }
+            self.started.set()
+        elif message["type"] == "http.response.body":
+            self.body.put_nowait(bytes(message.get("body", b"")))
+            if not message.get("more_body", False):
+                self.body.put_nowait(None)
+                self.gone.set()
+
+    def end(self, _: object) -> None:
+        """The application returned or failed: nobody waits for it any longer."""
+        self.started.set()
+        self.body.put_nowait(None)
+
+
+def _headers(call: Call) -> list[tuple[bytes, bytes]]:
+    own = {"host": "horae", "content-length": str(len(call.body))} if call.body else {"host": "horae"}
+    return [
+        (name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in {**own, **call.headers}.items()
+    ]
+
+
+async def _chunks(exchange: _Exchange, running: "asyncio.Future[None]") -> AsyncIterator[bytes]:
+    while (part := await exchange.body.get()) is not None:
+        yield part
+    if running.done() and not running.cancelled() and (error := running.exception()):
+        raise Unanswered(f"{type(error).__name__}: {error}", sent=True)

@@ -1,0 +1,59 @@
+"""Python values as JSON: whatever msgspec knows (dataclasses, dates, UUIDs, enums, sets, ...), and pydantic models."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from horae.errors import BadInput
+from horae.model.duration import format_duration
+from horae.model.signals import Span, micros_of
+
+
+def _more(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise TypeError(f"{type(value).__name__} {str(value)[:60]!r} has no form in JSON")
+    return dump(mode="json")
+
+
+ENCODER = msgspec.json.Encoder(enc_hook=_more)
+
+
+def encode(value: Any) -> bytes:
+    """JSON of a value; one that has none is refused before anything is sent."""
+    try:
+        return ENCODER.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        remedy = "Use what JSON can hold, dataclasses, dates, UUIDs, enums or pydantic models."
+        raise BadInput(f"These parameters cannot be sent: {error}.", remedy, field="params") from error
+
+
+def span(value: Span | None) -> str | None:
+    """A length of time as the API takes it."""
+    return None if value is None else format_duration(micros_of(value))
+
+
+def instant(value: datetime | str | None) -> str | None:
+    """A point in time as the API takes it; a datetime must know its zone."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise BadInput(f"{value} does not say its zone.", "Use datetime.now(UTC) or give it a tzinfo.", field="at")
+        return value.isoformat()
+    return value
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """A body of what was given, in camelCase."""
+    return {camel(name): value for name, value in fields.items() if value is not None}
+
+
+def definition(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """A job's definition as the API spells it; None takes a field away."""
+    return {camel(n): span(v) if isinstance(v, timedelta) else v for n, v in fields.items()}
+
+
+def camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.capitalize() for part in rest)

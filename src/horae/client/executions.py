@@ -1,0 +1,70 @@
+"""`client.executions`: read, wait for, follow and cancel executions."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from horae.client.calls import Caller, path_of
+from horae.client.encode import given
+from horae.client.views import Attempt, Cancellation, Execution, LogLine, Page, page_of
+from horae.env import Env
+
+FIRST_LOOK = 0.02  # seconds; each look doubles the pause up to the last one
+LAST_LOOK = 1.0
+
+
+class Executions:
+    """Read, wait for, follow and cancel executions by id."""
+
+    def __init__(self, caller: Caller, env: Env) -> None:
+        self._caller, self._env = caller, env
+
+    async def get(self, id: str) -> Execution:
+        return Execution.of(await self._caller.get(path_of("executions", id)))
+
+    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Execution]:
+        """A page of executions, newest first; filters are those of GET /api/v1/executions (status, job, ...)."""
+        query = {**filters, "limit": limit, "cursor": cursor}
+        return page_of(Execution, await self._caller.get(path_of("executions"), query))
+
+    async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
+        """Cancel what has not begun; ask the worker to stop what runs."""
+        return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
+
+    async def attempts(self, id: str) -> Page[Attempt]:
+        return page_of(Attempt, await self._caller.get(path_of("executions", id, "attempts")))
+
+    async def wait(self, id: str, *, timeout: float | None = None) -> Execution:
+        """The execution once it is final. Raises TimeoutError after `timeout` seconds; the execution goes on."""
+        clock = self._env.clock
+        ends_at = None if timeout is None else clock.monotonic() + timeout
+        pause = FIRST_LOOK
+        while not (execution := await self.get(id)).is_final:
+            if ends_at is not None and clock.monotonic() + pause > ends_at:
+                raise TimeoutError(f"Execution {id} is still {execution.status} after {timeout} s.")
+            await clock.sleep(pause)
+            pause = min(LAST_LOOK, pause * 2)
+        return execution
+
+    async def wait_all(self, ids: Sequence[str], *, timeout: float | None = None) -> Sequence[Execution]:
+        """All of them once all are final, in the order asked for."""
+        return await asyncio.gather(*(self.wait(id, timeout=timeout) for id in ids))
+
+    async def logs(
+        self, id: str, *, follow: bool = False, attempt: int | None = None, tail: int | None = None
+    ) -> AsyncIterator[LogLine]:
+        """The lines written so far, oldest first; with `follow` also those to come, until the execution is final."""
+        pause = FIRST_LOOK
+        query = {"cursor": None, "tail": tail, "attempt": attempt}
+        while True:
+            page = await self._caller.get(path_of("executions", id, "logs"), query)
+            query = {"cursor": page["nextCursor"], "attempt": attempt}
+            for item in page["items"]:
+                yield LogLine.of(item)
+            if page["items"]:
+                pause = FIRST_LOOK
+            elif page["ended"] or not follow:
+                return
+            else:
+                await self._env.clock.sleep(pause)
+                pause = min(LAST_LOOK, pause * 2)

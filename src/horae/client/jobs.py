@@ -1,0 +1,97 @@
+"""`client.jobs`: definitions, their versions, and triggering them."""
+
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from horae.client.calls import Caller, path_of
+from horae.client.encode import definition, given, instant, span
+from horae.client.views import Execution, Job, JobVersion, Page, page_of
+from horae.model.signals import Span
+
+
+class JobFields(TypedDict, total=False):
+    """What a job's definition may say; the server checks it and names what is wrong."""
+
+    schedule: Any
+    command: Any
+    python: Any
+    http: Any
+    description: str
+    params: dict[str, Any]
+    retries: int
+    retry: dict[str, Any]
+    timeout: Span
+    grace: Span
+    priority: int
+    queue: str
+    needs: list[str]
+    dependencies: list[str]
+    tags: dict[str, str]
+    env: dict[str, str]
+    delivery: str
+    key_for: Span
+
+
+class Jobs:
+    """Create, read, change and trigger jobs. `ref` is a job's name or id."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def create(self, name: str, **fields: Unpack[JobFields]) -> Job:
+        return Job.of(await self._caller.post(path_of("jobs"), {"name": name, **definition(fields)}))
+
+    async def get(self, ref: str) -> Job:
+        return Job.of(await self._caller.get(path_of("jobs", ref)))
+
+    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Job]:
+        """A page of jobs, by name; filters are those of GET /api/v1/jobs (state, status, tag, queue, ...)."""
+        return page_of(Job, await self._caller.get(path_of("jobs"), {**filters, "limit": limit, "cursor": cursor}))
+
+    async def edit(self, ref: str, *, if_match: str | None = None, **fields: Unpack[JobFields]) -> Job:
+        """Change the given fields and leave the rest; with `if_match`, only if nobody changed the job meanwhile."""
+        return Job.of(await self._caller.edit("PATCH", path_of("jobs", ref), definition(fields), if_match))
+
+    async def replace(self, ref: str, document: dict[str, Any], *, if_match: str | None = None) -> Job:
+        """Give a job a whole new definition, as the API spells it."""
+        return Job.of(await self._caller.edit("PUT", path_of("jobs", ref), document, if_match))
+
+    async def pause(self, ref: str) -> Job:
+        return Job.of(await self._caller.post(path_of("jobs", ref, "pause")))
+
+    async def resume(self, ref: str) -> Job:
+        return Job.of(await self._caller.post(path_of("jobs", ref, "resume")))
+
+    async def delete(self, ref: str, *, queued: str | None = None) -> dict[str, Any]:
+        """Delete a job; its `queued` executions are cancelled or finished ("cancel" or "finish")."""
+        return await self._caller.delete(path_of("jobs", ref), {"queued": queued}) or {}
+
+    async def restore(self, ref: str) -> Job:
+        return Job.of(await self._caller.post(path_of("jobs", ref, "restore")))
+
+    async def versions(self, ref: str) -> Page[JobVersion]:
+        return page_of(JobVersion, await self._caller.get(path_of("jobs", ref, "versions")))
+
+    async def rollback(self, ref: str, version: int) -> Job:
+        """Make an old version's definition the newest one."""
+        return Job.of(await self._caller.post(path_of("jobs", ref, "rollback"), {"version": version}))
+
+    async def executions(
+        self, ref: str, *, limit: int | None = None, cursor: str | None = None, **filters: Any
+    ) -> Page[Execution]:
+        query = {**filters, "limit": limit, "cursor": cursor}
+        return page_of(Execution, await self._caller.get(path_of("jobs", ref, "executions"), query))
+
+    async def trigger(
+        self,
+        ref: str,
+        params: Any = None,
+        *,
+        delay: Span | None = None,
+        at: datetime | str | None = None,
+        key: str | None = None,
+        priority: int | None = None,
+        tags: dict[str, str] | None = None,
+    ) -> Execution:
+        body = given(params=params, delay=span(delay), at=instant(at), key=key, priority=priority, tags=tags)
+        return Execution.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))

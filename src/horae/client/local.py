@@ -1,0 +1,52 @@
+"""What the client finds out by itself: the server's URL and, on the same machine, the key."""
+
+import ipaddress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from horae.config import Settings, load
+from horae.errors import BadInput
+
+
+def is_loopback(url: str) -> bool:
+    """Whether a URL leads to this very machine."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def where(url: str | None, settings: Settings) -> list[str]:
+    """The servers to talk to, as given or as set."""
+    urls = [part.strip() for part in url.split(",")] if url else list(settings.url)
+    for each in urls:
+        if urlsplit(each).scheme not in ("http", "https") or not urlsplit(each).hostname:
+            raise BadInput(f"{each!r} is not a server's URL.", "Write it as http://127.0.0.1:8420.", field="url")
+    return urls
+
+
+def find_key(urls: list[str], settings: Settings) -> str:
+    """The key that was set; else, for a server on this machine, the one its first start left in the data folder."""
+    if settings.key:
+        return str(settings.key)
+    if not all(map(is_loopback, urls)):
+        return ""
+    return str(settings.admin_key) or read_key(settings.key_file)
+
+
+def read_key(path: Path) -> str:
+    """The key in a file; empty when there is none or it is not ours to read."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
+
+
+def resolve(url: str | None = None, key: str | None = None) -> tuple[list[str], str]:
+    """Servers and key, from the arguments where given and from the settings where not."""
+    settings = load().settings
+    urls = where(url, settings)
+    return urls, key if key is not None else find_key(urls, settings)

@@ -1,0 +1,66 @@
+"""Errors of a server become errors here: problem+json back to the class of errors.py that made it."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import msgspec
+
+from horae.client.transport import Reply, Unanswered
+from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, NotFound, TooLarge, Unauthorized
+
+_KNOWN = ("type", "title", "status", "detail", "remedy")
+_BY_STATUS = {400: BadInput, 401: Unauthorized, 403: Forbidden, 404: NotFound, 409: Conflict, 413: TooLarge, 503: Busy}
+
+
+class Unreachable(HoraeError):
+    """No server answered, for as long as the client was willing to try."""
+
+    status: ClassVar[int] = 503
+    slug, title = "unreachable", "No server answers"
+
+
+def rebuild(reply: Reply) -> HoraeError:
+    """The error an answer stands for."""
+    problem = _document(reply)
+    status = reply.status
+    slug = str(problem.get("type", "")).rstrip("/").rpartition("/")[2].rpartition(":")[2]
+    kind = _by_slug().get(slug) or _BY_STATUS.get(status, HoraeError)
+    detail = str(problem.get("detail") or problem.get("title") or f"The server answered {status}.")
+    fields = {name: value for name, value in problem.items() if name not in _KNOWN}
+    if issubclass(kind, Busy):
+        fields.pop("retryAfter", None)
+        return kind(detail, str(problem.get("remedy", "")), retry_after=int(retry_after(reply) or 1), **fields)
+    return kind(detail, str(problem.get("remedy", "")), **fields)
+
+
+def retry_after(reply: Reply) -> float | None:
+    """Seconds after which the server wants to be asked again, when it says so."""
+    text = reply.headers.get("retry-after", "")
+    return float(text) if text.isdecimal() else None
+
+
+def unreachable(place: str, lost: Unanswered) -> Unreachable:
+    """What to tell a person when nobody answers."""
+    if lost.sent:
+        remedy = "Look whether it was done before asking again; nobody said that it was not."
+        return Unreachable(f"{place} did not answer ({lost.reason}).", remedy)
+    remedy = "Start one with `horae up`, or name the right one with HORAE_URL."
+    return Unreachable(f"No Horae server answers at {place} ({lost.reason}).", remedy)
+
+
+def _document(reply: Reply) -> dict[str, Any]:
+    try:
+        document = msgspec.json.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _by_slug() -> dict[str, type[HoraeError]]:
+    return {kind.slug: kind for kind in _kinds(HoraeError)}
+
+
+def _kinds(root: type[HoraeError]) -> Iterator[type[HoraeError]]:
+    yield root
+    for kind in root.__subclasses__():
+        yield from _kinds(kind)

@@ -1,0 +1,91 @@
+"""The smaller resources: `client.dlq`, `.workers`, `.queues`, `.servers`, `.keys` and `.audit`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from horae.client.calls import Caller, path_of
+from horae.client.encode import given
+from horae.client.views import Bulk, DeadLetter, Page, View, Worker, page_of
+
+
+class DeadLetters:
+    """Executions that failed after their last try."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def get(self, id: str) -> DeadLetter:
+        return DeadLetter.of(await self._caller.get(path_of("dlq", id)))
+
+    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[DeadLetter]:
+        query = {**filters, "limit": limit, "cursor": cursor}
+        return page_of(DeadLetter, await self._caller.get(path_of("dlq"), query))
+
+    async def retry(self, ids: Sequence[str] | None = None, **filters: Any) -> Bulk:
+        """Run dead letters again as new executions, by id or by filter."""
+        return Bulk.of(await self._caller.post(path_of("dlq", "retry"), _which(ids, filters)))
+
+    async def discard(self, ids: Sequence[str] | None = None, **filters: Any) -> Bulk:
+        """Take dead letters off the list, by id or by filter; their history stays."""
+        return Bulk.of(await self._caller.post(path_of("dlq", "discard"), _which(ids, filters)))
+
+
+def _which(ids: Sequence[str] | None, filters: dict[str, Any]) -> dict[str, Any]:
+    return {"ids": ids} if ids is not None else {"filter": given(**filters)}
+
+
+class Workers:
+    """Processes that execute."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def get(self, id: str) -> Worker:
+        return Worker.of(await self._caller.get(path_of("workers", id)))
+
+    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Worker]:
+        query = {**filters, "limit": limit, "cursor": cursor}
+        return page_of(Worker, await self._caller.get(path_of("workers"), query))
+
+    async def drain(self, id: str) -> Worker:
+        """Ask a worker to finish what it runs and leave."""
+        return Worker.of(await self._caller.post(path_of("workers", id, "drain")))
+
+
+class Keys:
+    """Credentials; a new key's text is told once, at its creation."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def create(self, name: str, **fields: Any) -> View:
+        return View.of(await self._caller.post(path_of("keys"), {"name": name, **given(**fields)}))
+
+    async def list(self) -> Page[View]:
+        return page_of(View, await self._caller.get(path_of("keys")))
+
+    async def delete(self, id: str) -> None:
+        await self._caller.delete(path_of("keys", id))
+
+
+class Listing:
+    """Things that are only looked at."""
+
+    def __init__(self, caller: Caller, noun: str) -> None:
+        self._caller, self._noun = caller, noun
+
+    async def list(self) -> Page[View]:
+        return page_of(View, await self._caller.get(path_of(self._noun)))
+
+
+class Audit:
+    """Checks of a live store."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def executions(self, *, repair: bool = False) -> View:
+        """Check that each execution is in one place and has an owner; with `repair`, queue again what has none."""
+        path = path_of("audit", "executions")
+        timeout = 600.0
+        return View.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))

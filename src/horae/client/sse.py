@@ -1,0 +1,41 @@
+"""Server-sent events: chunks of bytes become events, as the WHATWG's HTML standard reads them."""
+
+from collections.abc import AsyncIterator
+
+from msgspec import Struct
+
+
+class ServerSent(Struct, frozen=True):
+    """One event of a stream."""
+
+    event: str
+    data: str
+    id: str
+
+
+async def lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    """Whole lines, however the chunks were cut."""
+    rest = b""
+    async for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield line.removesuffix(b"\r").decode(errors="replace")
+
+
+async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSent]:
+    """Events with data; comments, which keep a connection alive, are passed over."""
+    name, last, data = "", "", list[str]()
+    async for line in lines(chunks):
+        if not line:
+            if data:
+                yield ServerSent(name or "message", "\n".join(data), last)
+            name, data = "", []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            data.append(value)
+        elif field == "event":
+            name = value
+        elif field == "id":
+            last = value

@@ -1,0 +1,215 @@
+"""What the client answers with: the API's documents as values.
+
+Fields are those of the API in snake_case; ones that are not known yet are None. `raw` is the whole document as the
+server sent it, so what a newer server tells is never lost.
+"""
+
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+Status = Literal["waiting", "queued", "running", "success", "failed", "cancelled", "skipped"]
+FINAL: frozenset[str] = frozenset({"success", "failed", "cancelled", "skipped"})
+
+V = TypeVar("V", bound="View")
+
+
+class View(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One document of the API."""
+
+    raw: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls: type[V], document: dict[str, Any]) -> V:
+        view: V = msgspec.convert({**document, "raw": document}, cls)
+        return view
+
+    def __repr__(self) -> str:
+        known = ((name, getattr(self, name)) for name in self.__struct_fields__ if name != "raw")
+        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v in known if v not in (None, '', {}, False))})"
+
+
+class Page(list[V]):
+    """A list that may go on: `next_cursor` asks for more."""
+
+    next_cursor: str | None = None
+    raw: dict[str, Any]
+
+
+def page_of(kind: type[V], document: dict[str, Any]) -> Page[V]:
+    """A list as the API answers it: `{"items": [...], "nextCursor": ...}`."""
+    page = Page(kind.of(item) for item in document["items"])
+    page.next_cursor = document.get("nextCursor")
+    page.raw = document
+    return page
+
+
+class ExecutionError(View, frozen=True, kw_only=True):
+    """Why an execution or an attempt failed."""
+
+    type: str = ""
+    traceback: str = ""
+
+
+class Execution(View, frozen=True, kw_only=True):
+    """One requested run of a job."""
+
+    execution_id: str
+    job_id: str | None = None
+    job_name: str | None = None
+    job_version: int | None = None
+    status: str = "queued"
+    deduplicated: bool = False  # the submission's key was taken: this is the execution that took it
+    scheduled_at: datetime | None = None
+    queued_at: datetime | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    worker_id: str | None = None
+    attempt: int | None = None
+    retry_count: int | None = None
+    priority: int | None = None
+    queue: str | None = None
+    progress: float | None = None
+    message: str | None = None
+    params: Any = None
+    result: Any = None
+    exit_code: int | None = None
+    error_message: str | None = None
+    error: ExecutionError | None = None
+    last_heartbeat: datetime | None = None
+    parent: str | None = None
+    retry_of: str | None = None
+    tags: dict[str, str] = {}
+    key: str | None = None
+    reason: str | None = None
+    next_attempt_at: datetime | None = None
+    hint: str | None = None  # what to do about it, when it needs somebody
+
+    @property
+    def id(self) -> str:
+        return self.execution_id
+
+    @property
+    def is_final(self) -> bool:
+        return self.status in FINAL
+
+
+class Cancellation(View, frozen=True, kw_only=True):
+    """What became of a cancellation: `cancelled` at once, or `asked`: the worker has been asked to stop it."""
+
+    verdict: str
+    execution: Execution
+
+
+class DeadLetter(View, frozen=True, kw_only=True):
+    """An execution that failed for good; open until it is retried (as `retried_as`) or discarded."""
+
+    execution: Execution
+    state: str = "open"
+    retried_as: str | None = None
+    marked_at: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        return self.execution.execution_id
+
+
+class Bulk(View, frozen=True, kw_only=True):
+    """What a bulk action did; `more` says that its limit ended it and it can be repeated."""
+
+    matched: int = 0
+    done: int = 0
+    skipped: int = 0
+    more: bool = False
+    execution_ids: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Job(View, frozen=True, kw_only=True):
+    """A named, versioned definition; the definition itself is in `raw`."""
+
+    job_id: str
+    name: str = ""
+    version: int | None = None
+    state: str | None = None
+    status: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    schedule: Any = None
+    next_fire_at: datetime | None = None
+    last_execution: Any = None
+
+    @property
+    def id(self) -> str:
+        return self.job_id
+
+
+class JobVersion(View, frozen=True, kw_only=True):
+    """One version of a job's definition, as the API spells it."""
+
+    job_id: str
+    version: int
+    current: bool = False
+    created_at: datetime | None = None
+    definition: dict[str, Any] = {}
+
+
+class Attempt(View, frozen=True, kw_only=True):
+    """One try of an execution."""
+
+    attempt: int
+    worker_id: str | None = None
+    outcome: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    exit_code: int | None = None
+    error_message: str | None = None
+    error: ExecutionError | None = None
+
+
+class LogLine(View, frozen=True, kw_only=True):
+    """One line an attempt wrote."""
+
+    at: datetime | None = None
+    stream: str = "log"
+    text: str = ""
+    attempt: int | None = None
+    seq: int | None = None
+
+
+class Worker(View, frozen=True, kw_only=True):
+    """A process that executes."""
+
+    worker_id: str
+    session_id: str | None = None
+    status: str | None = None
+    host: str | None = None
+    version: str | None = None
+    labels: dict[str, str] = {}
+    capacity: int | None = None
+    running: int | None = None
+    started_at: datetime | None = None
+    last_heartbeat: datetime | None = None
+
+
+class Event(View, frozen=True, kw_only=True):
+    """Something happened to a thing; a hint to look, not a record."""
+
+    kind: str = ""
+    id: str | None = None
+    state: str | None = None
+
+
+class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What became of one item of a bulk submission: an execution, or the reason why there is none."""
+
+    execution_id: str | None = None
+    status: str | None = None
+    deduplicated: bool = False
+    error: dict[str, Any] | None = None
+
+    @property
+    def id(self) -> str | None:
+        return self.execution_id

@@ -1,0 +1,164 @@
+"""Fill the settings: flags, then the environment, then horae.toml, then defaults. Errors name the origin of a value."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from horae.config.settings import TABLE, Secret, Setting, Settings, Span
+from horae.errors import BadInput
+from horae.model.duration import parse_duration
+
+FILE = "horae.toml"
+FILE_VARIABLE = "HORAE_CONFIG"
+
+OriginKind = Literal["flag", "environment", "file", "default"]
+
+
+class Origin(Struct, frozen=True):
+    """Where a value came from, for people: `--port`, `HORAE_PORT in the environment`, `horae.toml`, `default`."""
+
+    kind: OriginKind
+    text: str
+
+
+class Loaded(Struct, frozen=True):
+    """The settings and where each of them came from."""
+
+    settings: Settings
+    origins: dict[str, Origin]
+    file: Path | None = None
+
+
+class Found(Struct, frozen=True):
+    """A value before it is read: as somebody wrote it, somewhere."""
+
+    value: Any
+    origin: Origin
+
+    def refuse(self, setting: Setting, reason: str, remedy: str = "") -> BadInput:
+        shown = "***" if setting.is_secret else str(self.value)
+        where = {
+            "flag": f"{self.origin.text} {shown}",
+            "environment": f"{setting.variable}={shown} in the environment",
+            "file": f"{setting.name} = {shown} in {self.origin.text}",
+            "default": f"{setting.name} = {shown}",
+        }[self.origin.kind]
+        return BadInput(f"{where}: {reason}", remedy or setting.meaning, field=setting.name)
+
+
+def load(
+    flags: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None, file: Path | None = None
+) -> Loaded:
+    """Read every setting from where it was given with the most weight.
+
+    A flag that is None or empty was not given. `file` must exist when named, here or by HORAE_CONFIG; without either
+    ./horae.toml is read if there is one.
+    """
+    environ = os.environ if environ is None else environ
+    path = _file(environ, file)
+    found = {**_from_file(path), **_from_environment(environ), **_from_flags(flags or {})}
+    values = {name: _read(TABLE[name], given) for name, given in found.items()}
+    settings = Settings(**values)
+    default = Origin("default", "default")
+    origins = {name: found[name].origin if name in found else default for name in TABLE}
+    _check_rhythm(settings, found)
+    return Loaded(settings, origins, path)
+
+
+def _file(environ: Mapping[str, str], file: Path | None) -> Path | None:
+    named = file or (Path(environ[FILE_VARIABLE]) if environ.get(FILE_VARIABLE) else None)
+    if named is None:
+        return Path(FILE) if Path(FILE).is_file() else None
+    if not named.is_file():
+        how = "--config" if file else FILE_VARIABLE
+        raise BadInput(f"There is no settings file {named}, which {how} names.", "Create it, or leave the name out.")
+    return named
+
+
+def _from_file(path: Path | None) -> dict[str, Found]:
+    if path is None:
+        return {}
+    try:
+        document = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is not valid TOML: {error}.", "See docs/configuration.md for an example.") from None
+    for name in document.keys() - TABLE.keys():
+        raise BadInput(f"{path} sets {name!r}, which is not a setting.", _meant(name), field=name)
+    return {name: Found(value, Origin("file", str(path))) for name, value in document.items()}
+
+
+def _meant(name: str) -> str:
+    close = difflib.get_close_matches(name.lower().replace("-", "_"), TABLE, n=1)
+    return f"Did you mean {close[0]!r}?" if close else "`horae config show` lists all settings."
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Found]:
+    """An empty variable counts as absent: that is how container files leave one out."""
+    given = ((setting, environ.get(setting.variable)) for setting in TABLE.values())
+    return {s.name: Found(text, Origin("environment", f"{s.variable} in the environment")) for s, text in given if text}
+
+
+def _from_flags(flags: Mapping[str, Any]) -> dict[str, Found]:
+    given = {name: value for name, value in flags.items() if value not in (None, "", (), {})}
+    return {name: Found(value, Origin("flag", f"--{name.replace('_', '-')}")) for name, value in given.items()}
+
+
+def _read(setting: Setting, found: Found) -> Any:
+    value = _split(setting, found)
+    try:
+        return msgspec.convert(value, setting.type, strict=not isinstance(found.value, str), dec_hook=_custom)
+    except msgspec.ValidationError as error:
+        raise found.refuse(setting, f"{_lower(str(error))}.") from None
+    except BadInput as error:
+        raise found.refuse(setting, error.detail, error.remedy) from None
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:].replace("`", "")
+
+
+def _split(setting: Setting, found: Found) -> Any:
+    """Lists as "a,b" and tables as "k=v,k=v", for places that hold only text."""
+    if isinstance(setting.default, tuple) and isinstance(found.value, str):
+        return [part.strip() for part in found.value.split(",") if part.strip()]
+    if isinstance(setting.default, dict) and not isinstance(found.value, Mapping):
+        parts = found.value.split(",") if isinstance(found.value, str) else found.value
+        return dict(_pair(setting, found, part) for part in parts if part)
+    return found.value
+
+
+def _pair(setting: Setting, found: Found, part: Any) -> tuple[str, str]:
+    key, _, value = str(part).partition("=")
+    if not key.strip():
+        raise found.refuse(setting, f"{part!r} has no name before its value.")
+    return key.strip(), value.strip()
+
+
+def _custom(type_: type, value: Any) -> Any:
+    if type_ is Span:
+        return Span(parse_duration(value))
+    if type_ is Secret and isinstance(value, str):
+        return Secret(value)
+    if type_ is Path and isinstance(value, str | Path):
+        return Path(value).expanduser()
+    raise msgspec.ValidationError(f"Expected `text`, got `{type(value).__name__}`")
+
+
+def _check_rhythm(settings: Settings, found: Mapping[str, Found]) -> None:
+    for name in ("heartbeat", "session_timeout"):
+        if name in found and getattr(settings, name) < 1000:
+            raise found[name].refuse(TABLE[name], "it must be at least a millisecond.")
+    if settings.heartbeat * 2 > settings.session_timeout:
+        given = next(name for name in ("heartbeat", "session_timeout") if name in found)
+        raise found[given].refuse(
+            TABLE[given],
+            f"a heartbeat of {settings.heartbeat} leaves no room within a session timeout of "
+            f"{settings.session_timeout}.",
+            "Let the heartbeat be at most half of the session timeout, better a third.",
+        )

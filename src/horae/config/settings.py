@@ -1,0 +1,132 @@
+"""Every setting there is: its name, type, default and meaning, in one table.
+
+A setting `session_timeout` is `session_timeout` in horae.toml, `HORAE_SESSION_TIMEOUT` in the environment and, where a
+command takes it, `--session-timeout` on the command line. docs/configuration.md is checked against this table.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from horae.env import SECOND
+from horae.model.duration import DAY, format_duration
+
+DEFAULT_URL = "http://127.0.0.1:8420"
+
+
+class Span(int):
+    """A length of time in microseconds, written as "15s", "1h30m", ISO 8601 or seconds."""
+
+    def __str__(self) -> str:
+        return format_duration(self)
+
+
+class Secret(str):
+    """A text that is never shown."""
+
+    def __repr__(self) -> str:
+        return "'***'" if self else "''"
+
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "text", "json"]
+
+
+def _about(meaning: str) -> Meta:
+    return Meta(description=meaning)
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be set, with its defaults; `load` fills it."""
+
+    # Where state is and where to listen
+    data: Annotated[Path, _about("The folder for all state: horae.db, admin.key, artifacts/.")] = Path()
+    store: Annotated[
+        str, _about("The store: sqlite:///path or postgresql://user:password@host/database. Empty: horae.db in `data`.")
+    ] = ""
+    host: Annotated[str, _about("The address to listen on; only this machine reaches the default.")] = "127.0.0.1"
+    port: Annotated[Port, _about("The port to listen on; 0 takes a free one.")] = 8420
+    advertise: Annotated[
+        str, _about("The URL at which workers and other servers reach this one. Empty: made from `host` and `port`.")
+    ] = ""
+    admin_key: Annotated[
+        Secret, _about("Presets the first administrator's key. Empty: the first start makes one in `data`/admin.key.")
+    ] = Secret()
+
+    # Rhythm and bounds of a server
+    session_timeout: Annotated[Span, _about("How long a worker may be silent before it counts as lost.")] = Span(
+        15 * SECOND
+    )
+    heartbeat: Annotated[
+        Span, _about("How often a worker is heard of at least; at most a half of `session_timeout`.")
+    ] = Span(5 * SECOND)
+    drain_grace: Annotated[
+        Span, _about("How long a stopping process lets running executions finish before it hands them back.")
+    ] = Span(30 * SECOND)
+    retention: Annotated[Span, _about("How long finished executions and their logs are kept.")] = Span(30 * DAY)
+    log_level: Annotated[LogLevel, _about("What is logged: debug, info, warning or error.")] = "info"
+    log_format: Annotated[LogFormat, _about("How it is logged: text, json, or auto (text on a terminal).")] = "auto"
+
+    # Who talks to a server: the CLI, the SDK and workers
+    url: Annotated[
+        tuple[str, ...], _about("The servers to talk to; workers try the next one when one does not answer.")
+    ] = (DEFAULT_URL,)
+    key: Annotated[
+        Secret, _about("The key to talk with. Empty, with a server on this machine: the one in `data`/admin.key.")
+    ] = Secret()
+
+    # Workers
+    queues: Annotated[tuple[str, ...], _about("The queues a worker takes from.")] = ("default",)
+    concurrency: Annotated[int, Meta(ge=1, le=100_000), _about("How many executions a worker runs at a time.")] = 10
+    labels: Annotated[dict[str, str], _about('What a worker has that jobs may need, as "gpu=a100,region=eu".')] = {}
+    worker_name: Annotated[str, _about("The worker's name. Empty: made from host name and process id.")] = ""
+    app: Annotated[str, _about('Where the python jobs are: "package.module:app".')] = ""
+
+    @property
+    def store_url(self) -> str:
+        """The store, with the default resolved."""
+        return self.store or f"sqlite:///{self.data / 'horae.db'}"
+
+    @property
+    def public_url(self) -> str:
+        """Where others reach this server, with the default resolved."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.advertise or f"http://{host}:{self.port}"
+
+    @property
+    def key_file(self) -> Path:
+        """Where the first start leaves the administrator's key."""
+        return self.data / "admin.key"
+
+
+class Setting(Struct, frozen=True):
+    """One row of the table."""
+
+    name: str
+    type: Any
+    default: Any
+    meaning: str
+
+    @property
+    def variable(self) -> str:
+        return f"HORAE_{self.name.upper()}"
+
+    @property
+    def is_secret(self) -> bool:
+        return _plain(self.type) is Secret
+
+
+def _plain(annotated: Any) -> Any:
+    return getattr(annotated, "__origin__", annotated)
+
+
+def _row(name: str) -> Setting:
+    annotated = Settings.__annotations__[name]
+    meaning = next(m.description for m in reversed(annotated.__metadata__) if m.description)
+    return Setting(name, annotated, getattr(DEFAULTS, name), meaning)
+
+
+DEFAULTS = Settings()
+TABLE: dict[str, Setting] = {name: _row(name) for name in Settings.__struct_fields__}

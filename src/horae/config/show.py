@@ -1,0 +1,67 @@
+"""Settings as people and documents show them; secrets are masked."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from horae.config.load import Loaded
+from horae.config.settings import TABLE, Secret, Setting, Span
+
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^@/]*@")
+
+
+def masked(text: str) -> str:
+    """A URL without its password."""
+    return _PASSWORD.sub(r"\1:***@", text)
+
+
+def plain(value: Any) -> Any:
+    """A setting's value as JSON can hold it."""
+    if isinstance(value, Secret):
+        return "***" if value else ""
+    if isinstance(value, tuple):
+        return [masked(part) for part in value]
+    if isinstance(value, Span | Path):
+        return str(value)
+    return masked(value) if isinstance(value, str) else value
+
+
+def text(value: Any) -> str:
+    """A setting's value as one would write it in the environment."""
+    shown = plain(value)
+    if isinstance(shown, dict):
+        return ",".join(f"{key}={item}" for key, item in shown.items())
+    return ",".join(shown) if isinstance(shown, list) else str(shown)
+
+
+def kind(setting: Setting) -> str:
+    """A setting's type in a word or two."""
+    if setting.name in ("log_level", "log_format"):
+        return "one of a few words"
+    kinds = {Span: "duration", Secret: "secret text", bool: "yes or no", int: "number", tuple: "list", dict: "pairs"}
+    kinds[type(Path())] = "path"
+    return kinds.get(type(setting.default), "text")
+
+
+def rows(loaded: Loaded) -> list[dict[str, Any]]:
+    """What `horae config show` shows: one row a setting, as set, with where it came from."""
+    return [
+        {
+            "name": name,
+            "value": plain(getattr(loaded.settings, name)),
+            "origin": loaded.origins[name].text,
+            "variable": setting.variable,
+            "meaning": setting.meaning,
+        }
+        for name, setting in TABLE.items()
+    ]
+
+
+def reference() -> str:
+    """The table of docs/configuration.md."""
+    lines = ["| setting | variable | type | default | meaning |", "|---|---|---|---|---|"]
+    for setting in TABLE.values():
+        default = f"`{text(setting.default)}`" if text(setting.default) else ""
+        cells = f"`{setting.name}`", f"`{setting.variable}`", kind(setting), default, setting.meaning
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
