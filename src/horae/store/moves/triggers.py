@@ -14,7 +14,18 @@ from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.job import Spec
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel
-from horae.model.trigger import Decision, LedgerRun, Rules, Trigger, begin, cover, decide, due_at, upcoming
+from horae.model.trigger import (
+    Decision,
+    Disposition,
+    LedgerRun,
+    Rules,
+    Trigger,
+    begin,
+    cover,
+    decide,
+    due_at,
+    upcoming,
+)
 from horae.store.moves.shelves import Columns
 from horae.store.moves.submit import NewExecution, place, put_parcels
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
@@ -31,12 +42,12 @@ ADD_TIMER = Statement(
 OF_JOB = Statement(
     "triggers_of_job",
     "SELECT g.id, g.definition, g.rules, t.next_fire_at, t.decided_through, t.last_execution FROM timers t"
-    " JOIN triggers g ON g.id = t.trigger_id WHERE t.job = $1 ORDER BY g.id FOR UPDATE OF t",
+    " JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id FOR UPDATE OF t",
 )
 READ_OF_JOB = Statement(
     "read_triggers_of_job",
     "SELECT g.id, g.definition, g.rules, t.next_fire_at, t.decided_through, t.last_execution FROM timers t"
-    " JOIN triggers g ON g.id = t.trigger_id WHERE t.job = $1 ORDER BY g.id",
+    " JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id",
 )
 END = Statement("end_trigger", "UPDATE triggers SET state = 'ended', valid_to = $2 WHERE id = $1")
 DROP_TIMER = Statement("drop_timer", "DELETE FROM timers WHERE trigger_id = $1")
@@ -117,8 +128,16 @@ def _timer(row: Row) -> Timer:
     )  # fmt: skip
 
 
-def end(timer: Timer, now: Instant) -> Script[None]:
-    """A trigger ends at max(now, what it decided); it fires no more."""
+def end(
+    timer: Timer,
+    now: Instant,
+    disposition: Disposition = "skipped-misfire",
+    cause: str = "the trigger ended before this was decided",
+) -> Script[None]:
+    """A trigger ends at max(now, what it decided); it fires no more. What it left undecided gets a ledger row."""
+    run = cover(timer.trigger, timer.rules, timer.decided_through, now, disposition, cause)
+    if run is not None:
+        yield from put_fires([(timer.id, run, None)], now)
     yield Fetch(END, (timer.id, max(now, timer.decided_through)))
     yield Fetch(DROP_TIMER, (timer.id,))
 

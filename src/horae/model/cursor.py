@@ -1,0 +1,31 @@
+"""Cursors: a place in a list as one opaque word."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import TypeVar
+
+import msgspec
+
+from horae.errors import BadInput
+
+T = TypeVar("T")
+
+
+def make_cursor(place: object) -> str:
+    """A place as a word; only `read_cursor` reads it."""
+    return urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, type: type[T]) -> T:
+    """The place a cursor stands for; what no list has given out is refused."""
+    try:
+        return msgspec.json.decode(urlsafe_b64decode(cursor.encode("ascii") + b"=" * (-len(cursor) % 4)), type=type)
+    except (ValueError, msgspec.MsgspecError):
+        remedy = "Use the nextCursor of the page before, with the same filters; or leave it out to begin anew."
+        raise BadInput("This is not a cursor of this list.", remedy, field="cursor") from None
+
+
+def check_limit(limit: int, most: int = 500) -> int:
+    """How many a page may have."""
+    if not 1 <= limit <= most:
+        raise BadInput(f"limit cannot be {limit}.", f"It runs from 1 to {most}.", field="limit")
+    return limit

@@ -1,0 +1,42 @@
+"""Why nobody takes what is queued, and what to do about it."""
+
+from collections.abc import Collection, Sequence
+
+from msgspec import Struct
+
+_FUNCTION, _KIND = "function:", "kind:"
+
+
+class Offer(Struct, frozen=True):
+    """What a live worker can take: from these queues, what needs no more than these capabilities."""
+
+    queues: frozenset[str]
+    capabilities: frozenset[str]
+
+
+def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer]) -> str | None:
+    """What is missing among live workers, and how to start one that has it; None when somebody can take it."""
+    serving = [offer for offer in offers if queue in offer.queues]
+    if any(offer.capabilities.issuperset(needs) for offer in serving):
+        return None
+    option = "" if queue == "default" else f" --queue {queue}"
+    if not serving:
+        where = "There is no live worker" if not offers else f'No live worker serves the queue "{queue}"'
+        return f"{where}; start one with `horae worker{option}`."
+    lacking = sorted(need for need in needs if not any(need in offer.capabilities for offer in serving))
+    if not lacking:
+        return f"No single live worker offers all of {', '.join(sorted(map(_in_words, needs)))}."
+    return _how_to_offer(lacking[0], option)
+
+
+def _in_words(need: str) -> str:
+    return f"the function {need.removeprefix(_FUNCTION)}" if need.startswith(_FUNCTION) else need.removeprefix(_KIND)
+
+
+def _how_to_offer(need: str, option: str) -> str:
+    if need.startswith(_FUNCTION):
+        name = need.removeprefix(_FUNCTION)
+        return f"No live worker knows the function {name}; start one with `horae worker{option} --app MODULE:APP`."
+    if need.startswith(_KIND):
+        return f"No live worker runs {need.removeprefix(_KIND)} jobs; start one with `horae worker{option}`."
+    return f"No live worker carries the label {need}; start one with `horae worker{option} --label {need}`."
