@@ -119,12 +119,18 @@ async def test_for_each_updates(driver: Driver, env: Env, text: str):
 @pytest.mark.parametrize(
     "text",
     [
-        "DELETE FROM holders USING given WHERE holders.parcel = given.parcel AND holders.lo >= given.lo"
-        " RETURNING holders.parcel, holders.lo",
-        "DELETE FROM holders USING given AS g WHERE holders.parcel = g.parcel AND holders.lo >= g.lo"
-        " RETURNING holders.parcel, holders.lo",
-        "DELETE FROM holders WHERE EXISTS (SELECT 1 FROM given WHERE holders.parcel = given.parcel"
-        " AND holders.lo >= given.lo) RETURNING parcel, lo",
+        (
+            "DELETE FROM holders USING given WHERE holders.parcel = given.parcel AND holders.lo >= given.lo"
+            " RETURNING holders.parcel, holders.lo"
+        ),
+        (
+            "DELETE FROM holders USING given AS g WHERE holders.parcel = g.parcel AND holders.lo >= g.lo"
+            " RETURNING holders.parcel, holders.lo"
+        ),
+        (
+            "DELETE FROM holders WHERE EXISTS (SELECT 1 FROM given WHERE holders.parcel = given.parcel"
+            " AND holders.lo >= given.lo) RETURNING parcel, lo"
+        ),
     ],
 )
 async def test_for_each_deletes_and_returns(driver: Driver, env: Env, text: str):

@@ -13,12 +13,13 @@ from horae.store import seed
 from horae.store.driver import Before
 from horae.store.script import ScriptFactory
 from horae.store.sqlite import expiry, migrate
+from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection, connect
 from horae.store.sqlite.faults import in_our_words
 from horae.store.sqlite.library import sqlite3
 from horae.store.sqlite.owner import Ownership
 from horae.store.sqlite.readers import Readers
-from horae.store.sqlite.writer import Job, Writer
+from horae.store.sqlite.writer import Writer
 
 T = TypeVar("T")
 
@@ -36,8 +37,8 @@ class FileDriver:
         self._env = env
         self._ownership = ownership
         self._connection = writer
-        self._loop = asyncio.get_running_loop()
-        self._writer = Writer(writer, self._loop, lambda: None)
+        self._checkpoints = Checkpoints(path)
+        self._writer = Writer(writer, self._checkpoints, env.clock)
         self._readers = Readers(path, env, self.statements)
         self._listeners: list[Callable[[str], None]] = []
         self._closed = False
@@ -59,17 +60,11 @@ class FileDriver:
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         self._check()
-        job = Job(make, self._loop.create_future(), self.before)
-        self._writer.submit(job)
-        try:
-            return await job.future  # type: ignore[no-any-return]
-        except asyncio.CancelledError:
-            job.cancel()
-            raise
+        return await self._writer.write(make, self.before, hot)
 
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
         self._check()
-        return await self._readers.read(Job(make, self._loop.create_future(), self.before))
+        return await self._readers.read(make, self.before)
 
     def _check(self) -> None:
         self._ownership.check()
@@ -104,10 +99,8 @@ class FileDriver:
         if self._closed:
             return
         self._closed = True
-        await asyncio.to_thread(self._let_go)
-
-    def _let_go(self) -> None:
-        self._writer.finish()
+        await self._writer.close()
+        self._checkpoints.close()
         self._readers.close()
         self._connection.raw.close()
         self._ownership.release()
@@ -119,6 +112,7 @@ def open_durable(path: Path) -> "sqlite3.Connection":
     raw.execute("PRAGMA journal_mode = WAL")
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA cache_size = -32768")
+    raw.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoint.py
     mode, level = raw.execute("PRAGMA journal_mode").fetchone()[0], raw.execute("PRAGMA synchronous").fetchone()[0]
     if (mode, level) != ("wal", 2):
         raw.close()

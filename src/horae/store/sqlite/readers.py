@@ -1,66 +1,103 @@
-"""Readers of a file: a few connections that cannot write, each read under a time cap so that the log can be reset."""
+"""Reads of a file, on connections that cannot write.
+
+A read begins on the event loop's thread, where most end within microseconds. One that takes longer is stopped and
+repeated on a thread, under a cap: a long reader keeps SQLite from resetting its log.
+"""
 
 import asyncio
-import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from horae.env import Env
-from horae.store.driver import run
+from horae.errors import Busy
+from horae.store.driver import Before, run, run_async
+from horae.store.script import Op, Rows, ScriptFactory
 from horae.store.sqlite.connection import Connection, connect
 from horae.store.sqlite.faults import in_our_words
-from horae.store.sqlite.writer import Job, stopping
 
-READERS = 4
-CAP = 5.0  # seconds one read may take
-_STEPS = 20_000  # virtual machine steps between two looks at the clock, about a millisecond
+T = TypeVar("T")
+
+THREADS = 4
+INLINE = 0.01  # seconds a read may hold the loop
+CAP = 5.0  # seconds a read may take at all
+_STEPS = 2_000  # virtual machine steps between two looks at the clock, about 0.1 ms
 
 
 class Readers:
-    """Runs scripts that change nothing, each on one snapshot, on threads of its own."""
+    """Runs scripts that change nothing, each on one snapshot."""
 
     def __init__(self, path: Path, env: Env, statements: Counter[str]) -> None:
         self._path = path
         self._clock = env.clock
         self._statements = statements
-        self._threads = ThreadPoolExecutor(READERS, "horae-reader")
-        self._local = threading.local()
-        self._opened: list[Connection] = []
+        self._threads = ThreadPoolExecutor(THREADS, "horae-reader")
+        self._idle: list[Connection] = []
 
-    async def read(self, job: Job) -> Any:
-        loop = asyncio.get_running_loop()
+    async def read(self, make: ScriptFactory[T], before: Before | None) -> T:
+        connection = self._take()
         try:
-            return await loop.run_in_executor(self._threads, self._read, job, loop)
-        except asyncio.CancelledError:
-            job.cancel()
-            raise
+            if before is not None:
+                return await self._stopping(connection, make, before)
+            try:
+                return self._read(connection, make, INLINE)
+            except Busy:
+                return await self._apart(connection, make)
+        finally:
+            self._give_back(connection)
 
     def close(self) -> None:
         self._threads.shutdown()
-        for connection in self._opened:
+        for connection in self._idle:
             connection.raw.close()
 
-    def _read(self, job: Job, loop: asyncio.AbstractEventLoop) -> Any:
-        connection = self._connection()
-        execute = connection.execute if job.before is None else stopping(job, job.before, loop, connection.execute)
-        end = self._clock.monotonic() + CAP
+    async def _apart(self, connection: Connection, make: ScriptFactory[T]) -> T:
+        """On a thread; a caller that gives up stops the read, so that the connection is free again."""
+        work = asyncio.get_running_loop().run_in_executor(self._threads, self._read, connection, make, CAP)
         try:
-            connection.raw.execute("BEGIN")
-            connection.raw.set_progress_handler(lambda: self._clock.monotonic() > end, _STEPS)
-            return run(job.make(), execute)
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            connection.raw.interrupt()
+            await asyncio.wait([work])
+            raise
+
+    def _read(self, connection: Connection, make: ScriptFactory[T], seconds: float) -> T:
+        raw, monotonic = connection.raw, self._clock.monotonic
+        end = monotonic() + seconds
+        raw.set_progress_handler(lambda: monotonic() > end, _STEPS)
+        try:
+            raw.execute("BEGIN")
+            return run(make(), connection.execute)
         except BaseException as error:
             raise in_our_words(error) from error
         finally:
-            connection.raw.set_progress_handler(None, 0)
+            raw.set_progress_handler(None, 0)
             connection.rollback()
 
-    def _connection(self) -> Connection:
-        found: Connection | None = getattr(self._local, "connection", None)
-        if found is None:
+    async def _stopping(self, connection: Connection, make: ScriptFactory[T], before: Before) -> T:
+        async def stopping(op: Op) -> Rows:
+            await before(op)
+            return connection.execute(op)
+
+        try:
+            connection.raw.execute("BEGIN")
+            return await run_async(make(), stopping)
+        finally:
+            connection.rollback()
+
+    def _take(self) -> Connection:
+        if self._idle:
+            return self._idle.pop()
+        try:
             raw = connect(self._path)
             raw.execute("PRAGMA query_only = ON")
-            found = self._local.connection = Connection(raw, self._statements)
-            self._opened.append(found)
-        return found
+        except BaseException as error:
+            raise in_our_words(error) from error
+        return Connection(raw, self._statements)
+
+    def _give_back(self, connection: Connection) -> None:
+        if len(self._idle) < THREADS:
+            self._idle.append(connection)
+        else:
+            connection.raw.close()

@@ -1,38 +1,51 @@
-"""The one writer: a thread that commits whatever is waiting together, with one sync to disk for all of it."""
+"""The one writer: whatever is waiting is written together, with one sync to disk for all of it.
+
+Statements run on the event loop's thread, each a matter of microseconds. What is not hot, and commits where the disk is
+slow, run on a thread of their own: such a thread must get the interpreter's lock back after every statement, and beside
+a busy loop it can wait for it very long (measured: 5,000 scripts a second beside an idle loop, 3 beside a busy one).
+"""
 
 import asyncio
-import concurrent.futures
-import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from queue import Empty, SimpleQueue
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
+from horae.env import Clock
 from horae.errors import Busy
-from horae.store.driver import REPEATS, Before, run
+from horae.store.driver import REPEATS, Before, run, run_async
 from horae.store.script import Again, Op, Rows, ScriptFactory
+from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection
 from horae.store.sqlite.faults import in_our_words
 
-BATCH = 256  # scripts in one transaction at most, so that nobody waits long for the others
+T = TypeVar("T")
+
+BATCH = 256  # scripts in one transaction at most
+QUICK = 0.0005  # a disk that syncs in less than this many seconds is not worth a thread's wake-up
+PATIENCE = 0.01  # seconds after which a batch is committed, so that the loop and the first in it do not wait long
 
 
 class Job:
     """A script, whoever waits for it, and what came of it."""
 
-    __slots__ = ("before", "error", "future", "make", "result", "stop")
+    __slots__ = ("before", "error", "future", "hot", "make", "result")
 
-    def __init__(self, make: ScriptFactory[Any], future: "asyncio.Future[Any]", before: Before | None) -> None:
+    def __init__(self, make: ScriptFactory[Any], before: Before | None, hot: bool) -> None:
         self.make = make
-        self.future = future
         self.before = before
+        self.hot = hot
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.result: Any = None
         self.error: BaseException | None = None
-        self.stop: concurrent.futures.Future[None] | None = None  # the hook it stands in
 
-    def cancel(self) -> None:
-        """Nobody waits any more: end it if it has not come to its commit."""
-        if self.stop is not None:
-            self.stop.cancel()
+    def resolve(self) -> None:
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
 
 
 class _TransactionLost(Exception):
@@ -42,114 +55,165 @@ class _TransactionLost(Exception):
 class Writer:
     """Runs scripts in the order they came, many to a transaction; each one's failure is its own."""
 
-    def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop, committed: Callable[[], None]) -> None:
+    def __init__(self, connection: Connection, checkpoints: Checkpoints, clock: Clock) -> None:
         self._connection = connection
-        self._loop = loop
-        self._committed = committed
-        self._pending: SimpleQueue[Job | None] = SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="horae-writer", daemon=True)
-        self._thread.start()
+        self._checkpoints = checkpoints
+        self._clock = clock
+        self._sync = 0.0  # seconds a commit takes of late
+        self._pending: deque[Job] = deque()
+        self._thread = ThreadPoolExecutor(1, "horae-commit")
+        self._task: asyncio.Task[None] | None = None
 
-    def submit(self, job: Job) -> None:
-        self._pending.put(job)
+    async def write(self, make: ScriptFactory[T], before: Before | None, hot: bool) -> T:
+        job = Job(make, before, hot)
+        self._pending.append(job)
+        if self._task is None:
+            self._task = asyncio.create_task(self._work())
+        result: T = await job.future
+        return result
 
-    def finish(self) -> None:
-        """Commit what was submitted and end; returns when the thread has."""
-        self._pending.put(None)
-        self._thread.join()
+    async def _apart(self, work: Callable[[], T]) -> T:
+        """Run something on the thread; the caller waits, so nobody else uses the connection."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-    def _work(self) -> None:
-        going = True
-        while going:
-            jobs, going = self._take()
-            if jobs:
-                self._commit(jobs)
-                self._loop.call_soon_threadsafe(_resolve, jobs)
-                self._committed()
+    async def close(self) -> None:
+        """Commit what was submitted and end."""
+        if self._task is not None:
+            await self._task
+        self._thread.shutdown()
 
-    def _take(self) -> tuple[list[Job], bool]:
+    async def _work(self) -> None:
+        try:
+            while self._pending:
+                if self._pending[0].hot or self._pending[0].before:
+                    await self._together()
+                else:
+                    await self._alone(self._pending.popleft())
+        finally:
+            self._task = None
+            for job in self._pending:  # only when the loop is being torn down
+                job.future.cancel()
+
+    async def _together(self) -> None:
+        """Run what is pending until the batch is full, and commit it."""
         jobs: list[Job] = []
-        job = self._pending.get()
-        while job is not None:
-            if not job.future.cancelled():
-                jobs.append(job)
-            if len(jobs) >= BATCH:
-                return jobs, True
-            try:
-                job = self._pending.get_nowait()
-            except Empty:
-                return jobs, True
-        return jobs, False
+        committing = False
+        changes = self._connection.raw.total_changes
+        try:
+            self._connection.begin()
+            await self._run_batch(jobs)
+            committing = True
+            await self._syncing(self._commit, self._connection.raw.total_changes == changes)
+        except BaseException as error:
+            self._connection.rollback()
+            await self._after_loss(jobs, error, committing)
+        for job in jobs:
+            job.resolve()
+        if self._checkpoints.due(self._connection.raw.total_changes):
+            await self._syncing(self._finish_checkpoint)
 
-    def _commit(self, jobs: Sequence[Job]) -> None:
+    async def _syncing(self, work: Callable[[], None], nothing: bool = False) -> None:
+        """Run what waits for the disk: here while the disk is quick or has nothing to do, else on the thread."""
+        if nothing or self._sync < QUICK:
+            work()
+        else:
+            await self._apart(work)
+
+    def _commit(self) -> None:
+        begun = self._clock.monotonic()
+        self._connection.commit()
+        self._sync += (self._clock.monotonic() - begun - self._sync) / 8
+
+    def _finish_checkpoint(self) -> None:
+        self._connection.raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    async def _run_batch(self, jobs: list[Job]) -> None:
+        end = self._clock.monotonic() + PATIENCE
+        while self._pending and self._pending[0].hot and len(jobs) < BATCH:
+            job = self._pending.popleft()
+            if job.future.cancelled():
+                continue
+            jobs.append(job)
+            if job.before is None:
+                self._attempt(job)
+            else:
+                await self._attempt_stopping(job, job.before)
+            if self._clock.monotonic() > end:
+                return
+
+    async def _after_loss(self, jobs: Sequence[Job], error: BaseException, committing: bool) -> None:
+        """Repeat one by one, so that only the guilty one fails."""
+        if len(jobs) == 1 or not jobs:
+            for job in jobs:
+                cause = error.__cause__ if isinstance(error, _TransactionLost) else error
+                job.error = in_our_words(cause or error, committing)
+            return
+        if isinstance(error, asyncio.CancelledError):
+            raise error
+        for job in jobs:
+            job.error = None
+            await self._alone(job)
+
+    async def _alone(self, job: Job) -> None:
+        """Run a script in a transaction of its own, wholly on the thread."""
+        await self._apart(lambda: self._transact(job))
+        job.resolve()
+
+    def _transact(self, job: Job) -> None:
         committing = False
         try:
             self._connection.begin()
-            for job in jobs:
-                self._attempt(job)
+            self._attempt(job)
             committing = True
-            self._connection.commit()
+            self._commit()
         except BaseException as error:
             self._connection.rollback()
-            self._after_loss(jobs, error, committing)
-
-    def _after_loss(self, jobs: Sequence[Job], error: BaseException, committing: bool) -> None:
-        """Repeat one by one, so that only the guilty one fails."""
-        if len(jobs) > 1:
-            for job in jobs:
-                job.result = job.error = None
-                self._commit([job])
-        else:
             cause = error.__cause__ if isinstance(error, _TransactionLost) else error
-            jobs[0].error = in_our_words(cause or error, committing)
+            job.error = in_our_words(cause or error, committing)
 
     def _attempt(self, job: Job) -> None:
         """Run a script inside a savepoint, which it leaves as if it had never run when it fails."""
-        raw = self._connection.raw
         for _ in range(REPEATS):
-            raw.execute("SAVEPOINT script")
+            self._connection.raw.execute("SAVEPOINT script")
             try:
-                job.result = run(job.make(), self._executing(job))
-                if job.future.cancelled():
-                    raise asyncio.CancelledError
-                raw.execute("RELEASE script")
-                return
+                job.result = run(job.make(), self._connection.execute)
             except BaseException as error:
-                if not raw.in_transaction:
-                    raise _TransactionLost from error
-                raw.execute("ROLLBACK TO script")
-                raw.execute("RELEASE script")
-                if not isinstance(error, Again):
-                    job.error = in_our_words(error)
+                if self._undo(job, error):
                     return
+            else:
+                self._connection.raw.execute("RELEASE script")
+                return
         job.error = Busy("The operation kept losing races for the same rows.")
 
-    def _executing(self, job: Job) -> Callable[[Op], Rows]:
-        before, execute = job.before, self._connection.execute
-        return execute if before is None else stopping(job, before, self._loop, execute)
+    async def _attempt_stopping(self, job: Job, before: Before) -> None:
+        """The same with a hook before each statement, which ends when nobody waits for the script any more."""
 
+        async def stopping(op: Op) -> Rows:
+            hook = asyncio.ensure_future(before(op))
+            job.future.add_done_callback(lambda _: hook.cancel())
+            await hook
+            return self._connection.execute(op)
 
-def stopping(
-    job: Job, before: Before, loop: asyncio.AbstractEventLoop, execute: Callable[[Op], Rows]
-) -> Callable[[Op], Rows]:
-    """Execute ops on this thread, each after the hook has run on the loop's."""
+        for _ in range(REPEATS):
+            self._connection.raw.execute("SAVEPOINT script")
+            try:
+                job.result = await run_async(job.make(), stopping)
+            except BaseException as error:
+                if self._undo(job, error):
+                    return
+            else:
+                self._connection.raw.execute("RELEASE script")
+                return
+        job.error = Busy("The operation kept losing races for the same rows.")
 
-    async def awaited(op: Op) -> None:
-        await before(op)
-
-    def stopped(op: Op) -> Rows:
-        job.stop = asyncio.run_coroutine_threadsafe(awaited(op), loop)
-        job.stop.result()
-        return execute(op)
-
-    return stopped
-
-
-def _resolve(jobs: Sequence[Job]) -> None:
-    for job in jobs:
-        if job.future.done():
-            continue
-        if job.error is None:
-            job.future.set_result(job.result)
-        else:
-            job.future.set_exception(job.error)
+    def _undo(self, job: Job, error: BaseException) -> bool:
+        """Take a failed script back; true when it must not be repeated."""
+        raw = self._connection.raw
+        if not raw.in_transaction:
+            raise _TransactionLost from error
+        raw.execute("ROLLBACK TO script")
+        raw.execute("RELEASE script")
+        if isinstance(error, Again):
+            return False
+        job.error = in_our_words(error)
+        return True
