@@ -35,7 +35,7 @@ async def apply(api: Api, file: tuple[str, ...], app: str | None) -> None:
 
 def definitions_of(place: str) -> list[dict[str, Any]]:
     """The jobs that an app defines, as the API spells them."""
-    from horae.client.load import load_app
+    from horae.cli.apps import load_app
 
     found: list[dict[str, Any]] = load_app(place).definitions()
     return found
@@ -48,9 +48,7 @@ def in_order(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         if document["name"] in by_name:
             raise BadInput(f"{document['name']!r} is defined twice.", "Leave one out, or rename it.", field="name")
         by_name[document["name"]] = document
-    needs = {
-        name: [d for d in document.get("dependencies") or [] if d in by_name] for name, document in by_name.items()
-    }
+    needs = {name: set(document.get("dependencies") or ()) & set(by_name) for name, document in by_name.items()}
     try:
         return [by_name[name] for name in TopologicalSorter(needs).static_order()]
     except CycleError as error:

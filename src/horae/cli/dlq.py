@@ -33,7 +33,7 @@ def dlq() -> None:
 @click.option(
     "--state", type=click.Choice(["open", "retried", "discarded", "all"]), help="Open ones unless told otherwise."
 )
-@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many.")
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
 @remote
 async def list_(api: Api, **filters: Any) -> None:

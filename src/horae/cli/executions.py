@@ -27,7 +27,7 @@ def executions() -> None:
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
 @click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
 @click.option("--until", metavar="TIME", help="Only those made before.")
-@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many.")
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
 @remote
 async def list_(api: Api, **filters: Any) -> None:
@@ -89,7 +89,7 @@ async def cancel(api: Api, execution: str, reason: str | None, wait: bool) -> No
 @executions.command(examples=("horae executions logs EXECUTION", "horae executions logs -f EXECUTION"))
 @click.argument("execution")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the execution ends; exit 1 if it fails.")
-@click.option("--tail", type=click.IntRange(0), metavar="N", help="Begin with the last N lines.")
+@click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Begin with the last N lines.")
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only the lines of this attempt.")
 @remote
 async def logs(api: Api, execution: str, follow: bool, tail: int | None, attempt: int | None) -> None:

@@ -48,7 +48,7 @@ async def create(api: Api, name: str | None, **options: Any) -> None:
 @click.option("--search", metavar="TEXT", help="Only jobs whose name or description contains this.")
 @click.option("--queue", metavar="QUEUE", help="Only jobs of this queue.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only jobs with this tag.")
-@click.option("--limit", type=click.IntRange(1, 1000), help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many.")
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
 @remote
 async def list_(api: Api, **filters: Any) -> None:
@@ -140,14 +140,13 @@ async def resume(api: Api, job: str) -> None:
 
 @jobs.command(examples=("horae jobs delete daily-report", "horae jobs delete daily-report --queued finish"))
 @click.argument("job")
-@click.option("--queued", type=click.Choice(["cancel", "finish"]), help="What to do with queued executions.")
+@click.option("--queued", type=click.Choice(["cancel", "finish"]), help="What becomes of queued executions: cancel.")
+@click.option("--running", type=click.Choice(["cancel", "finish"]), help="What becomes of running ones: finish.")
 @remote
-async def delete(api: Api, job: str, queued: str | None) -> None:
+async def delete(api: Api, job: str, queued: str | None, running: str | None) -> None:
     """Delete a job: its triggers stop at once, its history stays, its name is free again."""
-    before = await api.client.jobs.get(job)
-    deleted = await api.client.jobs.delete(job, queued=queued)
-    undo = f"Undo it with: horae jobs restore {before.job_id}"
-    _done(api, deleted or before.raw, f"Deleted {before.name}. {undo}")
+    deleted = await api.client.jobs.delete(job, queued=queued, running=running)
+    _done(api, deleted.raw, f"Deleted {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
 
 
 @jobs.command(examples=("horae jobs restore daily-report",))
@@ -197,7 +196,9 @@ async def rollback(api: Api, job: str, version: int) -> None:
 @click.option("--delay", metavar="SPAN", help="Start it so much later: 10m, 1h30m.")
 @click.option("--at", metavar="TIME", help="Start it then: 2026-11-15T08:00:00Z.")
 @click.option("--key", "unique", metavar="KEY", help="Make it unique: while the key is taken, nothing new is made.")
-@click.option("--priority", type=click.IntRange(0, 9), help="From 0 (least urgent) to 9 (most); the default is 4.")
+@click.option(
+    "--priority", type=click.IntRange(0, 9), metavar="N", help="From 0 (least urgent) to 9 (most); the default is 4."
+)
 @click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution.")
 @click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
 @click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait for its end.")

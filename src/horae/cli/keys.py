@@ -26,7 +26,7 @@ async def create(api: Api, name: str, role: str, expires_in: str | None) -> None
     made = (await api.client.keys.create(name, role=role, expires_at=ends)).raw
     if not api.out.is_for_people:
         return api.out.document(made)
-    click.echo(made.get("key") or made.get("text"))
+    click.echo(made["key"])
     click.echo(f"This is the key of {name!r} ({role}). It is not shown again.", err=True)
     return None
 
@@ -37,7 +37,7 @@ async def list_(api: Api) -> None:
     """List keys; their texts are not kept."""
     page = await api.client.keys.list()
     columns: list[Column] = [
-        ("ID", lambda one: one.get("keyId") or one.get("id")),
+        ("ID", "keyId"),
         ("NAME", "name"),
         ("ROLE", "role"),
         ("CREATED", lambda one: api.out.age(one.get("createdAt"))),

@@ -40,11 +40,14 @@ def write_examples(formatter: click.HelpFormatter, examples: tuple[str, ...]) ->
 class LazyGroup(Group):
     """A group whose help is a table: a command's module is imported when the command is called.
 
-    `sections` maps a heading to commands and their help lines; the module of `up` is horae.cli.up, and so is its name.
+    `sections` maps a heading to commands and their help lines; a command `up` is `up` of the module `up` of `package`.
     """
 
-    def __init__(self, *args: Any, sections: dict[str, dict[str, str]], **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, sections: dict[str, dict[str, str]], package: str = "horae.cli", **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
+        self._package = package
         self.sections = sections
         self._lines = {name: line for section in sections.values() for name, line in section.items()}
 
@@ -54,7 +57,7 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._lines:
             return None
-        command: click.Command = getattr(import_module(f"horae.cli.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(import_module(f"{self._package}.{cmd_name}"), cmd_name)
         return command
 
     def resolve_command(
@@ -65,7 +68,7 @@ class LazyGroup(Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        widest = max(map(len, self._lines))
+        widest = max(map(len, self._lines), default=0)
         for heading, lines in self.sections.items():
             with formatter.section(heading):
                 formatter.write_dl([(name.ljust(widest), line) for name, line in lines.items()])

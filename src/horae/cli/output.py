@@ -2,17 +2,16 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
 
 from horae.env import SECOND, Instant
 from horae.model.duration import DAY, HOUR, MINUTE
-from horae.model.instant import format_instant
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.table import Table
 
 Format = Literal["table", "json", "yaml"]
 Column = tuple[str, str | Callable[[Any], Any]]  # a heading, and a key or a function of the row
@@ -75,7 +74,7 @@ class Output:
             table.add_column(heading, no_wrap=heading in ("ID", "EXECUTION"), overflow="fold")
         for row in rows:
             table.add_row(*(self._cell(row, column) for column in columns))
-        console().print(table)
+        show(table)
 
     def one(self, document: Mapping[str, Any], leave_out: Iterable[str] = ()) -> None:
         """One thing: a line a field, without those that say nothing."""
@@ -90,7 +89,7 @@ class Output:
         for name, value in document.items():
             if name not in leave_out and value not in (None, "", [], {}):
                 table.add_row(name, Text(self._full(value), style=STYLES.get(value, "") if name == "status" else ""))
-        console().print(table)
+        show(table)
         return None
 
     def say(self, text: str) -> None:
@@ -116,12 +115,17 @@ class Output:
         return as_yaml(value).rstrip("\n") if isinstance(value, dict | list) else brief(value)
 
 
-def console(stream: IO[str] | None = None) -> "Console":
-    """A console on stdout that cuts nothing when it is not a terminal."""
+def show(table: "Table") -> None:
+    """A table as wide as the terminal; for a program nothing is cut, coloured or filled up with blanks."""
     from rich.console import Console
 
-    made = Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=False)
-    return made if made.is_terminal else Console(file=stream, highlight=False, markup=False, emoji=False, width=WIDE)
+    console = Console(highlight=False, markup=False, emoji=False)
+    if console.is_terminal:
+        return console.print(table)
+    console.width = WIDE
+    with console.capture() as captured:
+        console.print(table)
+    return click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def brief(value: Any) -> str:
@@ -153,7 +157,3 @@ def as_yaml(document: Any) -> str:
 
     text: str = yaml.safe_dump(msgspec.to_builtins(document), sort_keys=False, allow_unicode=True, width=120)
     return text
-
-
-def instant_text(at: Instant) -> str:
-    return format_instant(at)

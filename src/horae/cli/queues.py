@@ -17,7 +17,11 @@ def queues() -> None:
 async def list_(api: Api) -> None:
     """List queues."""
     page = await api.client.queues.list()
-    known = {key for one in page.raw["items"] for key in one}
-    columns: list[Column] = [("QUEUE", lambda one: one.get("name") or one.get("queue"))]
-    columns += [(key.upper(), key) for key in ("policy", "waiting", "queued", "running", "workers") if key in known]
+    columns: list[Column] = [
+        ("QUEUE", "name"),
+        ("POLICY", "policy"),
+        ("STATE", "state"),
+        ("QUEUED", "queued"),
+        ("LANES", lambda queue: len(queue["lanes"])),
+    ]
     api.out.list(page.raw, columns, "There are no queues yet; the first job makes one.")

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Struct
 
-from horae.client.encode import encode
+from horae.client.encode import camel, encode
 from horae.client.problems import rebuild, retry_after, unreachable
 from horae.client.transport import Call, Opened, Reply, Transport, Unanswered
 from horae.env import Env
@@ -117,7 +117,7 @@ class Caller:
         timeout: float = 60.0,
     ) -> Call:
         own = {"content-type": "application/json"} if body else {}
-        given = urlencode({name: _text(value) for name, value in (query or {}).items() if value is not None})
+        given = urlencode({camel(name): _text(value) for name, value in (query or {}).items() if value is not None})
         return Call(
             method=method,
             path=f"{path}?{given}" if given else path,

@@ -100,9 +100,12 @@ class Client:
         envelope = given(job=job, delay=span(delay), at=instant(at), priority=priority, tags=tags)
         return await submit_many(self._caller, envelope, params, atomic=atomic)
 
-    async def stream(self, **filters: Any) -> AsyncIterator[Event]:
-        """Events as they happen, until the connection ends. They are hints: what was missed is found by reading."""
-        async with self._caller.open(path_of("stream"), filters, "text/event-stream") as opened:
+    async def stream(self, *topics: str, execution: str | None = None) -> AsyncIterator[Event]:
+        """Events as they happen, until the connection ends: of all things, of topics (executions, jobs, workers), or
+        of one execution with its log. They are hints: what was missed is found by reading.
+        """
+        query = {"topics": ",".join(topics) or None, "execution": execution}
+        async with self._caller.open(path_of("stream"), query, "text/event-stream") as opened:
             async for event in events(opened.chunks):
                 document = msgspec.json.decode(event.data)
                 yield Event.of({"kind": event.event, **document})

@@ -1,12 +1,15 @@
 """`client.jobs`: definitions, their versions, and triggering them."""
 
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 from horae.client.calls import Caller, path_of
 from horae.client.encode import definition, given, instant, span
 from horae.client.views import Execution, Job, JobVersion, Page, page_of
+from horae.errors import NotFound
 from horae.model.signals import Span
+
+Outcome = Literal["created", "changed", "unchanged"]
 
 
 class JobFields(TypedDict, total=False):
@@ -56,15 +59,28 @@ class Jobs:
         """Give a job a whole new definition, as the API spells it."""
         return Job.of(await self._caller.edit("PUT", path_of("jobs", ref), document, if_match))
 
+    async def apply(self, document: dict[str, Any]) -> tuple[Job, Outcome]:
+        """Make the job of this name be as the document says, as the API spells it; an equal one makes no version."""
+        name = document.get("name", "")
+        try:
+            before = await self.get(name)
+        except NotFound:
+            return Job.of(await self._caller.post(path_of("jobs"), document)), "created"
+        after = await self.replace(before.job_id, document)
+        return after, "unchanged" if after.version == before.version else "changed"
+
     async def pause(self, ref: str) -> Job:
         return Job.of(await self._caller.post(path_of("jobs", ref, "pause")))
 
     async def resume(self, ref: str) -> Job:
         return Job.of(await self._caller.post(path_of("jobs", ref, "resume")))
 
-    async def delete(self, ref: str, *, queued: str | None = None) -> dict[str, Any]:
-        """Delete a job; its `queued` executions are cancelled or finished ("cancel" or "finish")."""
-        return await self._caller.delete(path_of("jobs", ref), {"queued": queued}) or {}
+    async def delete(self, ref: str, *, queued: str | None = None, running: str | None = None) -> Job:
+        """Delete a job; its `queued` and `running` executions are cancelled or finished ("cancel" or "finish").
+
+        Unless told otherwise, what is queued is cancelled and what runs may finish.
+        """
+        return Job.of(await self._caller.delete(path_of("jobs", ref), {"queued": queued, "running": running}))
 
     async def restore(self, ref: str) -> Job:
         return Job.of(await self._caller.post(path_of("jobs", ref, "restore")))
@@ -90,8 +106,11 @@ class Jobs:
         delay: Span | None = None,
         at: datetime | str | None = None,
         key: str | None = None,
+        key_for: Span | None = None,
         priority: int | None = None,
         tags: dict[str, str] | None = None,
     ) -> Execution:
-        body = given(params=params, delay=span(delay), at=instant(at), key=key, priority=priority, tags=tags)
+        """Run a job now, after a delay or at an instant."""
+        when = given(delay=span(delay), at=instant(at))
+        body = {**when, **given(params=params, key=key, key_for=span(key_for), priority=priority, tags=tags)}
         return Execution.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))

@@ -43,9 +43,8 @@ class Workers:
     async def get(self, id: str) -> Worker:
         return Worker.of(await self._caller.get(path_of("workers", id)))
 
-    async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Worker]:
-        query = {**filters, "limit": limit, "cursor": cursor}
-        return page_of(Worker, await self._caller.get(path_of("workers"), query))
+    async def list(self) -> Page[Worker]:
+        return page_of(Worker, await self._caller.get(path_of("workers")))
 
     async def drain(self, id: str) -> Worker:
         """Ask a worker to finish what it runs and leave."""
@@ -61,8 +60,8 @@ class Keys:
     async def create(self, name: str, **fields: Any) -> View:
         return View.of(await self._caller.post(path_of("keys"), {"name": name, **given(**fields)}))
 
-    async def list(self) -> Page[View]:
-        return page_of(View, await self._caller.get(path_of("keys")))
+    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        return page_of(View, await self._caller.get(path_of("keys"), {"limit": limit, "cursor": cursor}))
 
     async def delete(self, id: str) -> None:
         await self._caller.delete(path_of("keys", id))

@@ -200,6 +200,9 @@ class Event(View, frozen=True, kw_only=True):
     kind: str = ""
     id: str | None = None
     state: str | None = None
+    at: datetime | None = None
+    job_id: str | None = None
+    count: int = 1
 
 
 class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):

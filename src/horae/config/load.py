@@ -17,6 +17,8 @@ from horae.model.duration import parse_duration
 FILE = "horae.toml"
 FILE_VARIABLE = "HORAE_CONFIG"
 
+FLAGS = {"url": "--server", "queues": "--queue", "labels": "--label", "worker_name": "--name"}  # where names differ
+
 OriginKind = Literal["flag", "environment", "file", "default"]
 
 
@@ -106,7 +108,10 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, Found]:
 
 def _from_flags(flags: Mapping[str, Any]) -> dict[str, Found]:
     given = {name: value for name, value in flags.items() if value not in (None, "", (), {})}
-    return {name: Found(value, Origin("flag", f"--{name.replace('_', '-')}")) for name, value in given.items()}
+    return {
+        name: Found(value, Origin("flag", FLAGS.get(name, f"--{name.replace('_', '-')}")))
+        for name, value in given.items()
+    }
 
 
 def _read(setting: Setting, found: Found) -> Any:

@@ -1,0 +1,45 @@
+"""Finding the user's app: `package.module:app`, from the folder the command was started in."""
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from horae.errors import BadInput, NotFound
+
+if TYPE_CHECKING:
+    from horae.client.app import App
+
+
+def load_app(place: str) -> "App":
+    """Import the app that `package.module:name` names; without a name it is `app`. Its own errors propagate."""
+    from horae.client.app import App
+
+    module_name, _, attribute = place.partition(":")
+    attribute = attribute or "app"
+    if "/" in module_name or module_name.endswith(".py"):
+        suggestion = module_name.removesuffix(".py").strip("./").replace("/", ".")
+        raise BadInput(f"{place!r} is a path, not a module.", f"Write it as {suggestion}:{attribute}.")
+    module = _module(module_name)
+    found = getattr(module, attribute, None)
+    if found is None:
+        raise NotFound(f"{module_name} has no {attribute!r}.", _apps_in(module, App))
+    if not isinstance(found, App):
+        raise BadInput(f"{place} is a {type(found).__name__}, not an App.", _apps_in(module, App))
+    return found
+
+
+def _module(name: str) -> Any:
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+            raise
+        remedy = "Start it in the folder the package lies in, or install the package."
+        raise NotFound(f"There is no module {error.name!r} to load the app from.", remedy) from None
+
+
+def _apps_in(module: Any, kind: type) -> str:
+    apps = [attribute for attribute, value in vars(module).items() if isinstance(value, kind)]
+    return f"Did you mean {module.__name__}:{apps[0]}?" if apps else "Make one with: app = horae.App()"

@@ -1,0 +1,14 @@
+"""Settings in the shape that the engine takes."""
+
+from horae.config.settings import Settings
+from horae.engine.settings import EngineSettings
+
+
+def engine_settings(settings: Settings) -> EngineSettings:
+    """The engine's times, and where others reach it."""
+    return EngineSettings(
+        session_timeout=settings.session_timeout,
+        heartbeat=settings.heartbeat,
+        retention=settings.retention,
+        url=settings.public_url,
+    )

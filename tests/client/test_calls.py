@@ -1,0 +1,151 @@
+"""Asking again: what is repeated, how often, and what never is."""
+
+import pytest
+
+from horae.client.calls import Patience
+from horae.client.problems import Unreachable
+from horae.client.transport import Unanswered
+from horae.errors import (
+    BadInput,
+    Busy,
+    Conflict,
+    Forbidden,
+    Gone,
+    HoraeError,
+    KeyReused,
+    NotFound,
+    SessionEnded,
+    Stale,
+    StoreUnavailable,
+    Unauthorized,
+)
+from tests.client.fakes import client_of, ok, problem
+
+JOB = {"jobId": "1", "name": "a"}
+REFUSED = Unanswered("connection refused", sent=False)
+LOST = Unanswered("connection reset", sent=True)
+
+
+async def test_a_lost_post_is_repeated_with_the_same_key_and_body():
+    client, server, _ = client_of(LOST, REFUSED, problem(503, "busy", retry_after=1), ok(JOB, 201))
+
+    await client.jobs.create("a", command="echo")
+
+    assert len(server.calls) == 4
+    assert len({(call.headers["idempotency-key"], call.body) for call in server.calls}) == 1
+
+
+async def test_each_post_has_a_key_of_its_own_and_reads_have_none():
+    client, server, _ = client_of(ok(JOB))
+
+    await client.jobs.pause("a")
+    await client.jobs.pause("a")
+    await client.jobs.get("a")
+
+    first, second, read = (call.headers.get("idempotency-key") for call in server.calls)
+    assert first != second
+    assert read is None
+
+
+async def test_pauses_grow_are_jittered_and_end_with_patience():
+    client, server, clock = client_of(REFUSED, patience=Patience(total=30.0, pause=0.1, longest=5.0))
+
+    with pytest.raises(Unreachable):
+        await client.jobs.get("a")
+
+    assert sum(clock.slept) <= 30.0
+    assert all(later > earlier for earlier, later in zip(clock.slept[:5], clock.slept[1:6], strict=True))
+    assert max(clock.slept) <= 5.0
+    assert len(set(clock.slept)) == len(clock.slept)
+    assert len(server.calls) == len(clock.slept) + 1
+
+
+async def test_the_server_says_how_long_to_wait():
+    client, _, clock = client_of(problem(503, "store-unavailable", retry_after=4), ok(JOB))
+    await client.jobs.get("a")
+    assert clock.slept == [4.0]
+
+
+async def test_busy_for_too_long_is_told_with_the_servers_words():
+    client, server, _ = client_of(problem(503, "store-unavailable", "The store cannot be reached.", retry_after=20))
+    with pytest.raises(StoreUnavailable, match="cannot be reached") as caught:
+        await client.jobs.get("a")
+    assert caught.value.retry_after == 20
+    assert len(server.calls) == 2
+
+
+async def test_our_own_first_try_still_under_way_is_waited_for():
+    client, server, _ = client_of(LOST, problem(409, "conflict", "under way", retry_after=1, retryAfter=1), ok(JOB))
+    await client.jobs.pause("a")
+    assert len(server.calls) == 3
+
+
+async def test_a_conflict_is_not_repeated():
+    client, server, clock = client_of(problem(409, "conflict", "Taken.", jobId="7"))
+    with pytest.raises(Conflict) as caught:
+        await client.jobs.create("a")
+    assert caught.value.fields == {"jobId": "7"}
+    assert len(server.calls) == 1
+    assert clock.slept == []
+
+
+async def test_a_guarded_edit_of_unknown_outcome_is_not_repeated():
+    client, server, _ = client_of(LOST, ok(JOB))
+    with pytest.raises(Unreachable, match="did not answer"):
+        await client.jobs.edit("a", if_match='"3"', retries=1)
+    assert len(server.calls) == 1
+
+    client, server, _ = client_of(REFUSED, ok(JOB))
+    await client.jobs.edit("a", if_match='"3"', retries=1)
+    assert len(server.calls) == 2
+
+
+async def test_a_person_is_told_at_once_when_nobody_listens():
+    client, _, clock = client_of(REFUSED, patience=Patience(refused=False))
+    with pytest.raises(Unreachable, match="horae up"):
+        await client.jobs.get("a")
+    assert clock.slept == []
+
+
+@pytest.mark.parametrize(
+    ("status", "slug", "kind"),
+    [
+        (400, "bad-input", BadInput),
+        (401, "unauthorized", Unauthorized),
+        (403, "forbidden", Forbidden),
+        (404, "not-found", NotFound),
+        (409, "session-ended", SessionEnded),
+        (410, "gone", Gone),
+        (412, "stale", Stale),
+        (422, "key-reused", KeyReused),
+        (404, "of-a-newer-server", NotFound),
+        (418, "of-a-newer-server", HoraeError),
+    ],
+)
+async def test_a_problem_becomes_the_error_it_was(status, slug, kind):
+    client, _, _ = client_of(problem(status, slug, "What.", field="x"))
+    with pytest.raises(HoraeError) as caught:
+        await client.jobs.get("a")
+    assert type(caught.value) is kind
+    assert (caught.value.detail, caught.value.remedy) == ("What.", "Do this.")
+    assert caught.value.fields["field"] == "x"
+
+
+async def test_an_answer_that_is_no_problem_document_is_still_told():
+    client, _, _ = client_of(problem(503, "busy"), patience=Patience(total=0))
+    with pytest.raises(Busy):
+        await client.jobs.get("a")
+
+
+async def test_calls_carry_the_key_and_quote_what_is_in_the_path():
+    client, server, _ = client_of(ok(JOB))
+    await client.jobs.get("a/b?c")
+    assert server.calls[0].path == "/api/v1/jobs/a%2Fb%3Fc"
+    assert server.calls[0].headers["authorization"] == "Bearer hk_test"
+
+
+async def test_filters_are_in_camel_case_and_absent_ones_left_out():
+    client, server, _ = client_of(ok({"items": [], "nextCursor": "n"}))
+    page = await client.dlq.list(error_type="Timeout Error", job=None, limit=5)
+    assert server.calls[0].path == "/api/v1/dlq?errorType=Timeout+Error&limit=5"
+    assert page.next_cursor == "n"

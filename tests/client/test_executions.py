@@ -1,0 +1,73 @@
+"""Waiting, following and the stream."""
+
+import pytest
+
+from horae.client.transport import Call, Reply
+from tests.client.fakes import client_of, ok
+
+
+def execution(status: str) -> Reply:
+    return ok({"executionId": "e", "status": status, "startedAt": "2026-11-15T08:00:00Z", "ofANewerServer": 1})
+
+
+async def test_waiting_looks_until_the_end():
+    client, server, clock = client_of(execution("queued"), execution("running"), execution("success"))
+    final = await client.executions.wait("e")
+    assert final.status == "success"
+    assert final.is_final
+    assert len(server.calls) == 3
+    assert clock.slept == [0.02, 0.04]
+
+
+async def test_waiting_ends_with_its_timeout():
+    client, _, clock = client_of(execution("running"))
+    with pytest.raises(TimeoutError, match="still running after 3 s"):
+        await client.executions.wait("e", timeout=3)
+    assert sum(clock.slept) <= 3
+
+
+async def test_many_are_waited_for_together():
+    client, _, _ = client_of(execution("queued"), execution("success"))
+    assert [one.status for one in await client.executions.wait_all(["e", "f"])] == ["success", "success"]
+
+
+def lines(cursor: str, *texts: str, ended: bool = False) -> Reply:
+    return ok({"items": [{"text": text, "stream": "stdout"} for text in texts], "nextCursor": cursor, "ended": ended})
+
+
+async def test_a_log_is_read_to_its_end():
+    client, server, _ = client_of(lines("1", "a", "b"), lines("2", "c"), lines("2"))
+    assert [line.text async for line in client.executions.logs("e")] == ["a", "b", "c"]
+    assert [call.path.partition("?")[2] for call in server.calls] == ["", "cursor=1", "cursor=2"]
+
+
+async def test_a_log_is_followed_until_the_execution_ends():
+    client, _, clock = client_of(
+        lines("1", "a"), lines("1"), lines("1"), lines("2", "b", ended=True), lines("2", ended=True)
+    )
+    assert [line.text async for line in client.executions.logs("e", follow=True)] == ["a", "b"]
+    assert len(clock.slept) == 2
+
+
+async def test_events_arrive_however_they_are_cut():
+    body = b'retry: 2000\n\n: still here\n\nevent: execution\ndata: {"kind": "execution", "id": "e"}\r\n\n'
+    body += b'event: missed\ndata: {}\n\nevent: job\ndata: {"kind":\ndata: "job"}\n\ndata: cut off'
+
+    client, server, _ = client_of(Reply(status=200, body=body))
+
+    assert [(event.kind, event.id) async for event in client.stream("executions", "jobs")] == [
+        ("execution", "e"),
+        ("missed", None),
+        ("job", None),
+    ]
+    call: Call = server.calls[0]
+    assert call.path == "/api/v1/stream?topics=executions%2Cjobs"
+    assert call.headers["accept"] == "text/event-stream"
+
+
+async def test_a_view_keeps_what_it_does_not_know():
+    client, _, _ = client_of(execution("queued"))
+    found = await client.executions.get("e")
+    assert found.raw["ofANewerServer"] == 1
+    assert found.started_at is not None
+    assert "raw" not in repr(found)

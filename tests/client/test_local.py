@@ -1,0 +1,53 @@
+"""Finding the server and the key by itself."""
+
+import pytest
+
+from horae.client.local import is_loopback, resolve
+from horae.errors import BadInput
+
+
+@pytest.fixture(autouse=True)
+def _fresh(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("HORAE_URL", "HORAE_KEY", "HORAE_DATA", "HORAE_ADMIN_KEY", "HORAE_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "admin.key").write_text("hk_local\n")
+
+
+def test_on_the_same_machine_the_key_is_found():
+    assert resolve() == (["http://127.0.0.1:8420"], "hk_local")
+
+
+def test_the_key_of_this_machine_is_never_sent_elsewhere():
+    assert resolve("https://horae.example.com") == (["https://horae.example.com"], "")
+    assert resolve("http://127.0.0.1:1,http://horae.example.com")[1] == ""
+
+
+def test_what_is_given_wins(monkeypatch):
+    monkeypatch.setenv("HORAE_URL", "http://a:1,http://b:2")
+    monkeypatch.setenv("HORAE_KEY", "hk_env")
+    assert resolve() == (["http://a:1", "http://b:2"], "hk_env")
+    assert resolve("http://c:3", "hk_arg") == (["http://c:3"], "hk_arg")
+
+
+def test_the_data_folder_may_lie_elsewhere(monkeypatch, tmp_path):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "admin.key").write_text("hk_state")
+    monkeypatch.setenv("HORAE_DATA", "state")
+    assert resolve()[1] == "hk_state"
+
+
+def test_a_preset_key_is_known_to_the_same_environment(monkeypatch):
+    monkeypatch.setenv("HORAE_ADMIN_KEY", "preset")
+    assert resolve()[1] == "preset"
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8420", "ftp://a", "http://", "nonsense"])
+def test_what_is_no_url_is_refused(url):
+    with pytest.raises(BadInput, match="is not a server's URL"):
+        resolve(url)
+
+
+def test_loopback():
+    assert [is_loopback(f"http://{host}") for host in ("localhost:1", "127.0.0.2", "[::1]:8420")] == [True] * 3
+    assert [is_loopback(f"http://{host}") for host in ("10.0.0.1", "example.com", "localhost.evil.com")] == [False] * 3

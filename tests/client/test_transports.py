@@ -1,0 +1,120 @@
+"""The two ways to a server: one interface, the same answers."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+import uvicorn
+
+from horae.client.embedded import EmbeddedTransport
+from horae.client.http import HttpTransport
+from horae.client.transport import Call, Unanswered
+from tests.waiting import eventually
+
+
+async def echo(scope, receive, send):
+    """Tells what it was asked; /stream tells it in two parts, /fail fails."""
+    if scope["type"] != "http":
+        raise RuntimeError("only http")
+    body = (await receive())["body"]
+    if scope["path"] == "/fail":
+        raise ValueError("broken")
+    headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+    document = {"path": scope["path"], "query": scope["query_string"].decode(), "body": body.decode()}
+    document |= {"method": scope["method"], "key": headers.get("idempotency-key")}
+    status = 404 if scope["path"] == "/missing" else 200
+    await send({"type": "http.response.start", "status": status, "headers": [(b"X-Told", b"yes")]})
+    if scope["path"] == "/stream":
+        await send({"type": "http.response.body", "body": b"one", "more_body": True})
+        await send({"type": "http.response.body", "body": b"two", "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        return
+    await send({"type": "http.response.body", "body": msgspec.json.encode(document)})
+
+
+@asynccontextmanager
+async def over_http(*before: str):
+    config = uvicorn.Config(echo, port=0, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve())
+    await eventually(lambda: server.started)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    transport = HttpTransport([*before, f"http://127.0.0.1:{port}/"])
+    yield transport
+    await transport.close()
+    server.should_exit = True
+    await serving
+
+
+@asynccontextmanager
+async def in_process():
+    yield EmbeddedTransport(echo)
+
+
+@pytest.fixture(params=[over_http, in_process])
+async def transport(request):
+    async with request.param() as made:
+        yield made
+
+
+async def test_a_call_arrives_whole(transport):
+    reply = await transport.send(
+        Call(method="POST", path="/a%20b?x=1&y=2", headers={"idempotency-key": "k"}, body=b'{"i": 1}')
+    )
+    assert reply.status == 200
+    assert reply.headers["x-told"] == "yes"
+    assert msgspec.json.decode(reply.body) == {
+        "path": "/a b",
+        "query": "x=1&y=2",
+        "body": '{"i": 1}',
+        "method": "POST",
+        "key": "k",
+    }
+
+
+async def test_a_bad_status_is_an_answer(transport):
+    assert (await transport.send(Call(method="GET", path="/missing"))).status == 404
+
+
+async def test_a_stream_arrives_while_it_goes_on(transport):
+    async with transport.open(Call(method="GET", path="/stream")) as opened:
+        seen = b""
+        async for chunk in opened.chunks:
+            seen += chunk
+            if seen == b"onetwo":
+                break
+    assert opened.status == 200
+
+
+async def test_an_application_that_fails_leaves_its_outcome_unknown():
+    with pytest.raises(Unanswered) as caught:
+        await EmbeddedTransport(echo).send(Call(method="GET", path="/fail"))
+    assert caught.value.sent
+
+
+async def test_a_server_that_does_not_listen_was_not_asked(unused_port):
+    transport = HttpTransport([f"http://127.0.0.1:{unused_port}"])
+    with pytest.raises(Unanswered) as caught:
+        await transport.send(Call(method="GET", path="/"))
+    assert not caught.value.sent
+    await transport.close()
+
+
+async def test_the_next_server_is_asked_after_one_that_is_gone(unused_port):
+    gone = f"http://127.0.0.1:{unused_port}"
+    async with over_http(gone) as transport:
+        assert transport.place == gone
+        with pytest.raises(Unanswered):
+            await transport.send(Call(method="GET", path="/"))
+        assert (await transport.send(Call(method="GET", path="/"))).status == 200
+
+
+@pytest.fixture
+def unused_port():
+    import socket
+
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]  # bound and not listening: nobody else gets it, and connections are refused

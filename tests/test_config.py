@@ -1,0 +1,146 @@
+"""Settings: where they come from, who wins, and what is said about a bad one."""
+
+from pathlib import Path
+
+import pytest
+
+from horae.config import TABLE, Span, load
+from horae.config.build import engine_settings
+from horae.config.show import plain, reference, rows
+from horae.errors import BadInput
+
+DOCS = Path(__file__).parents[1] / "docs" / "configuration.md"
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def file(text: str) -> None:
+    Path("horae.toml").write_text(text)
+
+
+def test_without_anything_the_defaults_hold():
+    loaded = load(environ={})
+
+    assert loaded.settings.port == 8420
+    assert loaded.settings.session_timeout == 15_000_000
+    assert loaded.settings.store_url == "sqlite:///horae.db"
+    assert {origin.kind for origin in loaded.origins.values()} == {"default"}
+
+
+def test_flags_win_over_the_environment_over_the_file_over_defaults():
+    file('port = 1\nhost = "file"\nlog_level = "error"\nretention = "7d"')
+    environ = {"HORAE_PORT": "2", "HORAE_HOST": "environment"}
+
+    loaded = load({"port": 3, "host": None}, environ)
+
+    settings = loaded.settings
+    assert (settings.port, settings.host, settings.log_level, str(settings.retention)) == (
+        3,
+        "environment",
+        "error",
+        "7d",
+    )
+    kinds = {name: loaded.origins[name].kind for name in ("port", "host", "log_level", "heartbeat")}
+    assert kinds == {"port": "flag", "host": "environment", "log_level": "file", "heartbeat": "default"}
+
+
+def test_lists_and_pairs_read_alike_from_everywhere():
+    expected = (("a", "b"), {"gpu": "a100", "eu": ""})
+    file('queues = ["a", "b"]\nlabels = {gpu = "a100", eu = ""}')
+    given = [
+        load(environ={}),
+        load(environ={"HORAE_QUEUES": "a, b", "HORAE_LABELS": "gpu=a100,eu"}),
+        load({"queues": ("a", "b"), "labels": ("gpu=a100", "eu")}, {}),
+    ]
+    assert [(loaded.settings.queues, loaded.settings.labels) for loaded in given] == [expected] * 3
+
+
+def test_the_data_folder_holds_the_store_and_the_key():
+    settings = load({"data": "state"}, {}).settings
+    assert settings.store_url == "sqlite:///state/horae.db"
+    assert settings.key_file == Path("state/admin.key")
+    assert load({"data": "/srv/horae"}, {}).settings.store_url == "sqlite:////srv/horae/horae.db"
+
+
+@pytest.mark.parametrize(
+    ("environ", "said"),
+    [
+        ({"HORAE_SESSION_TIMEOUT": "abc"}, "HORAE_SESSION_TIMEOUT=abc in the environment: 'abc' is not a length"),
+        ({"HORAE_PORT": "70000"}, "HORAE_PORT=70000 in the environment: expected int <= 65535"),
+        ({"HORAE_LOG_LEVEL": "loud"}, "HORAE_LOG_LEVEL=loud in the environment: invalid enum value 'loud'"),
+        ({"HORAE_LABELS": "=x"}, "HORAE_LABELS==x in the environment: '=x' has no name"),
+        ({"HORAE_HEARTBEAT": "10s"}, "HORAE_HEARTBEAT=10s in the environment: a heartbeat of 10s leaves no room"),
+        ({"HORAE_CONCURRENCY": "0"}, "HORAE_CONCURRENCY=0 in the environment: expected int >= 1"),
+        ({"HORAE_CONFIG": "gone.toml"}, "There is no settings file gone.toml, which HORAE_CONFIG names."),
+    ],
+)
+def test_an_error_names_the_origin(environ, said):
+    with pytest.raises(BadInput) as caught:
+        load(environ=environ)
+    assert caught.value.detail.startswith(said)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "remedy"),
+    [
+        ("prot = 1", "horae.toml sets 'prot', which is not a setting.", "Did you mean 'port'?"),
+        ('port = "x"', "port = x in horae.toml: expected int, got str.", "The port"),
+        ("port = ", "horae.toml is not valid TOML", "docs/configuration.md"),
+        ("retention = -1", "retention = -1 in horae.toml: -1 is negative", "Write it as"),
+    ],
+)
+def test_an_error_in_the_file_names_the_file(text, said, remedy):
+    file(text)
+    with pytest.raises(BadInput) as caught:
+        load(environ={})
+    assert caught.value.detail.startswith(said)
+    assert remedy in caught.value.remedy
+
+
+def test_an_error_in_a_flag_names_the_flag():
+    with pytest.raises(BadInput, match=r"^--queue .*expected str"):
+        load({"queues": (1,)}, {})
+
+
+def test_a_bad_secret_is_not_repeated():
+    file("admin_key = 12345")
+    with pytest.raises(BadInput) as caught:
+        load(environ={})
+    assert "12345" not in str(caught.value)
+
+
+def test_secrets_and_passwords_are_masked():
+    environ = {"HORAE_KEY": "hk_secret", "HORAE_STORE": "postgresql://me:hunter2@db/horae"}
+    shown = {row["name"]: row["value"] for row in rows(load(environ=environ))}
+
+    assert shown["key"] == "***"
+    assert shown["admin_key"] == ""
+    assert shown["store"] == "postgresql://me:***@db/horae"
+    assert "hk_secret" not in repr(load(environ=environ))
+
+
+def test_every_setting_has_a_meaning_and_its_default_reads_back():
+    for name, setting in TABLE.items():
+        assert setting.meaning.endswith("."), name
+        if not setting.is_secret and setting.default not in ("", {}):
+            assert getattr(load({name: plain(setting.default)}, {}).settings, name) == setting.default
+
+
+def test_the_engine_gets_its_part():
+    environ = {"HORAE_SESSION_TIMEOUT": "3s", "HORAE_HEARTBEAT": "1s", "HORAE_PORT": "9000"}
+    engine = engine_settings(load(environ=environ).settings)
+    assert (engine.session_timeout, engine.heartbeat, engine.url) == (3_000_000, 1_000_000, "http://127.0.0.1:9000")
+
+
+def test_a_span_shows_as_people_write_it():
+    assert str(Span(5_400_000_000)) == "1h30m"
+
+
+def test_every_setting_is_documented():
+    assert reference() in DOCS.read_text(), (
+        "Put the output of horae.config.show.reference() into docs/configuration.md."
+    )
