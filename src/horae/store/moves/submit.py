@@ -204,12 +204,12 @@ class TwinRequests(Exception):
 
 def _check_jobs(executions: Iterable[NewExecution]) -> Script[None]:
     """Every job still has the version the request was resolved against."""
-    versions = {e.envelope.job: e.envelope.version for e in executions}
-    if not versions:
+    resolved = {(e.envelope.job, e.envelope.version) for e in executions}
+    if not resolved:
         return
-    rows = yield ForEach(CURRENT, (("id", "uuid"),), [(job,) for job in sorted(versions)])
+    rows = yield ForEach(CURRENT, (("id", "uuid"),), [(job,) for job in sorted({job for job, _ in resolved})])
     current = {job: version for job, version, state in rows if state != "deleted"}
-    moved = {job for job, version in versions.items() if current.get(job) != version}
+    moved = {job for job, version in resolved if current.get(job) != version}
     if moved:
         raise JobMoved(moved)
 

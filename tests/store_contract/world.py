@@ -1,0 +1,318 @@
+"""A small world over one store: jobs, submissions and workers made of little, for tests of the moves.
+
+Nothing here decides anything: a worker numbers its exchanges and sends what a test tells it to.
+"""
+
+from collections import defaultdict
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from msgspec import Raw, Struct
+
+from horae.env import Env, Instant, VirtualClock
+from horae.model.deal import Want
+from horae.model.ids import index_of, parcel_of
+from horae.model.job import Command, Spec
+from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
+from horae.model.protocol import Exchange, Failure, LogLines, Outcome, Progress, Register, Started
+from horae.model.rank import Policy, rank_of
+from horae.model.retry import RetryPolicy
+from horae.model.slice import Running
+from horae.model.trigger import Rules, Trigger
+from horae.store import schema
+from horae.store.contract import Store
+from horae.store.driver import Driver, one
+from horae.store.moves import audit, audit_fires, jobs, lanes, shelves, submit, triggers
+from horae.store.moves.claim import LaneView
+from horae.store.moves.exchange import Head, Parked, Reply
+from horae.store.script import Fetch, Rows, Script, Statement
+
+KEPT = {"store", "namespaces", "queues"}
+NAMESPACE = 1
+POLICY = Policy()
+
+
+class TestJob(Struct, frozen=True, kw_only=True):
+    """A job that exists."""
+
+    __test__ = False
+
+    id: UUID
+    spec: Spec
+    queue: int
+    lane: int
+    version: int = 1
+
+    @property
+    def policy(self) -> dict[tuple[UUID, int], RetryPolicy]:
+        return {(self.id, self.version): self.spec.retry}
+
+
+def rank(queue: int, due_at: Instant, priority: int) -> int:
+    return rank_of(POLICY, due_at, priority)
+
+
+def lead(queue: int, priority: int) -> int:
+    return -rank_of(POLICY, 0, priority)
+
+
+class World:
+    """One store and what happens in it."""
+
+    def __init__(self, driver: Driver, env: Env) -> None:
+        self.driver = driver
+        self.env = env
+        self.store = Store(driver, env)
+        self.rng = Random(7)
+
+    @property
+    def clock(self) -> VirtualClock:
+        assert isinstance(self.env.clock, VirtualClock)
+        return self.env.clock
+
+    def now(self) -> Instant:
+        return self.env.now()
+
+    async def wipe(self) -> None:
+        """Empty every table but the first rows."""
+        tables = [table.name for table in schema.metadata.sorted_tables if table.name not in KEPT]
+
+        def script() -> Script[None]:
+            for table in tables:
+                yield Fetch(Statement(f"wipe_{table}", f"DELETE FROM {table}"))
+
+        await self.driver.write(script)
+
+    async def rows(self, sql: str, *params: Any) -> Rows:
+        return await self.driver.read(one(Statement("test", sql), *params))
+
+    async def do(self, sql: str, *params: Any) -> Rows:
+        return await self.driver.write(one(Statement("test", sql), *params))
+
+    # Jobs and submissions
+
+    async def job(self, name: str = "job", *, queue: str = "default", **spec: Any) -> TestJob:
+        """A job; `retries` and the like go to its spec."""
+        made = Spec(name=name, task=Command(argv=("true",)), queue=queue, **spec)
+        id, now = self.env.new_id(), self.now()
+
+        def script() -> Script[TestJob]:
+            q, lane = yield from lanes.ensure_lane(NAMESPACE, queue, made.capabilities, "", now)
+            assert (yield from jobs.add(id, NAMESPACE, made, q.id, lane.id, now)) is None
+            return TestJob(id=id, spec=made, queue=q.id, lane=lane.id)
+
+        return await self.store.write(script)
+
+    def wanted(
+        self,
+        job: TestJob,
+        n: int = 1,
+        *,
+        due_at: Instant = 0,
+        key: str | None = None,
+        key_for: int = 60_000_000,
+        priority: int | None = None,
+        parent: UUID | None = None,
+    ) -> list[submit.NewExecution]:
+        """Executions as they are asked for."""
+        level = job.spec.priority if priority is None else priority
+        envelope = Envelope(
+            namespace=NAMESPACE, job=job.id, version=job.version, queue=job.queue, lane=job.lane, priority=level,
+            due_at=due_at, parent=parent,
+            delivery=AT_MOST_ONCE if job.spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+        )  # fmt: skip
+        unique = None if key is None else (NAMESPACE, f"job:{job.id}", key)
+        return [
+            submit.NewExecution(
+                envelope=envelope, rank_lead=lead(job.queue, level), item=f'{{"i":{i}}}'.encode(), unique=unique,
+                unique_for=key_for,
+            )
+            for i in range(n)
+        ]  # fmt: skip
+
+    async def submit(self, job: TestJob, n: int = 1, **more: Any) -> list[submit.Receipt]:
+        """Submit in one request; the receipts."""
+        done = await self.store.submit([submit.Submission(executions=self.wanted(job, n, **more))])
+        answer = done.answers[0]
+        assert isinstance(answer, list)
+        return answer
+
+    async def parcel(self, job: TestJob, n: int = 1, **more: Any) -> UUID:
+        """Submit executions that make one parcel; its id."""
+        receipts = await self.submit(job, n, **more)
+        parcels = {parcel_of(receipt.execution_id) for receipt in receipts}
+        assert [index_of(receipt.execution_id) for receipt in receipts] == list(range(n))
+        assert len(parcels) == 1
+        return parcels.pop()
+
+    # Workers
+
+    async def worker(self, name: str = "w", concurrency: int = 100) -> "Worker":
+        presence = Register(protocol=1, worker=name, concurrency=concurrency)
+        session = await self.store.register(NAMESPACE, presence, 1)
+        return Worker(self, session.id)
+
+    async def all_lanes(self) -> list[int]:
+        return [row[0] for row in await self.rows("SELECT id FROM lanes ORDER BY id")]
+
+    async def views(self) -> list[LaneView]:
+        """What a server sees that knows every lane."""
+        return [LaneView(lane=lane) for lane in await self.all_lanes()]
+
+    # Looking
+
+    async def on(self, shelf: str, parcel: UUID | None = None) -> list[Any]:
+        """The slices on a shelf in the order of their parcels and items."""
+        columns, read = {
+            "waiting": (shelves.WAITING, shelves.waiting),
+            "queued": (shelves.QUEUED, shelves.queued),
+            "running": (shelves.RUNNING, shelves.running),
+        }[shelf]
+        rows = await self.rows(f"SELECT {shelves.names(columns)} FROM {shelf} ORDER BY parcel, lo")
+        return [slice for slice in map(read, rows) if parcel in (None, slice.parcel)]
+
+    async def history(self, parcel: UUID | None = None) -> list[tuple[int, int, str, str]]:
+        """What has ended: (lo, hi, state, reason)."""
+        rows = await self.rows("SELECT parcel, lo, hi, state, reason FROM history ORDER BY parcel, lo")
+        return [tuple(row[1:]) for row in rows if parcel in (None, row[0])]
+
+    async def states(self, parcel: UUID) -> list[str]:
+        """The state of each item of a parcel, as the view for people shows it."""
+        rows = await self.rows("SELECT item, state FROM executions WHERE parcel = $1 ORDER BY item", parcel)
+        assert [row[0] for row in rows] == list(range(len(rows)))
+        return [row[1] for row in rows]
+
+    async def check(self) -> None:
+        """The invariants that hold after whatever happened."""
+        now = self.now()
+        report = await self.store.read(lambda: audit.audit_executions(now, patience=None))
+        assert report.findings == []
+        fires = await self.store.read(audit_fires.audit_fires)
+        assert fires.findings == []
+        nobody = UUID(int=0)
+        assert await self.rows("SELECT key FROM unique_keys WHERE execution = $1", nobody) == []
+        assert await self.rows("SELECT key FROM idempotency WHERE answer IS NULL") == []
+        idle = await self.rows(
+            "SELECT q.parcel, q.item FROM requests q LEFT JOIN running r ON r.parcel = q.parcel AND r.lo <= q.item"
+            " AND r.hi > q.item AND r.session = q.session AND r.attempt = q.attempt WHERE r.parcel IS NULL"
+        )
+        assert idle == [], "a request is left for an item that its session does not run"
+        if self.driver.dialect == "postgresql":
+            assert self.driver.retries == 0, "a deadlock or a serialization failure"
+
+
+class Worker:
+    """A worker's session: it numbers its exchanges and holds what it was granted."""
+
+    def __init__(self, world: World, session: UUID) -> None:
+        self.world = world
+        self.session = session
+        self.numbers: dict[int, int] = defaultdict(int)  # the last one answered, by channel
+
+    def head(self, up: Exchange, lanes: frozenset[int], *, patient: bool = False) -> Head:
+        return Head(session=self.session, exchange=up, lanes=lanes, patient=patient)
+
+    async def exchange(
+        self,
+        *,
+        free: int = 0,
+        channel: int = 0,
+        n: int | None = None,
+        patient: bool = False,
+        lanes: frozenset[int] | None = None,
+        paused: frozenset[UUID] = frozenset(),
+        policies: Any = None,
+        views: list[LaneView] | None = None,
+        **up: Any,
+    ) -> Reply:
+        """One exchange; its number is the next unless given, and is taken when it is answered."""
+        number = self.numbers[channel] + 1 if n is None else n
+        body = Exchange(channel=channel, n=number, free=free, **up)
+        seen = await self.world.views() if views is None else views
+        may = frozenset(view.lane for view in seen) if lanes is None else lanes
+        done = await self.world.store.exchange(
+            [self.head(body, may, patient=patient)], seen, paused, policies or {}, self.world.rng
+        )
+        (reply,) = done.replies
+        if reply.decision == "answer":
+            self.numbers[channel] = max(self.numbers[channel], number)
+        self.effects = done.effects
+        self.marks = done.lanes
+        return reply
+
+    async def claim(self, k: int = 1, **more: Any) -> list[Running]:
+        """Ask for k items; what was granted."""
+        reply = await self.exchange(free=k, **more)
+        assert reply.decision == "answer"
+        return reply.granted
+
+    async def report(self, *outcomes: Outcome, **more: Any) -> Reply:
+        return await self.exchange(outcomes=list(outcomes), **more)
+
+    def parked(self, k: int, lanes: frozenset[int], *, channel: int = 0, n: int | None = None, **more: Any) -> Parked:
+        """An exchange of this session that waits for work."""
+        number = self.numbers[channel] + 1 if n is None else n
+        return Parked(want=Want(session=self.session, channel=channel, n=number, free=k, **more), lanes=lanes)
+
+    async def lose(self) -> None:
+        """The session is given up by whoever watched it."""
+        (row,) = await self.world.rows("SELECT last_seen FROM sessions WHERE id = $1", self.session)
+        assert await self.world.store.mark_lost(self.session, row[0])
+
+    async def holds(self) -> list[Running]:
+        return [slice for slice in await self.world.on("running") if slice.session == self.session]
+
+
+def _outcome(kind: str, slice: Any, lo: int | None, hi: int | None, **more: Any) -> Outcome:
+    first, last = slice.lo if lo is None else lo, slice.hi if hi is None else hi
+    attempt = more.pop("attempt", slice.attempt)
+    return Outcome(parcel=slice.parcel, lo=first, hi=last, attempt=attempt, outcome=kind, **more)  # type: ignore[arg-type]
+
+
+def success(slice: Any, lo: int | None = None, hi: int | None = None, **more: Any) -> Outcome:
+    results = [Raw(result) for result in more.pop("results", [])]
+    return _outcome("success", slice, lo, hi, results=results, **more)
+
+
+def failed(slice: Any, lo: int | None = None, hi: int | None = None, **more: Any) -> Outcome:
+    return _outcome("failed", slice, lo, hi, **{"error": Failure(type="ValueError", message="no")} | more)
+
+
+def cancelled(slice: Any, lo: int | None = None, hi: int | None = None, **more: Any) -> Outcome:
+    return _outcome("cancelled", slice, lo, hi, **more)
+
+
+def released(slice: Any, lo: int | None = None, hi: int | None = None, **more: Any) -> Outcome:
+    return _outcome("released", slice, lo, hi, **more)
+
+
+def suspended(slice: Any, wake_at: Instant, lo: int | None = None, hi: int | None = None) -> Outcome:
+    return _outcome("suspended", slice, lo, hi, wake_at=wake_at)
+
+
+def began(slice: Any, at: Instant, lo: int | None = None, hi: int | None = None) -> Started:
+    first, last = slice.lo if lo is None else lo, slice.hi if hi is None else hi
+    return Started(parcel=slice.parcel, lo=first, hi=last, attempt=slice.attempt, at=at)
+
+
+def progress(slice: Any, item: int, percent: float, **more: Any) -> Progress:
+    return Progress(parcel=slice.parcel, item=item, percent=percent, **{"attempt": slice.attempt} | more)
+
+
+def lines(slice: Any, item: int, seq: int, *texts: str, **more: Any) -> LogLines:
+    told = [(0, "stdout", text) for text in texts]
+    return LogLines(parcel=slice.parcel, item=item, seq=seq, lines=told, **{"attempt": slice.attempt} | more)
+
+
+def spans(slices: Any) -> list[tuple[int, int]]:
+    """Slices as ranges."""
+    return [(slice.lo, slice.hi) for slice in slices]
+
+
+async def add_trigger(world: World, job: TestJob, trigger: Trigger, rules: Rules | None = None) -> UUID:
+    id, now = world.env.new_id(), world.now()
+    await world.store.write(
+        lambda: triggers.add(id, job.id, NAMESPACE, job.version, trigger, rules or Rules(), now, paused=False)
+    )
+    return id
