@@ -1,0 +1,246 @@
+"""Claim: queued items go to one session each, lowest rank first, a new attempt every time."""
+
+import asyncio
+
+from horae.model.retry import RetryPolicy
+from horae.store.moves.claim import LaneView
+from tests.store_contract.world import World, failed, released, spans
+
+
+async def test_lower_ranks_are_claimed_first(world: World):
+    job = await world.job()
+    late = await world.parcel(job, 2, priority=0)
+    usual = await world.parcel(job, 2)
+    urgent = await world.parcel(job, 2, priority=9)
+    w = await world.worker()
+
+    assert [s.parcel for s in await w.claim(6)] == [urgent, usual, late]
+
+
+async def test_arrival_decides_between_equals(world: World):
+    job = await world.job()
+    first = await world.parcel(job)
+    world.clock.advance(1)
+    second = await world.parcel(job)
+    w = await world.worker()
+
+    assert [(await w.claim(1))[0].parcel for _ in range(2)] == [first, second]
+
+
+async def test_a_slice_is_cut_in_place(world: World):
+    job = await world.job()
+    parcel = await world.parcel(job, 10)
+    w = await world.worker()
+
+    assert spans(await w.claim(3)) == [(0, 3)]
+    assert spans(await world.on("queued", parcel)) == [(3, 10)]
+    assert spans(await w.claim(4)) == [(3, 7)]
+    assert spans(await w.claim(99)) == [(7, 10)]
+    assert await world.states(parcel) == ["running"] * 10
+
+
+async def test_a_cut_slice_keeps_its_place_and_its_budgets(world: World):
+    job = await world.job()
+    await world.parcel(job, 10)
+    (before,) = await world.on("queued")
+    w = await world.worker()
+    await w.claim(3)
+
+    (after,) = await world.on("queued")
+    assert (after.rank, after.lane, after.queued_at, after.attempt) == (before.rank, before.lane, before.queued_at, 0)
+
+
+async def test_ten_claims_of_one_item_from_one_slice_are_all_served(world: World):
+    """On PostgreSQL each skips what another holds, so an empty answer says nothing: they ask until they are served."""
+    job = await world.job()
+    parcel = await world.parcel(job, 10)
+    workers = [await world.worker(f"w{n}") for n in range(10)]
+
+    async def until_served(w):
+        while not (granted := await w.claim(1)):
+            pass
+        return granted
+
+    granted = [s for slices in await asyncio.gather(*map(until_served, workers)) for s in slices]
+
+    assert sorted(spans(granted)) == [(n, n + 1) for n in range(10)]
+    assert await world.states(parcel) == ["running"] * 10
+
+
+async def test_no_item_is_given_twice_however_many_ask(world: World):
+    job = await world.job()
+    for _ in range(5):
+        await world.parcel(job, 20)
+    workers = [await world.worker(f"w{n}") for n in range(8)]
+
+    granted = []
+    while await world.on("queued"):
+        for slices in await asyncio.gather(*(w.claim(7) for w in workers)):
+            granted += slices
+
+    items = [(s.parcel, item) for s in granted for item in range(s.lo, s.hi)]
+    assert len(items) == len(set(items)) == 100
+
+
+async def test_every_claim_starts_a_new_attempt(world: World):
+    job = await world.job(retry=RetryPolicy(retries=5))
+    await world.parcel(job)
+    w = await world.worker()
+
+    attempts = []
+    for give_back in (released, released, failed):
+        (slice,) = await w.claim(1)
+        attempts.append(slice.attempt)
+        await w.report(give_back(slice), policies=job.policy)
+    world.clock.advance(10_000_000)
+    await world.store.promote_due(0, 10, lambda *_: 0)
+    (slice,) = await w.claim(1)
+
+    assert [*attempts, slice.attempt] == [1, 2, 3, 4]
+
+
+async def test_what_is_granted_says_by_whom_and_when(world: World):
+    job = await world.job()
+    await world.parcel(job, 2)
+    w = await world.worker()
+    world.clock.advance(5)
+    (slice,) = await w.claim(2, channel=3)
+
+    assert (slice.session, slice.channel, slice.n, slice.granted_at) == (w.session, 3, 1, world.now())
+    assert slice.started_at is None
+    assert await world.on("running") == [slice]
+
+
+async def test_only_lanes_that_are_named_are_looked_into(world: World):
+    here, there = await world.job("a", queue="here"), await world.job("b", queue="there")
+    await world.parcel(here)
+    await world.parcel(there)
+    w = await world.worker()
+
+    assert [s.job for s in await w.claim(5, lanes=frozenset({there.lane}))] == [there.id]
+    assert await w.claim(5, lanes=frozenset()) == []
+
+
+async def test_lanes_are_taken_from_in_their_order(world: World):
+    a, b = await world.job("a", queue="a"), await world.job("b", queue="b")
+    await world.parcel(a, 3)
+    await world.parcel(b, 3)
+    w = await world.worker()
+
+    granted = await w.claim(4, views=[LaneView(lane=b.lane), LaneView(lane=a.lane)])
+    assert [(s.job, s.hi - s.lo) for s in granted] == [(b.id, 3), (a.id, 1)]
+
+
+async def test_a_claim_tells_where_each_lane_now_begins(world: World):
+    job, empty = await world.job("a", queue="a"), await world.job("b", queue="b")
+    await world.parcel(job, 2, priority=9)
+    await world.parcel(job, 2)
+    w = await world.worker()
+    ranks = sorted(s.rank for s in await world.on("queued"))
+
+    await w.claim(1, views=[LaneView(lane=empty.lane), LaneView(lane=job.lane)])
+    assert w.marks == {empty.lane: None, job.lane: ranks[0]}
+    await w.claim(2, views=[LaneView(lane=job.lane)])
+    assert w.marks == {job.lane: ranks[1]}
+    await w.claim(9, views=[LaneView(lane=job.lane)])
+    assert w.marks == {job.lane: None}
+
+
+async def test_a_low_water_mark_hides_nothing_above_it(world: World):
+    job = await world.job()
+    await world.parcel(job, priority=9)
+    high = await world.parcel(job)
+    w = await world.worker()
+    (_, second) = sorted(s.rank for s in await world.on("queued"))
+
+    granted = await w.claim(9, views=[LaneView(lane=job.lane, low=second)])
+    assert [s.parcel for s in granted] == [high]
+
+
+async def test_many_small_slices_fill_a_large_room(world: World):
+    job = await world.job()
+    for _ in range(7):
+        await world.parcel(job, 3)
+    w = await world.worker()
+
+    granted = await w.claim(20, views=[LaneView(lane=job.lane, mean=100.0)])
+    assert sum(s.hi - s.lo for s in granted) == 20
+
+
+async def test_a_solo_slice_is_claimed_one_item_at_a_time(world: World):
+    job = await world.job()
+    parcel = await world.parcel(job, 3)
+    await world.do("UPDATE queued SET solo = $1", True)
+    w = await world.worker()
+
+    for n in range(3):
+        (slice,) = await w.claim(9)
+        assert (slice.lo, slice.hi, slice.solo) == (n, n + 1, True)
+    assert await world.states(parcel) == ["running"] * 3
+
+
+async def test_one_claim_takes_one_solo_item_whatever_lanes_and_rounds_it_takes(world: World):
+    one, two = await world.job("a", queue="a"), await world.job("b", queue="b")
+    for job in (one, one, two, two):
+        await world.parcel(job)
+    await world.do("UPDATE queued SET solo = $1", True)
+    plain = await world.parcel(two, 2)
+    w = await world.worker()
+    views = [LaneView(lane=job.lane, mean=100.0) for job in (one, two)]
+
+    granted = await w.claim(9, views=views)
+    assert sum(s.solo for s in granted) == 1
+    assert all(s.parcel == plain for s in granted if not s.solo)
+
+
+async def test_paused_jobs_are_set_aside_and_the_rest_goes_on(world: World):
+    paused, other = await world.job("a"), await world.job("b")
+    held = await world.parcel(paused, 3)
+    free = await world.parcel(other, 2)
+    w = await world.worker()
+
+    granted = await w.claim(9, paused=frozenset({paused.id}))
+
+    assert [s.parcel for s in granted] == [free]
+    assert await world.states(held) == ["waiting"] * 3
+    (waits,) = await world.on("waiting")
+    assert (waits.reason, waits.wake_at, waits.gate) == ("paused", None, f"job:{paused.id}")
+
+
+async def test_an_opened_gate_queues_what_waited_at_it(world: World):
+    job, other = await world.job("a"), await world.job("b")
+    held, also = await world.parcel(job, 3), await world.parcel(other)
+    w = await world.worker()
+    await w.claim(9, paused=frozenset({job.id, other.id}))
+
+    opened = await world.store.open_gate(job.id, 100, lambda queue, due, priority: due)
+
+    assert opened.rows == 1
+    assert await world.states(held) == ["queued"] * 3
+    assert await world.states(also) == ["waiting"]
+    assert (await w.claim(3))[0].parcel == held
+
+
+async def test_a_gate_left_open_is_found(world: World):
+    job, paused = await world.job("a"), await world.job("b")
+    await world.parcel(job)
+    await world.parcel(paused)
+    await world.do("UPDATE jobs SET state = 'paused' WHERE id = $1", paused.id)
+    w = await world.worker()
+    await w.claim(9, paused=frozenset({job.id, paused.id}))
+
+    assert await world.store.gates_left_open() == [job.id]
+
+
+async def test_occupied_lanes_are_found_with_their_least_rank(world: World):
+    one, two = await world.job("a", queue="a"), await world.job("b", queue="b")
+    assert await world.store.occupied() == {}
+    await world.parcel(one)
+    await world.parcel(one, priority=9)
+    await world.parcel(two)
+
+    least = {}
+    for s in await world.on("queued"):
+        least[s.lane] = min(s.rank, least.get(s.lane, s.rank))
+    assert await world.store.occupied() == least
+    assert set(least) == {one.lane, two.lane}
