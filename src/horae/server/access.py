@@ -1,0 +1,76 @@
+"""Who may use which route: one table. A route without a row is open to nobody."""
+
+from collections.abc import Mapping
+
+from horae.errors import Forbidden
+from horae.server.route import Route
+
+Roles = frozenset[str]
+
+EVERYBODY: Roles = frozenset({"*"})  # also without a credential
+ADMIN: Roles = frozenset({"admin"})
+WORKER: Roles = frozenset({"admin", "worker"})
+
+ACCESS: Mapping[str, Roles] = {
+    "health.live": EVERYBODY,
+    "health.ready": EVERYBODY,
+    "ui.page": EVERYBODY,
+    "ui.file": EVERYBODY,
+    "me.sign-in": EVERYBODY,
+    "me.sign-out": WORKER,
+    "me.get": WORKER,
+    "jobs.create": ADMIN,
+    "jobs.list": ADMIN,
+    "jobs.get": ADMIN,
+    "jobs.replace": ADMIN,
+    "jobs.edit": ADMIN,
+    "jobs.delete": ADMIN,
+    "jobs.pause": ADMIN,
+    "jobs.resume": ADMIN,
+    "jobs.restore": ADMIN,
+    "jobs.rollback": ADMIN,
+    "jobs.versions": ADMIN,
+    "jobs.trigger": ADMIN,
+    "jobs.executions": ADMIN,
+    "executions.submit": ADMIN,
+    "executions.list": ADMIN,
+    "executions.get": ADMIN,
+    "executions.cancel": ADMIN,
+    "executions.logs": ADMIN,
+    "executions.attempts": ADMIN,
+    "dlq.list": ADMIN,
+    "dlq.get": ADMIN,
+    "dlq.retry": ADMIN,
+    "dlq.discard": ADMIN,
+    "sessions.register": WORKER,
+    "sessions.exchange": WORKER,
+    "sessions.submit": WORKER,
+    "sessions.remember": WORKER,
+    "sessions.steps": WORKER,
+    "sessions.close": WORKER,
+    "workers.list": ADMIN,
+    "workers.get": ADMIN,
+    "workers.drain": ADMIN,
+    "keys.list": ADMIN,
+    "keys.create": ADMIN,
+    "keys.revoke": ADMIN,
+    "servers.list": ADMIN,
+    "queues.list": ADMIN,
+    "stream.follow": ADMIN,
+    "metrics.read": ADMIN,
+    "openapi.read": ADMIN,
+}
+
+
+def is_public(route: Route) -> bool:
+    """Whether a route needs no credential."""
+    return ACCESS.get(route.name) is EVERYBODY
+
+
+def authorise(role: str, route: Route) -> None:
+    """Refuse a credential whose role has no business with this route."""
+    if role not in ACCESS.get(route.name, frozenset()):
+        raise Forbidden(
+            f'A key with the role "{role}" may not use {route.method} {route.path}.',
+            "Use a key with a role that may: `horae keys list` shows yours.",
+        )

@@ -1,0 +1,61 @@
+"""Credentials: a bearer key, or the cookie of a browser that signed in."""
+
+import hmac
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+
+from horae.engine.keys import Keys, Principal
+from horae.errors import Forbidden, Unauthorized
+from horae.server.reply import Header
+
+COOKIE = "horae"
+CSRF_HEADER = b"x-csrf-token"
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+_REMEDY = "Send `Authorization: Bearer <key>`; the first key lies in the server's admin.key, `horae keys` makes more."
+
+
+async def authenticate(keys: Keys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
+    """Who this request comes from. Raises Unauthorized, and Forbidden for a browser's write without its token."""
+    shown = headers.get(b"authorization")
+    if shown is not None:
+        return await _bearer(keys, shown)
+    cookie = cookie_of(headers)
+    who = await keys.check_cookie(cookie) if cookie else None
+    if who is None:
+        raise Unauthorized("This needs a credential.", _REMEDY)
+    if method not in SAFE_METHODS:
+        _check_csrf(who, headers)
+    return who
+
+
+async def _bearer(keys: Keys, shown: bytes) -> Principal:
+    scheme, _, text = shown.decode("latin-1").partition(" ")
+    who = await keys.check(text.strip()) if scheme.lower() == "bearer" else None
+    if who is None:
+        raise Unauthorized("This key is not valid: unknown, revoked or expired.", _REMEDY)
+    return who
+
+
+def _check_csrf(who: Principal, headers: Mapping[bytes, bytes]) -> None:
+    """A page of another site can make a browser send its cookie, but cannot read this token."""
+    token = headers.get(CSRF_HEADER, b"")
+    if who.csrf is None or not hmac.compare_digest(token, who.csrf.encode()):
+        raise Forbidden(
+            "A browser's write needs its CSRF token.", "Send the `csrf` of GET /api/v1/me as the header X-CSRF-Token."
+        )
+
+
+def cookie_of(headers: Mapping[bytes, bytes]) -> str | None:
+    """The sign-in cookie's text."""
+    try:
+        cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
+    except CookieError:
+        return None
+    return cookies[COOKIE].value if COOKIE in cookies else None
+
+
+def set_cookie(text: str, seconds: int, *, secure: bool) -> Header:
+    """The header that gives a browser its cookie; an empty text takes it away."""
+    parts = [f"{COOKIE}={text}", "Path=/", f"Max-Age={seconds}", "HttpOnly", "SameSite=Lax"]
+    return (b"set-cookie", "; ".join([*parts, "Secure"] if secure else parts).encode())

@@ -1,0 +1,164 @@
+"""What requests may say, as types: decoded where the server reads them, documented where the engine does.
+
+`model.definition` reads jobs' definitions and names every mistake; `JobBody` tells the OpenAPI document their shape.
+"""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Raw, Struct
+
+from horae.engine.keys import Role
+from horae.model.protocol import ABSENT
+
+Count = Annotated[int, Meta(ge=0)]
+Duration = Annotated[
+    str | int | float,
+    Meta(description='"5m", "1h30m", ISO 8601 or seconds.', extra_json_schema={"examples": ["5m", "PT1H", 90]}),
+]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$")]
+Priority = Annotated[int, Meta(ge=0, le=9, description="0 (least urgent) to 9 (most urgent); 4 by default.")]
+When = Annotated[
+    str,
+    Meta(description="RFC 3339 with an offset.", extra_json_schema={"format": "date-time"}),
+]
+Tags = Annotated[list[str] | dict[str, str], Meta(description='["nightly"] or {"team": "data"}.')]
+Params = Annotated[Raw, Meta(description="An object.", extra_json_schema={"type": "object"})]
+Key = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class Body(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True):
+    """The body of a request; a field it does not know is refused."""
+
+
+class JobPatch(Body, frozen=True, kw_only=True):
+    """Parts of a job's definition; null takes a field back to its default."""
+
+    name: Name | None = None
+    description: Annotated[str, Meta(max_length=4096)] | None = None
+    schedule: Annotated[
+        str | dict[str, Any] | None,
+        Meta(description='A cron text, {"every": "5m"} or {"at": "2026-11-15T08:00:00Z"}, with rules beside it.'),
+    ] = None
+    command: Annotated[
+        str | list[str] | dict[str, Any] | None,
+        Meta(description='Argv as a text or a list, run without a shell; {"shell": "..."} asks for one.'),
+    ] = None
+    python: Annotated[
+        str | dict[str, Any] | None, Meta(description='A registered function: "digest" or {"function": "digest"}.')
+    ] = None
+    http: Annotated[
+        str | dict[str, Any] | None, Meta(description='A URL, or {"url", "method", "headers", "body", "expect"}.')
+    ] = None
+    params: dict[str, Any] | None = None
+    schema: Annotated[dict[str, Any] | None, Meta(description="The JSON schema of params.")] = None
+    retries: Annotated[int, Meta(ge=0, le=1000, description="Further tries after the job's own failures.")] | None = (
+        None
+    )
+    retry: Annotated[
+        list[Duration] | dict[str, Any] | None,
+        Meta(description='Delays, or {"delay", "factor", "max", "jitter", "delays", "permanent"}.'),
+    ] = None
+    timeout: Duration | None = None
+    grace: Duration | None = None
+    priority: Priority | None = None
+    queue: Name | None = None
+    needs: Annotated[
+        list[str] | dict[str, Any] | None, Meta(description='Labels a worker must carry: ["gpu=a100"].')
+    ] = None
+    dependencies: Annotated[list[str] | None, Meta(description="Names or ids of other jobs.")] = None
+    tags: Tags | None = None
+    env: dict[str, str] | None = None
+    delivery: Literal["at-least-once", "at-most-once"] | None = None
+    key_for: Duration | None = None
+
+
+class JobBody(JobPatch, frozen=True, kw_only=True):
+    """A job: its name, one of command, python and http, and whatever else differs from the defaults."""
+
+    name: Name
+
+
+class Rollback(Body, frozen=True, kw_only=True):
+    """Which version to go back to."""
+
+    version: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
+
+class Trigger(Body, frozen=True, kw_only=True):
+    """How to run a job now or later; every field may be left out."""
+
+    params: Params = ABSENT
+    delay: Duration | None = None
+    at: When | None = None
+    key: Key | None = None
+    key_for: Duration | None = None
+    priority: Priority | None = None
+    tags: dict[str, str] = {}
+
+
+class NewExecution(Trigger, frozen=True, kw_only=True):
+    """One execution asked for."""
+
+    job: Annotated[str, Meta(min_length=1, max_length=128, description="The job's name or id.")]
+
+
+class ManyOfOneJob(Trigger, frozen=True, kw_only=True):
+    """Many executions of one job: `items` are their params, the rest is common to all."""
+
+    job: Annotated[str, Meta(min_length=1, max_length=128)]
+    items: list[dict[str, Any]]
+    atomic: Annotated[bool, Meta(description="All or nothing; otherwise each item is accepted or refused alone.")] = (
+        False
+    )
+
+
+class ManyExecutions(Body, frozen=True, kw_only=True):
+    """Many executions, each on its own terms."""
+
+    items: list[NewExecution]
+    atomic: bool = False
+
+
+class Submission(Trigger, frozen=True, kw_only=True):
+    """Whichever of the three forms of a submission came."""
+
+    job: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    items: list[Raw] | None = None
+    atomic: bool = False
+
+
+class Reason(Body, frozen=True, kw_only=True):
+    """Why."""
+
+    reason: Annotated[str, Meta(max_length=1000)] = ""
+
+
+class DeadLetterFilter(Body, frozen=True, kw_only=True):
+    """Which dead letters."""
+
+    job: str | None = None
+    error_type: str | None = None
+    since: When | None = None
+    until: When | None = None
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+
+
+class DeadLetterChoice(Body, frozen=True, kw_only=True):
+    """Dead letters by id, or all that match a filter."""
+
+    ids: Annotated[list[str], Meta(max_length=1000)] | None = None
+    filter: DeadLetterFilter | None = None
+
+
+class KeyBody(Body, frozen=True, kw_only=True):
+    """A key to be made."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+    role: Role
+    expires_at: When | None = None
+
+
+class Code(Body, frozen=True, kw_only=True):
+    """The single-use code of a sign-in link."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=256)]

@@ -1,0 +1,83 @@
+"""A call: one admitted request, as a route sees it."""
+
+import hashlib
+from collections.abc import Mapping
+from uuid import UUID
+
+from horae.engine.keys import Principal
+from horae.engine.node import Node
+from horae.errors import BadInput, NotFound
+from horae.server.reply import Scope
+from horae.server.route import Route
+
+NOBODY = Principal(namespace=0, role="nobody", key="", name="")
+MOST_IDEMPOTENCY_KEY = 256
+
+
+class Call:
+    """What a route may know of its request."""
+
+    __slots__ = ("body", "headers", "node", "route", "scope", "who")
+
+    def __init__(
+        self, node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], who: Principal, body: bytes
+    ) -> None:
+        self.node, self.route, self.scope, self.headers, self.who, self.body = node, route, scope, headers, who, body
+
+    @property
+    def namespace(self) -> int:
+        """The tenant: from the credential, never from the request."""
+        return self.who.namespace
+
+    @property
+    def caller(self) -> str:
+        return f"key:{self.who.key}"
+
+    @property
+    def secure(self) -> bool:
+        return bool(self.scope["scheme"] == "https")
+
+    def path(self, name: str) -> str:
+        """A part of the path."""
+        value: str = self.scope["path_params"][name]
+        return value
+
+    def id(self, name: str = "id") -> UUID:
+        """A part of the path that is an id; a text that is none names nothing."""
+        text = self.path(name)
+        try:
+            return UUID(text)
+        except ValueError:
+            raise NotFound(
+                f'"{text[:60]}" is not an id.', "Ids look like 0198c5a0-0000-7000-8000-000000000000."
+            ) from None
+
+    def header(self, name: bytes) -> str | None:
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    def if_match(self) -> int | None:
+        """The version an edit was made against; `*` and absence mean any."""
+        text = self.header(b"if-match")
+        if text is None or text.strip() == "*":
+            return None
+        bare = text.strip().removeprefix("W/").strip('"')
+        if not bare.isdecimal() or len(bare) > 9:
+            remedy = 'Send the ETag of the job as you read it, such as If-Match: "3".'
+            raise BadInput(f"If-Match {text[:40]!r} is not a version.", remedy, field="If-Match")
+        return int(bare)
+
+    def idempotency_key(self) -> str | None:
+        key = self.header(b"idempotency-key")
+        if key is not None and not 0 < len(key) <= MOST_IDEMPOTENCY_KEY:
+            remedy = f"Use 1 to {MOST_IDEMPOTENCY_KEY} characters, such as a UUID."
+            raise BadInput(f"The Idempotency-Key has {len(key)} characters.", remedy, field="Idempotency-Key")
+        return key
+
+    def fingerprint(self) -> bytes:
+        """What makes two requests the same one: path, query and body."""
+        whole = hashlib.sha256(self.scope["path"].encode())
+        for part in (self.scope["query_string"], self.body):
+            whole.update(b"\0")
+            whole.update(part)
+        return whole.digest()

@@ -1,0 +1,74 @@
+"""The door: what happens to every request before its route runs and after it has.
+
+Admission is decided on the matched route alone, before the body is read. Whatever goes wrong becomes a problem
+document; nothing of an unforeseen exception leaves the process.
+"""
+
+from collections.abc import Mapping
+
+from horae.engine.keys import Principal
+from horae.engine.node import Node
+from horae.errors import HoraeError, NotFound
+from horae.server.access import authorise, is_public
+from horae.server.auth import authenticate
+from horae.server.call import NOBODY, Call
+from horae.server.once import once
+from horae.server.problems import MethodNotAllowed, broken, problem
+from horae.server.reading import Gone, decode, decode_query, read_body, refuse_nul
+from horae.server.reply import Receive, Reply, Scope
+from horae.server.route import Route
+
+BODIED = frozenset({"POST", "PUT", "PATCH"})
+
+
+async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Reply:
+    """The answer to a request that a route matched."""
+    try:
+        headers = dict(scope["headers"])
+        who = NOBODY if is_public(route) else await _admit(node, route, headers)
+        body = b""
+        if route.method in BODIED:
+            body = await read_body(receive, headers.get(b"content-length"), route.limit)
+        return await _perform(Call(node, route, scope, headers, who, body))
+    except HoraeError as error:
+        return problem(error, scope["path"])
+    except Gone:
+        return Reply(499)  # nobody is there to read it
+    except Exception as error:
+        return broken(error, route.name, scope["path"])
+
+
+async def unmatched(node: Node, scope: Scope, allow: str | None) -> Reply:
+    """The answer when no route matched: who has no credential does not learn what exists."""
+    try:
+        await authenticate(node.keys, "GET", dict(scope["headers"]))
+        if allow is not None:
+            remedy = f"It has: {allow}."
+            raise MethodNotAllowed(f"{scope['path'][:200]} has no {scope['method'][:20]}.", remedy, allow=allow)
+        raise NotFound(f"There is nothing at {scope['path'][:200]}.", "/openapi.json lists what there is.")
+    except HoraeError as error:
+        return problem(error, scope["path"])
+    except Exception as error:
+        return broken(error, "unmatched", scope["path"])
+
+
+async def _admit(node: Node, route: Route, headers: Mapping[bytes, bytes]) -> Principal:
+    who = await authenticate(node.keys, route.method, headers)
+    authorise(who.role, route)
+    return who
+
+
+async def _perform(call: Call) -> Reply:
+    """Decode what the route takes, then run it, once when asked so."""
+    route, arguments = call.route, {}
+    if "\0" in call.scope["path"]:
+        raise NotFound("No name contains the character NUL.", "Leave it out.")
+    if route.query is not None:
+        arguments["query"] = decode_query(call.scope["query_string"], route.query)
+    if route.body is not None:
+        if route.texts:
+            refuse_nul(call.body)
+        arguments["body"] = decode(call.body, route.body)
+    if route.repeats == "kept" and (key := call.idempotency_key()) is not None:
+        return await once(call, key, lambda: route.run(call, **arguments))
+    return await route.run(call, **arguments)

@@ -1,0 +1,64 @@
+"""Metrics: what this server measured, and what the store says when it is asked."""
+
+from collections import Counter as Tally
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from horae.engine.node import Node
+from horae.server.call import Call
+from horae.server.route import Route
+from horae.store.moves.depths import depths
+from horae.version import __version__
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+class Metrics:
+    """The instruments of one server."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "horae_http_requests",
+            "Requests answered, by route and status.",
+            ["route", "status"],
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "horae_http_request_seconds", "How long answers took.", ["route"], buckets=BUCKETS, registry=self.registry
+        )
+        self.queued = Gauge(
+            "horae_queued_executions", "Executions queued, by queue.", ["queue"], registry=self.registry
+        )
+        self.workers = Gauge("horae_workers", "Workers, by status.", ["status"], registry=self.registry)
+        self.ready = Gauge("horae_ready", "Whether the store answers.", registry=self.registry)
+        build = Gauge("horae_build", "The version that runs.", ["version"], registry=self.registry)
+        build.labels(__version__).set(1)
+
+    def answered(self, route: Route, status: int, seconds: float) -> None:
+        """A request was answered."""
+        self._requests.labels(route.name, status).inc()
+        self._seconds.labels(route.name).observe(seconds)
+
+
+async def exposition(call: Call) -> bytes:
+    """The text Prometheus reads."""
+    metrics: Metrics = call.scope["app"].state.metrics
+    await _look(metrics, call.node, call.namespace)
+    return generate_latest(metrics.registry)
+
+
+async def _look(metrics: Metrics, node: Node, namespace: int) -> None:
+    """Set what only the store knows."""
+    metrics.ready.set(node.ready)
+    lanes = {lane.id: lane.queue for lane in (await node.store.directory()).lanes}
+    names = {queue.id: queue.name for queue in (await node.store.directory()).queues}
+    metrics.queued.clear()
+    for lane, count in (await node.store.read(lambda: depths(namespace))).items():
+        if lane in lanes:
+            metrics.queued.labels(names[lanes[lane]]).inc(count)
+    metrics.workers.clear()
+    for status, count in Tally(worker.status for worker in await node.workers.list(namespace)).items():
+        metrics.workers.labels(status).set(count)

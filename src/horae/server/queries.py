@@ -1,0 +1,101 @@
+"""What query strings may say; an unknown parameter is refused."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from horae.server.bodies import When
+
+Limit = Annotated[int, Meta(ge=1, le=1000, description="At most so many items.")]
+Cursor = Annotated[str, Meta(max_length=512, description="`nextCursor` of the page before.")]
+Text = Annotated[str, Meta(max_length=256)]
+
+
+class Query(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The parameters of a read."""
+
+
+class Nothing(Query, frozen=True, kw_only=True):
+    """No parameters."""
+
+
+class Paged(Query, frozen=True, kw_only=True):
+    """A page of a list."""
+
+    limit: Limit = 50
+    cursor: Cursor | None = None
+
+
+class JobList(Paged, frozen=True, kw_only=True):
+    """Which jobs."""
+
+    search: Annotated[Text, Meta(description="A part of the name or description.")] | None = None
+    prefix: Annotated[Text, Meta(description="How the name begins.")] | None = None
+    state: Literal["active", "paused", "deleted"] | None = None
+    tag: Annotated[Text, Meta(description='"name" or "name=value".')] | None = None
+    queue: Text | None = None
+
+
+class DeleteJob(Query, frozen=True, kw_only=True):
+    """What becomes of a deleted job's executions."""
+
+    queued: Literal["cancel", "finish"] = "cancel"
+    running: Literal["cancel", "finish"] = "finish"
+
+
+Status = Literal["waiting", "queued", "running", "success", "failed", "cancelled", "skipped", "pending"]
+
+
+class JobExecutions(Paged, frozen=True, kw_only=True):
+    """Which executions of a job."""
+
+    status: Annotated[Status, Meta(description="`pending` means waiting or queued.")] | None = None
+    tag: Text | None = None
+    worker: Text | None = None
+    since: When | None = None
+    until: When | None = None
+
+
+class ExecutionList(JobExecutions, frozen=True, kw_only=True):
+    """Which executions."""
+
+    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+    queue: Text | None = None
+    parent: Text | None = None
+
+
+class Logs(Query, frozen=True, kw_only=True):
+    """Which log lines."""
+
+    cursor: Cursor | None = None
+    tail: Annotated[int, Meta(ge=1, le=10_000, description="Only the last lines.")] | None = None
+    attempt: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+
+
+class DeadLetterList(Paged, frozen=True, kw_only=True):
+    """Which dead letters."""
+
+    job: Text | None = None
+    error_type: Text | None = None
+    since: When | None = None
+    until: When | None = None
+    state: Literal["open", "retried", "discarded", "all"] = "open"
+
+
+class Item(Query, frozen=True, kw_only=True):
+    """A running item."""
+
+    parcel: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+    item: Annotated[int, Meta(ge=0, le=1023)]
+
+
+class Topics(Query, frozen=True, kw_only=True):
+    """Which events to follow; all of them when nothing is named."""
+
+    topics: Annotated[
+        list[Literal["executions", "jobs", "workers"]], Meta(description="Kinds of things, separated by commas.")
+    ] = []
+    execution: (
+        Annotated[str, Meta(description="One execution, with its log.", extra_json_schema={"format": "uuid"})] | None
+    ) = None

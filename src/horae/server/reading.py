@@ -1,0 +1,123 @@
+"""Reading requests: bodies within their limit, JSON and query strings as typed values, errors that say where."""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl
+
+import msgspec
+from msgspec import Struct
+
+from horae.errors import BadInput, TooLarge
+from horae.server.reply import Receive
+
+MIB = 1024 * 1024
+LIMIT = MIB
+LARGE_LIMIT = 8 * MIB  # bulk submissions and exchanges
+MOST_PARAMETERS = 100
+
+_AT = re.compile(r"^(?P<what>.*?)(?: - at `(?P<where>[^`]*)`)?$", re.DOTALL)
+_UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]*)`")
+_MISSING = re.compile(r"missing required field `(?P<field>[^`]*)`")
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000|\x00")
+
+
+class Gone(Exception):
+    """The client went away before its request was complete."""
+
+
+async def read_body(receive: Receive, length: bytes | None, limit: int) -> bytes:
+    """The whole body, refused as soon as it is known to be over the limit, without reading the rest."""
+    if length is not None and length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    message = await receive()
+    if not message.get("more_body"):
+        return _checked(message, limit)
+    parts, size = [], 0
+    while True:
+        part = _checked(message, limit - size)
+        parts.append(part)
+        size += len(part)
+        if not message.get("more_body"):
+            return b"".join(parts)
+        message = await receive()
+
+
+def _checked(message: Mapping[str, Any], room: int) -> bytes:
+    if message["type"] == "http.disconnect":
+        raise Gone
+    body: bytes = message.get("body", b"")
+    if len(body) > room:
+        raise _too_large(room)
+    return body
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge("The body is over this route's limit.", f"Send at most {limit} bytes, in several requests.")
+
+
+def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
+    """A body's value; an empty one counts as an empty object."""
+    try:
+        return decoder.decode(body or b"{}")
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from None
+    except msgspec.DecodeError as error:
+        raise BadInput(f"The body is not valid JSON: {error}.", "Send one JSON document.") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"The body is not valid UTF-8 (byte {error.start}).", "Send JSON in UTF-8.") from None
+    except RecursionError:
+        raise BadInput("The body is nested too deeply.", "Flatten it: 64 levels are plenty.") from None
+
+
+def refuse_nul(body: bytes) -> None:
+    """Refuse NUL, which PostgreSQL's texts cannot hold."""
+    if _NUL.search(body):
+        raise BadInput("The body contains the character NUL (\\u0000).", "Leave it out, or send it as base64.")
+
+
+def decode_query(query: bytes, type: type[Struct]) -> Any:
+    """A query string's values. A parameter given twice is refused unless it is a list; so is an unknown one."""
+    given: dict[str, Any] = {}
+    lists = _list_fields(type)
+    for name, value in _pairs(query):
+        if "\0" in value or "\0" in name:
+            raise BadInput("The query contains the character NUL.", "Leave it out.", field=name.replace("\0", ""))
+        if name in lists:
+            given.setdefault(name, []).extend(value.split(","))
+        elif name in given:
+            raise BadInput(f"{name} is given twice.", "Give it once.", field=name)
+        else:
+            given[name] = value
+    try:
+        return msgspec.convert(given, type, strict=False)
+    except msgspec.ValidationError as error:
+        raise _invalid(str(error)) from None
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=MOST_PARAMETERS)
+    except ValueError:
+        raise BadInput(f"The query has over {MOST_PARAMETERS} parameters.", "Give fewer.", field="query") from None
+
+
+@cache
+def _list_fields(type: type[Struct]) -> frozenset[str]:
+    fields = msgspec.structs.fields(type)
+    return frozenset(field.encode_name for field in fields if "list[" in str(field.type))
+
+
+def _invalid(message: str) -> BadInput:
+    """msgspec's message with the place it names."""
+    found = _AT.match(message)
+    what, where = (found["what"], found["where"] or "$") if found else (message, "$")
+    field = where.removeprefix("$").removeprefix(".")
+    named = _UNKNOWN.search(what) or _MISSING.search(what)
+    if named:
+        field = f"{field}.{named['field']}" if field else named["field"]
+    if _UNKNOWN.search(what):
+        return BadInput(f"{field} is not a field of this request.", "Check its spelling.", field=field)
+    shown = f"{field}: {what[:1].lower()}{what[1:]}" if field else what
+    return BadInput(f"{shown}.", "See /openapi.json for what is accepted.", field=field or "body")

@@ -1,0 +1,61 @@
+"""Answers as ASGI speaks them: small, encoded once, with the headers every page carries."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+JSON = b"application/json"
+PROBLEM = b"application/problem+json"
+
+# No inline script or style, nothing from elsewhere, in nobody's frame.
+SAFETY: tuple[Header, ...] = (
+    (b"content-security-policy", b"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+)
+UNCACHED: Header = (b"cache-control", b"no-store")
+
+encode = msgspec.json.Encoder().encode
+
+
+class Reply:
+    """One answer with its body."""
+
+    __slots__ = ("body", "headers", "kept", "kind", "status")
+
+    def __init__(
+        self, status: int = 200, body: bytes = b"", kind: bytes = JSON, headers: Iterable[Header] = (UNCACHED,)
+    ) -> None:
+        self.status, self.body, self.kind, self.headers = status, body, kind, tuple(headers)
+        self.kept: bytes | None = None  # the body to remember instead, when this one holds a secret
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.status == 204:
+            await self.start(send)
+        else:
+            await self.start(send, (b"content-type", self.kind), (b"content-length", b"%d" % len(self.body)))
+        await send({"type": "http.response.body", "body": self.body})
+
+    async def start(self, send: Send, *own: Header) -> None:
+        await send({"type": "http.response.start", "status": self.status, "headers": [*own, *self.headers, *SAFETY]})
+
+
+def ok(value: object, status: int = 200, *, location: str | None = None, etag: str | None = None) -> Reply:
+    """A JSON document."""
+    headers = [UNCACHED]
+    if location is not None:
+        headers.append((b"location", location.encode()))
+    if etag is not None:
+        headers.append((b"etag", etag.encode()))
+    return Reply(status, encode(value), headers=headers)
+
+
+def nothing() -> Reply:
+    """Done, and there is nothing to say."""
+    return Reply(204)

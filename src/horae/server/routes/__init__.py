@@ -1,0 +1,24 @@
+"""The routes, one module per noun; `ROUTES` is all of them. A route parses, calls the engine and renders."""
+
+from horae.server.route import Route
+from horae.server.routes import (
+    dlq,
+    executions,
+    health,
+    jobs,
+    keys,
+    me,
+    metrics,
+    openapi,
+    queues,
+    servers,
+    sessions,
+    stream,
+    ui,
+    workers,
+)
+
+MODULES = (health, me, jobs, executions, dlq, sessions, workers, queues, servers, keys, stream, metrics, openapi, ui)
+ROUTES: tuple[Route, ...] = tuple(
+    route for module in MODULES for route in vars(module).values() if isinstance(route, Route)
+)

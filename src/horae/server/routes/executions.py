@@ -1,0 +1,73 @@
+"""Executions: submitted one by one or in bulk, read, followed and cancelled."""
+
+from horae.errors import Conflict, Gone, KeyReused, NotFound
+from horae.model.view import AttemptView, CancelView, ExecutionView, LogPage, Page
+from horae.server.bodies import ManyExecutions, ManyOfOneJob, NewExecution, Reason, Submission
+from horae.server.call import Call
+from horae.server.once import submission_key
+from horae.server.queries import ExecutionList, Logs
+from horae.server.reading import LARGE_LIMIT
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post
+from horae.server.submission import bulk, one, requests_of
+from horae.server.views import Accepted, BulkAccepted
+
+
+@post(
+    f"{API}/executions", "executions.submit", {201: (Accepted, BulkAccepted), 200: Accepted, 207: BulkAccepted},
+    takes=(NewExecution, ManyOfOneJob, ManyExecutions), limit=LARGE_LIMIT, repeats="submission",
+    refuses=(NotFound, Conflict, KeyReused),
+)  # fmt: skip
+async def submit(call: Call, body: Submission) -> Reply:
+    """Submit one execution, or many.
+
+    One answers 201, or 200 with `deduplicated` when its key stood for an execution already. Many answer 201 when all
+    were accepted and 207 when some were refused, each with its error; `atomic` refuses all when one is wrong.
+    """
+    partial = body.items is not None and not body.atomic
+    receipts = await call.node.submitter.submit(
+        call.namespace, requests_of(body, call.header(b"traceparent")), origin="submit", caller=call.caller,
+        idempotency=submission_key(call), partial=partial,
+    )  # fmt: skip
+    if body.items is not None:
+        answer = bulk(receipts)
+        return ok(answer, 207 if answer.refused else 201)
+    receipt = one(receipts)
+    return ok(receipt, 200 if receipt.deduplicated else 201, location=f"{API}/executions/{receipt.execution_id}")
+
+
+@get(f"{API}/executions", "executions.list", Page[ExecutionView], refuses=(NotFound,))
+async def list_executions(call: Call, query: ExecutionList) -> Reply:
+    """List executions, newest first; large params and results are left out."""
+    page = await call.node.executions.list(
+        call.namespace, status=query.status, job=query.job, queue=query.queue, parent=query.parent, tag=query.tag,
+        worker=query.worker, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
+    )  # fmt: skip
+    return ok(page)
+
+
+@get(f"{API}/executions/{{id}}", "executions.get", ExecutionView, refuses=(NotFound, Gone))
+async def get_execution(call: Call) -> Reply:
+    """Read an execution."""
+    return ok(await call.node.executions.get(call.namespace, call.id()))
+
+
+@post(f"{API}/executions/{{id}}/cancel", "executions.cancel", CancelView, refuses=(NotFound, Conflict, Gone))
+async def cancel(call: Call, body: Reason) -> Reply:
+    """Cancel what has not begun; ask the worker to stop what runs."""
+    return ok(await call.node.executions.cancel(call.namespace, call.id(), body.reason))
+
+
+@get(f"{API}/executions/{{id}}/logs", "executions.logs", LogPage, refuses=(NotFound, Gone))
+async def logs(call: Call, query: Logs) -> Reply:
+    """Read log lines from the beginning, after a cursor, or the last ones; also while the execution runs."""
+    page = await call.node.executions.logs(
+        call.namespace, call.id(), attempt=query.attempt, cursor=query.cursor, tail=query.tail, limit=query.limit
+    )
+    return ok(page)
+
+
+@get(f"{API}/executions/{{id}}/attempts", "executions.attempts", Page[AttemptView], refuses=(NotFound, Gone))
+async def attempts(call: Call) -> Reply:
+    """List the tries of an execution in order, each with its error."""
+    return ok(Page(items=await call.node.executions.attempts(call.namespace, call.id())))

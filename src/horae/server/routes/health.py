@@ -1,0 +1,22 @@
+"""Is the server there, and can it work?"""
+
+from horae.errors import StoreUnavailable
+from horae.server.call import Call
+from horae.server.reply import Reply, ok
+from horae.server.route import get
+from horae.server.views import Health
+from horae.version import __version__
+
+
+@get("/healthz", "health.live", Health)
+async def live(call: Call) -> Reply:
+    """Tell that the process lives."""
+    return ok(Health(status="ok", version=__version__))
+
+
+@get("/readyz", "health.ready", Health, refuses=(StoreUnavailable,))
+async def ready(call: Call) -> Reply:
+    """Tell whether the store answers and the server can work."""
+    if not call.node.ready:
+        raise StoreUnavailable("The store cannot be reached.", "Look at the store; this server goes on by itself.")
+    return ok(Health(status="ready", version=__version__))

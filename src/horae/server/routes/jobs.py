@@ -1,0 +1,128 @@
+"""Jobs: named, versioned definitions of what runs, when and how. A `ref` is a job's name or id."""
+
+from typing import Any
+
+from horae.errors import BadInput, Conflict, KeyReused, NotFound, Stale
+from horae.model.view import ExecutionView, JobVersionView, JobView, Page
+from horae.server.bodies import JobBody, JobPatch, Rollback, Trigger
+from horae.server.call import Call
+from horae.server.once import submission_key
+from horae.server.queries import DeleteJob, JobExecutions, JobList
+from horae.server.reply import Reply, ok
+from horae.server.route import API, delete, get, patch, post, put
+from horae.server.submission import one, submit_of
+from horae.server.views import Accepted
+
+IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused when somebody changed it meanwhile."}
+
+
+def _shown(job: JobView, status: int = 200) -> Reply:
+    location = f"{API}/jobs/{job.job_id}" if status == 201 else None
+    return ok(job, status, location=location, etag=f'"{job.version}"')
+
+
+@post(f"{API}/jobs", "jobs.create", JobView, status=201, takes=JobBody, refuses=(Conflict,))
+async def create(call: Call, body: dict[str, Any]) -> Reply:
+    """Create a job."""
+    return _shown(await call.node.jobs.create(call.namespace, body), 201)
+
+
+@get(f"{API}/jobs", "jobs.list", Page[JobView])
+async def list_jobs(call: Call, query: JobList) -> Reply:
+    """List jobs by name; deleted ones only when `state` asks for them."""
+    page = await call.node.jobs.list(
+        call.namespace, search=query.search, prefix=query.prefix, state=query.state, tag=query.tag, queue=query.queue,
+        limit=query.limit, cursor=query.cursor,
+    )  # fmt: skip
+    return ok(page)
+
+
+@get(f"{API}/jobs/{{ref}}", "jobs.get", JobView, refuses=(NotFound,))
+async def get_job(call: Call) -> Reply:
+    """Read a job; deleted ones by id."""
+    return _shown(await call.node.jobs.get(call.namespace, call.path("ref")))
+
+
+@put(
+    f"{API}/jobs/{{ref}}", "jobs.replace", JobView, takes=JobBody, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale)
+)
+async def replace(call: Call, body: dict[str, Any]) -> Reply:
+    """Give a job a whole new definition; every real change is a version."""
+    ref, if_match = call.path("ref"), call.if_match()
+    return _shown(await call.node.jobs.edit(call.namespace, ref, body, if_match=if_match, replace=True))
+
+
+@patch(
+    f"{API}/jobs/{{ref}}", "jobs.edit", JobView, takes=JobPatch, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale)
+)
+async def edit(call: Call, body: dict[str, Any]) -> Reply:
+    """Change parts of a job's definition: a JSON merge patch."""
+    return _shown(await call.node.jobs.edit(call.namespace, call.path("ref"), body, if_match=call.if_match()))
+
+
+@delete(f"{API}/jobs/{{ref}}", "jobs.delete", JobView, status=200, headers=IF_MATCH, refuses=(NotFound, Stale))
+async def delete_job(call: Call, query: DeleteJob) -> Reply:
+    """Delete a job: its triggers stop at once, its history stays readable, its name is free again."""
+    job = await call.node.jobs.delete(
+        call.namespace, call.path("ref"), queued=query.queued, running=query.running, if_match=call.if_match()
+    )
+    return _shown(job)
+
+
+@post(f"{API}/jobs/{{ref}}/pause", "jobs.pause", JobView, refuses=(NotFound, Conflict))
+async def pause(call: Call) -> Reply:
+    """Start nothing of a job until it is resumed; what runs goes on."""
+    return _shown(await call.node.jobs.pause(call.namespace, call.path("ref")))
+
+
+@post(f"{API}/jobs/{{ref}}/resume", "jobs.resume", JobView, refuses=(NotFound, Conflict))
+async def resume(call: Call) -> Reply:
+    """Let a paused job go on."""
+    return _shown(await call.node.jobs.resume(call.namespace, call.path("ref")))
+
+
+@post(f"{API}/jobs/{{ref}}/restore", "jobs.restore", JobView, refuses=(NotFound, Conflict))
+async def restore(call: Call) -> Reply:
+    """Undo a deletion; a name means the job of that name deleted last."""
+    return _shown(await call.node.jobs.restore(call.namespace, call.path("ref")))
+
+
+@post(f"{API}/jobs/{{ref}}/rollback", "jobs.rollback", JobView, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale))
+async def rollback(call: Call, body: Rollback) -> Reply:
+    """Make a new version that reads as an earlier one."""
+    ref = call.path("ref")
+    return _shown(await call.node.jobs.rollback(call.namespace, ref, body.version, if_match=call.if_match()))
+
+
+@get(f"{API}/jobs/{{ref}}/versions", "jobs.versions", Page[JobVersionView], refuses=(NotFound,))
+async def versions(call: Call) -> Reply:
+    """List a job's versions, newest first."""
+    return ok(Page(items=await call.node.jobs.versions(call.namespace, call.path("ref"))))
+
+
+@post(
+    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", Accepted, status=202, repeats="submission",
+    refuses=(NotFound, Conflict, KeyReused),
+)  # fmt: skip
+async def trigger(call: Call, body: Trigger) -> Reply:
+    """Run a job now, after a delay or at an instant; an empty body runs it now with its own params.
+
+    A `key` makes the submission unique for a time: a repetition answers with the execution it stands for.
+    """
+    request = submit_of(call.path("ref"), body, call.header(b"traceparent"))
+    receipt = one(
+        await call.node.submitter.submit(
+            call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
+        )
+    )
+    return ok(receipt, 202, location=f"{API}/executions/{receipt.execution_id}")
+
+
+@get(f"{API}/jobs/{{ref}}/executions", "jobs.executions", Page[ExecutionView], refuses=(NotFound, BadInput))
+async def executions(call: Call, query: JobExecutions) -> Reply:
+    """List a job's executions, newest first."""
+    page = await call.node.executions.list(
+        call.namespace, job=call.path("ref"), status=query.status, tag=query.tag, worker=query.worker,
+        since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
+    )  # fmt: skip
+    return ok(page)

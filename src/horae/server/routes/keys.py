@@ -1,0 +1,39 @@
+"""Keys: the credentials of people, programs and workers."""
+
+import msgspec
+
+from horae.errors import NotFound
+from horae.model.instant import parse_instant
+from horae.model.view import Page
+from horae.server.bodies import KeyBody
+from horae.server.call import Call
+from horae.server.queries import Paged
+from horae.server.reply import Reply, encode, nothing, ok
+from horae.server.route import API, delete, get, post
+from horae.server.views import KeyView
+
+
+@get(f"{API}/keys", "keys.list", Page[KeyView])
+async def list_keys(call: Call, query: Paged) -> Reply:
+    """List keys, those that were revoked or have expired included; their secrets are not stored."""
+    stored = await call.node.keys.list(call.namespace, query.cursor or "", query.limit + 1)
+    items = [KeyView.of(key) for key in stored[: query.limit]]
+    return ok(Page(items=items, next_cursor=items[-1].key_id if len(stored) > query.limit else None))
+
+
+@post(f"{API}/keys", "keys.create", KeyView, status=201)
+async def create(call: Call, body: KeyBody) -> Reply:
+    """Make a key; the answer holds its text, which is told this once, also when the request is repeated."""
+    expires_at = None if body.expires_at is None else parse_instant(body.expires_at, field="expiresAt")
+    new = await call.node.keys.create(call.namespace, body.name, body.role, expires_at)
+    view = KeyView.of(new.stored, new.text)
+    reply = ok(view, 201, location=f"{API}/keys/{view.key_id}")
+    reply.kept = encode(msgspec.structs.replace(view, key=msgspec.UNSET))
+    return reply
+
+
+@delete(f"{API}/keys/{{id}}", "keys.revoke", refuses=(NotFound,))
+async def revoke(call: Call) -> Reply:
+    """Revoke a key: it stops working within five seconds on every server."""
+    await call.node.keys.revoke(call.namespace, call.path("id"))
+    return nothing()

@@ -1,0 +1,82 @@
+"""Sessions: what workers say. docs/worker-protocol.md is the whole protocol; times here are integer microseconds."""
+
+from uuid import UUID
+
+from msgspec import Raw
+
+from horae.errors import BadInput, Conflict, NotFound, ProtocolMismatch, SessionEnded
+from horae.model.protocol import (
+    Answer,
+    ChildSubmit,
+    Exchange,
+    Register,
+    Registered,
+    Step,
+    StepRemembered,
+)
+from horae.model.view import Page
+from horae.server.call import Call
+from horae.server.queries import Item
+from horae.server.reading import LARGE_LIMIT
+from horae.server.reply import Reply, nothing, ok
+from horae.server.route import API, delete, get, post
+from horae.server.submission import accepted
+from horae.server.views import Accepted
+
+Steps = dict[str, Raw]
+
+
+@post(f"{API}/sessions", "sessions.register", Registered, status=201, refuses=(ProtocolMismatch,))
+async def register(call: Call, body: Register) -> Reply:
+    """Present a worker process; the answer names its session and the rhythm the server expects."""
+    return ok(await call.node.gateway.register(call.namespace, body), 201)
+
+
+@post(
+    f"{API}/sessions/{{id}}/exchange", "sessions.exchange", Answer, limit=LARGE_LIMIT, repeats="by itself", texts=False,
+    refuses=(NotFound, SessionEnded),
+)  # fmt: skip
+async def exchange(call: Call, body: Exchange) -> Reply:
+    """Send outcomes and free capacity up, get slices and requests down; wait a while when there is nothing to do.
+
+    Exchanges are numbered on each channel: an unanswered one is repeated with the same number and body.
+    """
+    return Reply(200, await call.node.gateway.exchange(call.namespace, call.id(), body))
+
+
+@post(
+    f"{API}/sessions/{{id}}/executions", "sessions.submit", Page[Accepted], status=201, limit=LARGE_LIMIT,
+    repeats="by itself", refuses=(NotFound, Conflict),
+)  # fmt: skip
+async def submit(call: Call, body: ChildSubmit) -> Reply:
+    """Submit executions for a running one; a repeated `call` answers with the same executions."""
+    receipts = await call.node.gateway.submit_children(call.namespace, call.id(), body)
+    return ok(Page(items=[accepted(receipt) for receipt in receipts]), 201)
+
+
+@post(
+    f"{API}/sessions/{{id}}/steps", "sessions.remember", StepRemembered, repeats="by itself", limit=LARGE_LIMIT,
+    refuses=(NotFound, Conflict),
+)  # fmt: skip
+async def remember(call: Call, body: Step) -> Reply:
+    """Remember a step's result before the code goes on; a known step answers with its first result."""
+    return ok(await call.node.gateway.remember(call.namespace, call.id(), body))
+
+
+@get(f"{API}/sessions/{{id}}/steps", "sessions.steps", Steps, refuses=(NotFound,))
+async def steps(call: Call, query: Item) -> Reply:
+    """Read the steps that a running item has finished in earlier attempts."""
+    try:
+        parcel = UUID(query.parcel)
+    except ValueError:
+        raise BadInput(
+            f'parcel "{query.parcel[:60]}" is not an id.', "Send the grant's parcel.", field="parcel"
+        ) from None
+    return ok(await call.node.gateway.steps(call.namespace, call.id(), parcel, query.item))
+
+
+@delete(f"{API}/sessions/{{id}}", "sessions.close", refuses=(NotFound,))
+async def close(call: Call) -> Reply:
+    """Leave: what the session still holds goes on elsewhere."""
+    await call.node.gateway.close(call.namespace, call.id())
+    return nothing()

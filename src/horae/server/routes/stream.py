@@ -1,0 +1,41 @@
+"""The stream of events."""
+
+from uuid import UUID
+
+from horae.errors import BadInput, HoraeError
+from horae.server.auth import authenticate
+from horae.server.call import Call
+from horae.server.queries import Topics
+from horae.server.reply import Reply
+from horae.server.route import API, get
+from horae.server.stream import Stream, Wanted
+
+KINDS = {"executions": "execution", "jobs": "job", "workers": "worker"}
+
+
+@get(f"{API}/stream", "stream.follow", str, media="text/event-stream")
+async def follow(call: Call, query: Topics) -> Reply:
+    """Follow what changes, as server-sent events.
+
+    An event says that a thing is now in a state: `{"kind", "id", "state", "at"}`. Events are hints: `missed` says that
+    some were left out, and after it or a broken connection a client reads what it shows again.
+    """
+
+    async def admitted() -> bool:
+        try:
+            return bool(await authenticate(call.node.keys, "GET", call.headers))
+        except HoraeError:
+            return False
+
+    return Stream(call.node, call.namespace, _wanted(query), admitted)
+
+
+def _wanted(query: Topics) -> Wanted:
+    if query.execution is None:
+        return Wanted(frozenset(KINDS[topic] for topic in query.topics or KINDS))
+    try:
+        execution = UUID(query.execution)
+    except ValueError:
+        remedy = "Send an executionId."
+        raise BadInput(f'execution "{query.execution[:60]}" is not an id.', remedy, field="execution") from None
+    return Wanted(frozenset(KINDS[topic] for topic in query.topics), execution)

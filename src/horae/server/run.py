@@ -1,0 +1,115 @@
+"""Listening: the socket, uvicorn around the application, and an orderly end."""
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Collection
+
+import uvicorn
+
+from horae.engine.node import PARTS, Node
+from horae.errors import BadInput
+from horae.server.app import create_app
+
+BACKLOG = 2048
+KEEP_ALIVE = 75  # seconds; workers keep their connections between exchanges
+GRACE = 10  # seconds for requests under way when the server stops
+
+
+class Serving:
+    """A server that listens; it runs on the event loop that made it."""
+
+    def __init__(self, node: Node, server: uvicorn.Server, listener: socket.socket, url: str) -> None:
+        self._node, self._server, self._listener = node, server, listener
+        self.url = url
+        self.port: int = listener.getsockname()[1]
+        self._running = asyncio.create_task(server.main_loop(), name="horae-http")
+
+    async def stop(self) -> None:
+        """Answer who waits at once, finish what was begun, then let go of the store."""
+        self._node.events.close()
+        await self._node.gateway.stop()
+        self._server.should_exit = True
+        await self._running
+        await self._server.shutdown(sockets=[self._listener])
+        await self._node.stop()
+
+
+async def serve(
+    node: Node, host: str, port: int, *, parts: Collection[str] = PARTS, allow_remote: bool = False, grace: int = GRACE
+) -> Serving:
+    """Start a node and serve it over HTTP; port 0 takes a free one.
+
+    Returns when requests are answered. Raises BadInput for an address that cannot be had, or that other machines reach
+    unless `allow_remote` says that this is meant.
+    """
+    check_bind(host, allow_remote=allow_remote)
+    listener = _listen(host, port)
+    try:
+        url = _url(host, listener.getsockname()[1])
+        node.presence.url = node.presence.url or url
+        server = _server(node, parts, grace)
+        await node.start(parts)
+        await server.startup(sockets=[listener])
+    except BaseException:
+        listener.close()
+        raise
+    return Serving(node, server, listener, url)
+
+
+def check_bind(host: str, *, allow_remote: bool) -> None:
+    """Refuse an address that other machines reach, unless asked for: keys would travel in the clear."""
+    if allow_remote or is_loopback(host):
+        return
+    raise BadInput(
+        f"Listening on {host or 'all addresses'} would let other machines in, without TLS.",
+        "Put a TLS proxy in front and listen on 127.0.0.1, or allow it explicitly on a network you trust.",
+        field="host",
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        remedy = "Choose another with --port, or stop what listens there." if port else "Choose another address."
+        raise BadInput(f"Cannot listen on {host}:{port}: {error.strerror}.", remedy, field="port") from None
+    listener.setblocking(False)
+    return listener
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _server(node: Node, parts: Collection[str], grace: int) -> uvicorn.Server:
+    """uvicorn without its signals, logs and start-up protocol: the process and the node have their own."""
+    config = uvicorn.Config(
+        create_app(node, parts),
+        http="httptools",
+        ws="none",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=grace,
+    )
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    return server

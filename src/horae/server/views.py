@@ -1,0 +1,143 @@
+"""What answers say beyond `model.view`: workers, keys, servers, queues, receipts and who one is."""
+
+from typing import Any
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType
+
+from horae.engine.keys import Principal
+from horae.engine.workers import Status, Worker
+from horae.model.instant import format_instant
+from horae.model.view import Time, View, shown_time
+from horae.store.moves.keys import StoredKey
+from horae.store.script import Row
+
+
+class Accepted(View, frozen=True, kw_only=True):
+    """An execution that was accepted; `deduplicated` says that its key stood for this one already."""
+
+    execution_id: UUID
+    status: str
+    deduplicated: bool
+
+
+class BulkItem(View, frozen=True, kw_only=True):
+    """What became of one item: an execution, or the problem for which it was refused."""
+
+    execution_id: UUID | UnsetType = UNSET
+    status: str | UnsetType = UNSET
+    deduplicated: bool | UnsetType = UNSET
+    error: dict[str, Any] | UnsetType = UNSET
+
+
+class BulkAccepted(View, frozen=True, kw_only=True):
+    """What became of each item, in their order."""
+
+    items: list[BulkItem]
+    accepted: int
+    refused: int
+
+
+class WorkerView(View, frozen=True, kw_only=True):
+    """A process that executes."""
+
+    worker_id: str
+    session_id: UUID
+    host: str
+    pid: int
+    version: str
+    labels: dict[str, str]
+    queues: list[str]
+    capacity: int
+    running: int
+    jobs: list[str]
+    started_at: Time
+    last_heartbeat: Time
+    status: Status
+
+    @classmethod
+    def of(cls, worker: Worker) -> "WorkerView":
+        return cls(
+            worker_id=worker.worker, session_id=worker.session, host=worker.host, pid=worker.pid,
+            version=worker.version, labels=worker.labels, queues=list(worker.queues), capacity=worker.capacity,
+            running=worker.running, jobs=list(worker.jobs), started_at=format_instant(worker.started_at),
+            last_heartbeat=format_instant(worker.last_seen), status=worker.status,
+        )  # fmt: skip
+
+
+class KeyView(View, frozen=True, kw_only=True):
+    """A key; `key` is its text, told once, when it is made."""
+
+    key_id: str
+    name: str
+    role: str
+    created_at: Time
+    expires_at: Time | None = None
+    last_used_at: Time | None = None
+    revoked_at: Time | None = None
+    key: str | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, stored: StoredKey, key: str | UnsetType = UNSET) -> "KeyView":
+        return cls(
+            key_id=stored.id, name=stored.name, role=stored.role, created_at=format_instant(stored.created_at),
+            expires_at=shown_time(stored.expires_at), last_used_at=shown_time(stored.last_used_at),
+            revoked_at=shown_time(stored.revoked_at), key=key,
+        )  # fmt: skip
+
+
+class ServerView(View, frozen=True, kw_only=True):
+    """A server of this installation."""
+
+    server_id: UUID
+    url: str
+    host: str
+    pid: int
+    version: str
+    started_at: Time
+    last_heartbeat: Time
+
+    @classmethod
+    def of(cls, row: Row) -> "ServerView":
+        return cls(
+            server_id=row[0], url=row[1], host=row[2], pid=row[3], version=row[4],
+            started_at=format_instant(row[5]), last_heartbeat=format_instant(row[6]),
+        )  # fmt: skip
+
+
+class LaneView(View, frozen=True, kw_only=True):
+    """A part of a queue that every claim treats alike; `queued` executions wait in it."""
+
+    needs: list[str]
+    share: str
+    queued: int
+
+
+class QueueView(View, frozen=True, kw_only=True):
+    """A named queue."""
+
+    name: str
+    policy: str
+    state: str
+    queued: int
+    lanes: list[LaneView]
+
+
+class Me(View, frozen=True, kw_only=True):
+    """Who this credential is; a browser also gets the token its writes must show."""
+
+    key_id: str
+    name: str
+    role: str
+    csrf: str | None = None
+
+    @classmethod
+    def of(cls, who: Principal) -> "Me":
+        return cls(key_id=who.key, name=who.name, role=who.role, csrf=who.csrf)
+
+
+class Health(View, frozen=True, kw_only=True):
+    """How the server is."""
+
+    status: str
+    version: str

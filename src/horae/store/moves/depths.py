@@ -1,0 +1,10 @@
+"""How much is queued, for people; the engine itself never counts."""
+
+from horae.store.script import Fetch, Script, Statement
+
+DEPTHS = Statement("depths", "SELECT lane, sum(hi - lo) FROM queued WHERE namespace = $1 GROUP BY lane")
+
+
+def depths(namespace: int) -> Script[dict[int, int]]:
+    """Queued executions by lane."""
+    return {lane: int(count) for lane, count in (yield Fetch(DEPTHS, (namespace,)))}
