@@ -1,0 +1,60 @@
+"""docs/cli.md, made from the commands themselves: `python -m horae.cli.reference > docs/cli.md`."""
+
+from collections.abc import Iterator
+
+import click
+
+from horae.cli.lazy import Command, Group
+from horae.cli.main import SECTIONS, cli
+
+INTRODUCTION = """# The command line
+
+This page is made from the commands' own help texts by `python -m horae.cli.reference`; a test keeps it true.
+
+Commands are nouns with verbs after them: `horae jobs list`. `-o json` and `-o yaml` print one document, as the API
+answers it; tables are for people and may change. Errors go to stderr: what happened, then what to do.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | an execution failed, a check failed, or the server could not do it |
+| 2 | the command line or a value in it is wrong |
+| 3 | there is no such thing |
+| 4 | the present state stands against it |
+
+Commands talk to the server at `HORAE_URL` (`http://127.0.0.1:8420`) with the key in `HORAE_KEY`; on the server's own
+machine they find its key in `admin.key` of the data folder. Only `up`, `server`, `db` and `doctor --offline` open the
+store. `horae` completes itself in the shell: `eval "$(_HORAE_COMPLETE=bash_source horae)"` (or `zsh_source`).
+"""
+
+
+def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, Command | Group]]:
+    """Every command below this one, by its full name."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for verb in command.list_commands(context):
+            found = command.get_command(context, verb)
+            if isinstance(found, Command | Group):
+                yield f"{name} {verb}".strip(), found
+                yield from walk(found, f"{name} {verb}".strip())
+
+
+def reference() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION]
+    for heading, names in SECTIONS.items():
+        parts.append(f"## {heading}\n")
+        for name, command in walk(cli):
+            if name.split()[0] in names:
+                parts.append(_about(name, command))
+    return "\n".join(parts)
+
+
+def _about(name: str, command: Command | Group) -> str:
+    context = click.Context(command, info_name=f"horae {name}", max_content_width=100, terminal_width=100)
+    depth = "#" * (2 + len(name.split()))
+    return f"{depth} horae {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+
+
+if __name__ == "__main__":
+    click.echo(reference(), nl=False)

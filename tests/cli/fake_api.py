@@ -1,0 +1,89 @@
+"""A small API to run commands against: routes answer with documents, and every request is remembered."""
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+from click.testing import CliRunner, Result
+
+from horae.cli.main import cli
+from horae.cli.remote import World
+from horae.client.transport import Call, Reply
+from horae.env import virtual_env
+from horae.errors import HoraeError
+from tests.client.fakes import QuickClock
+
+Handler = Callable[..., Any]
+
+
+class Request:
+    """What a command asked for."""
+
+    def __init__(self, call: Call) -> None:
+        parts = urlsplit(call.path)
+        self.method, self.path = call.method, parts.path.removeprefix("/api/v1")
+        self.query = dict(parse_qsl(parts.query))
+        self.body = msgspec.json.decode(call.body) if call.body else None
+        self.headers = call.headers
+
+    @property
+    def line(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+class FakeApi:
+    """A transport that answers by a table of "METHOD /path" -> document, error, or function of the request."""
+
+    place = "http://fake"
+
+    def __init__(self, routes: Mapping[str, Any]) -> None:
+        self.routes = dict(routes)
+        self.requests: list[Request] = []
+
+    async def send(self, call: Call) -> Reply:
+        request = Request(call)
+        self.requests.append(request)
+        for pattern, answer in self.routes.items():
+            if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), request.line):
+                return self._reply(answer(request) if callable(answer) else answer)
+        return problem(404, "not-found", f"The fake has no {request.line}.")
+
+    def _reply(self, answer: Any) -> Reply:
+        if isinstance(answer, Reply):
+            return answer
+        if isinstance(answer, HoraeError):
+            return problem(answer.status, answer.slug, answer.detail, answer.remedy)
+        return Reply(status=200, body=b"" if answer is None else msgspec.json.encode(answer))
+
+    @asynccontextmanager
+    async def open(self, call: Call):
+        raise NotImplementedError
+        yield
+
+    async def close(self) -> None:
+        pass
+
+    @property
+    def lines(self) -> list[str]:
+        return [request.line for request in self.requests]
+
+
+def problem(status: int, slug: str, detail: str, remedy: str = "") -> Reply:
+    document = {"type": f"urn:horae:{slug}", "status": status, "detail": detail, "remedy": remedy}
+    return Reply(status=status, body=msgspec.json.encode(document))
+
+
+def run(api: FakeApi | None, *args: str, input: str | None = None, env: dict[str, str] | None = None) -> Result:
+    """Run a command line; what it raises beyond an exit is the test's failure."""
+    world = World(api, virtual_env(1, QuickClock()))
+    result = CliRunner().invoke(cli, list(args), obj=world, input=input, env=env)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def page(*items: Any, next_cursor: str | None = None) -> dict[str, Any]:
+    return {"items": list(items), "nextCursor": next_cursor}

@@ -1,0 +1,132 @@
+"""`horae executions` and `horae dlq`."""
+
+import json
+
+import pytest
+
+from horae.errors import Conflict
+from tests.cli.fake_api import FakeApi, page, run
+
+FAILED = {
+    "executionId": "e1",
+    "jobName": "daily",
+    "status": "failed",
+    "scheduledAt": "2027-01-15T07:59:00Z",
+    "attempt": 4,
+    "errorMessage": "boom\nand more",
+    "error": {"type": "ValueError", "traceback": "Traceback ...\nValueError: boom"},
+}
+
+
+def test_list_filters_and_shows():
+    api = FakeApi({"GET /executions": page(FAILED)})
+    result = run(api, "executions", "list", "--job", "daily", "--status", "pending")
+    assert api.requests[0].query == {"job": "daily", "status": "pending"}
+    row = result.stdout.splitlines()[1]
+    assert "e1" in row
+    assert "boom" in row
+    assert "and more" not in row
+
+
+def test_show_ends_with_the_traceback():
+    result = run(FakeApi({"GET /executions/e1": FAILED}), "executions", "show", "e1")
+    assert result.stdout.endswith("ValueError: boom\n")
+    assert result.exit_code == 0
+
+
+def test_show_can_wait():
+    result = run(FakeApi({"GET /executions/e1": FAILED}), "executions", "show", "e1", "--wait", "-o", "json")
+    assert json.loads(result.stdout)["status"] == "failed"
+    assert result.exit_code == 1
+
+
+def test_cancel_tells_what_became_of_it():
+    asked = {"verdict": "asked", "execution": {"executionId": "e1", "status": "running"}}
+    api = FakeApi(
+        {"POST /executions/e1/cancel": asked, "GET /executions/e1": {"executionId": "e1", "status": "cancelled"}}
+    )
+
+    assert "asked to stop" in run(api, "executions", "cancel", "e1", "--reason", "why").stdout
+    assert api.requests[0].body == {"reason": "why"}
+    assert "cancelled" in run(api, "executions", "cancel", "e1", "--wait").stdout
+
+
+def test_cancelling_what_has_ended_is_a_conflict():
+    api = FakeApi({"POST /executions/e1/cancel": Conflict("It has ended as success.", "Nothing to do.")})
+    assert run(api, "executions", "cancel", "e1").exit_code == 4
+
+
+def test_logs_go_where_they_belong_and_as_one_document():
+    lines = [{"text": "out", "stream": "stdout", "attempt": 1, "seq": 0}, {"text": "err", "stream": "stderr"}]
+    logs = {"items": lines, "nextCursor": "2", "ended": True}
+    api = FakeApi({"GET /executions/e1/logs": lambda r: logs if "cursor" not in r.query else {**logs, "items": []}})
+    result = run(api, "executions", "logs", "e1", "--tail", "5")
+    assert (result.stdout, result.stderr) == ("out\n", "err\n")
+    assert api.requests[0].query == {"tail": "5"}
+    assert json.loads(run(api, "executions", "logs", "e1", "-o", "json").stdout) == {"items": lines}
+
+
+def test_following_a_log_tells_the_outcome_by_its_exit_code():
+    logs = {"items": [], "nextCursor": "0", "ended": True}
+    api = FakeApi({"GET /executions/e1/logs": logs, "GET /executions/e1": FAILED})
+    assert run(api, "executions", "logs", "-f", "e1").exit_code == 1
+
+
+def test_attempts():
+    attempt = {"attempt": 1, "outcome": "lost", "workerId": "w", "errorMessage": "gone"}
+    assert "lost" in run(FakeApi({"GET /executions/e1/attempts": page(attempt)}), "executions", "attempts", "e1").stdout
+
+
+LETTER = {"execution": FAILED, "state": "open", "retriedAs": None}
+DONE = {"matched": 2, "done": 2, "skipped": 0, "more": False, "executionIds": ["n1", "n2"], "notes": []}
+
+
+def test_dead_letters_are_listed_and_shown():
+    api = FakeApi({"GET /dlq": page(LETTER), "GET /dlq/e1": LETTER})
+    assert "boom" in run(api, "dlq", "list", "--error-type", "ValueError").stdout
+    assert api.requests[0].query == {"errorType": "ValueError"}
+    shown = run(api, "dlq", "show", "e1").stdout
+    assert "open" in shown
+    assert shown.endswith("ValueError: boom\n")
+
+
+def test_ids_are_retried_without_asking():
+    api = FakeApi({"POST /dlq/retry": DONE})
+    result = run(api, "dlq", "retry", "e1", "e2")
+    assert api.requests[0].body == {"ids": ["e1", "e2"]}
+    assert result.stdout.splitlines() == ["Retried 2.", "n1", "n2"]
+
+
+def test_a_filter_says_the_count_and_asks_first():
+    api = FakeApi({"GET /dlq": page(LETTER, LETTER), "POST /dlq/discard": {**DONE, "executionIds": []}})
+
+    refused = run(api, "dlq", "discard", "--job", "daily", input="n\n")
+    assert "2 dead letters match." in refused.stdout
+    assert refused.exit_code == 1
+    assert api.lines == ["GET /dlq"]
+
+    accepted = run(api, "dlq", "discard", "--job", "daily", "--yes", "-o", "json")
+    assert json.loads(accepted.stdout)["done"] == 2
+    assert api.requests[-1].body == {"filter": {"job": "daily"}}
+
+
+def test_a_filter_goes_on_until_there_are_no_more():
+    more = iter([True, True, False])
+    api = FakeApi(
+        {"GET /dlq": page(LETTER, next_cursor="c"), "POST /dlq/retry": lambda _: {**DONE, "more": next(more)}}
+    )
+    result = run(api, "dlq", "retry", "--all", "--yes")
+    assert "At least 1 dead letter match." in result.stdout
+    assert "Retried 6." in result.stdout
+    assert api.requests[-1].body == {"filter": {}}
+
+
+@pytest.mark.parametrize("options", [[], ["e1", "--job", "a"], ["e1", "--all"]])
+def test_which_dead_letters_must_be_clear(options):
+    api = FakeApi({})
+    assert run(api, "dlq", "retry", *options).exit_code == 2
+    assert api.requests == []
+
+
+def test_nothing_matches():
+    assert "0 dead letters match" in run(FakeApi({"GET /dlq": page()}), "dlq", "retry", "--job", "a").stdout

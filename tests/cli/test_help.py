@@ -1,0 +1,76 @@
+"""Help texts read well, examples work, and nothing heavy is loaded to show them."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from horae.cli.main import SECTIONS, cli
+from horae.cli.reference import reference, walk
+
+DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+COMMANDS = dict(walk(cli))
+HEAVY = {"rich", "httpx2", "litestar", "sqlalchemy", "uvicorn", "yaml", "structlog", "asyncio", "msgspec"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_help_line_and_an_example(name):
+    command = COMMANDS[name]
+    first = (command.help or "").partition("\n")[0]
+    assert first.endswith("."), "a sentence"
+    assert len(command.get_short_help_str(100)) > 10
+    assert command.examples, "an example"
+    for example in command.examples:
+        assert example.startswith("horae ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_parses(name):
+    for example in COMMANDS[name].examples:
+        command, args = cli, shlex.split(example)[1:]
+        context = click.Context(cli, info_name="horae")
+        while isinstance(command, click.Group):
+            _, command, args = command.resolve_command(context, args)
+            assert command is not None, example
+            context = click.Context(command, info_name=command.name, parent=context)
+        command.make_context(command.name, args)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_has_a_help_text(name):
+    silent = [p.name for p in COMMANDS[name].params if isinstance(p, click.Option) and not p.help]
+    assert silent == []
+
+
+def test_the_list_of_commands_says_what_they_say_themselves():
+    for section in SECTIONS.values():
+        for name, line in section.items():
+            assert (
+                COMMANDS[name]
+                .help.partition("\n\n")[0]
+                .replace("\n", " ")
+                .split(";")[0]
+                .startswith(line.split(";")[0].rstrip("."))
+            ), name
+
+
+def test_help_loads_nothing_heavy():
+    code = "import sys; from horae.cli.main import cli; cli(['--help'], standalone_mode=False); print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    loaded = set(shown.splitlines()[-1].split())
+    assert "horae.cli.main" in loaded
+    assert loaded & HEAVY == set()
+
+
+def test_help_fits_a_terminal():
+    for command in COMMANDS.values():
+        context = click.Context(command, info_name="horae", max_content_width=100, terminal_width=100)
+        text = command.get_help(context).partition("\nExample")[0]
+        assert max(map(len, text.splitlines())) <= 100
+
+
+def test_every_command_is_documented():
+    assert DOCS.read_text() == reference(), "Run: python -m horae.cli.reference > docs/cli.md"

@@ -1,0 +1,258 @@
+"""`horae jobs`."""
+
+import json
+
+import pytest
+import yaml
+
+from horae.errors import BadInput, Conflict, NotFound
+from tests.cli.fake_api import FakeApi, page, run
+
+JOB = {
+    "jobId": "0190-1",
+    "name": "daily",
+    "version": 3,
+    "state": "active",
+    "status": "scheduled",
+    "schedule": "0 0 * * *",
+    "scheduleText": "at 00:00 UTC, every day",
+    "nextFireAt": "2027-01-15T09:00:00Z",
+    "command": "python report.py",
+    "params": {},
+    "retries": 3,
+    "notes": ["Dependencies act later."],
+}
+
+
+def test_create_says_what_was_asked():
+    api = FakeApi({"POST /jobs": JOB})
+
+    result = run(
+        api, "jobs", "create", "daily", "--command", "python report.py", "--schedule", "0 0 * * *", "--retries", "3",
+        "--timeout", "1h", "--param", "n=1", "--param", "day=2026-11-15", "--param", 'deep={"a": [1]}', "--need", "gpu",
+        "--tag", "team=data", "--env", "A=b", "--depends-on", "extract", "--priority", "0",
+    )  # fmt: skip
+
+    assert result.exit_code == 0
+    assert api.requests[0].body == {
+        "name": "daily",
+        "command": "python report.py",
+        "schedule": "0 0 * * *",
+        "retries": 3,
+        "timeout": "1h",
+        "priority": 0,
+        "params": {"n": 1, "day": "2026-11-15", "deep": {"a": [1]}},
+        "needs": ["gpu"],
+        "tags": {"team": "data"},
+        "env": {"A": "b"},
+        "dependencies": ["extract"],
+    }
+    assert result.stdout == "Created daily (0190-1), scheduled.\nDependencies act later.\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--python", "digest"], {"python": "digest"}),
+        (["--shell", "a | b"], {"command": {"shell": "a | b"}}),
+        (["--http", "http://x", "--method", "GET"], {"http": {"url": "http://x", "method": "GET"}}),
+        (["--every", "5m"], {"schedule": {"every": "5m"}}),
+        (["--at", "2026-11-15T08:00:00Z"], {"schedule": {"at": "2026-11-15T08:00:00Z"}}),
+        (
+            ["--schedule", "0 9 * * *", "--tz", "Europe/Paris"],
+            {"schedule": {"cron": "0 9 * * *", "timezone": "Europe/Paris"}},
+        ),
+        (["--retries", "0"], {"retries": 0}),
+        (["--retry-delay", "10s"], {"retry": {"delay": "10s"}}),
+    ],
+)
+def test_each_option_has_its_field(options, said):
+    api = FakeApi({"POST /jobs": JOB})
+    assert run(api, "jobs", "create", "a", *options).exit_code == 0
+    assert api.requests[0].body == {"name": "a", **said}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--command", "a", "--python", "b"],
+        ["--every", "5m", "--schedule", "* * * * *"],
+        ["--tz", "UTC"],
+        ["--method", "GET"],
+        ["--param", "novalue"],
+        ["--priority", "10"],
+        ["--nonsense"],
+        [],
+    ],
+)
+def test_contradictions_are_usage_errors_and_nothing_is_sent(options):
+    api = FakeApi({"POST /jobs": JOB})
+    name = ["a"] if options else []
+    assert run(api, "jobs", "create", *name, *options).exit_code == 2
+    assert api.requests == []
+
+
+def test_a_file_is_the_base_and_options_win(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text("name: daily\ncommand: python report.py\nretries: 1\n")
+    api = FakeApi({"POST /jobs": JOB})
+    run(api, "jobs", "create", "-f", str(path), "--retries", "5")
+    assert api.requests[0].body == {"name": "daily", "command": "python report.py", "retries": 5}
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(Conflict("Taken.", "Choose another."), 4), (NotFound("No.", "Look."), 3), (BadInput("Bad.", "Mend it."), 2)],
+)
+def test_errors_are_told_on_stderr_with_their_exit_code(error, code):
+    result = run(FakeApi({"POST /jobs": error}), "jobs", "create", "a", "--command", "x")
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert result.stderr == f"Error: {error.detail}\n{error.remedy}\n"
+
+
+def test_list_is_a_table_for_people_and_the_apis_document_for_programs():
+    api = FakeApi({"GET /jobs": page(JOB, next_cursor="c2")})
+
+    table = run(api, "jobs", "list", "--state", "active", "--limit", "1")
+    head, row = table.stdout.splitlines()
+    assert head.split() == ["NAME", "STATUS", "SCHEDULE", "NEXT", "LAST", "ID"]
+    assert "at 00:00 UTC, every day" in row
+    assert "in 1h" in row
+    assert "--cursor c2" in table.stderr
+    assert api.requests[0].query == {"state": "active", "limit": "1"}
+
+    assert json.loads(run(api, "jobs", "list", "-o", "json").stdout) == page(JOB, next_cursor="c2")
+    assert yaml.safe_load(run(api, "jobs", "list", "-o", "yaml").stdout) == page(JOB, next_cursor="c2")
+
+
+def test_an_empty_list_says_what_to_do():
+    assert "horae jobs create" in run(FakeApi({"GET /jobs": page()}), "jobs", "list").stdout
+
+
+def test_show_leaves_out_what_says_nothing():
+    shown = run(FakeApi({"GET /jobs/daily": JOB}), "jobs", "show", "daily").stdout
+    assert "nextFireAt" in shown
+    assert "params" not in shown
+
+
+def test_edit_by_options_is_a_patch():
+    api = FakeApi({"GET /jobs/daily": JOB, "PATCH /jobs/daily": {**JOB, "version": 4}})
+    result = run(api, "jobs", "edit", "daily", "--retries", "5")
+    assert api.requests[-1].body == {"retries": 5}
+    assert "if-match" not in api.requests[-1].headers
+    assert result.stdout == "Changed daily: version 3 became 4.\n"
+
+
+def test_edit_can_be_guarded_by_a_version():
+    api = FakeApi({"GET /jobs/daily": JOB, "PATCH /jobs/daily": JOB})
+    run(api, "jobs", "edit", "daily", "--retries", "3", "--if-version", "2")
+    assert api.requests[-1].headers["if-match"] == '"2"'
+
+
+def test_edit_from_a_file_replaces_the_definition(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text("name: daily\ncommand: true\n")
+    api = FakeApi({"GET /jobs/daily": JOB, "PUT /jobs/daily": JOB})
+    assert "unchanged" in run(api, "jobs", "edit", "daily", "-f", str(path)).stdout
+    assert api.requests[-1].headers["if-match"] == '"3"'
+
+
+def test_edit_without_options_opens_an_editor(monkeypatch):
+    seen = []
+
+    def editor(text, **_):
+        seen.append(yaml.safe_load(text))
+        return text.replace("retries: 3", "retries: 9")
+
+    monkeypatch.setattr("click.edit", editor)
+    api = FakeApi({"GET /jobs/daily": JOB, "PUT /jobs/daily": {**JOB, "version": 4}})
+
+    run(api, "jobs", "edit", "daily")
+
+    assert seen == [{"name": "daily", "schedule": "0 0 * * *", "command": "python report.py", "retries": 3}]
+    assert api.requests[-1].body["retries"] == 9
+
+
+def test_an_editor_left_without_saving_changes_nothing(monkeypatch):
+    monkeypatch.setattr("click.edit", lambda *_, **__: None)
+    api = FakeApi({"GET /jobs/daily": JOB})
+    result = run(api, "jobs", "edit", "daily")
+    assert result.exit_code == 2
+    assert api.lines == ["GET /jobs/daily"]
+
+
+@pytest.mark.parametrize("verb", ["pause", "resume", "restore"])
+def test_verbs_are_posts(verb):
+    api = FakeApi({f"POST /jobs/daily/{verb}": JOB})
+    result = run(api, "jobs", verb, "daily")
+    assert result.exit_code == 0
+    assert "daily" in result.stdout
+    assert json.loads(run(api, "jobs", verb, "daily", "-o", "json").stdout) == JOB
+
+
+def test_delete_says_how_to_undo_it():
+    api = FakeApi({"DELETE /jobs/daily": {**JOB, "state": "deleted"}})
+    result = run(api, "jobs", "delete", "daily", "--queued", "finish")
+    assert "horae jobs restore 0190-1" in result.stdout
+    assert api.requests[0].query == {"queued": "finish"}
+
+
+def test_versions_and_rollback():
+    version = {
+        "jobId": "1",
+        "version": 2,
+        "current": True,
+        "createdAt": "2026-11-15T08:00:00Z",
+        "definition": {"retries": 1},
+    }
+    api = FakeApi({"GET /jobs/daily/versions": page(version), "POST /jobs/daily/rollback": {**JOB, "version": 5}})
+    assert "retries=1" in run(api, "jobs", "versions", "daily").stdout
+    assert "version 5" in run(api, "jobs", "rollback", "daily", "2").stdout
+    assert api.requests[-1].body == {"version": 2}
+
+
+def test_trigger_sends_what_was_given():
+    api = FakeApi({"POST /jobs/daily/trigger": {"executionId": "e1", "status": "queued", "deduplicated": False}})
+    result = run(
+        api, "jobs", "trigger", "daily", "--param", "n=1", "--params", '{"m": 2, "n": 0}', "--delay", "10m",
+        "--key", "k", "--priority", "9", "--tag", "a=b",
+    )  # fmt: skip
+    assert result.stdout == "Execution e1 is queued.\n"
+    assert api.requests[0].body == {
+        "params": {"m": 2, "n": 1}, "delay": "10m", "key": "k", "priority": 9, "tags": {"a": "b"},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "code"), [("success", 0), ("failed", 1), ("cancelled", 1), ("skipped", 0)])
+def test_trigger_waits_and_tells_by_its_exit_code(status, code):
+    states = iter(["queued", "running", status])
+    final = {"executionId": "e1", "result": {"rows": 2}, "attempt": 2, "errorMessage": "boom" if code else None}
+    final |= {"startedAt": "2026-11-15T08:00:00Z", "completedAt": "2026-11-15T08:00:02.5Z"}
+    api = FakeApi(
+        {
+            "POST /jobs/daily/trigger": {"executionId": "e1", "status": "queued"},
+            "GET /executions/e1": lambda _: {**final, "status": next(states)},
+        }
+    )
+    result = run(api, "jobs", "trigger", "daily", "--wait")
+    assert result.exit_code == code
+    assert f"Execution e1: {status} after 2.5 s, attempt 2." in result.stdout
+    assert "rows=2" in result.stdout
+    assert ("boom" in result.stderr) == bool(code)
+
+
+def test_trigger_follows_the_log():
+    logs = {"items": [{"text": "hello", "stream": "stdout"}, {"text": "oh", "stream": "stderr"}], "nextCursor": "1"}
+    api = FakeApi(
+        {
+            "POST /jobs/daily/trigger": {"executionId": "e1", "status": "queued"},
+            "GET /executions/e1/logs": lambda r: {**logs, "ended": True, **({"items": []} if r.query else {})},
+            "GET /executions/e1": {"executionId": "e1", "status": "success"},
+        }
+    )
+    result = run(api, "jobs", "trigger", "daily", "-f")
+    assert result.stdout.startswith("hello\n")
+    assert result.stderr == "oh\n"
+    as_json = run(api, "jobs", "trigger", "daily", "-f", "-o", "json")
+    assert json.loads(as_json.stdout)["status"] == "success"

@@ -1,0 +1,146 @@
+"""The smaller groups: workers, queues, keys, audit, report, config, version; and errors in general."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from horae.client.transport import Unanswered
+from horae.errors import NotFound, Unauthorized
+from tests.cli.fake_api import FakeApi, page, run
+
+WORKER = {
+    "workerId": "w1", "status": "live", "host": "h", "running": 2, "capacity": 10, "queues": ["default"],
+    "labels": {"gpu": "a100"}, "version": "0.1.0", "lastHeartbeat": "2027-01-15T08:00:00Z", "jobs": ["digest"],
+}  # fmt: skip
+
+
+def test_workers():
+    api = FakeApi({"GET /workers": page(WORKER), "GET /workers/w1": WORKER, "POST /workers/w1/drain": WORKER})
+    row = run(api, "workers", "list").stdout.splitlines()[1]
+    assert row.split()[:6] == ["w1", "live", "h", "2/10", "default", "gpu=a100"]
+    assert "digest" in run(api, "workers", "show", "w1").stdout
+    assert "asked to drain" in run(api, "workers", "drain", "w1").stdout
+
+
+def test_queues():
+    queue = {"name": "default", "policy": "fifo", "state": "active", "queued": 7, "lanes": [{}, {}]}
+    assert run(FakeApi({"GET /queues": page(queue)}), "queues", "list").stdout.splitlines()[1].split() == [
+        "default", "fifo", "active", "7", "2",
+    ]  # fmt: skip
+
+
+def test_a_key_is_shown_once_alone_on_stdout():
+    made = {"keyId": "k1", "name": "fleet", "role": "worker", "key": "hk_k1_secret"}
+    api = FakeApi({"POST /keys": made, "GET /keys": page({**made, "key": None}), "DELETE /keys/k1": None})
+
+    result = run(api, "keys", "create", "fleet", "--role", "worker", "--expires-in", "1d")
+    assert result.stdout == "hk_k1_secret\n"
+    assert api.requests[0].body == {"name": "fleet", "role": "worker", "expiresAt": "2027-01-16T08:00:00Z"}
+    assert "fleet" in run(api, "keys", "list").stdout
+    assert "Revoked k1." in run(api, "keys", "revoke", "k1").stdout
+
+
+def test_an_audit_without_findings_exits_0():
+    found = {"counts": {"waiting": 1, "history": 20}, "problems": []}
+    result = run(FakeApi({"GET /audit/executions": found}), "audit", "executions")
+    assert result.exit_code == 0
+    assert result.stdout == "Checked 1 waiting, 20 history.\nEvery execution is in its place.\n"
+
+
+def test_an_audit_names_what_is_out_of_place_and_exits_1():
+    problem = {"kind": "orphan", "executionId": "e1", "detail": "its session has ended"}
+    found = {"counts": {"running": 1}, "problems": [problem]}
+    api = FakeApi({"GET /audit/executions": found, "POST /audit/executions": {**found, "repaired": 1}})
+    result = run(api, "audit", "executions")
+    assert result.exit_code == 1
+    assert "e1" in result.stdout
+    assert "Repaired 1." in run(api, "audit", "executions", "--repair").stdout
+
+
+def test_report_writes_lines(tmp_path):
+    output = tmp_path / "output"
+    env = {"HORAE_OUTPUT": str(output)}
+    assert run(None, "report", "--progress", "50", "--message", "half", env=env).exit_code == 0
+    assert run(None, "report", "--progress", "99.5", env=env).exit_code == 0
+    assert run(None, "report", "--result", '{"rows": 1}', env=env).exit_code == 0
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    assert lines == [{"progress": 50, "message": "half"}, {"progress": 99.5}, {"result": {"rows": 1}}]
+
+
+def test_report_outside_a_job_says_so():
+    result = run(None, "report", "--progress", "1", env={"HORAE_OUTPUT": ""})
+    assert result.exit_code == 2
+    assert "not inside a running job" in result.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--progress", "101"], ["--result", "{"]])
+def test_report_refuses_what_it_cannot_tell(options, tmp_path):
+    output = tmp_path / "output"
+    assert run(None, "report", *options, env={"HORAE_OUTPUT": str(output)}).exit_code == 2
+    assert not output.exists()
+
+
+def test_config_shows_values_and_origins(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("horae.toml").write_text('retention = "7d"\n')
+    env = {"HORAE_PORT": "9000", "HORAE_KEY": "hk_secret"}
+
+    table = run(None, "config", "show", "--origin", env=env).stdout
+    assert "HORAE_PORT in the environment" in table
+    assert "hk_secret" not in table
+    rows = {
+        row["name"]: row
+        for row in json.loads(run(None, "config", "show", "--origin", "-o", "json", env=env).stdout)["items"]
+    }
+    assert (rows["port"]["value"], rows["retention"]["value"], rows["key"]["value"]) == (9000, "7d", "***")
+    assert rows["retention"]["origin"] == "horae.toml"
+    assert "origin" not in json.loads(run(None, "config", "show", "-o", "json").stdout)["items"][0]
+
+
+def test_a_bad_setting_is_told_before_anything_else(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(None, "jobs", "list", env={"HORAE_SESSION_TIMEOUT": "abc"})
+    assert result.exit_code == 2
+    assert result.stderr.startswith("Error: HORAE_SESSION_TIMEOUT=abc in the environment:")
+
+
+def test_version():
+    assert json.loads(run(None, "version", "-o", "json").stdout)["horae"] == "0.1.0"
+    assert run(None, "--version").stdout == "horae 0.1.0\n"
+
+
+def test_a_misspelt_command_is_guessed():
+    result = run(None, "jbos", "list")
+    assert result.exit_code == 2
+    assert "Did you mean 'jobs'?" in result.stderr
+
+
+class Silent(FakeApi):
+    async def send(self, call):
+        raise Unanswered("connection refused", sent=False)
+
+
+def test_no_server_is_told_at_once_with_what_to_do():
+    result = run(Silent({}), "jobs", "list")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "Error: No Horae server answers at http://fake (connection refused).",
+        "Start one with `horae up`, or name the right one with HORAE_URL.",
+    ]
+
+
+def test_credentials_and_absent_things():
+    assert (
+        run(FakeApi({"GET /jobs": Unauthorized("This needs a credential.", "Send one.")}), "jobs", "list").exit_code
+        == 1
+    )
+    missing = NotFound('No job named "emial".', 'Did you mean "email"?')
+    result = run(FakeApi({"GET /jobs/emial": missing}), "jobs", "show", "emial")
+    assert (result.exit_code, result.stderr) == (3, 'Error: No job named "emial".\nDid you mean "email"?\n')
+
+
+def test_the_key_travels_in_the_header():
+    api = FakeApi({"GET /jobs": page()})
+    run(api, "jobs", "list", "--api-key", "hk_mine")
+    assert api.requests[0].headers["authorization"] == "Bearer hk_mine"
