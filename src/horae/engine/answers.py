@@ -10,7 +10,7 @@ from msgspec import Raw
 from horae.engine.directory import Directory
 from horae.env import Env
 from horae.model.parcel import Parcel, extras_of
-from horae.model.protocol import Answer, Grant, Range, Request
+from horae.model.protocol import ABSENT, Answer, Grant, Range, Request
 from horae.model.slice import Running
 from horae.store.contract import Store
 
@@ -93,7 +93,7 @@ class Answers:
         )  # fmt: skip
 
 
-def _extras(parcel: Parcel, s: Running) -> Raw | None:
+def _extras(parcel: Parcel, s: Running) -> Raw:
     if parcel.extras is None:
-        return None
+        return ABSENT
     return Raw(msgspec.json.encode(extras_of(parcel.extras, s.lo, s.hi)))

@@ -28,6 +28,7 @@ class Batcher(Generic[T, R]):
         self._run, self._most, self._size, self._most_size = run, most, size, most_size
         self._pending: deque[tuple[T, asyncio.Future[R]]] = deque()
         self._in_flight = in_flight
+        self._active = 0  # flushes that will look at what is pending once more
         self._flushes: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -37,7 +38,8 @@ class Batcher(Generic[T, R]):
         """Have something done with the next batch."""
         done: asyncio.Future[R] = asyncio.get_running_loop().create_future()
         self._pending.append((what, done))
-        if len(self._flushes) < self._in_flight:
+        if self._active < self._in_flight:
+            self._active += 1
             flush = asyncio.create_task(self._flush())
             self._flushes.add(flush)
             flush.add_done_callback(self._flushes.discard)
@@ -57,6 +59,8 @@ class Batcher(Generic[T, R]):
             for _, done in self._pending:
                 done.cancel()
             raise
+        finally:
+            self._active -= 1
 
     def _next(self) -> list[tuple[T, asyncio.Future[R]]]:
         batch = [self._pending.popleft()]

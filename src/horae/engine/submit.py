@@ -117,7 +117,7 @@ class Submitter:
 
     def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
         spec = stored.job.spec
-        item = bytes(request.params) if request.params is not None else b"{}"
+        item = bytes(request.params) or b"{}"
         check_item(item)
         if spec.schema is not None:
             _check_params(spec.schema, {**spec.params, **(msgspec.json.decode(item) or {})}, spec.name)

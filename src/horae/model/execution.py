@@ -1,7 +1,7 @@
 """An execution: one requested run of a job, and the states it can be in."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 from uuid import UUID
 
 from msgspec import Raw, Struct
@@ -89,8 +89,3 @@ class Attempt(Struct, frozen=True, kw_only=True):
     ended_at: Instant
     exit_code: int | None = None
     error: Failure | None = None
-
-
-def params_of(raw: bytes | Raw | None) -> Any:
-    """Params as the item's bytes; absent ones are an empty object."""
-    return Raw(raw) if raw else Raw(b"{}")

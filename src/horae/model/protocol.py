@@ -17,6 +17,8 @@ MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes after which an exchange
 MAX_INLINE_RESULT = 64 * 1024
 MAX_RESULT = 1024 * 1024
 
+ABSENT = Raw()  # no value: false, and left out on the wire
+
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
 RequestKind = Literal["cancel", "timeout", "preempt"]
 
@@ -29,7 +31,7 @@ class Function(Wire, frozen=True, kw_only=True):
     """A function the worker has loaded; `params` is the JSON schema of its parameters when the signature tells."""
 
     name: str
-    params: Raw | None = None
+    params: Raw = ABSENT
 
 
 class Register(Wire, frozen=True, kw_only=True):
@@ -158,7 +160,7 @@ class Grant(Wire, frozen=True, kw_only=True):
     priority: int = 4
     parent: UUID | None = None
     items: list[Raw]
-    extras: Raw | None = None  # a list, one per item, of what belongs to items: trace, tags, fire instant, interval
+    extras: Raw = ABSENT  # a list, one per item, of what belongs to items: trace, tags, fire instant, interval
 
 
 class Request(Wire, frozen=True, kw_only=True):
@@ -195,7 +197,7 @@ class Submit(Wire, frozen=True, kw_only=True):
     """One execution asked for: by a route, by the SDK, or by a running job through its session."""
 
     job: str  # name or id
-    params: Raw | None = None
+    params: Raw = ABSENT
     delay: Micros | None = None
     at: Instant | None = None
     key: str | None = None
