@@ -1,16 +1,37 @@
 """Jobs: created, edited, paused, deleted and restored, each change in one transaction."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
+import msgspec
+
+from horae.engine import job_changes as changes
+from horae.engine.job_drafts import Drafts
+from horae.engine.job_views import show_job, show_version
+from horae.engine.refs import as_id, find_job, no_such_job, tag_ref
 from horae.env import Env
+from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
+from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.definition import Definition
+from horae.model.job import Spec
 from horae.model.view import JobVersionView, JobView, Page
 from horae.store.contract import Store
-from horae.store.moves.promote import Ranker
+from horae.store.moves import cancel_job, job_reads
+from horae.store.moves.job_reads import JobFilter
+from horae.store.moves.jobs import StoredJob
 
-Queued = Literal["cancel", "finish"]
-Running = Literal["finish", "cancel"]
+TRIES = 5  # how often a change may find that somebody else was quicker
+BATCH = 500  # slices cancelled in one transaction
+MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
+STATES = ("active", "paused", "deleted")
+
+Change = Literal["created", "changed", "unchanged"]
+OnChange = Callable[[UUID, int, str], object]
+
+
+async def _nothing(job: UUID) -> int:
+    return 0
 
 
 class Jobs:
@@ -20,31 +41,127 @@ class Jobs:
         self,
         env: Env,
         store: Store,
-        directory_hint: Callable[[], object] = lambda: None,
         *,
-        rank: Ranker,
-        on_change: Callable[[UUID], object] = lambda job: None,
-        on_queued: Callable[[Mapping[int, int]], object] = lambda lanes: None,
-        on_asked: Callable[[UUID], object] = lambda session: None,
+        open_gate: Callable[[UUID], Awaitable[int]] = _nothing,
+        on_change: OnChange = lambda job, namespace, state: None,
+        on_request: Callable[[UUID], object] = lambda session: None,
         fire_due: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """`directory_hint` is called when a queue or lane may be new, `on_change` with every job that changed,
-        `on_queued` with lanes and their least new rank, `on_asked` with sessions that were asked to stop something;
-        `fire_due` lets the scheduler decide what is due before a schedule changes.
+        """`open_gate` queues what waited for a job; `on_change` hears of every job that changed, with its namespace
+        and new state; `on_request` of sessions that were asked to stop something. `fire_due` lets the scheduler decide
+        what is due before a trigger ends.
         """
-        raise NotImplementedError
+        self._env, self._store = env, store
+        self._open_gate, self._on_change, self._on_request = open_gate, on_change, on_request
+        self._fire_due = fire_due
+        self._drafts = Drafts(env, store)
 
     async def create(self, namespace: int, body: Any) -> JobView:
         """Create a job from the decoded body of POST /api/v1/jobs. Raises BadInput, Conflict (with `jobId`)."""
-        raise NotImplementedError
+        definition = await self._drafts.parse(namespace, body, self._env.now())
+        draft = await self._drafts.resolve(namespace, definition)
+        id = self._env.new_id()
+        await self._store.change(lambda now: changes.create(id, namespace, draft, self._env.new_id, now))
+        self._on_change(id, namespace, "active")
+        return await self.get(namespace, str(id))
 
-    async def put(self, namespace: int, body: Any) -> tuple[JobView, Literal["created", "changed", "unchanged"]]:
+    async def put(self, namespace: int, body: Any) -> tuple[JobView, Change]:
         """Make the job of this name be as the body says: what `apply` does. An equal definition makes no version."""
-        raise NotImplementedError
+        name = (await self._drafts.parse(namespace, body, 0)).spec.name  # an instant that passed may be the job's own
+        for _ in range(TRIES):
+            stored = await self._store.job_named(namespace, name)
+            if stored is not None:
+                view = await self.edit(namespace, str(stored.job.id), body, replace=True)
+                return view, "unchanged" if view.version == stored.job.version else "changed"
+            try:
+                return await self.create(namespace, body), "created"
+            except Conflict:
+                continue
+        raise Busy(f'Job "{name}" was created and deleted again and again meanwhile.')
 
     async def get(self, namespace: int, ref: str) -> JobView:
         """A job; deleted ones by id. Raises NotFound with the nearest names."""
-        raise NotImplementedError
+        return (await self._views([await find_job(self._store, namespace, ref)]))[0]
+
+    async def edit(
+        self, namespace: int, ref: str, patch: Any, *, if_match: int | None = None, replace: bool = False
+    ) -> JobView:
+        """Change what the patch names (`replace`: the whole definition); every real change is a version.
+
+        Raises Stale when `if_match` is not the present version.
+        """
+        for _ in range(TRIES):
+            before = await self._present(namespace, ref, if_match)
+            if await self._write(before, await self._drafts.change(before, patch, replace=replace)):
+                return await self.get(namespace, str(before.job.id))
+        raise _too_busy(ref)
+
+    async def rollback(self, namespace: int, ref: str, version: int, *, if_match: int | None = None) -> JobView:
+        """Make a new version that reads as an earlier one."""
+        for _ in range(TRIES):
+            before = await self._present(namespace, ref, if_match)
+            versions = {v.version: v for v in await self._store.versions(before.job.id)}
+            if version not in versions:
+                known = f"Its versions run from 1 to {before.job.version}."
+                raise NotFound(f'Job "{before.job.name}" has no version {version}.', known)
+            definition = await self._drafts.again(before, versions[version].spec)
+            if await self._write(before, definition, revive=True):
+                return await self.get(namespace, str(before.job.id))
+        raise _too_busy(ref)
+
+    async def pause(self, namespace: int, ref: str) -> JobView:
+        """Start nothing of this job until it is resumed; what runs goes on."""
+        return await self._switch(namespace, ref, "paused")
+
+    async def resume(self, namespace: int, ref: str) -> JobView:
+        """Go on: fires left out are in the ledger as skipped-paused, what waited is queued."""
+        return await self._switch(namespace, ref, "active")
+
+    async def delete(
+        self,
+        namespace: int,
+        ref: str,
+        *,
+        queued: Literal["cancel", "finish"] = "cancel",
+        running: Literal["finish", "cancel"] = "finish",
+        if_match: int | None = None,
+    ) -> JobView:
+        """Stop a job's triggers at once and free its name; history stays readable, `restore` undoes it.
+
+        What is queued is cancelled or finished, what runs is finished or asked to stop.
+        """
+        _one_of(queued, "queued", ("cancel", "finish"))
+        _one_of(running, "running", ("finish", "cancel"))
+        job = await self._delete(namespace, ref, cancel=queued == "cancel", if_match=if_match)
+        if queued == "finish":
+            await self._open_gate(job)
+        if running == "cancel":
+            await self._ask_running(job)
+        dependents = await self._store.read(lambda: job_reads.dependents(job))
+        notes = [f"Jobs that depend on it: {', '.join(dependents)}."] if dependents else []
+        view = await self.get(namespace, str(job))
+        return msgspec.structs.replace(view, notes=[*notes, *view.notes])
+
+    async def restore(self, namespace: int, ref: str) -> JobView:
+        """Undo a deletion; a name means the job of that name deleted last. Raises Conflict when the name is taken."""
+        id = as_id(ref) or await self._store.read(lambda: job_reads.deleted_named(namespace, ref))
+        stored = None if id is None else await self._store.job(id, namespace)
+        if stored is None:
+            if await self._store.job_named(namespace, ref):
+                raise Conflict(f'Job "{ref}" is not deleted.', "There is nothing to restore.")
+            raise await no_such_job(self._store, namespace, ref)
+        if stored.job.state == "deleted":
+            when = (await self._drafts.again(stored, stored.job.spec)).when
+            await self._store.change(lambda now: changes.restore(stored, when, self._env.new_id, now))
+            self._on_change(stored.job.id, namespace, "active")
+        return await self.get(namespace, str(stored.job.id))
+
+    async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
+        """All versions, newest first."""
+        stored = await find_job(self._store, namespace, ref)
+        versions = await self._store.versions(stored.job.id)
+        names = await self._names([version.spec for version in versions])
+        return [show_version(version, stored.job.version, names) for version in versions]
 
     async def list(
         self,
@@ -58,41 +175,127 @@ class Jobs:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[JobView]:
-        """Jobs by name; deleted ones only when `state` asks for them. `tag` is "name" or "name=value"."""
-        raise NotImplementedError
+        """Jobs by name; deleted ones only when `state` asks for them. `tag` is "name" or "name=value".
 
-    async def edit(
-        self, namespace: int, ref: str, patch: Any, *, if_match: int | None = None, replace: bool = False
-    ) -> JobView:
-        """Change what the patch names (`replace`: the whole definition); every real change is a version.
-
-        Raises Stale when `if_match` is not the present version.
+        A page may be short, even empty, while `nextCursor` says there is more.
         """
-        raise NotImplementedError
+        if state is not None:
+            _one_of(state, "state", STATES)
+        wanted = JobFilter(search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue)
+        after = None if cursor is None else read_cursor(cursor, tuple[str, UUID])
+        found, after = await self._page(namespace, wanted, after, check_limit(limit))
+        return Page(items=await self._views(found), next_cursor=None if after is None else make_cursor(after))
 
-    async def pause(self, namespace: int, ref: str) -> JobView:
-        """Start nothing of this job until it is resumed; what runs goes on."""
-        raise NotImplementedError
+    # How it is done
 
-    async def resume(self, namespace: int, ref: str) -> JobView:
-        """Go on: fires left out are in the ledger as skipped-paused, what waited is queued."""
-        raise NotImplementedError
+    async def _page(
+        self, namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int
+    ) -> "tuple[list_of[StoredJob], tuple[str, UUID] | None]":
+        """Up to `limit` jobs and where to go on; a rare tag is looked for among so many jobs and no more."""
+        found: list_of[StoredJob] = []
+        size = limit + 1
+        for _ in range(0, MOST_SCANNED, size):
+            rows = await self._store.read(lambda: job_reads.page(namespace, wanted, after, size))  # noqa: B023
+            for stored in rows:
+                if len(found) == limit:
+                    return found, after
+                if wanted.tag is None or _has_tag(stored.job.spec, *wanted.tag):
+                    found.append(stored)
+                after = (stored.job.name, stored.job.id)
+            if len(rows) < size:
+                return found, None
+        return found, after
 
-    async def delete(
-        self, namespace: int, ref: str, *, queued: Queued = "cancel", running: Running = "finish",
-        if_match: int | None = None,
-    ) -> JobView:  # fmt: skip
-        """Stop a job's triggers at once and free its name; history stays readable, `restore` undoes it."""
-        raise NotImplementedError
+    async def _views(self, jobs: Sequence[StoredJob]) -> "list_of[JobView]":
+        activities = await self._store.read(lambda: job_reads.activities([s.job.id for s in jobs]))
+        names = await self._names([s.job.spec for s in jobs])
+        return [show_job(s, activities[s.job.id], names) for s in jobs]
 
-    async def restore(self, namespace: int, ref: str) -> JobView:
-        """Undo a deletion; a name means the job of that name deleted last. Raises Conflict when the name is taken."""
-        raise NotImplementedError
+    async def _names(self, specs: Sequence[Spec]) -> dict[UUID, str]:
+        upstream = sorted({UUID(id) for spec in specs for id in spec.dependencies})
+        return await self._store.read(lambda: job_reads.names_of(upstream)) if upstream else {}
 
-    async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
-        """All versions, newest first."""
-        raise NotImplementedError
+    async def _present(self, namespace: int, ref: str, if_match: int | None) -> StoredJob:
+        """A job that may be changed."""
+        stored = await find_job(self._store, namespace, ref)
+        job = stored.job
+        if job.state == "deleted":
+            raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
+        if if_match is not None and if_match != job.version:
+            remedy = "Read it again and repeat the change if it still makes sense."
+            raise Stale(f'Job "{job.name}" is at version {job.version}, not {if_match}.', remedy, version=job.version)
+        return stored
 
-    async def rollback(self, namespace: int, ref: str, version: int, *, if_match: int | None = None) -> JobView:
-        """Make a new version that reads as an earlier one."""
-        raise NotImplementedError
+    async def _write(self, before: StoredJob, definition: Definition, *, revive: bool = False) -> bool:
+        """Write the next version unless nothing changes; false when somebody was quicker."""
+        job = before.job
+        draft = await self._drafts.resolve(job.namespace, definition, before)
+        if draft.spec == job.spec:
+            return True
+        if draft.spec.schedule != job.spec.schedule:
+            await self._decide_due()
+        if not await self._store.change(lambda now: changes.edit(before, draft, self._env.new_id, now, revive=revive)):
+            return False
+        self._on_change(job.id, job.namespace, job.state)
+        return True
+
+    async def _switch(self, namespace: int, ref: str, state: Literal["active", "paused"]) -> JobView:
+        for _ in range(TRIES):
+            before = await self._present(namespace, ref, None)
+            if before.job.state == state:
+                return await self.get(namespace, str(before.job.id))
+            change = changes.pause if state == "paused" else changes.resume
+            await self._decide_due()
+            if await self._store.change(lambda now: change(before, now)):  # noqa: B023
+                self._on_change(before.job.id, namespace, state)
+                if state == "active":
+                    await self._open_gate(before.job.id)
+                return await self.get(namespace, str(before.job.id))
+        raise _too_busy(ref)
+
+    async def _decide_due(self) -> None:
+        if self._fire_due is not None:
+            await self._fire_due()
+
+    async def _delete(self, namespace: int, ref: str, *, cancel: bool, if_match: int | None) -> UUID:
+        reason = "the job was deleted"
+        for _ in range(TRIES):
+            before = await self._present(namespace, ref, if_match)
+            await self._decide_due()
+            batches = await self._store.change(
+                lambda now: changes.delete(before, now, cancel=cancel, reason=reason)  # noqa: B023
+            )
+            if batches is not None:
+                self._on_change(before.job.id, namespace, "deleted")
+                for shelf, batch in batches.items():
+                    await self._cancel_rest(shelf, before.job.id, batch, reason)
+                return before.job.id
+        raise _too_busy(ref)
+
+    async def _cancel_rest(self, shelf: str, job: UUID, batch: cancel_job.Batch, reason: str) -> None:
+        while batch.next is not None:
+            after = batch.next
+            batch = await self._store.change(
+                lambda now: cancel_job.cancel_pending(shelf, job, after, BATCH, reason, now)  # noqa: B023
+            )
+
+    async def _ask_running(self, job: UUID) -> None:
+        for session in await self._store.read(lambda: cancel_job.sessions_of(job)):
+            await self._store.change(lambda now: cancel_job.ask_session(session, job, now))  # noqa: B023
+            self._on_request(session)
+
+
+list_of = list  # the class has a method of that name
+
+
+def _has_tag(spec: Spec, name: str, value: str | None) -> bool:
+    return name in spec.tags and (value is None or spec.tags[name] == value)
+
+
+def _one_of(value: str, field: str, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise BadInput(f"{value[:40]!r} is not a {field}.", f"It is one of: {', '.join(choices)}.", field=field)
+
+
+def _too_busy(ref: str) -> Busy:
+    return Busy(f'Job "{ref}" was changed again and again meanwhile.')

@@ -94,6 +94,7 @@ class ErrorView(View, frozen=True, kw_only=True):
     """Why an attempt failed."""
 
     type: str
+    message: str = ""
     traceback: str | UnsetType = ""
 
 
@@ -116,17 +117,18 @@ class ExecutionView(View, frozen=True, kw_only=True):
     queue: str | None = None
     progress: float | None = None
     message: str | None = None
-    result: Raw | None | UnsetType = None
+    result: Raw | UnsetType | None = None
     exit_code: int | None = None
     error_message: str | None = None
     error: ErrorView | None = None
     last_heartbeat: Time | None = None
-    params: Raw | None | UnsetType = None
+    params: Raw | UnsetType | None = None
     parent: UUID | None = None
     retry_of: UUID | None = None
     tags: dict[str, str] = {}
     key: str | None = None
-    reason: str | None = None
+    origin: str | None = None  # submit, trigger, fire, child or retry
+    reason: str | None = None  # why it waits (delay, retry, paused, ...) or why it ended
     next_attempt_at: Time | None = None
     hint: str | None = None
 

@@ -1,0 +1,159 @@
+"""Changes of jobs as scripts: each composes moves into one transaction, and raises to leave nothing of it behind."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.errors import BadInput, Conflict
+from horae.model.definition.schedule import When
+from horae.model.job import Spec
+from horae.model.trigger import Disposition, Once
+from horae.store.moves import cancel_job, job_reads, jobs, lanes, triggers
+from horae.store.moves.jobs import StoredJob
+from horae.store.script import Lock, Script
+
+NewId = Callable[[], UUID]
+FIRST_BATCH = 200  # slices that a deletion cancels in its own transaction
+EDITED = "the schedule was changed before this was decided"
+DELETED = "the job was deleted"
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A version to be written: what it says, and when it fires."""
+
+    spec: Spec
+    when: When | None
+
+
+def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
+    """A job and its trigger. Raises Conflict when the name is taken."""
+    yield Lock((_name_lock(namespace, draft.spec.name),))
+    queue, lane = yield from _place(namespace, draft.spec, now)
+    taken = yield from jobs.add(id, namespace, draft.spec, queue, lane, now)
+    if taken is not None:
+        raise name_taken(draft.spec.name, taken.id)
+    if draft.when is not None:
+        when = draft.when
+        yield from triggers.add(new_id(), id, namespace, 1, when.trigger, when.rules, now, paused=False)
+
+
+def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive: bool = False) -> Script[bool]:
+    """The next version of a job; false when the job is no longer what the draft was made from."""
+    job = before.job
+    yield Lock((_name_lock(job.namespace, draft.spec.name), f"dependencies:{job.namespace}"))
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
+        return False
+    version = job.version + 1
+    queue, lane = before.queue, before.lane
+    if (draft.spec.queue, draft.spec.capabilities) != (job.spec.queue, job.spec.capabilities):
+        queue, lane = yield from _place(job.namespace, draft.spec, now)
+    verdict = yield from jobs.edit(job.id, job.namespace, version, draft.spec, queue, lane, now)
+    if isinstance(verdict, jobs.Exists):
+        raise name_taken(draft.spec.name, verdict.id)
+    if isinstance(verdict, jobs.Cycle):
+        raise (yield from _cycle(verdict.path))
+    yield from _retime(before, version, draft.when, new_id, now, revive=revive)
+    return True
+
+
+def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
+    """Where the job's executions stand in line; a queue or lane that is new goes with the change that needs it."""
+    queue, lane = yield from lanes.ensure_lane(namespace, spec.queue, spec.capabilities, "", now)
+    return queue.id, lane.id
+
+
+def _retime(
+    before: StoredJob, version: int, when: When | None, new_id: NewId, now: Instant, *, revive: bool
+) -> Script[None]:
+    """Put a job's trigger in the place of the old one, unless they are equal."""
+    job = before.job
+    paused = job.state == "paused"
+    old = yield from triggers.of_job(job.id, lock=True)
+    if when is not None and [(timer.trigger, timer.rules) for timer in old] == [(when.trigger, when.rules)]:
+        return
+    for timer in old:
+        yield from triggers.end(timer, now, "skipped-paused" if paused else "skipped-misfire", EDITED)
+    if when is not None and not _is_spent(when, old, now, revive):
+        yield from triggers.add(new_id(), job.id, job.namespace, version, when.trigger, when.rules, now, paused=paused)
+
+
+def _is_spent(when: When, old: Sequence[triggers.Timer], now: Instant, revive: bool) -> bool:
+    """A single instant that has been decided, or that passed before a definition came back, does not fire again."""
+    if not isinstance(when.trigger, Once) or when.trigger.at > now:
+        return False
+    return revive or any(t.trigger == when.trigger and t.decided_through >= when.trigger.at for t in old)
+
+
+def pause(before: StoredJob, now: Instant) -> Script[bool]:
+    """Stop a job's triggers; its executions stop at the claim."""
+    job = before.job
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "active"):
+        return False
+    yield from jobs.set_state(job.id, "paused", now)
+    for timer in (yield from triggers.of_job(job.id, lock=True)):
+        yield from triggers.pause(timer)
+    return True
+
+
+def resume(before: StoredJob, now: Instant) -> Script[bool]:
+    """Let a job's triggers go on; one ledger row covers what the pause left out."""
+    job = before.job
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "paused"):
+        return False
+    yield from jobs.set_state(job.id, "active", now)
+    for timer in (yield from triggers.of_job(job.id, lock=True)):
+        yield from triggers.resume(timer, now)
+    return True
+
+
+def delete(before: StoredJob, now: Instant, *, cancel: bool, reason: str) -> Script[dict[str, cancel_job.Batch] | None]:
+    """End a job's triggers and free its name; with `cancel`, the first batches of what it has pending end with it."""
+    job = before.job
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
+        return None
+    yield from jobs.set_state(job.id, "deleted", now)
+    disposition: Disposition = "skipped-paused" if job.state == "paused" else "skipped-misfire"
+    for timer in (yield from triggers.of_job(job.id, lock=True)):
+        yield from triggers.end(timer, now, disposition, DELETED)
+    batches = {}
+    for shelf in cancel_job.OF_JOB if cancel else ():
+        first = cancel_job.cancel_pending(shelf, job.id, cancel_job.START, FIRST_BATCH, reason, now)
+        batches[shelf] = yield from first
+    return batches
+
+
+def restore(before: StoredJob, when: When | None, new_id: NewId, now: Instant) -> Script[bool]:
+    """Undo a deletion. Raises Conflict when the name has been taken meanwhile."""
+    job = before.job
+    yield Lock((_name_lock(job.namespace, job.name),))
+    if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "deleted"):
+        return False
+    taken = yield from jobs.name_taken(job.namespace, job.name, job.id)
+    if taken is not None:
+        raise name_taken(job.name, taken)
+    yield from jobs.set_state(job.id, "active", now)
+    yield from _retime(before, job.version, when, new_id, now, revive=True)
+    return True
+
+
+def name_taken(name: str, holder: UUID) -> Conflict:
+    remedy = f"Choose another name, or change that job with PATCH /api/v1/jobs/{holder}."
+    return Conflict(f'A job named "{name}" exists.', remedy, jobId=str(holder), field="name")
+
+
+def _name_lock(namespace: int, name: str) -> str:
+    """Who gives a name to a job holds this, so that two meet in an answer and not in an index."""
+    return f"job-name:{namespace}:{name}"
+
+
+def _cycle(path: Sequence[UUID]) -> Script[BadInput]:
+    names = yield from job_reads.names_of(sorted(set(path)))
+    told = " -> ".join(names.get(id, str(id)) for id in path)
+    return BadInput(
+        f"These dependencies lead in a circle: {told}.",
+        "Take one of them away.",
+        field="dependencies",
+        path=[names.get(id, str(id)) for id in path],
+    )

@@ -1,0 +1,94 @@
+"""From what a user says about a job to a version that can be written: parsed, and what it refers to resolved."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from horae.engine.job_changes import Draft
+from horae.engine.refs import as_id, in_quotes, nearest
+from horae.env import Env, Instant
+from horae.errors import BadInput
+from horae.model.definition import Definition, merge_definition, parse_definition, parse_when, render_definition
+from horae.model.job import Spec
+from horae.model.trigger import GRACE, Once
+from horae.store.contract import Store
+from horae.store.moves import job_reads
+from horae.store.moves.jobs import StoredJob
+
+
+class Drafts:
+    """Makes drafts; nothing is written here."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+        self._namespaces: dict[int, str] = {}
+
+    async def parse(self, namespace: int, body: Any, created_at: Instant) -> Definition:
+        """A definition from a request's body."""
+        return parse_definition(body, namespace_name=await self._namespace(namespace), created_at=created_at)
+
+    async def change(self, before: StoredJob, patch: Any, *, replace: bool) -> Definition:
+        """What a job becomes by a patch, or as a whole."""
+        body = patch
+        if not replace:
+            body = merge_definition(render_definition(before.job.spec), patch)
+        elif isinstance(patch, dict):
+            body = {"name": before.job.name, **patch}
+        definition = await self.parse(before.job.namespace, body, before.job.created_at)
+        self._refuse_the_past(before, definition)
+        return definition
+
+    async def again(self, before: StoredJob, spec: Spec) -> Definition:
+        """A definition as it was stored; what was accepted once is not refused now."""
+        key = f"{await self._namespace(before.job.namespace)}/{spec.name}"
+        since = 0 if isinstance(spec.schedule, dict) and "at" in spec.schedule else before.job.created_at
+        when = None if spec.schedule is None else parse_when(spec.schedule, key=key, created_at=since)
+        return Definition(spec=spec, when=when, dependencies=spec.dependencies)
+
+    async def resolve(self, namespace: int, definition: Definition, before: StoredJob | None = None) -> Draft:
+        """Resolve the jobs a definition names."""
+        known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
+        upstream = await self._upstream(namespace, definition.dependencies, known)
+        return Draft(spec=msgspec.structs.replace(definition.spec, dependencies=upstream), when=definition.when)
+
+    async def _namespace(self, namespace: int) -> str:
+        if namespace not in self._namespaces:
+            self._namespaces[namespace] = await self._store.read(lambda: job_reads.namespace_name(namespace))
+        return self._namespaces[namespace]
+
+    def _refuse_the_past(self, before: StoredJob, definition: Definition) -> None:
+        """A new single instant must lie ahead; the one it has may have passed."""
+        trigger, spelled = definition.trigger, before.job.spec.schedule
+        if isinstance(trigger, Once) and trigger.at < self._env.now() - GRACE and definition.spec.schedule != spelled:
+            remedy = "Give a later instant, or leave the schedule out and trigger the job."
+            raise BadInput("schedule.at has passed and would never fire.", remedy, field="schedule.at")
+
+    async def _upstream(self, namespace: int, refs: Sequence[str], known: set[str]) -> tuple[str, ...]:
+        """The ids of the jobs a job depends on; one that has been deleted since stays. Raises BadInput."""
+        if not refs:
+            return ()
+        ids = {ref: id for ref in refs if (id := as_id(ref))}
+        named = await self._store.read(lambda: job_reads.ids_named(namespace, [r for r in refs if r not in ids]))
+        states = await self._store.read(lambda: job_reads.states_of(namespace, list(ids.values())))
+        usable = {ref: id for ref, id in ids.items() if str(id) in known or states.get(id, "deleted") != "deleted"}
+        found: dict[str, UUID] = {**named, **usable}
+        missing = [ref for ref in refs if ref not in found]
+        if missing:
+            raise _missing(missing, await self._store.read(lambda: job_reads.names(namespace)))
+        return tuple(dict.fromkeys(str(found[ref]) for ref in refs))
+
+
+def _missing(missing: list[str], names: Sequence[str]) -> BadInput:
+    """Jobs to depend on that do not exist: all of them, and how to make them."""
+    first = missing[0]
+    near = nearest(first, names)
+    remedy = f"Did you mean {in_quotes(near)}? " if near else ""
+    remedy += (
+        f'Create them first: `horae jobs create {first} --command "..."` or POST /api/v1/jobs'
+        f' {{"name": "{first}", "command": "..."}}.'
+    )
+    told = ", ".join(f'"{ref}"' for ref in missing)
+    which = "a job that does not exist" if len(missing) == 1 else "jobs that do not exist"
+    return BadInput(f"This job depends on {which}: {told}.", remedy, field="dependencies", missing=missing)

@@ -1,0 +1,92 @@
+"""From what is stored to what the API shows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from horae.model.execution import FAILED, READS_AS_RUNNING, SUCCESS, Attempt, Execution
+from horae.model.protocol import Failure
+from horae.model.view import AttemptView, ErrorView, ExecutionView, shown_time
+
+RETRY_KEY = "retryOf:"  # the key under which a dead letter is submitted again: Horae's own, not the user's
+MOST_SHOWN = 4 * 1024  # bytes of params or a result that a list shows
+
+
+def status_of(shelf: str, reason: str, state: str | None = None) -> str:
+    """What a slice on a shelf reads as."""
+    if shelf == "history":
+        return state or FAILED
+    return "running" if shelf == "waiting" and reason in READS_AS_RUNNING else shelf
+
+
+def retry_count(execution: Execution) -> int:
+    """How often it was tried again after its own failures; the failure that ended it led to no try."""
+    lost = execution.error is not None and execution.error.type == "WorkerLost"
+    ended = execution.state == FAILED and not lost
+    return max(0, execution.failures - 1) if ended else execution.failures
+
+
+def show_execution(
+    e: Execution, *, job_name: str, queue: str | None = None, hint: str | None = None, brief: bool = False
+) -> ExecutionView:
+    """An execution; `brief` leaves large params and results out, and tracebacks."""
+    waits = e.wake_at is not None and e.completed_at is None
+    return ExecutionView(
+        execution_id=e.id, job_id=e.job, job_name=job_name, job_version=e.version, status=e.state,
+        scheduled_at=_at(e.due_at), queued_at=shown_time(e.queued_at), started_at=shown_time(e.started_at),
+        completed_at=shown_time(e.completed_at), worker_id=e.worker or None, attempt=e.attempt,
+        retry_count=retry_count(e), priority=e.priority, queue=queue, progress=_progress(e),
+        message=e.message or None, result=_sized(e.result, brief), exit_code=e.exit_code,
+        error_message=e.error.message if e.error else None, error=show_error(e.error, brief=brief),
+        last_heartbeat=shown_time(e.last_seen), params=_sized(e.params, brief), parent=e.parent,
+        retry_of=e.extra.retry_of, tags=e.extra.tags, key=_key(e.extra.key), origin=e.extra.origin or None,
+        reason=e.reason or None, next_attempt_at=shown_time(e.wake_at) if waits else None, hint=hint,
+    )  # fmt: skip
+
+
+def _at(instant: int) -> str:
+    return shown_time(instant) or ""
+
+
+def _key(key: str | None) -> str | None:
+    return None if key is None or key.startswith(RETRY_KEY) else key
+
+
+def _progress(e: Execution) -> float | None:
+    return 100.0 if e.state == SUCCESS else e.percent
+
+
+def _sized(value: Raw | UnsetType | None, brief: bool) -> Raw | UnsetType | None:
+    return UNSET if brief and isinstance(value, Raw) and len(bytes(value)) > MOST_SHOWN else value
+
+
+def show_error(failure: Failure | None, *, brief: bool = False) -> ErrorView | None:
+    if failure is None:
+        return None
+    return ErrorView(type=failure.type, message=failure.message, traceback=UNSET if brief else failure.traceback)
+
+
+def show_attempt(attempt: Attempt) -> AttemptView:
+    return AttemptView(
+        attempt=attempt.attempt,
+        worker_id=attempt.worker or None,
+        outcome=attempt.outcome,
+        started_at=shown_time(attempt.started_at),
+        ended_at=shown_time(attempt.ended_at),
+        exit_code=attempt.exit_code,
+        error_message=attempt.error.message if attempt.error else None,
+        error=show_error(attempt.error),
+    )
+
+
+def read_failure(text: str | None) -> Failure | None:
+    """An error as it is stored."""
+    return None if text is None else msgspec.json.decode(text, type=Failure)
+
+
+def as_fields(rendered: Mapping[str, Any]) -> dict[str, Any]:
+    """A rendered definition's fields as a view's."""
+    renamed = {"keyFor": "key_for"}
+    return {renamed.get(name, name): value for name, value in rendered.items()}

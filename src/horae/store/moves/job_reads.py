@@ -1,0 +1,251 @@
+"""What is read about jobs: by filter, by reference, and what they are doing.
+
+The shelves have no index by job: whether something of a job is pending is one scan of each shelf for a whole page of
+jobs. History has one, (job, parcel), so that a job's newest execution costs a probe however long its history is.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import and_, func, literal, select, tuple_
+
+from horae.env import Instant
+from horae.model.execution import READS_AS_RUNNING
+from horae.model.ids import execution_id
+from horae.model.settle import timing_of
+from horae.model.trigger import Trigger
+from horae.store import schema
+from horae.store.moves.jobs import StoredJob, stored
+from horae.store.moves.shelves import Columns
+from horae.store.script import Fetch, ForEach, Rows, Script, Select, Statement
+
+JOB: Columns = (("job", "uuid"),)
+NAMESPACE = Statement("namespace_name", "SELECT name FROM namespaces WHERE id = $1")
+NAMES = Statement(
+    "job_names", "SELECT name FROM jobs WHERE namespace = $1 AND state <> 'deleted' ORDER BY name LIMIT 5000"
+)
+BY_NAMES = Statement(
+    "jobs_by_names",
+    "SELECT given.ref, j.id FROM given JOIN jobs j ON j.namespace = given.namespace AND j.name = given.ref"
+    " AND j.state <> 'deleted'",
+)
+BY_IDS = Statement(
+    "jobs_by_ids",
+    "SELECT j.id, j.name, j.state FROM given JOIN jobs j ON j.id = given.job AND j.namespace = given.namespace",
+)
+NAMES_OF = Statement("names_of_jobs", "SELECT j.id, j.name FROM given JOIN jobs j ON j.id = given.job")
+DELETED_NAMED = Statement(
+    "deleted_job_named",
+    "SELECT id FROM jobs WHERE namespace = $1 AND name = $2 AND state = 'deleted' ORDER BY deleted_at DESC LIMIT 1",
+)
+DEPENDENTS = Statement(
+    "dependents",
+    "SELECT j.name FROM dependencies d JOIN jobs j ON j.id = d.job WHERE d.upstream = $1 AND j.state <> 'deleted'"
+    " ORDER BY j.name LIMIT 100",
+)
+TIMERS = Statement(
+    "timers_of_jobs",
+    "SELECT g.job, g.definition, t.next_fire_at FROM given JOIN triggers g ON g.job = given.job"
+    " JOIN timers t ON t.trigger_id = g.id",
+)
+NEWEST = Statement(
+    "newest_parcels",
+    "SELECT given.job, (SELECT h.parcel FROM history h WHERE h.job = given.job ORDER BY h.parcel DESC LIMIT 1)"
+    " AS parcel FROM given",
+)
+ENDED = Statement(
+    "newest_ended",
+    "SELECT h.job, h.parcel, h.lo, h.hi, h.state, h.started_at, h.completed_at, h.timings FROM given"
+    " JOIN history h ON h.parcel = given.parcel"
+    " WHERE h.lo = (SELECT max(x.lo) FROM history x WHERE x.parcel = given.parcel)",
+)
+PROGRESS = Statement(
+    "progress_of_items",
+    "SELECT g.parcel, g.item, g.attempt, g.percent, g.message FROM given"
+    " JOIN progress g ON g.parcel = given.parcel AND g.item = given.item",
+)
+ITEM: Columns = (("parcel", "uuid"), ("item", "int"))
+
+
+class JobFilter(Struct, frozen=True, kw_only=True):
+    """Which jobs a list shows; `tag` is a name and a value, or a name alone."""
+
+    search: str | None = None
+    prefix: str | None = None
+    state: str | None = None
+    tag: tuple[str, str | None] | None = None
+    queue: str | None = None
+
+
+class Running(Struct, frozen=True):
+    """A job's newest running execution."""
+
+    id: UUID
+    started_at: Instant | None
+    percent: float | None = None
+
+
+class Ended(Struct, frozen=True):
+    """A job's newest execution that ended."""
+
+    id: UUID
+    state: str
+    started_at: Instant | None
+    completed_at: Instant
+
+
+class Activity(Struct):
+    """What a job is doing."""
+
+    running: Running | None = None
+    pending: bool = False  # something is queued, or waits for anything but a delay
+    ended: Ended | None = None
+    next_fire_at: Instant | None = None
+    trigger: Trigger | None = None
+
+
+def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
+    """Jobs in the order of their names that may match; a tag is matched by its text and checked by the caller."""
+    j, v, q = schema.jobs.c, schema.job_versions.c, schema.queues.c
+    query = (
+        select(
+            j.id, j.namespace, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at, v.queue, v.lane
+        )
+        .join_from(schema.jobs, schema.job_versions, and_(v.job == j.id, v.version == j.version))
+        .where(j.namespace == namespace)
+        .order_by(j.name, j.id)
+        .limit(limit)
+    )  # fmt: skip
+    query = query.where(j.state != "deleted" if wanted.state is None else j.state == wanted.state)
+    if wanted.prefix:
+        query = query.where(j.name.startswith(wanted.prefix, autoescape=True))
+    if wanted.search:
+        query = query.where(func.lower(j.name).contains(wanted.search.lower(), autoescape=True))
+    if wanted.tag:
+        query = query.where(v.spec.contains(_tag_text(*wanted.tag), autoescape=True))
+    if wanted.queue is not None:
+        named = select(q.id).where(q.namespace == namespace, q.name == wanted.queue)
+        query = query.where(v.queue.in_(named))
+    if after is not None:
+        query = query.where(tuple_(j.name, j.id) > tuple_(*map(literal, after)))
+    rows = yield Select(query)
+    return [stored(row) for row in rows]
+
+
+def _tag_text(name: str, value: str | None) -> str:
+    return f"{_json(name)}:{'' if value is None else _json(value)}"
+
+
+def _json(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
+    """What each of these jobs is doing, in as many statements for many as for one."""
+    found = {job: Activity() for job in jobs}
+    if not found:
+        return found
+    given = [(job,) for job in found]
+    for job, definition, next_fire_at in (yield ForEach(TIMERS, JOB, given)):
+        found[job].trigger = msgspec.json.decode(definition, type=Trigger)
+        found[job].next_fire_at = _earliest(found[job].next_fire_at, next_fire_at)
+    for job in (yield from _pending(jobs)):
+        found[job].pending = True
+    for job, running in (yield from _running(jobs)).items():
+        found[job].running = running
+    for job, ended in (yield from _ended(given)).items():
+        found[job].ended = ended
+    return found
+
+
+def _earliest(a: Instant | None, b: Instant | None) -> Instant | None:
+    return min((at for at in (a, b) if at is not None), default=None)
+
+
+def _pending(jobs: Sequence[UUID]) -> Script[set[UUID]]:
+    queued, waiting = schema.queued.c, schema.waiting.c
+    elsewhere = waiting.reason.not_in(["delay", *sorted(READS_AS_RUNNING)])
+    rows = yield Select(select(queued.job).where(queued.job.in_(jobs)).distinct())
+    rows += yield Select(select(waiting.job).where(waiting.job.in_(jobs), elsewhere).distinct())
+    return {row[0] for row in rows}
+
+
+def _running(jobs: Sequence[UUID]) -> Script[dict[UUID, Running]]:
+    """The newest running execution of each job; a sleeper and a parent lie on waiting and read as running."""
+    r, w = schema.running.c, schema.waiting.c
+    started = func.coalesce(r.started_at, r.granted_at)
+    rows: Rows = []
+    for columns, where in (
+        ((r.job, r.parcel, r.lo, r.hi, r.attempt, started.label("started_at")), r.job.in_(jobs)),
+        (
+            (w.job, w.parcel, w.lo, w.hi, w.attempt, literal(None).label("started_at")),
+            and_(w.job.in_(jobs), w.reason.in_(sorted(READS_AS_RUNNING))),
+        ),
+    ):
+        job, parcel, lo = columns[:3]
+        place = func.row_number().over(partition_by=job, order_by=(parcel.desc(), lo.desc())).label("place")
+        newest = select(*columns, place).where(where).subquery()
+        rows += yield Select(select(*list(newest.c)[:6]).where(newest.c.place == 1))
+    best = {row[0]: row for row in sorted(rows, key=lambda row: (row[1], row[2]))}
+    noted = yield ForEach(PROGRESS, ITEM, [(row[1], row[3] - 1) for row in best.values()])
+    percents = {(parcel, item, attempt): percent for parcel, item, attempt, percent, _ in noted}
+    return {
+        job: Running(execution_id(parcel, hi - 1), started_at, percents.get((parcel, hi - 1, attempt)))
+        for job, parcel, _, hi, attempt, started_at in best.values()
+    }
+
+
+def _ended(given: Sequence[tuple[UUID]]) -> Script[dict[UUID, Ended]]:
+    newest = yield ForEach(NEWEST, JOB, given)
+    parcels = [(parcel,) for _, parcel in newest if parcel is not None]
+    rows = yield ForEach(ENDED, (("parcel", "uuid"),), parcels)
+    ended = {}
+    for job, parcel, lo, hi, state, first, last, timings in rows:
+        started_at, completed_at = timing_of(timings, hi - 1 - lo, first, last)
+        ended[job] = Ended(execution_id(parcel, hi - 1), state, started_at, completed_at)
+    return ended
+
+
+def namespace_name(namespace: int) -> Script[str]:
+    rows = yield Fetch(NAMESPACE, (namespace,))
+    return str(rows[0][0]) if rows else ""
+
+
+def names(namespace: int) -> Script[list[str]]:
+    """Names of jobs, for suggestions; of very many only the first."""
+    rows = yield Fetch(NAMES, (namespace,))
+    return [row[0] for row in rows]
+
+
+def names_of(jobs: Sequence[UUID]) -> Script[dict[UUID, str]]:
+    """The names of jobs, deleted ones included."""
+    rows = yield ForEach(NAMES_OF, JOB, [(job,) for job in jobs])
+    return {row[0]: row[1] for row in rows}
+
+
+def ids_named(namespace: int, refs: Sequence[str]) -> Script[dict[str, UUID]]:
+    """The jobs that bear these names now."""
+    columns: Columns = (("namespace", "int"), ("ref", "text"))
+    rows = yield ForEach(BY_NAMES, columns, [(namespace, ref) for ref in refs])
+    return {row[0]: row[1] for row in rows}
+
+
+def states_of(namespace: int, ids: Sequence[UUID]) -> Script[dict[UUID, str]]:
+    """The states of these jobs."""
+    columns: Columns = (("job", "uuid"), ("namespace", "int"))
+    rows = yield ForEach(BY_IDS, columns, [(id, namespace) for id in ids])
+    return {row[0]: row[2] for row in rows}
+
+
+def deleted_named(namespace: int, name: str) -> Script[UUID | None]:
+    """The job of a name that was deleted last."""
+    rows = yield Fetch(DELETED_NAMED, (namespace, name))
+    return rows[0][0] if rows else None
+
+
+def dependents(job: UUID) -> Script[list[str]]:
+    """The names of jobs that depend on one."""
+    rows = yield Fetch(DEPENDENTS, (job,))
+    return [row[0] for row in rows]
