@@ -1,5 +1,8 @@
 """Connections with the right settings: the hot moves' planner is told what their indexes are for."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import asyncpg
 
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
@@ -31,6 +34,15 @@ class Connector:
     async def cold(self) -> asyncpg.Connection:
         """For everything else; plans as usual."""
         return await self._connect(_COMMON | _COLD, 90)
+
+    @asynccontextmanager
+    async def patient(self) -> AsyncIterator[asyncpg.Connection]:
+        """For upkeep that may take minutes; its own, so that it keeps nobody waiting for a connection."""
+        connection = await self._connect(_COMMON | {"statement_timeout": "10min"}, 900)
+        try:
+            yield connection
+        finally:
+            connection.terminate()
 
     async def _connect(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
         connection = await asyncpg.connect(

@@ -8,11 +8,11 @@ import asyncpg
 
 from horae.env import Env, Instant
 from horae.errors import Busy
-from horae.store import seed
+from horae.store import expiry, seed
 from horae.store.driver import REPEATS, Before, op_name, run_async
 from horae.store.postgres import migrate, partitions
 from horae.store.postgres.connect import Connector
-from horae.store.postgres.faults import BROKEN, RACES, in_our_words
+from horae.store.postgres.faults import BROKEN, RACES, reraise, translated
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.pool import Pool
 from horae.store.postgres.statements import execute
@@ -32,7 +32,7 @@ class PostgresDriver:
         self.retries = 0
         self.statements: Counter[str] = Counter()
         self._env = env
-        connector = Connector(url)
+        self._connector = connector = Connector(url)
         self._hot = Pool(connector.hot, hot)
         self._cold = Pool(connector.cold, cold)
         self._listener = Listener(connector.cold, env)
@@ -62,7 +62,7 @@ class PostgresDriver:
         try:
             return await run_async(make(), self._executing(connection))
         except BaseException as error:
-            raise in_our_words(error) from error
+            reraise(error)
         finally:
             self._cold.give_back(connection)
 
@@ -76,7 +76,7 @@ class PostgresDriver:
             return result
         except BaseException as error:
             await _abandon(connection)
-            raise in_our_words(error, committing) from error
+            reraise(error, committing)
         finally:
             pool.give_back(connection)
 
@@ -91,7 +91,7 @@ class PostgresDriver:
                 connection.terminate()
                 pool.give_back(connection)
                 if not isinstance(error, BROKEN):
-                    raise in_our_words(error) from error
+                    reraise(error)
 
     def _executing(self, connection: asyncpg.Connection) -> Callable[[Op], Awaitable[Rows]]:
         before, statements = self.before, self.statements
@@ -123,10 +123,15 @@ class PostgresDriver:
         await self.ensure_partitions(await self.server_time())
 
     async def ensure_partitions(self, now: Instant) -> None:
-        await partitions.ensure(self._cold, now)
+        with translated():
+            async with self._connector.patient() as connection:
+                await partitions.ensure(connection, self._env.clock, now)
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
-        return await partitions.expire(self._cold, before, batch)
+        with translated():
+            async with self._connector.patient() as connection:
+                gone = await partitions.expire(connection, self._env.clock, before)
+        return gone or await self.write(expiry.expire(self.dialect, before, batch), hot=False)
 
     async def ping(self) -> None:
         await self.read(seed.ping)

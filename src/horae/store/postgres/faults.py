@@ -1,6 +1,9 @@
 """PostgreSQL's errors in Horae's words."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
 
 import asyncpg
 
@@ -18,6 +21,23 @@ _UNAVAILABLE = (
     asyncpg.InvalidCatalogNameError,
     asyncpg.InvalidAuthorizationSpecificationError,
 )
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise what happens inside in Horae's words."""
+    try:
+        yield
+    except BaseException as error:
+        reraise(error)
+
+
+def reraise(error: BaseException, committing: bool = False) -> NoReturn:
+    """Raise an error in Horae's words."""
+    told = in_our_words(error, committing)
+    if told is error:
+        raise error
+    raise told from error
 
 
 def in_our_words(error: BaseException, committing: bool = False) -> BaseException:

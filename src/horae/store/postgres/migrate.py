@@ -3,7 +3,7 @@
 import asyncpg
 
 from horae.store import migrations
-from horae.store.postgres.faults import BROKEN, in_our_words
+from horae.store.postgres.faults import BROKEN, reraise
 
 _LOCK = 0x486F_7261_6500  # "Horae", the lock of whoever migrates
 
@@ -13,7 +13,7 @@ async def upgrade(url: str) -> None:
     try:
         connection = await asyncpg.connect(url, timeout=5)
     except BROKEN as error:
-        raise in_our_words(error) from error
+        reraise(error)
     try:
         await connection.execute(f"SELECT pg_advisory_lock({_LOCK})")
         await _upgrade(url)

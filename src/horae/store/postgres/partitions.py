@@ -1,11 +1,166 @@
-"""Day partitions."""
+"""Day partitions: made ahead, and dropped when nothing in them is needed.
 
-from horae.env import Instant
-from horae.store.postgres.pool import Pool
+`parcels`, `history`, `attempts` and `logs` share the same ranges of parcel id and come and go together. What is needed
+longer than its range moves to the DEFAULT partitions, which also catch what no range covers.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TypeVar
+from uuid import UUID
+
+import asyncpg
+from msgspec import Struct
+
+from horae.env import SECOND, Clock, Instant
+from horae.model.ids import first_id_at
+from horae.store.expiry import PARENT_PARCEL, live
+from horae.store.schema import BESIDE, PARTITIONED, SHELVES
+
+T = TypeVar("T")
+
+AHEAD = 7  # days
+TRIES = 10
+
+_DAY: Instant = 86_400 * SECOND
+_KEY = {"parcels": "id"}
+# Shorter than PostgreSQL's deadlock timeout, so that whoever meets us in the wrong order goes on and we step back.
+_PATIENCE = "SET LOCAL lock_timeout = '500ms'"
+_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('horae partitions', 0))"
+_PARTITIONS = """
+SELECT c.relname, i.inhparent IS NOT NULL FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+AND c.relname ~ '^(parcels|history|attempts|logs)_d[0-9]{8}$'
+ORDER BY right(c.relname, 8), c.relname"""
 
 
-async def ensure(pool: Pool, now: Instant) -> None: ...
+class Day(Struct, frozen=True, order=True):
+    """One UTC day: the suffix of its tables and the ids made on it, first <= id < end."""
+
+    suffix: str
+    first: UUID
+    end: UUID
+
+    def table(self, parent: str) -> str:
+        return f"{parent}_{self.suffix}"
 
 
-async def expire(pool: Pool, before: Instant, batch: int) -> int:
+def day_at(at: Instant) -> Day:
+    """The day that an instant lies in."""
+    start = at - at % _DAY
+    date = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=start)
+    return Day(date.strftime("d%Y%m%d"), first_id_at(start), first_id_at(start + _DAY))
+
+
+async def ensure(connection: asyncpg.Connection, clock: Clock, now: Instant) -> None:
+    """Make the partitions of today and the coming days that are not there."""
+    there = {name for name, _ in await connection.fetch(_PARTITIONS)}
+    for ahead in range(AHEAD + 1):
+        day = day_at(now + ahead * _DAY)
+        if not all(day.table(parent) in there for parent in PARTITIONED):
+            await _patiently(connection, clock, partial(_make, connection, day))
+
+
+async def _make(connection: asyncpg.Connection, day: Day) -> None:
+    """Create a day's tables, move what DEFAULT caught of them, and attach them."""
+    await connection.execute(_ONE_AT_A_TIME)
+    there = {name for name, _ in await connection.fetch(_PARTITIONS)}
+    for parent in PARTITIONED:
+        name, key = day.table(parent), _KEY.get(parent, "parcel")
+        if name in there:
+            continue
+        await connection.execute(f"""
+            LOCK TABLE {parent}_default IN ACCESS EXCLUSIVE MODE;
+            CREATE TABLE {name} (LIKE {parent} INCLUDING ALL);
+            INSERT INTO {name} SELECT * FROM {parent}_default WHERE {key} >= '{day.first}' AND {key} < '{day.end}';
+            DELETE FROM {parent}_default WHERE {key} >= '{day.first}' AND {key} < '{day.end}';
+            ALTER TABLE {parent} ATTACH PARTITION {name} FOR VALUES FROM ('{day.first}') TO ('{day.end}')""")
+
+
+async def expire(connection: asyncpg.Connection, clock: Clock, before: Instant) -> int:
+    """Drop the oldest day with something to forget, and empty ones before it; tell how many parcels went."""
+    await _drop_detached(connection)
+    for day in await _days_before(connection, before):
+        if await _ended(connection, day, before) and (gone := await _let_go(connection, clock, day)):
+            return gone
     return 0
+
+
+async def _days_before(connection: asyncpg.Connection, before: Instant) -> list[Day]:
+    names = {name[-9:] for name, attached in await connection.fetch(_PARTITIONS) if attached}
+    days = [day_at(_instant(suffix)) for suffix in sorted(names)]
+    return [day for day in days if day.end <= first_id_at(before)]
+
+
+async def _ended(connection: asyncpg.Connection, day: Day, before: Instant) -> bool:
+    newest = await connection.fetchval(f"SELECT max(completed_at) FROM {day.table('history')}")
+    return newest is None or newest < before
+
+
+async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day) -> int:
+    """Detach a day's tables, keep what is needed, drop the rest and what lies beside it."""
+    held: int = await connection.fetchval(f"SELECT count(*) FROM {day.table('parcels')}")
+    children = await _with_open_parents(connection, day)
+    kept = await _patiently(connection, clock, partial(_detach, connection, day, children))
+    await _drop_detached(connection)
+    for name in BESIDE:
+        await connection.execute(
+            f"DELETE FROM {name} WHERE parcel >= $1 AND parcel < $2"
+            f" AND NOT EXISTS (SELECT 1 FROM parcels p WHERE p.id = {name}.parcel)",
+            day.first,
+            day.end,
+        )
+    return held - kept
+
+
+async def _with_open_parents(connection: asyncpg.Connection, day: Day) -> list[UUID]:
+    """Parcels whose parent is not finished. Asked before the locks: an open parent may end, but none opens again."""
+    found = await connection.fetch(
+        f"SELECT p.id FROM {day.table('parcels')} p WHERE p.parent IS NOT NULL AND {live(PARENT_PARCEL['postgresql'])}",
+    )
+    return [id for (id,) in found]
+
+
+async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]) -> int:
+    """Take a day's tables out and put its survivors back through the parents; tell how many parcels survived."""
+    await connection.execute(f"LOCK TABLE {', '.join(PARTITIONED)} IN ACCESS EXCLUSIVE MODE")
+    needed = " UNION ".join(f"SELECT parcel FROM {shelf} WHERE parcel >= $2 AND parcel < $3" for shelf in SHELVES)
+    await connection.execute("CREATE TEMP TABLE survivors (parcel uuid PRIMARY KEY) ON COMMIT DROP")
+    await connection.execute(
+        f"INSERT INTO survivors {needed} UNION SELECT * FROM unnest($1::uuid[])", children, day.first, day.end
+    )
+    for parent in PARTITIONED:
+        name, key = day.table(parent), _KEY.get(parent, "parcel")
+        await connection.execute(f"""
+            ALTER TABLE {parent} DETACH PARTITION {name};
+            INSERT INTO {parent} SELECT d.* FROM survivors s JOIN {name} d ON d.{key} = s.parcel""")
+    kept: int = await connection.fetchval(
+        f"SELECT count(*) FROM survivors s JOIN {day.table('parcels')} d ON d.id = s.parcel"
+    )
+    return kept
+
+
+async def _drop_detached(connection: asyncpg.Connection) -> None:
+    """Drop tables that were detached, also by a server that died before it could."""
+    for name, attached in await connection.fetch(_PARTITIONS):
+        if not attached:
+            await connection.execute(f"DROP TABLE IF EXISTS {name}")
+
+
+async def _patiently(connection: asyncpg.Connection, clock: Clock, work: Callable[[], Awaitable[T]]) -> T:
+    """Run something that needs strong locks in one short transaction, stepping back when they are not to be had."""
+    for tries_left in reversed(range(TRIES)):
+        try:
+            async with connection.transaction():
+                await connection.execute(_PATIENCE)
+                return await work()
+        except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
+            if not tries_left:
+                raise
+            await clock.sleep(0.5)
+    raise AssertionError("unreachable")
+
+
+def _instant(suffix: str) -> Instant:
+    return int(datetime.strptime(suffix, "d%Y%m%d").replace(tzinfo=UTC).timestamp()) * SECOND

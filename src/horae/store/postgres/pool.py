@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from horae.errors import StoreUnavailable
-from horae.store.postgres.faults import in_our_words
+from horae.store.postgres.faults import reraise
 
 Connect = Callable[[], Awaitable[asyncpg.Connection]]
 
@@ -72,7 +72,7 @@ class Pool:
         except BaseException as error:
             self._free += 1
             self._wake()
-            raise in_our_words(error) from error
+            reraise(error)
         self._taken.add(connection)
         return connection
 

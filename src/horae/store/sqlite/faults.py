@@ -1,5 +1,7 @@
 """SQLite's errors in Horae's words."""
 
+from typing import NoReturn
+
 from horae.errors import Busy, StoreUnavailable
 from horae.store.sqlite.library import sqlite3
 
@@ -11,6 +13,14 @@ _UNAVAILABLE = {
     14: "cannot be opened",
 }
 _IO_ERROR, _INTERRUPTED = 10, 9
+
+
+def reraise(error: BaseException, committing: bool = False) -> NoReturn:
+    """Raise an error in Horae's words."""
+    told = in_our_words(error, committing)
+    if told is error:
+        raise error
+    raise told from error
 
 
 def in_our_words(error: BaseException, committing: bool = False) -> BaseException:

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
-from horae.store import seed
+from horae.store import expiry, seed
 from horae.store.driver import Before
 from horae.store.script import ScriptFactory
-from horae.store.sqlite import expiry, migrate
+from horae.store.sqlite import migrate
 from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection, connect
-from horae.store.sqlite.faults import in_our_words
+from horae.store.sqlite.faults import reraise
 from horae.store.sqlite.library import sqlite3
 from horae.store.sqlite.owner import Ownership
 from horae.store.sqlite.readers import Readers
@@ -56,7 +56,7 @@ class FileDriver:
             return cls(path, env, ownership, Connection(open_durable(path), Counter()))
         except BaseException as error:
             ownership.release()
-            raise in_our_words(error) from error
+            reraise(error)
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         self._check()
@@ -90,7 +90,7 @@ class FileDriver:
         """SQLite has none."""
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
-        return await self.write(expiry.expire(before, batch), hot=False)
+        return await self.write(expiry.expire(self.dialect, before, batch), hot=False)
 
     async def ping(self) -> None:
         await self.read(seed.ping)

@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from horae.env import Env, Instant
 from horae.errors import Busy
-from horae.store import seed
+from horae.store import expiry, seed
 from horae.store.driver import REPEATS, Before, run, run_async
 from horae.store.script import Again, Op, Rows, ScriptFactory
-from horae.store.sqlite import expiry, migrate
+from horae.store.sqlite import migrate
 from horae.store.sqlite.connection import Connection, connect
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class MemoryDriver:
         """SQLite has none."""
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
-        return await self.write(expiry.expire(before, batch), hot=False)
+        return await self.write(expiry.expire(self.dialect, before, batch), hot=False)
 
     async def ping(self) -> None:
         self._connection.raw.execute("SELECT 1")

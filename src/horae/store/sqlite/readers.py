@@ -15,7 +15,7 @@ from horae.errors import Busy
 from horae.store.driver import Before, run, run_async
 from horae.store.script import Op, Rows, ScriptFactory
 from horae.store.sqlite.connection import Connection, connect
-from horae.store.sqlite.faults import in_our_words
+from horae.store.sqlite.faults import reraise
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Readers:
             raw.execute("BEGIN")
             return run(make(), connection.execute)
         except BaseException as error:
-            raise in_our_words(error) from error
+            reraise(error)
         finally:
             raw.set_progress_handler(None, 0)
             connection.rollback()
@@ -93,7 +93,7 @@ class Readers:
             raw = connect(self._path)
             raw.execute("PRAGMA query_only = ON")
         except BaseException as error:
-            raise in_our_words(error) from error
+            reraise(error)
         return Connection(raw, self._statements)
 
     def _give_back(self, connection: Connection) -> None:
