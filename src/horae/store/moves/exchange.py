@@ -106,22 +106,29 @@ def exchange(
 ) -> Script[Exchanged]:
     """Settle the outcomes of these exchanges, and claim for those whose number is next."""
     sessions = yield from lock_sessions([head.session for head in heads])
-    live = [head for head in heads if _is_live(sessions, head)]
-    effects = yield from report.settle(live, sessions, policies, now, rng)
-    asking = [head for head in live if _asks(head, sessions[head.session])]
+    refused = {i: reply for i, head in enumerate(heads) if (reply := _refuse(head, sessions.get(head.session)))}
+    heard = [head for i, head in enumerate(heads) if i not in refused]
+    for head in heard:
+        _drain(head, sessions[head.session])
+    effects = yield from report.settle(heard, sessions, policies, now, rng)
+    asking = [head for head in heard if _asks(head, sessions[head.session])]
     claimed = yield from _claim(asking, sessions, lanes, paused, now)
-    replies = [_reply(head, sessions.get(head.session), claimed, effects) for head in heads]
+    replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
     yield from _touch(sessions, now)
     return Exchanged(replies, claimed.lanes, effects)
 
 
-def _is_live(sessions: Mapping[UUID, SessionRow], head: Head) -> bool:
-    row = sessions.get(head.session)
+def _refuse(head: Head, row: SessionRow | None) -> Reply | None:
+    """The answer to an exchange that may change nothing, decided before anything has changed."""
     if row is None or not row.live:
-        return False
+        return Reply(decision="ended")
+    seen = seen_on(row.seen, head.exchange.channel)
+    return Reply(decision="gap", seen=seen) if head.exchange.n > seen + 1 else None
+
+
+def _drain(head: Head, row: SessionRow) -> None:
     if head.exchange.draining and row.state == "live":
         row.state, row.dirty = "draining", True
-    return True
 
 
 def _asks(head: Head, row: SessionRow) -> bool:
@@ -158,15 +165,10 @@ def _claim(
     return Claimed(running, marks)
 
 
-def _reply(head: Head, row: SessionRow | None, claimed: Claimed, effects: report.Effects) -> Reply:
+def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: report.Effects) -> Reply:
     up = head.exchange
-    if row is None or not row.live:
-        return Reply(decision="ended")
-    seen = seen_on(row.seen, up.channel)
     ignored = effects.ignored.get((head.session, up.channel), [])
-    if up.n > seen + 1:
-        return Reply(decision="gap", ignored=ignored, seen=seen)
-    if up.n <= seen:
+    if up.n <= seen_on(row.seen, up.channel):
         return Reply(decision="answer", known=True, ignored=ignored, draining=row.state == "draining")
     granted = [s for s in claimed.running if s.session == head.session and s.channel == up.channel]
     if not granted and head.patient:
