@@ -87,6 +87,11 @@ def _to_wait(slice: Running, lo: int, hi: int, wake_at: Instant, reason: str, *,
     )  # fmt: skip
 
 
+def lost(slice: Running) -> Outcome:
+    """What a worker that is gone has to say: nothing but that it did not succeed."""
+    return Outcome(parcel=slice.parcel, lo=slice.lo, hi=slice.hi, attempt=slice.attempt, outcome="failed")
+
+
 class Settler:
     """Decides about the items of one session's report, or of its loss, and gathers their fates."""
 
@@ -158,7 +163,7 @@ class Settler:
         losses = slice.losses + 1
         message = f"The worker {self.worker} stopped answering while it held this execution."
         failure = Failure(type="WorkerLost", message=message)
-        nothing = Outcome(parcel=slice.parcel, lo=slice.lo, hi=slice.hi, attempt=slice.attempt, outcome="failed")
+        nothing = lost(slice)
         verdict = after_loss(losses, delivery == AT_MOST_ONCE)
         self._try(slice, slice.lo, slice.hi, nothing, "lost", failure)
         if verdict is None:

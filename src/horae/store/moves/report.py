@@ -14,10 +14,11 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.job import Spec
-from horae.model.protocol import Outcome, Range
+from horae.model.parcel import AT_MOST_ONCE
+from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
 from horae.model.settle import Fates, Finished, Rules, Settler
-from horae.model.slice import Running, Slice, Span, match, part
+from horae.model.slice import Running, Slice, Span, gaps, match, part
 from horae.store.moves import shelves
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
@@ -56,6 +57,10 @@ PROGRESS: shelves.Columns = (
 LOGS: shelves.Columns = (
     ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("seq", "int"), ("count", "int"), ("lines", "bytea"),
 )  # fmt: skip
+
+HANDED_BACK = Failure(
+    type="HandedBack", message="The worker handed back an execution that had begun and may run at most once."
+)
 
 Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
 
@@ -228,15 +233,23 @@ def _settle_one(
     effects.ignored[head.session, head.exchange.channel] = ignored
     if not matched.hits:
         return
-    failed = {slice.parcel for slice, i, _, _ in matched.hits if outcomes[i].outcome == "failed"}
-    rules = (yield from _rules(failed, policies)) if failed else {}
-    cancels = (yield from _cancels(head.session)) if failed else frozenset()
+    ruled = {slice.parcel for slice, i, _, _ in matched.hits if _needs_rules(slice, outcomes[i])}
+    rules = (yield from _rules(ruled, policies)) if ruled else {}
+    going_on = any(outcomes[i].outcome not in _FINAL for _, i, _, _ in matched.hits)
+    cancels = (yield from cancels_of(head.session)) if going_on else frozenset()
     settler = Settler(row.worker, now, rng)
     for slice, i, lo, hi in matched.hits:
         _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), cancels)
     yield from _replace(held, matched.touched, matched.left)
     yield from put_fates(settler.fates, row.worker, head.session, effects)
     yield ForEach(FORGET_REQUESTS, RANGE, [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits])
+
+
+_FINAL = frozenset({"success", "cancelled"})
+
+
+def _needs_rules(slice: Running, outcome: Outcome) -> bool:
+    return outcome.outcome == "failed" or (outcome.outcome == "released" and slice.started_at is not None)
 
 
 def _rules(parcels: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]) -> Script[dict[UUID, Rules]]:
@@ -252,9 +265,15 @@ def _policy(spec: str) -> RetryPolicy:
     return msgspec.json.decode(spec, type=Spec).retry
 
 
-def _cancels(session: UUID) -> Script[frozenset[tuple[UUID, int]]]:
+def cancels_of(session: UUID) -> Script[frozenset[tuple[UUID, int]]]:
+    """Which items a locked session was asked to stop."""
     rows = yield ForEach(CANCELS, (("session", "uuid"),), [(session,)])
     return frozenset((parcel, item) for parcel, item in rows)
+
+
+def asked_of(slice: Running, lo: int, hi: int, cancels: frozenset[tuple[UUID, int]]) -> list[int]:
+    """The items of a range that somebody asked to be cancelled."""
+    return [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []
 
 
 def _decide(
@@ -266,39 +285,29 @@ def _decide(
     rules: Rules | None,
     cancels: frozenset[tuple[UUID, int]],
 ) -> None:
-    """One reported range: each kind of outcome has its own fate."""
-    match outcome.outcome:
-        case "success":
-            settler.succeed(slice, lo, hi, outcome)
-        case "failed":
-            _decide_failed(settler, slice, lo, hi, outcome, rules or Rules(retry=RetryPolicy(), delivery=0), cancels)
-        case "cancelled":
-            settler.cancel(slice, lo, hi, outcome)
-        case "released":
-            settler.release(slice, lo, hi)
-        case "suspended":
-            settler.suspend(slice, lo, hi, outcome.wake_at if outcome.wake_at is not None else settler.now)
+    """One reported range: each kind of outcome has its own fate, and what was to be cancelled does not go on."""
+    if outcome.outcome == "success":
+        settler.succeed(slice, lo, hi, outcome)
+    elif outcome.outcome == "cancelled":
+        settler.cancel(slice, lo, hi, outcome)
+    else:
+        asked = asked_of(slice, lo, hi, cancels)
+        for item in asked:
+            settler.cancel(slice, item, item + 1, outcome)
+        for a, b in gaps(lo, hi, [(item, item + 1) for item in asked]):
+            _go_on(settler, slice, a, b, outcome, rules or Rules(retry=RetryPolicy(), delivery=0))
 
 
-def _decide_failed(
-    settler: Settler,
-    slice: Running,
-    lo: int,
-    hi: int,
-    outcome: Outcome,
-    rules: Rules,
-    cancels: frozenset[tuple[UUID, int]],
-) -> None:
-    """A cancelled item that fails is not retried."""
-    asked = [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []
-    for item in asked:
-        settler.cancel(slice, item, item + 1, outcome)
-    if not asked:
+def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, rules: Rules) -> None:
+    """Items whose attempt ended without an end. What may run once and has begun is not handed back."""
+    if outcome.outcome == "failed":
         settler.fail(slice, lo, hi, outcome, rules)
-        return
-    for item in range(lo, hi):
-        if item not in asked:
-            settler.fail(slice, item, item + 1, outcome, rules)
+    elif outcome.outcome == "suspended":
+        settler.suspend(slice, lo, hi, outcome.wake_at if outcome.wake_at is not None else settler.now)
+    elif slice.started_at is not None and rules.delivery == AT_MOST_ONCE:
+        settler.give_up(slice, lo, hi, outcome, HANDED_BACK, "delivery")
+    else:
+        settler.release(slice, lo, hi)
 
 
 def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Script[None]:

@@ -4,11 +4,13 @@ from random import Random
 from uuid import UUID
 
 from horae.env import Instant
+from horae.model.parcel import AT_MOST_ONCE
 from horae.model.session import LIVE
-from horae.model.settle import Settler
+from horae.model.settle import Settler, lost
+from horae.model.slice import Running, gaps, part
 from horae.store.moves import report, shelves
 from horae.store.moves.exchange import lock_sessions
-from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.script import Fetch, ForEach, Lock, Script, Statement
 
 HELD_BY_SESSION = Statement(
     "held_by_session",
@@ -21,7 +23,6 @@ WATCHED = Statement(
     " WHERE s.state IN ('live', 'draining') OR EXISTS (SELECT 1 FROM running r WHERE r.session = s.id)",
 )
 END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at = $3 WHERE id = $1")
-FORGET = Statement("forget_session_requests", "DELETE FROM requests WHERE session = $1")
 ORPHANS = Statement(
     "orphans",
     "SELECT DISTINCT r.session FROM running r LEFT JOIN sessions s ON s.id = r.session"
@@ -47,29 +48,43 @@ LOCK_SILENT = Statement(
 def rescue(
     session: UUID, limit: int, now: Instant, rng: Random, *, charge: bool = True
 ) -> Script[report.Effects | None]:
-    """Take one batch of slices back from a session that is not live; None while it is live.
+    """Take one batch of slices back from a session that is not live, or that nobody knows; None while it is live.
 
     `charge` counts a loss against each; a new epoch or a clean close charges nothing.
     """
     locked = yield from lock_sessions([session])
     row = locked.get(session)
-    if row is None or row.live:
+    if row is None:
+        yield Lock((f"session:{session}",))  # nobody knows it, so there is no row to lock
+    elif row.live:
         return None
     rows = yield Fetch(HELD_BY_SESSION, (session, limit))
     effects = report.Effects()
     if not rows:
-        yield Fetch(FORGET, (session,))
         return effects
-    settler = Settler(row.worker, now, rng)
-    for r in rows:
-        slice, delivery = shelves.running(r), r[18]
-        if charge:
-            settler.lose(slice, delivery)
-        else:
-            settler.release(slice, slice.lo, slice.hi)
-    yield shelves.take("running", [shelves.running(r) for r in rows])
-    yield from report.put_fates(settler.fates, row.worker, session, effects)
+    cancels = yield from report.cancels_of(session)
+    settler = Settler(row.worker if row else "", now, rng)
+    held = [shelves.running(r) for r in rows]
+    for slice, r in zip(held, rows, strict=True):
+        _give_up(settler, slice, r[18], cancels, charge)
+    yield shelves.take("running", held)
+    yield from report.put_fates(settler.fates, settler.worker, session, effects)
+    yield ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     return effects
+
+
+def _give_up(
+    settler: Settler, slice: Running, delivery: int, cancels: frozenset[tuple[UUID, int]], charge: bool
+) -> None:
+    """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
+    asked = report.asked_of(slice, slice.lo, slice.hi, cancels)
+    for item in asked:
+        settler.cancel(slice, item, item + 1, lost(slice))
+    for lo, hi in gaps(slice.lo, slice.hi, [(item, item + 1) for item in asked]):
+        if charge or delivery == AT_MOST_ONCE:
+            settler.lose(part(slice, lo, hi), delivery)
+        else:
+            settler.release(slice, lo, hi)
 
 
 def watched() -> Script[list[tuple[UUID, str, Instant, int]]]:
