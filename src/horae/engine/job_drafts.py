@@ -11,8 +11,9 @@ from horae.engine.refs import as_id, in_quotes, nearest
 from horae.env import Env, Instant
 from horae.errors import BadInput
 from horae.model.definition import Definition, merge_definition, parse_definition, parse_when, render_definition
+from horae.model.instant import format_instant
 from horae.model.job import Spec
-from horae.model.trigger import GRACE, Once
+from horae.model.trigger import GRACE, Once, Trigger
 from horae.store.contract import Store
 from horae.store.moves import job_reads
 from horae.store.moves.jobs import StoredJob
@@ -37,7 +38,8 @@ class Drafts:
         elif isinstance(patch, dict):
             body = {"name": before.job.name, **patch}
         definition = await self.parse(before.job.namespace, body, before.job.created_at)
-        self._refuse_the_past(before, definition)
+        if definition.trigger != (await self.again(before, before.job.spec)).trigger:
+            self._refuse_the_past(definition.trigger)
         return definition
 
     async def again(self, before: StoredJob, spec: Spec) -> Definition:
@@ -58,12 +60,11 @@ class Drafts:
             self._namespaces[namespace] = await self._store.read(lambda: job_reads.namespace_name(namespace))
         return self._namespaces[namespace]
 
-    def _refuse_the_past(self, before: StoredJob, definition: Definition) -> None:
-        """A new single instant must lie ahead; the one it has may have passed."""
-        trigger, spelled = definition.trigger, before.job.spec.schedule
-        if isinstance(trigger, Once) and trigger.at < self._env.now() - GRACE and definition.spec.schedule != spelled:
+    def _refuse_the_past(self, trigger: Trigger | None) -> None:
+        """A new single instant must lie ahead; the one a job has may have passed."""
+        if isinstance(trigger, Once) and trigger.at < self._env.now() - GRACE:
             remedy = "Give a later instant, or leave the schedule out and trigger the job."
-            raise BadInput("schedule.at has passed and would never fire.", remedy, field="schedule.at")
+            raise BadInput(f"{format_instant(trigger.at)} has passed.", remedy, field="schedule.at")
 
     async def _upstream(self, namespace: int, refs: Sequence[str], known: set[str]) -> tuple[str, ...]:
         """The ids of the jobs a job depends on; one that has been deleted since stays. Raises BadInput."""

@@ -1,0 +1,78 @@
+"""A world over each kind of store, as the contract tests have it; after every test the invariants must hold."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from horae.env import Env, VirtualClock, system_env, virtual_env
+from horae.store.driver import Driver
+from horae.store.open import open_store_driver
+from horae.testing.postgres import Postgres
+from tests.store_contract.world import World
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def env(clock: VirtualClock) -> Env:
+    return virtual_env(clock=clock)
+
+
+async def migrated(url: str, env: Env) -> None:
+    driver = await open_store_driver(url, env)
+    await driver.migrate()
+    await driver.close()
+
+
+@pytest.fixture(scope="session")
+def engine_database(postgres: Postgres) -> Iterator[str]:
+    """One migrated database for all tests of this process; each empties it."""
+    name = f"engine_{os.getpid()}"
+    url = postgres.create_database(name)
+    asyncio.run(migrated(url, system_env()))
+    yield url
+    postgres.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def engine_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated file to be copied."""
+    path = tmp_path_factory.mktemp("migrated") / "horae.db"
+    asyncio.run(migrated(f"sqlite:///{path}", virtual_env()))
+    return path
+
+
+@pytest.fixture(params=("memory", "file", "postgres"))
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "memory":
+        return "sqlite://"
+    if request.param == "file":
+        shutil.copy(request.getfixturevalue("engine_file"), tmp_path / "horae.db")
+        return f"sqlite:///{tmp_path}/horae.db"
+    url: str = request.getfixturevalue("engine_database")
+    return url
+
+
+@pytest.fixture
+async def driver(store_url: str, env: Env) -> AsyncIterator[Driver]:
+    """A migrated store of each kind."""
+    driver = await open_store_driver(store_url, env)
+    await driver.migrate()
+    yield driver
+    await driver.close()
+
+
+@pytest.fixture
+async def world(driver: Driver, env: Env) -> AsyncIterator[World]:
+    made = World(driver, env)
+    if driver.dialect == "postgresql":
+        await made.wipe()
+    yield made
+    await made.check()

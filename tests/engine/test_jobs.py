@@ -1,0 +1,390 @@
+"""What can be done with jobs, on every store."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from horae.engine.jobs import Jobs
+from horae.env import SECOND
+from horae.errors import BadInput, Conflict, NotFound, Stale
+from tests.store_contract.world import NAMESPACE, TestJob, World, began, failed, progress, rank, success
+
+MINUTE = 60 * SECOND
+
+
+@pytest.fixture
+def told() -> list[tuple[UUID, int, str]]:
+    return []
+
+
+@pytest.fixture
+def jobs(world: World, told: list[tuple[UUID, int, str]]) -> Jobs:
+    async def open_gate(job: UUID) -> int:
+        return (await world.store.open_gate(job, 100, rank)).rows
+
+    return Jobs(
+        world.env, world.store, open_gate=open_gate, on_change=lambda job, ns, state: told.append((job, ns, state))
+    )
+
+
+async def create(jobs: Jobs, name: str = "report", **fields: Any) -> Any:
+    return await jobs.create(NAMESPACE, {"name": name, "command": "true", **fields})
+
+
+async def submittable(world: World, job: UUID) -> TestJob:
+    """The job as the test world submits it."""
+    stored = await world.store.job(job, NAMESPACE)
+    assert stored is not None
+    return TestJob(
+        id=job, spec=stored.job.spec, queue=stored.queue, lane=stored.lane, version=stored.job.version
+    )  # fmt: skip
+
+
+async def test_a_job_is_created_and_read_by_name_and_id(jobs, world, told):
+    made = await create(jobs, schedule="0 0 * * *", retries=3, timeout=3600, tags=["nightly"])
+    assert (made.status, made.state, made.version) == ("scheduled", "active", 1)
+    assert made.schedule == "0 0 * * *"
+    assert made.schedule_text == "at 00:00 every day, UTC time"
+    assert made.next_fire_at is not None
+    assert (made.timeout, made.retries, made.tags) == ("1h", 3, {"nightly": ""})
+    assert await jobs.get(NAMESPACE, "report") == made == await jobs.get(NAMESPACE, str(made.job_id))
+    assert told == [(made.job_id, NAMESPACE, "active")]
+    shown = msgspec.json.decode(msgspec.json.encode(made))
+    assert shown["jobId"] == str(made.job_id)
+    assert shown["command"] == ["true"]
+    assert "python" not in shown
+    assert {"lastExecution", "startedAt", "progress", "executionId"} <= shown.keys()
+
+
+async def test_a_name_is_given_once(jobs, world):
+    made = await create(jobs)
+    with pytest.raises(Conflict) as refused:
+        await create(jobs, queue="elsewhere")
+    assert refused.value.fields["jobId"] == str(made.job_id)
+    assert await world.rows("SELECT name FROM queues WHERE name = 'elsewhere'") == []
+
+
+async def test_a_wrong_name_suggests_the_right_one(jobs):
+    await create(jobs, "email")
+    with pytest.raises(NotFound, match=r'No job named "emial"\. Did you mean "email"\?'):
+        await jobs.get(NAMESPACE, "emial")
+    with pytest.raises(NotFound, match="horae jobs list"):
+        await jobs.get(NAMESPACE, "xyz")
+    with pytest.raises(NotFound, match="No job has the id"):
+        await jobs.get(NAMESPACE, "0195c1d2-0000-7000-8000-000000000000")
+
+
+async def test_another_namespace_sees_nothing(jobs):
+    made = await create(jobs)
+    for ref in ("report", str(made.job_id)):
+        with pytest.raises(NotFound):
+            await jobs.get(2, ref)
+    assert (await jobs.list(2)).items == []
+
+
+async def test_missing_dependencies_are_named_all_and_change_nothing(jobs, world):
+    with pytest.raises(BadInput) as refused:
+        await create(jobs, dependencies=["extract", "load"])
+    assert refused.value.fields == {"field": "dependencies", "missing": ["extract", "load"]}
+    assert '"extract", "load"' in refused.value.detail
+    assert "horae jobs create extract" in refused.value.remedy
+    assert "POST /api/v1/jobs" in refused.value.remedy
+    assert await world.rows("SELECT id FROM jobs") == []
+
+
+async def test_dependencies_by_name_or_id_are_stored_shown_and_said_to_act_later(jobs, world):
+    extract, load = await create(jobs, "extract"), await create(jobs, "load")
+    made = await create(jobs, dependencies=["extract", str(load.job_id), str(extract.job_id)])
+    assert made.dependencies == ["extract", "load"]
+    assert "later release" in made.notes[0]
+    rows = await world.rows("SELECT upstream FROM dependencies WHERE job = $1", made.job_id)
+    assert {row[0] for row in rows} == {extract.job_id, load.job_id}
+
+
+async def test_a_circle_of_dependencies_is_named_and_refused(jobs, world):
+    await create(jobs, "a")
+    await create(jobs, "b", dependencies=["a"])
+    await create(jobs, "c", dependencies=["b"])
+    with pytest.raises(BadInput) as refused:
+        await jobs.edit(NAMESPACE, "a", {"dependencies": ["c"], "queue": "new"})
+    assert refused.value.fields["path"] == ["a", "c", "b", "a"]
+    assert "a -> c -> b -> a" in refused.value.detail
+    assert (await jobs.get(NAMESPACE, "a")).version == 1
+    assert await world.rows("SELECT name FROM queues WHERE name = 'new'") == []
+
+
+async def test_an_edit_is_a_version(jobs, told):
+    made = await create(jobs, timeout="5m", params={"a": 1})
+    edited = await jobs.edit(NAMESPACE, "report", {"params": {"b": 2}, "queue": "slow"}, if_match=1)
+    assert (edited.version, edited.params, edited.timeout, edited.queue) == (2, {"a": 1, "b": 2}, "5m", "slow")
+    assert [v.version for v in await jobs.versions(NAMESPACE, "report")] == [2, 1]
+    with pytest.raises(Stale) as stale:
+        await jobs.edit(NAMESPACE, "report", {"timeout": "6m"}, if_match=1)
+    assert stale.value.fields["version"] == 2
+    same = await jobs.edit(NAMESPACE, str(made.job_id), {"timeout": 300})
+    assert same.version == 2
+    assert len(told) == 2
+
+
+async def test_a_replacement_is_the_whole_definition(jobs):
+    await create(jobs, timeout="5m", tags=["x"])
+    edited = await jobs.edit(NAMESPACE, "report", {"python": "digest"}, replace=True)
+    assert (edited.timeout, edited.tags, edited.python) == (None, {}, "digest")
+
+
+async def test_a_rename_frees_the_old_name_and_respects_others(jobs):
+    await create(jobs, "a")
+    await create(jobs, "b")
+    with pytest.raises(Conflict, match='"b" exists'):
+        await jobs.edit(NAMESPACE, "a", {"name": "b"})
+    assert (await jobs.edit(NAMESPACE, "a", {"name": "c"})).name == "c"
+    assert (await create(jobs, "a")).version == 1
+
+
+async def test_put_creates_changes_or_leaves_be(jobs, world):
+    body = {"name": "report", "command": "true", "schedule": {"at": "2027-03-01T08:00:00Z"}}
+    first, how = await jobs.put(NAMESPACE, body)
+    assert how == "created"
+    world.clock.advance(100 * 86_400 * SECOND)
+    assert (await jobs.put(NAMESPACE, body))[1] == "unchanged"
+    changed, how = await jobs.put(NAMESPACE, {**body, "timeout": "5m"})
+    assert (how, changed.version, changed.job_id) == ("changed", 2, first.job_id)
+
+
+async def test_rollback_writes_an_old_version_anew(jobs):
+    await create(jobs, timeout="5m")
+    await jobs.edit(NAMESPACE, "report", {"timeout": "6m"})
+    back = await jobs.rollback(NAMESPACE, "report", 1)
+    assert (back.version, back.timeout) == (3, "5m")
+    assert [v.current for v in await jobs.versions(NAMESPACE, "report")] == [True, False, False]
+    with pytest.raises(NotFound, match="no version 9"):
+        await jobs.rollback(NAMESPACE, "report", 9)
+
+
+async def test_only_a_changed_schedule_changes_the_trigger(jobs, world):
+    made = await create(jobs, schedule={"every": "1h"})
+    (before,) = await world.rows("SELECT id, valid_to FROM triggers")
+    await jobs.edit(NAMESPACE, "report", {"timeout": "5m"})
+    assert await world.rows("SELECT id, valid_to FROM triggers") == [before]
+    world.clock.advance(90 * MINUTE)
+    edited = await jobs.edit(NAMESPACE, "report", {"schedule": {"every": "30m"}})
+    assert edited.next_fire_at != made.next_fire_at
+    rows = await world.rows("SELECT id, state, valid_to FROM triggers WHERE id = $1", before[0])
+    assert rows == [(before[0], "ended", world.now())]
+    # The fire at one hour was due and undecided: the ledger says what became of it.
+    fires = await world.rows("SELECT disposition, cause FROM fires WHERE trigger_id = $1", before[0])
+    assert fires == [("skipped-misfire", "the schedule was changed before this was decided")]
+    gone = await jobs.edit(NAMESPACE, "report", {"schedule": None})
+    assert (gone.status, gone.next_fire_at, gone.schedule) == ("idle", None, None)
+
+
+async def test_an_instant_that_was_decided_does_not_fire_again(jobs, world):
+    at = "2027-03-01T08:00:00Z"
+    await create(jobs, schedule={"at": at})
+    world.clock.advance(100 * 86_400 * SECOND)
+    fired = await world.store.fire(10, lambda queue, priority: 0)
+    assert len(fired.parcels) == 1
+    edited = await jobs.edit(NAMESPACE, "report", {"schedule": {"at": at, "misfire": "skip"}, "timeout": "1m"})
+    assert edited.version == 2
+    await jobs.delete(NAMESPACE, "report")
+    restored = await jobs.restore(NAMESPACE, "report")
+    assert restored.next_fire_at is None
+    assert (await world.store.fire(10, lambda queue, priority: 0)).parcels == []
+    with pytest.raises(BadInput, match="has passed"):
+        await jobs.edit(NAMESPACE, "report", {"schedule": {"at": "2027-03-02T08:00:00Z"}})
+
+
+async def test_a_pause_stops_triggers_and_a_resumption_says_what_was_left_out(jobs, world, told):
+    made = await create(jobs, schedule={"every": "1h"})
+    paused = await jobs.pause(NAMESPACE, "report")
+    assert (paused.status, paused.state, paused.next_fire_at) == ("paused", "paused", None)
+    assert await jobs.pause(NAMESPACE, "report") == paused
+    world.clock.advance(150 * MINUTE)
+    assert (await world.store.fire(10, lambda queue, priority: 0)).timers == 0
+    resumed = await jobs.resume(NAMESPACE, "report")
+    assert (resumed.status, resumed.version) == ("scheduled", 1)
+    fires = await world.rows("SELECT disposition, last - first FROM fires")
+    assert fires == [("skipped-paused", 60 * MINUTE)]
+    assert [state for _, _, state in told] == ["active", "paused", "active"]
+    assert made.job_id == resumed.job_id
+
+
+async def test_a_schedule_changed_during_a_pause_waits_for_the_resumption(jobs, world):
+    await create(jobs, schedule={"every": "1h"})
+    await jobs.pause(NAMESPACE, "report")
+    world.clock.advance(90 * MINUTE)
+    edited = await jobs.edit(NAMESPACE, "report", {"schedule": {"every": "30m"}})
+    assert (edited.status, edited.next_fire_at) == ("paused", None)
+    assert await world.rows("SELECT disposition FROM fires") == [("skipped-paused",)]
+    assert (await jobs.resume(NAMESPACE, "report")).status == "scheduled"
+
+
+async def test_what_waited_at_the_gate_is_queued_by_the_resumption(jobs, world):
+    made = await create(jobs)
+    parcel = await world.parcel(await submittable(world, made.job_id), 2)
+    await jobs.pause(NAMESPACE, "report")
+    worker = await world.worker()
+    reply = await worker.exchange(free=5, paused=frozenset([made.job_id]))
+    assert reply.granted == []
+    assert [w.reason for w in await world.on("waiting")] == ["paused"]
+    assert (await jobs.get(NAMESPACE, "report")).status == "queued"
+    await jobs.resume(NAMESPACE, "report")
+    assert [(q.lo, q.hi) for q in await world.on("queued", parcel)] == [(0, 2)]
+
+
+async def test_status_follows_the_table(jobs, world):
+    made = await create(jobs, retries=1)
+    job = await submittable(world, made.job_id)
+
+    async def status() -> Any:
+        return (await jobs.get(NAMESPACE, "report")).status
+
+    assert await status() == "idle"
+    await world.submit(job, due_at=world.now() + MINUTE)
+    assert await status() == "idle"  # a delay is not yet a queue
+    (receipt,) = await world.submit(job)
+    assert await status() == "queued"
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    running = await jobs.get(NAMESPACE, "report")
+    assert (running.status, running.execution_id) == ("running", receipt.execution_id)
+    assert running.started_at is not None
+    assert running.last_execution.status == "running"
+    world.clock.advance(SECOND)
+    await worker.exchange(started=[began(slice, world.now())], progress=[progress(slice, 0, 50.0)])
+    later = await jobs.get(NAMESPACE, "report")
+    assert (later.progress, later.started_at) == (50.0, "2027-01-15T08:00:01Z")
+    await worker.report(failed(slice), policies=job.policy)
+    assert await status() == "queued"  # it waits for its retry
+    world.clock.advance(10 * SECOND)
+    await world.store.promote_due(0, 10, rank)
+    (slice,) = await worker.claim(1)
+    await worker.report(success(slice))
+    done = await jobs.get(NAMESPACE, "report")
+    assert (done.status, done.execution_id, done.progress) == ("idle", None, None)
+    assert done.last_execution.execution_id == receipt.execution_id
+    assert (done.last_execution.status, done.last_execution.completed_at) == ("success", "2027-01-15T08:00:11Z")
+
+
+async def test_deleting_cancels_what_is_pending_and_frees_the_name(jobs, world, told):
+    made = await create(jobs, schedule={"every": "1h"})
+    job = await submittable(world, made.job_id)
+    queued = await world.parcel(job, 3)
+    waiting = await world.parcel(job, 2, due_at=world.now() + MINUTE)
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    gone = await jobs.delete(NAMESPACE, "report")
+    assert (gone.status, gone.state, gone.next_fire_at) == ("deleted", "deleted", None)
+    assert await world.states(queued) == ["running", "cancelled", "cancelled"]
+    assert await world.states(waiting) == ["cancelled", "cancelled"]
+    await worker.report(success(slice))
+    with pytest.raises(NotFound, match="horae jobs restore report"):
+        await jobs.get(NAMESPACE, "report")
+    with pytest.raises(Conflict, match="deleted"):
+        await jobs.edit(NAMESPACE, str(made.job_id), {"timeout": "1m"})
+    assert (await jobs.get(NAMESPACE, str(made.job_id))).last_execution is not None
+    assert (await create(jobs)).job_id != made.job_id
+    with pytest.raises(Conflict, match='"report" exists'):
+        await jobs.restore(NAMESPACE, str(made.job_id))
+    assert told[1] == (made.job_id, NAMESPACE, "deleted")
+
+
+async def test_many_pending_slices_are_cancelled_in_batches(jobs, world, monkeypatch):
+    monkeypatch.setattr("horae.engine.job_changes.FIRST_BATCH", 2)
+    monkeypatch.setattr("horae.engine.jobs.BATCH", 3)
+    made = await create(jobs)
+    other = await submittable(world, (await create(jobs, "other")).job_id)
+    job = await submittable(world, made.job_id)
+    for _ in range(9):
+        await world.submit(job)
+        await world.submit(other)
+        await world.submit(job, due_at=world.now() + MINUTE)
+    await jobs.delete(NAMESPACE, "report")
+    assert {q.job for q in await world.on("queued")} == {other.id}
+    assert await world.on("waiting") == []
+    assert len(await world.history()) == 18
+
+
+async def test_deleting_may_let_the_queue_finish_and_ask_what_runs_to_stop(jobs, world):
+    asked: list[UUID] = []
+    jobs._on_request = asked.append
+    made = await create(jobs)
+    job = await submittable(world, made.job_id)
+    parcel = await world.parcel(job, 3)
+    worker = await world.worker()
+    slices = await worker.claim(2)
+    await jobs.delete(NAMESPACE, "report", queued="finish", running="cancel")
+    assert await world.states(parcel) == ["running", "running", "queued"]
+    assert asked == [worker.session]
+    requests = await world.store.requests_of(worker.session)
+    assert [(item, kind) for _, item, _, kind in requests] == [(0, "cancel"), (1, "cancel")]
+    await worker.report(*(failed(s) for s in slices))
+    assert await world.states(parcel) == ["cancelled", "cancelled", "queued"]
+
+
+async def test_restore_brings_a_job_back_by_name_or_id(jobs, world):
+    made = await create(jobs, schedule={"every": "1h"})
+    await jobs.delete(NAMESPACE, "report")
+    back = await jobs.restore(NAMESPACE, "report")
+    assert (back.job_id, back.status) == (made.job_id, "scheduled")
+    with pytest.raises(Conflict, match="not deleted"):
+        await jobs.restore(NAMESPACE, "report")
+    with pytest.raises(NotFound):
+        await jobs.restore(NAMESPACE, "nothing")
+
+
+async def test_jobs_are_listed_by_name_in_pages(jobs):
+    for name in ("delta", "alpha", "charlie", "bravo"):
+        await create(jobs, name, tags={"team": "x" if name < "c" else "y"}, queue="q" if name == "delta" else "default")
+    first = await jobs.list(NAMESPACE, limit=3)
+    assert [job.name for job in first.items] == ["alpha", "bravo", "charlie"]
+    rest = await jobs.list(NAMESPACE, limit=3, cursor=first.next_cursor)
+    assert ([job.name for job in rest.items], rest.next_cursor) == (["delta"], None)
+
+    async def names(**filters: Any) -> list[str]:
+        return [job.name for job in (await jobs.list(NAMESPACE, **filters)).items]
+
+    assert await names(tag="team=x") == ["alpha", "bravo"]
+    assert await names(tag="team") == ["alpha", "bravo", "charlie", "delta"]
+    assert await names(tag="tea") == []
+    assert await names(queue="q") == ["delta"]
+    assert await names(prefix="al") == ["alpha"]
+    assert await names(search="RAV") == ["bravo"]
+    assert await names(search="%") == []
+    await jobs.pause(NAMESPACE, "alpha")
+    await jobs.delete(NAMESPACE, "bravo")
+    assert await names(state="paused") == ["alpha"]
+    assert await names(state="deleted") == ["bravo"]
+    assert await names() == ["alpha", "charlie", "delta"]
+
+
+@pytest.mark.parametrize(
+    "filters", [{"cursor": "x"}, {"cursor": "e30"}, {"limit": 0}, {"limit": 9999}, {"state": "gone"}, {"tag": "=x"}]
+)
+async def test_a_bad_page_is_refused(memory_jobs, filters):
+    with pytest.raises(BadInput) as refused:
+        await memory_jobs.list(NAMESPACE, **filters)
+    assert refused.value.fields["field"] == next(iter(filters))
+
+
+@pytest.fixture
+async def memory_jobs(env):
+    from horae.store.contract import Store
+    from horae.store.open import open_store_driver
+
+    driver = await open_store_driver("sqlite://", env)
+    await driver.migrate()
+    yield Jobs(env, Store(driver, env))
+    await driver.close()
+
+
+async def test_a_rare_tag_is_looked_for_only_so_far(jobs, monkeypatch):
+    monkeypatch.setattr("horae.engine.jobs.MOST_SCANNED", 1)
+    for name in ("a", "b", "c"):
+        await create(jobs, name, tags={"x": "1"} if name == "c" else {}, params={"x": "1"})
+    page = await jobs.list(NAMESPACE, tag="x=1", limit=1)
+    assert page.items == []
+    page = await jobs.list(NAMESPACE, tag="x=1", limit=1, cursor=page.next_cursor)
+    assert [job.name for job in page.items] == ["c"]
