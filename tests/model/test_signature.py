@@ -2,7 +2,7 @@
 
 import enum
 from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime
 
 import msgspec
 import pytest
@@ -69,7 +69,7 @@ def listing(xs: list[int] = []):  # noqa: B006
         (
             typed,
             b'{"day":"2026-11-15","point":{"x":4,"y":5},"at":"2026-01-01T00:00:00Z"}',
-            (date(2026, 11, 15), Point(4, 5), Colour.RED, datetime(2026, 1, 1, tzinfo=timezone.utc)),
+            (date(2026, 11, 15), Point(4, 5), Colour.RED, datetime(2026, 1, 1, tzinfo=UTC)),
         ),
         (implicit, b"{}", None),
         (implicit, b'{"x": null}', None),

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 from uuid import UUID
 
+import msgspec
 from msgspec import Raw, Struct
 
 from horae.env import Instant
+from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.job import Spec
 from horae.model.protocol import Failure, Grant, OutcomeKind
@@ -38,10 +40,13 @@ class Fence(Protocol):
     fence: float
 
 
+_NO_EXTRA = Extra()
+
+
 class Lot:
     """A granted slice, held until an answered exchange has carried the last of its outcomes."""
 
-    __slots__ = ("acted", "grant", "open", "order", "pile")
+    __slots__ = ("_extras", "acted", "grant", "open", "order", "pile")
 
     def __init__(self, grant: Grant, pile: "Pile", number: int = 0) -> None:
         self.grant = grant
@@ -49,6 +54,7 @@ class Lot:
         self.order = number << 16  # lots sort by arrival, and `order + index` sorts items
         self.open = grant.hi - grant.lo  # items whose outcome no answered exchange has carried
         self.acted: set[tuple[int, str]] = set()  # requests (item, kind) that were acted on
+        self._extras: list[Extra] | None = None
 
     def item(self, index: int) -> Raw:
         """The params of one item as they were submitted."""
@@ -56,6 +62,15 @@ class Lot:
 
     def execution(self, index: int) -> UUID:
         return execution_id(self.grant.parcel, index)
+
+    def extra(self, index: int) -> Extra:
+        """What belongs to one item alone."""
+        if not self.grant.extras:
+            return _NO_EXTRA
+        if self._extras is None:
+            decoded = msgspec.json.decode(self.grant.extras, type=Extra | list[Extra])
+            self._extras = decoded if isinstance(decoded, list) else [decoded] * (self.grant.hi - self.grant.lo)
+        return self._extras[index - self.grant.lo]
 
 
 Item = tuple[Lot, int]

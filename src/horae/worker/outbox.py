@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress, Started
-from horae.worker.holding import Ending, Fate
+from horae.worker.holding import Ending, Fate, Item
 
 Key = tuple[UUID, int, int]  # parcel, item, attempt
 Line = tuple[Instant, str, str]  # at, stream, text
@@ -19,7 +19,14 @@ Line = tuple[Instant, str, str]  # at, stream, text
 OUTCOME_BYTES = 260  # of JSON around an outcome
 ITEM_BYTES = 40  # of JSON per item: two times and commas
 LINE_BYTES = 40
-MAX_LOG_BYTES = 256 * 1024  # of log lines in one exchange, so that outcomes always find room
+MAX_LOG_BYTES = 384 * 1024  # of log lines in one exchange
+MIN_SHARE = 16 * 1024
+
+
+def key_of(item: Item) -> Key:
+    """How an item is named on the wire."""
+    grant = item[0].grant
+    return grant.parcel, item[1], grant.attempt
 
 
 class Load(Struct):
@@ -106,29 +113,45 @@ class Outbox:
             room -= OUTCOME_BYTES + sum(map(len, map(bytes, outcome.results)))
             yield outcome
         taken: list[Ending] = []
+        later: list[Ending] = []
         while self._endings and room > 0:
             ending = self._endings.popleft()
+            if self._logs and key_of(ending[:2]) in self._logs:
+                later.append(ending)  # not before its last log line
+                continue
             room -= _size(ending[4])
             taken.append(ending)
+        self._endings.extend(later)
         taken.sort(key=_place)
         yield from pack(taken, self.offset)
 
     def _take_logs(self) -> Iterator[LogLines]:
+        """Some lines of every attempt in turn, so that a noisy one does not silence the others."""
         room = MAX_LOG_BYTES
+        share = max(MIN_SHARE, room // max(1, len(self._logs)))
         for key in list(self._logs):
-            lines = self._logs[key]
-            taken: list[Line] = []
-            while lines.lines and room > 0:
-                line = lines.lines.popleft()
-                room -= len(line[2]) + LINE_BYTES
-                taken.append(line)
+            lines = self._logs.pop(key)
+            taken, size = _first(lines.lines, min(room, share))
+            room -= size
+            self.log_bytes -= size
             if taken:
-                self.log_bytes -= sum(len(line[2]) + LINE_BYTES for line in taken)
                 yield LogLines(parcel=key[0], item=key[1], attempt=key[2], seq=lines.seq, lines=taken)
             lines.seq += len(taken)
             if lines.lines:
+                self._logs[key] = lines
+            if room <= 0:
                 return
-            del self._logs[key]
+
+
+def _first(lines: deque[Line], room: int) -> tuple[list[Line], int]:
+    """Take out the first lines, as many as fit but at least one, and their size."""
+    taken: list[Line] = []
+    size = 0
+    while lines and size < room:
+        line = lines.popleft()
+        size += len(line[2]) + LINE_BYTES
+        taken.append(line)
+    return taken, size
 
 
 def pack(endings: list[Ending], offset: Micros) -> Iterator[Outcome]:

@@ -20,7 +20,7 @@ from horae.env import SECOND, Clock, Instant
 from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, Registered, Request, Started
 from horae.worker.appetite import BREATH, fetch_ahead, free_slots
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate, Item, Pile
-from horae.worker.outbox import Key, Load, Outbox
+from horae.worker.outbox import Key, Load, Outbox, key_of
 from horae.worker.pace import Pace
 from horae.worker.stock import Stock
 
@@ -321,12 +321,6 @@ _UNSTARTED: dict[str, Fate] = {
     "preempt": RELEASED,
     "timeout": Fate(outcome="failed", error=Failure(type="Timeout", message="the worker did not begin it in time")),
 }
-
-
-def key_of(item: Item) -> Key:
-    """How an item is named on the wire."""
-    grant = item[0].grant
-    return grant.parcel, item[1], grant.attempt
 
 
 def halve(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:

@@ -1,0 +1,38 @@
+"""Records of Python's logging that are made during an execution belong to its log."""
+
+import logging
+
+from horae.worker.context import current_or_none
+
+
+class Capture(logging.Handler):
+    """Sends records to the execution that made them; what is logged outside of one goes its usual way."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        context = current_or_none()
+        if context is not None:
+            context._port.log("log", self.format(record))
+        elif logging.lastResort and record.levelno >= logging.WARNING and self._is_alone():
+            logging.lastResort.handle(record)
+
+    def _is_alone(self) -> bool:
+        return all(isinstance(handler, Capture) for handler in logging.getLogger().handlers)
+
+
+def install() -> None:
+    """Begin to capture; INFO and above unless the application has set a level of its own. Doing it again is nothing."""
+    root = logging.getLogger()
+    if any(isinstance(handler, Capture) for handler in root.handlers):
+        return
+    capture = Capture()
+    capture.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    if root.level == logging.WARNING and not root.handlers:
+        root.setLevel(logging.INFO)
+    root.addHandler(capture)
+
+
+def uninstall() -> None:
+    """Stop to capture."""
+    root = logging.getLogger()
+    for handler in [handler for handler in root.handlers if isinstance(handler, Capture)]:
+        root.removeHandler(handler)

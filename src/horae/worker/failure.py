@@ -1,0 +1,137 @@
+"""From an exception to what the server is told about it."""
+
+import traceback
+from collections.abc import Callable, Collection
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from horae.env import Micros
+from horae.model.protocol import MAX_RESULT, Failure
+from horae.model.signals import Cancelled, GiveUp, Retry, micros_of
+from horae.model.signature import BadParams
+from horae.worker.holding import CANCELLED, RELEASED, Fate
+
+MAX_TRACEBACK = 16 * 1024
+MAX_MESSAGE = 4 * 1024
+_HERE = str(Path(__file__).parent)
+
+# A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
+RetryFunction = Callable[[int, BaseException], Any]
+
+
+def clean(text: str) -> str:
+    """A text that every store and wire can carry: no lone surrogates, no NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def failed(type: str, message: str, *, permanent: bool = False, exit_code: int | None = None) -> Fate:
+    """A failure that the worker itself found."""
+    error = Failure(type=type, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent)
+    return Fate(outcome="failed", error=error, exit_code=exit_code)
+
+
+def fate_of(error: BaseException, permanent: Collection[str], retry: RetryFunction | None, failures: int) -> Fate:
+    """What an exception of the job's code means; `failures` counts this one."""
+    if isinstance(error, Cancelled):
+        return CANCELLED
+    if isinstance(error, BadParams):
+        return failed("BadParams", str(error), permanent=True)
+    told, after, gone = _judged(error, retry, failures)
+    return Fate(
+        outcome="failed",
+        error=Failure(
+            type=type(told).__name__,
+            message=shorten(clean(_message(told)), MAX_MESSAGE),
+            traceback=trace(told),
+            permanent=gone or any(base.__name__ in permanent for base in type(told).__mro__),
+            retry_after=after,
+        ),
+    )
+
+
+def _judged(
+    error: BaseException, retry: RetryFunction | None, failures: int
+) -> tuple[BaseException, Micros | None, bool]:
+    """The error to tell of, when the job wants its next try, and whether it gives up.
+
+    The job's own rule is asked about everything but its own signals; a rule that fails is itself the error.
+    """
+    if isinstance(error, Retry):
+        return error, error.after, False
+    if isinstance(error, GiveUp) or retry is None:
+        return error, None, isinstance(error, GiveUp)
+    try:
+        wish = retry(failures, error)
+        if wish is None or isinstance(wish, bool):
+            return error, None, wish is False
+        return error, micros_of(wish), False
+    except (Retry, GiveUp) as raised:
+        return _judged(raised, None, failures)
+    except Exception as broken:
+        return broken, None, False
+
+
+def stopped(kind: str, outcome: bytes | Fate, *, once: bool) -> bytes | Fate:
+    """What an item that was told to stop is reported as, given how it ended.
+
+    A result that came in spite of it counts, except after a timeout. What was stopped for the worker's sake goes back
+    uncharged, unless the job may begin only once.
+    """
+    if kind == "timeout":
+        return TIMED_OUT
+    if isinstance(outcome, bytes) or outcome.outcome == "success":
+        return outcome
+    if kind == "cancel":
+        return CANCELLED
+    if once:
+        return failed("Interrupted", f"stopped ({kind}), and the job may begin only once", permanent=True)
+    return RELEASED
+
+
+def checked(result: bytes) -> bytes | Fate:
+    """The encoded result, unless it is too large."""
+    if len(result) <= MAX_RESULT:
+        return result
+    said = f"the result has {len(result)} bytes and {MAX_RESULT} are allowed; store it and return a reference"
+    return failed("ResultTooLarge", said, permanent=True)
+
+
+def unencodable(error: BaseException) -> Fate:
+    """The function returned something JSON cannot carry."""
+    return failed("BadResult", f"the return value cannot be stored as JSON: {_message(error)}", permanent=True)
+
+
+def trace(error: BaseException, *, whole: bool = False) -> str:
+    """The traceback without the worker's own frames (unless `whole`), shortened in the middle."""
+    frames = error.__traceback__
+    while frames is not None and _is_ours(frames) and not whole:
+        frames = frames.tb_next
+    try:
+        text = "".join(traceback.format_exception(type(error), error, frames))
+    except Exception as broken:
+        text = f"{type(error).__name__} (its traceback cannot be shown: {type(broken).__name__})"
+    return shorten(clean(text), MAX_TRACEBACK)
+
+
+def shorten(text: str, limit: int) -> str:
+    """Keep the first quarter and the end of what is too long."""
+    if len(text) <= limit:
+        return text
+    head = limit // 4
+    note = f"\n... {len(text) - limit} characters left out ...\n"
+    return text[:head] + note + text[len(text) - (limit - head - len(note)) :]
+
+
+def _is_ours(frame: TracebackType) -> bool:
+    return frame.tb_frame.f_code.co_filename.startswith(_HERE)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return f"{type(error).__name__} (its message cannot be shown)"
+
+
+TIMED_OUT = failed("Timeout", "the attempt took longer than the job's timeout")

@@ -1,0 +1,362 @@
+"""The guard: a small process beside each worker that starts its children and sees that none outlives it.
+
+It runs by its path, without Horae's packages, so it starts in milliseconds and stays small. The worker sends frames
+over a socket (a length and a JSON object, file descriptors attached); it answers with frames of its own:
+
+    {"spawn": id, "argv": [...], "env": {...}, "cwd": path | null}  with descriptors for the child's 1, 2, 3, ...
+        -> {"started": id, "pid": pid} or {"failed": id, "errno": number, "step": "chdir" | "exec"}
+    {"term": id}   SIGTERM to the child's process group; from then on its processes may finish in peace
+    {"kill": id}   SIGKILL to everything the child has started
+        -> {"exit": id, "status": code or -signal}  once nothing of the child is left
+
+A child leads its own session and process group. When it exits without having been told to, what is left of its group
+is killed. On Linux the guard also adopts what the child's descendants orphan (PR_SET_CHILD_SUBREAPER), tells by
+HORAE_GUARD in their environment whose they are, and kills them too. When the worker's end of the socket closes,
+however the worker died, everything is killed and the worker's temporary folder removed. If the guard itself is killed,
+its direct children die with it (PR_SET_PDEATHSIG).
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+
+TICK = 0.05  # seconds between looks at what should be gone
+IDLE = 5.0  # seconds between looks at what died unnoticed
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+HEADER = struct.Struct("<I")
+MAX_FDS = 8
+LINUX = sys.platform == "linux"
+
+
+def prctl(option: int, value: int) -> None:
+    """Ask the kernel for something only Linux has."""
+    if LINUX:
+        _libc.prctl(option, value, 0, 0, 0)
+
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Child:
+    """A process started for the worker."""
+
+    def __init__(self, id: int, pid: int, mark: bytes) -> None:
+        self.id = id
+        self.pid = pid
+        self.mark = mark  # in the environment of it and its descendants
+        self.pidfd = pidfd_of(pid)
+        self.is_told = False  # to end: its processes may finish in peace
+        self.is_dead = False  # but not reaped: its pid still names its group
+
+
+def pidfd_of(pid: int) -> int:
+    """A descriptor that tells of a process's death, or -1 where there is none to have."""
+    try:
+        return os.pidfd_open(pid)
+    except (AttributeError, OSError):
+        return -1
+
+
+class Guard:
+    """The guard's whole state: its socket and its children."""
+
+    def __init__(self, sock: socket.socket, folder: str, nofile: int) -> None:
+        self.sock = sock
+        self.folder = folder
+        self.nofile = nofile  # the limit on open files that children get
+        self.children: dict[int, Child] = {}
+        self.poll = select.poll()
+        self.poll.register(sock, select.POLLIN)
+        self.pidfds: dict[int, Child] = {}
+
+    def run(self) -> None:
+        """Serve until the worker is gone, then leave nothing behind."""
+        try:
+            while True:
+                waiting = any(child.is_dead or child.pidfd < 0 for child in self.children.values())
+                for fd, _ in self.poll.poll(1000 * (TICK if waiting else IDLE)):
+                    if fd == self.sock.fileno():
+                        self.receive()
+                    else:
+                        self.note_death(self.pidfds[fd])
+                self.look()
+                self.reap_adopted()
+        except (EOFError, ConnectionError):
+            pass
+        finally:
+            self.finish()
+
+    # The worker's wishes
+
+    def receive(self) -> None:
+        head, fds, _, _ = socket.recv_fds(self.sock, HEADER.size, MAX_FDS, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+        head += self.read(HEADER.size - len(head)) if head else b""
+        if not head:
+            raise EOFError
+        frame = json.loads(self.read(HEADER.unpack(head)[0]))
+        try:
+            if "spawn" in frame:
+                self.spawn(frame, fds)
+            elif "term" in frame:
+                self.term(frame["term"])
+            elif "kill" in frame:
+                self.kill(frame["kill"])
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def read(self, count: int) -> bytes:
+        """Read exactly so many bytes; the worker is about to send them."""
+        parts = []
+        while count:
+            part = self.sock.recv(count)
+            if not part:
+                raise EOFError
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def send(self, frame: dict[str, object]) -> None:
+        body = json.dumps(frame).encode()
+        self.sock.sendall(HEADER.pack(len(body)) + body)
+
+    def spawn(self, frame: dict[str, object], fds: list[int]) -> None:
+        id = frame["spawn"]
+        mark = f"{os.getpid()}.{id}"
+        frame["env"]["HORAE_GUARD"] = mark  # type: ignore[index]
+        try:
+            pid = self.start(frame, fds)
+        except OSError as error:
+            self.send({"failed": id, "errno": error.errno, "step": error.strerror})
+            return
+        child = self.children[id] = Child(id, pid, f"HORAE_GUARD={mark}".encode())  # type: ignore[index, arg-type]
+        if child.pidfd >= 0:
+            self.pidfds[child.pidfd] = child
+            self.poll.register(child.pidfd, select.POLLIN)
+        self.send({"started": id, "pid": pid})
+
+    def start(self, frame: dict[str, object], fds: list[int]) -> int:
+        """Fork and exec; an error of the child before its program runs is raised here, with the step it failed at."""
+        heard, told = os.pipe()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            step = "chdir"
+            try:
+                told = out_of_the_way(told)
+                self.become_child(parent, fds)
+                if frame["cwd"]:
+                    os.chdir(frame["cwd"])  # type: ignore[arg-type]
+                step = "exec"
+                os.execvpe(frame["argv"][0], frame["argv"], frame["env"])  # type: ignore[index, arg-type]
+            except OSError as error:
+                os.write(told, f"{error.errno} {step}".encode())
+            except BaseException:
+                os.write(told, f"22 {step}".encode())
+            finally:
+                os._exit(127)
+        os.close(told)
+        with open(heard, "rb") as pipe:
+            wrong = pipe.read().decode()
+        if wrong:
+            os.waitpid(pid, 0)
+            raise OSError(int(wrong.split()[0]), wrong.split()[1])
+        return pid
+
+    def become_child(self, parent: int, fds: list[int]) -> None:
+        os.setsid()
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(127)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (self.nofile if hard < 0 else min(self.nofile, hard), hard))
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        high = [out_of_the_way(fd) for fd in (nothing, *fds)]
+        for target, fd in enumerate(high):
+            os.dup2(fd, target)
+
+    def term(self, id: int) -> None:
+        child = self.children.get(id)
+        if child is not None:
+            child.is_told = True
+            signal_group(child.pid, signal.SIGTERM)
+
+    def kill(self, id: int) -> None:
+        child = self.children.get(id)
+        if child is None:
+            return
+        child.is_told = False
+        self.kill_all_of(child)
+        if child.is_dead:
+            self.bury(child)
+
+    # Ends
+
+    def note_death(self, child: Child) -> None:
+        """A child has exited; its pid stays its own until it is reaped."""
+        if child.pidfd >= 0:
+            self.poll.unregister(child.pidfd)
+            del self.pidfds[child.pidfd]
+            os.close(child.pidfd)
+            child.pidfd = -2
+        child.is_dead = True
+        if not child.is_told:
+            self.bury(child)
+
+    def look(self) -> None:
+        """Look again at children that had no pidfd, or whose processes were given time."""
+        for child in list(self.children.values()):
+            if child.pidfd == -1 and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                child.pidfd = -2
+                self.note_death(child)
+            elif child.is_dead and child.is_told and not any(self.left_of(child)):
+                self.bury(child)
+
+    def bury(self, child: Child) -> None:
+        """The child is dead: so is everything of it, and then it is reported."""
+        signal_group(child.pid, signal.SIGKILL)
+        self.kill_orphans(child)
+        _, status = os.waitpid(child.pid, 0)
+        del self.children[child.id]
+        self.send({"exit": child.id, "status": os.waitstatus_to_exitcode(status)})
+
+    def kill_all_of(self, child: Child) -> None:
+        """Kill until nothing is found; something may be forking against it."""
+        for _ in range(50):
+            signal_group(child.pid, signal.SIGKILL)
+            found = list(self.left_of(child))
+            for pid in found:
+                send_signal(pid, signal.SIGKILL)
+            if not found:
+                return
+
+    def left_of(self, child: Child) -> Iterator[int]:
+        """Living processes of a child but itself: its group and session, its descendants, and what carries its mark."""
+        family = {child.pid}
+        processes = sorted(all_processes())
+        for pid, ppid, pgrp, session, state in processes * 2:  # twice, for a parent with a higher pid than its child
+            if pid in family or state in "ZX":
+                continue
+            if ppid in family or child.pid in (pgrp, session) or (ppid == os.getpid() and has_mark(pid, child.mark)):
+                family.add(pid)
+                yield pid
+
+    def kill_orphans(self, child: Child) -> None:
+        """Kill what descendants of a child left to the guard; with no other child alive, whoever they belong to."""
+        known = {other.pid for other in self.children.values()}
+        for pid in own_children():
+            if pid not in known and (len(known) == 1 or has_mark(pid, child.mark)):
+                kill_tree(pid)
+
+    def reap_adopted(self) -> None:
+        """Bury adopted processes that have died."""
+        if LINUX:
+            known = {child.pid for child in self.children.values()}
+            for pid in own_children():
+                if pid not in known:
+                    with contextlib.suppress(ChildProcessError):
+                        os.waitpid(pid, os.WNOHANG)
+
+    def finish(self) -> None:
+        """Kill everything and everybody; a process that hides behind a fork is found in the next round."""
+        for _ in range(400):
+            for child in self.children.values():
+                signal_group(child.pid, signal.SIGKILL)
+            for pid in own_children():
+                kill_tree(pid)
+            if not reap():
+                break
+            select.select([], [], [], 0.005)
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def out_of_the_way(fd: int) -> int:
+    """The same file under a number that no child expects anything at."""
+    return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
+
+
+def reap() -> bool:
+    """Reap what has died; False when no child is left."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
+
+
+def kill_tree(root: int) -> None:
+    """Kill a process and everything below it."""
+    family = [root]
+    processes = list(all_processes())
+    for parent in family:
+        family += [pid for pid, ppid, *_ in processes if ppid == parent and pid not in family]
+    for pid in family:
+        send_signal(pid, signal.SIGKILL)
+
+
+def signal_group(pgid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pgid, number)
+
+
+def send_signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def own_children() -> list[int]:
+    """The guard's direct children, adopted ones included."""
+    me = os.getpid()
+    try:
+        with open(f"/proc/{me}/task/{me}/children") as file:
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return [pid for pid, ppid, *_ in all_processes() if ppid == me]
+
+
+def all_processes() -> Iterator[tuple[int, int, int, int, str]]:
+    """Every process as (pid, parent, group, session, state)."""
+    for name in os.listdir("/proc") if LINUX else ():
+        if name.isdecimal():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b") ")[2].split()
+            except OSError:
+                continue
+            yield int(name), int(fields[1]), int(fields[2]), int(fields[3]), fields[0].decode()
+
+
+def has_mark(pid: int, mark: bytes) -> bool:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return mark in file.read().split(b"\0")
+    except OSError:
+        return False
+
+
+def main() -> None:
+    """Usage: guard.py SOCKET-FD TEMPORARY-FOLDER OPEN-FILES."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    sock = socket.socket(fileno=int(sys.argv[1]))
+    sock.set_inheritable(False)
+    Guard(sock, sys.argv[2], int(sys.argv[3])).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""The worker's calls over HTTP, to the first of several servers that answers."""
+
+import ssl
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw, Struct
+
+from horae.env import SECOND
+from horae.errors import (
+    BadInput,
+    Busy,
+    Conflict,
+    Forbidden,
+    HoraeError,
+    NotFound,
+    ProtocolMismatch,
+    TooLarge,
+    Unauthorized,
+)
+from horae.model.protocol import Answer, ChildSubmit, Exchange, Register, Registered, Step, StepRemembered
+from horae.worker.context import Submitted
+from horae.worker.wire import Line, Reply
+
+SLACK = 3.0  # seconds beyond what the server was allowed to wait
+CALL_TIMEOUT = 15.0
+_ROOT = "/api/v1/sessions"
+_BY_STATUS: dict[int, type[HoraeError]] = {
+    400: BadInput,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    413: TooLarge,
+    426: ProtocolMismatch,
+    429: Busy,
+    503: Busy,
+}
+
+
+class _Executions(Struct):
+    executions: list[Submitted]
+
+
+class _Steps(Struct):
+    steps: dict[str, Raw]
+
+
+class HttpTransport:
+    """Turns to one server until it fails to answer, then to the next it knows."""
+
+    def __init__(self, servers: Sequence[str], key: str, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+        self._key = key
+        self._lines: list[Line] = []
+        self._at = 0
+        self._answer = msgspec.json.Decoder(Answer)
+        self.learn(servers)
+        if not self._lines:
+            raise BadInput("A worker needs a server.", "Name one with --server or HORAE_URL.", field="server")
+
+    @property
+    def servers(self) -> list[str]:
+        """Every server it knows, the present one first."""
+        return [line.url for line in self._lines[self._at :] + self._lines[: self._at]]
+
+    async def register(self, body: Register) -> Registered:
+        reply = await self._call("POST", _ROOT, msgspec.json.encode(body))
+        return _read(reply, Registered)
+
+    async def exchange(self, session: UUID, body: Exchange) -> Answer:
+        timeout = body.wait / SECOND + SLACK
+        reply = await self._call("POST", f"{_ROOT}/{session}/exchange", msgspec.json.encode(body), timeout)
+        try:
+            return self._answer.decode(reply.body)
+        except msgspec.MsgspecError as error:
+            raise Busy(f"The server's answer cannot be read: {error}.") from None
+
+    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]:
+        reply = await self._call("POST", f"{_ROOT}/{session}/executions", msgspec.json.encode(body))
+        return _read(reply, _Executions).executions
+
+    async def remember_step(self, session: UUID, body: Step) -> StepRemembered:
+        reply = await self._call("POST", f"{_ROOT}/{session}/steps", msgspec.json.encode(body))
+        return _read(reply, StepRemembered)
+
+    async def known_steps(self, session: UUID, parcel: UUID, item: int) -> dict[str, Raw]:
+        reply = await self._call("GET", f"{_ROOT}/{session}/steps?parcel={parcel}&item={item}", b"")
+        return _read(reply, _Steps).steps
+
+    async def close_session(self, session: UUID) -> None:
+        await self._call("DELETE", f"{_ROOT}/{session}", b"")
+
+    def learn(self, servers: Sequence[str]) -> None:
+        known = {line.url for line in self._lines}
+        for url in servers:
+            url = url.rstrip("/")
+            if url not in known and url.startswith(("http://", "https://")):
+                known.add(url)
+                self._lines.append(Line(url, self._tls))
+
+    async def close(self) -> None:
+        for line in self._lines:
+            line.close()
+
+    async def _call(self, method: str, path: str, body: bytes, timeout: float = CALL_TIMEOUT) -> Reply:
+        line = self._lines[self._at]
+        try:
+            reply = await line.request(method, path, body, self._key, timeout)
+        except (OSError, TimeoutError) as error:
+            self._turn_from(line)
+            raise Busy(f"{line.url} does not answer ({str(error) or type(error).__name__}).") from None
+        if reply.status < 300:
+            return reply
+        if reply.status >= 500:
+            self._turn_from(line)
+        raise rebuilt(reply)
+
+    def _turn_from(self, line: Line) -> None:
+        """Another call may have turned already."""
+        if self._lines[self._at] is line:
+            self._at = (self._at + 1) % len(self._lines)
+
+
+def rebuilt(reply: Reply) -> HoraeError:
+    """The error that a server's answer stands for."""
+    problem = _problem(reply)
+    slug = str(problem.get("type", "")).rpartition(":")[2]
+    kinds = {kind.slug: kind for kind in _kinds(HoraeError)}
+    kind = kinds.get(slug) or _BY_STATUS.get(reply.status, BadInput if reply.status < 500 else HoraeError)
+    detail = str(problem.get("detail") or problem.get("title") or f"The server answered {reply.status}.")
+    remedy = str(problem.get("remedy") or "")
+    if issubclass(kind, Busy):
+        after = reply.headers.get("retry-after", "")
+        return kind(detail, remedy, retry_after=int(after) if after.isdecimal() else 1)
+    return kind(detail, remedy)
+
+
+def _problem(reply: Reply) -> dict[str, Any]:
+    try:
+        problem = msgspec.json.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return problem if isinstance(problem, dict) else {}
+
+
+def _kinds(root: type[HoraeError]) -> Iterator[type[HoraeError]]:
+    yield root
+    for kind in root.__subclasses__():
+        yield from _kinds(kind)
+
+
+T = TypeVar("T")
+
+
+def _read(reply: Reply, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(reply.body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise HoraeError(
+            f"The server's answer cannot be read: {error}.", "Are worker and server of one version?"
+        ) from None

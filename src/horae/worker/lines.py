@@ -1,0 +1,102 @@
+"""The output of a child process as log lines, read as it comes."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable
+
+from horae.worker.runners.base import MAX_LINE, Host, Journal
+from horae.worker.session import Session
+
+READ = 64 * 1024
+BACKLOG = 16 * 1024 * 1024  # bytes of log lines waiting for the server beyond which reading pauses
+PAUSE = 0.05
+
+
+class Output:
+    """One pipe from a child. `writer` is the child's end: hand it over, then close it with `handed_over`."""
+
+    def __init__(self, host: Host, session: Session, stream: str) -> None:
+        self._host = host
+        self._session = session
+        self._stream = stream
+        self._journal: Journal | None = None
+        self._partial = b""
+        self._reader, self.writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._reader, self._readable)
+        self.last: deque[str] = deque(maxlen=3)  # the last lines, for error messages
+
+    def belongs_to(self, session: Session, journal: Journal | None) -> None:
+        """From now on lines belong to this execution's log; with None they are dropped."""
+        self.drain()
+        self._session, self._journal = session, journal
+        self.last.clear()
+
+    def handed_over(self) -> None:
+        """The child has its end."""
+        if self.writer >= 0:
+            os.close(self.writer)
+            self.writer = -1
+
+    def drain(self) -> None:
+        """Take in what has been written so far, and the last line even if it has no end."""
+        while self._reader >= 0 and self._read():
+            pass
+        if self._partial:
+            self._write([self._partial])
+            self._partial = b""
+
+    def close(self) -> None:
+        """Take in the rest and let go."""
+        self.drain()
+        self.handed_over()
+        self._stop_reading()
+
+    def _stop_reading(self) -> None:
+        if self._reader >= 0:
+            self._loop.remove_reader(self._reader)
+            os.close(self._reader)
+            self._reader = -1
+
+    def _readable(self) -> None:
+        """Read a little; when the server does not keep up but listens, let the child wait."""
+        if self._session.outbox.log_bytes > BACKLOG and self._session.fence > self._host.env.clock.monotonic():
+            self._loop.remove_reader(self._reader)
+            self._host.after(PAUSE, self._resume)
+        else:
+            self._read()
+
+    def _resume(self) -> None:
+        if self._reader >= 0:
+            self._loop.add_reader(self._reader, self._readable)
+
+    def _read(self) -> bool:
+        try:
+            data = os.read(self._reader, READ)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._stop_reading()
+            return False
+        lines = (self._partial + data).split(b"\n")
+        self._partial = lines.pop()
+        if len(self._partial) > MAX_LINE:
+            lines.append(self._partial)
+            self._partial = b""
+        self._write(lines)
+        return True
+
+    def _write(self, lines: list[bytes]) -> None:
+        if self._journal is None:
+            return
+        for line in lines:
+            text = line.removesuffix(b"\r").decode(errors="replace")
+            self.last.append(text[:500])
+            self._journal.write(self._stream, text)
+
+
+def reporter(output: Output) -> Callable[[], str]:
+    """The last lines of an output as the end of an error message."""
+    return lambda: f": {' | '.join(line for line in output.last if line.strip())}" if any(output.last) else ""

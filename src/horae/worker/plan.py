@@ -1,0 +1,140 @@
+"""What is compiled once for all executions of one version of a job."""
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from horae.errors import HoraeError
+from horae.model.job import Command, Http, Python, Spec
+from horae.model.signature import BadParams, Bind
+from horae.model.template import compile_template, compile_tree
+from horae.worker.context import Facts
+from horae.worker.failure import failed
+from horae.worker.holding import Fate, Lot, Pile
+from horae.worker.settings import JobFunction, Registry
+
+Kind = Literal["thread", "async", "process", "command", "http", "broken"]
+
+_params = msgspec.json.Decoder(dict[str, Any] | None)
+
+
+class Plan:
+    """A job's spec and everything that can be prepared before an item comes."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.kind: Kind = "broken"
+        self.spec = spec
+        self.once = spec.delivery == "at-most-once"
+        self.defaults = Raw(msgspec.json.encode(spec.params))
+        self.problem: Fate | None = None  # why nothing of it can run
+        self.function: Callable[..., Any] = lambda: None
+        self.bind: Bind = lambda item, ctx: ((), {})
+        self.wants_context = False
+        self.entry: JobFunction | None = None
+        self.argv: list[Any] = []
+        self.env: dict[str, Any] = {}
+        self.url: Any = ""
+        self.headers: dict[str, Any] = {}
+        self.body: Any = None
+
+    def facts(self, lot: Lot, index: int, deadline: int | None) -> Facts:
+        """What an execution of this job knows of itself."""
+        grant = lot.grant
+        extra = lot.extra(index)
+        ends = [end for end in (deadline, grant.deadline) if end is not None]
+        return Facts(
+            execution_id=lot.execution(index),
+            job=self.spec.name,
+            attempt=grant.attempt,
+            token=grant.token,
+            failures=grant.failures,
+            scheduled_at=grant.due_at,
+            deadline=min(ends, default=None),
+            priority=grant.priority,
+            parent=grant.parent,
+            tags={**self.spec.tags, **extra.tags},
+            trace=extra.trace,
+            params=lot.item(index),
+            defaults=self.defaults,
+        )
+
+    def params(self, item: Raw) -> dict[str, Any]:
+        """The job's params overridden by the item's; an item that is no object is a BadParams."""
+        try:
+            return {**self.spec.params, **(_params.decode(item) or {})}
+        except msgspec.MsgspecError as error:
+            raise BadParams(str(error)) from None
+
+
+def plan_for(pile: Pile, registry: Registry) -> Plan:
+    """Prepare a job; whatever stands against it is kept as the fate of its items."""
+    if pile.spec is None:
+        plan = Plan(Spec(name="", task=Python(function="")))
+        plan.problem = failed("BadDefinition", f"{pile.problem}. Upgrade this worker, or send the job elsewhere.")
+        return plan
+    plan = Plan(pile.spec)
+    try:
+        _prepare(plan, pile.spec, registry)
+    except BadParams as error:
+        plan.problem = failed("BadParams", str(error), permanent=True)
+    except HoraeError as error:
+        plan.problem = failed("BadDefinition", str(error), permanent=True)
+    if plan.problem is not None:
+        plan.kind = "broken"
+    return plan
+
+
+def _prepare(plan: Plan, spec: Spec, registry: Registry) -> None:
+    task = spec.task
+    if isinstance(task, Python):
+        _prepare_function(plan, task, registry)
+    elif isinstance(task, Command):
+        plan.kind = "command"
+        plan.argv = [compile_template(part, f"command[{i}]") for i, part in enumerate(task.argv)]
+        plan.env = {name: compile_template(value, f"env.{name}") for name, value in spec.env.items()}
+    elif isinstance(task, Http):
+        plan.kind = "http"
+        plan.url = compile_template(task.url, "http.url")
+        plan.headers = {name: compile_template(value, f"http.headers.{name}") for name, value in task.headers.items()}
+        plan.body = compile_tree(task.body, "http.body")
+
+
+def _prepare_function(plan: Plan, task: Python, registry: Registry) -> None:
+    entry = registry.jobs.get(task.function)
+    if entry is None:
+        known = ", ".join(sorted(registry.jobs)[:5]) or "none"
+        said = f"this worker has no function {task.function!r}; it has {known}. Start it with the app that defines it."
+        plan.problem = failed("FunctionNotFound", said)
+        return
+    plan.entry, plan.function = entry, entry.function
+    plan.bind = entry.signature.binder(plan.spec.params)
+    plan.wants_context = entry.signature.context is not None
+    plan.kind = _kind(entry, task, plan.spec)
+    if plan.kind == "process" and not is_importable(entry.function):
+        said = f"{task.function} cannot run in a process of its own: it is not at the top level of a module."
+        plan.problem = failed("BadDefinition", f"{said} Move it there, or choose isolation='thread'.", permanent=True)
+
+
+def _kind(entry: JobFunction, task: Python, spec: Spec) -> Kind:
+    """Sync functions with a timeout run in a process, because a thread cannot be stopped."""
+    if task.isolation == "process":
+        return "process"
+    if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
+        return "async"
+    by_default = task.isolation is None and spec.timeout is not None and is_importable(entry.function)
+    return "process" if by_default else "thread"
+
+
+def is_importable(function: Any) -> bool:
+    """Whether another process can find this function by its module and name."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", "")
+    if module in (None, "__main__") or module not in sys.modules or "<" in name:
+        return False
+    found: Any = sys.modules[module]
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found is not None and getattr(found, "function", found) is function

@@ -1,0 +1,231 @@
+"""What every way of running has in common: a chunk at work, its time limit, and being told to stop."""
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from horae.env import SECOND, Env, Instant
+from horae.worker.context import Ask, Context
+from horae.worker.failure import clean, stopped
+from horae.worker.holding import Begun, Chunk, Fate, Item
+from horae.worker.plan import Plan
+from horae.worker.session import Session
+from horae.worker.settings import Settings
+from horae.worker.spawner import Spawner
+from horae.worker.timers import Timer
+
+MAX_LOG = 10 * 1024 * 1024  # bytes of log lines per attempt
+MAX_LINE = 16 * 1024
+MAX_BACKLOG = 64 * 1024 * 1024  # bytes of log lines that wait for a server; beyond it lines are lost
+
+
+class Host(Protocol):
+    """The loop, as runners know it."""
+
+    env: Env
+    settings: Settings
+    spawner: Spawner
+
+    def post(self, call: Callable[..., object], *args: Any) -> None:
+        """Make a call on the loop's thread, from any thread, in order."""
+        ...
+
+    def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
+        """Make a call on the loop's thread later."""
+        ...
+
+    def over(self, run: "Run") -> None:
+        """A slot is done with its chunk."""
+        ...
+
+    def wedged(self, run: "Run") -> None:
+        """Something will not stop and cannot be killed."""
+        ...
+
+    def ask(self, session: Session, item: Item, ask: Ask) -> "Future[Any]":
+        """Put an execution's question to the server."""
+        ...
+
+
+class Run:
+    """A chunk at work: which of its items were told to stop, and the context of the one that runs."""
+
+    __slots__ = ("_context", "_context_of", "chunk", "grip", "held", "host", "is_over", "plan", "session", "told")
+
+    def __init__(self, host: Host, session: Session, chunk: Chunk, plan: Plan) -> None:
+        self.host = host
+        self.session = session
+        self.chunk = chunk
+        self.plan = plan
+        self.told: dict[Begun, str] = {}  # why items must stop
+        self.is_over = False
+        self.grip: Any = None  # the task that works through the chunk
+        self.held: tuple[Begun, Any] | None = None  # what the present item is run by
+        self._context: Context | None = None
+        self._context_of: Begun | None = None
+
+    def settle(self, begun: Begun, now: float, outcome: bytes | Fate) -> None:
+        """End an item with what became of it, as seen by whoever told it to stop."""
+        kind = self.told.pop(begun, None)
+        self.chunk.end(begun, now, outcome if kind is None else stopped(kind, outcome, once=self.plan.once))
+
+    def tell(self, begun: Begun, kind: str) -> bool:
+        """Note that an item must stop; False when that was known, or it has ended."""
+        if begun in self.told or self.chunk.running() is not begun:
+            return False
+        self.told[begun] = kind
+        return True
+
+    def hold(self, begun: Begun, grip: Any) -> None:
+        """Remember what an item is run by, for whoever must stop it."""
+        self.held = (begun, grip)
+
+    def grip_of(self, begun: Begun) -> Any:
+        return self.held[1] if self.held is not None and self.held[0] is begun else None
+
+    def context_of(self, begun: Begun) -> Context:
+        """The context of an item that was begun, made once."""
+        if self._context is None or self._context_of is not begun:
+            facts = self.plan.facts(begun[0], begun[1], self.deadline(begun))
+            self._context, self._context_of = Context(facts, LocalPort(self, begun)), begun
+        return self._context
+
+    def context(self) -> Context | None:
+        """The context of whatever runs in this slot now."""
+        begun = self.chunk.running()
+        return self._context if begun is None else self.context_of(begun)
+
+    def deadline(self, begun: Begun) -> Instant | None:
+        timeout = self.plan.spec.timeout
+        return None if timeout is None else self.session.instant(begun[2]) + timeout
+
+
+class Journal:
+    """The log of one attempt: numbered, bounded, each line at the server's time.
+
+    `write` may be called from any one thread; what it takes in reaches the session on the loop's.
+    """
+
+    def __init__(self, run: Run, begun: Begun) -> None:
+        self._run = run
+        self._item = begun[:2]
+        self._bytes = 0
+        self._lost = 0
+        self._seq = 0
+        self._lines: deque[tuple[Instant, str, str]] = deque()
+        self._posted = False
+
+    def write(self, stream: str, text: str) -> None:
+        """Add a text as lines; beyond the limit one note says so, and the rest is dropped."""
+        if self._bytes > MAX_LOG:
+            return
+        session = self._run.session
+        if session.outbox.log_bytes > MAX_BACKLOG:
+            self._lost += 1
+            return
+        at = session.instant(self._run.host.env.clock.monotonic())
+        if self._lost:
+            self._add(at, "log", f"WARNING {self._lost} lines were lost: no server took them")
+            self._lost = 0
+        for line in clean(text).split("\n"):
+            for start in range(0, max(1, len(line)), MAX_LINE):
+                self._add(at, stream, line[start : start + MAX_LINE])
+
+    def _add(self, at: Instant, stream: str, line: str) -> None:
+        if self._bytes > MAX_LOG:
+            return
+        self._bytes += len(line.encode()) + 1
+        if self._bytes > MAX_LOG:
+            stream, line = "log", f"WARNING the log is cut here: an execution may write {MAX_LOG} bytes"
+        self._lines.append((at, stream, line))
+        if not self._posted:
+            self._posted = True
+            self._run.host.post(self._flush)
+
+    def _flush(self) -> None:
+        self._posted = False
+        while self._lines:
+            at, stream, line = self._lines.popleft()
+            self._run.session.log(self._item, self._seq, at, stream, line)
+            self._seq += 1
+
+
+class LocalPort:
+    """The way from an execution in this process to its session."""
+
+    def __init__(self, run: Run, begun: Begun) -> None:
+        self._run = run
+        self._begun = begun
+        self._journal = Journal(run, begun)
+        self._progress: tuple[float, str] | None = None
+
+    @property
+    def interrupted(self) -> str | None:
+        return self._run.told.get(self._begun) or ("lost" if self._run.session.ended else None)
+
+    @property
+    def journal(self) -> Journal:
+        return self._journal
+
+    def progress(self, percent: float, message: str) -> None:
+        posted = self._progress is not None
+        self._progress = (percent, clean(message)[:1000])
+        if not posted:
+            self._run.host.post(self._flush)
+
+    def log(self, stream: str, text: str) -> None:
+        self._journal.write(stream, text)
+
+    def ask(self, ask: Ask) -> "Future[Any]":
+        return self._run.host.ask(self._run.session, self._begun[:2], ask)
+
+    def _flush(self) -> None:
+        told, self._progress = self._progress, None
+        if told is not None:
+            self._run.session.progress(self._begun[:2], *told)
+
+
+class Runner:
+    """Works through chunks. Subclasses say how to begin one and how to stop an item."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.clock = host.env.clock
+
+    def launch(self, session: Session, chunk: Chunk, plan: Plan) -> None:
+        """Begin to work through a chunk; `Host.over` hears when it is done."""
+        run = Run(self.host, session, chunk, plan)
+        chunk.run = run
+        if plan.spec.timeout is not None:
+            self._watch(run, plan.spec.timeout / SECOND)
+        self.begin(run)
+
+    def interrupt(self, run: Run, begun: Begun, kind: str) -> None:
+        """Make an item stop, for the first reason that comes."""
+        if run.tell(begun, kind):
+            self.stop(run, begun, kind)
+
+    def begin(self, run: Run) -> None:
+        raise NotImplementedError
+
+    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        """Let go of everything at once."""
+
+    def _watch(self, run: Run, seconds: float) -> None:
+        self.host.after(seconds, self._look, run)
+
+    def _look(self, run: Run) -> None:
+        """Stop the running item when its time is up; otherwise come back when it would be."""
+        if run.is_over or run.plan.spec.timeout is None:
+            return
+        timeout = run.plan.spec.timeout / SECOND
+        begun = run.chunk.running()
+        left = timeout if begun is None else begun[2] + timeout - self.clock.monotonic()
+        if begun is not None and left <= 0:
+            self.interrupt(run, begun, "timeout")
+            left = timeout
+        self._watch(run, left)

@@ -1,0 +1,202 @@
+"""Commands: programs in a process group of their own, watched by the worker's guard."""
+
+import asyncio
+import errno
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from horae.env import SECOND
+from horae.model.instant import format_instant
+from horae.model.job import Command
+from horae.model.signature import BadParams
+from horae.model.template import TemplateError, render
+from horae.worker.context import Context
+from horae.worker.failure import checked, failed
+from horae.worker.holding import Begun, Fate
+from horae.worker.lines import Output, reporter
+from horae.worker.runners.base import Host, LocalPort, Run
+from horae.worker.runners.output_file import OutputFile
+from horae.worker.runners.tasks import TaskRunner
+from horae.worker.spawner import ChildProcess, GuardDied, SpawnFailed
+
+# What a command sees of the worker's own environment; `Settings.pass_env` names more.
+PASSED = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+)
+LOOK = 0.25  # seconds between looks at HORAE_OUTPUT
+MAX_ENV_VALUE = 96 * 1024  # the kernel allows 128 KiB for one variable
+
+
+class Running:
+    """A command that runs, and how to stop it."""
+
+    def __init__(self, host: Host, grace: float) -> None:
+        self._host = host
+        self._grace = grace
+        self._child: ChildProcess | None = None
+        self._kind: str | None = None
+
+    def started(self, child: ChildProcess) -> None:
+        self._child = child
+        if self._kind is not None:
+            self._end(child)
+
+    def stop(self, kind: str) -> None:
+        """SIGTERM to the group, SIGKILL to everything after the grace; at once when nobody waits for it any more."""
+        self._kind = kind
+        if self._child is not None:
+            self._end(self._child)
+
+    def _end(self, child: ChildProcess) -> None:
+        if self._kind == "lost":
+            child.kill()
+        else:
+            child.terminate()
+            self._host.after(self._grace, child.kill)
+
+
+class CommandRunner(TaskRunner):
+    """Runs one command per item and slot."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        names = {*PASSED, *host.settings.pass_env}
+        self._env = {k: v for k, v in os.environ.items() if k in names or k.startswith("LC_")}
+
+    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+        running = run.grip_of(begun)
+        if isinstance(running, Running):
+            running.stop(kind)
+
+    async def one(self, run: Run, begun: Begun) -> bytes | Fate:
+        context = run.context_of(begun)
+        folder = self.host.spawner.folder / f"{context.execution_id}-{context.attempt}"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        try:
+            return await self._run(run, begun, context, folder)
+        except (BadParams, TemplateError) as error:
+            return failed("BadParams", str(error), permanent=True)
+        except GuardDied as error:
+            return failed("WorkerProcessDied", str(error))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    async def _run(self, run: Run, begun: Begun, context: Context, folder: Path) -> bytes | Fate:
+        task = run.plan.spec.task
+        assert isinstance(task, Command)
+        port = context._port
+        assert isinstance(port, LocalPort)
+        params = run.plan.params(begun[0].item(begun[1]))
+        scope = {"params": params}
+        argv = ["/bin/sh", "-c", task.shell] if task.shell is not None else [render(a, scope) for a in run.plan.argv]
+        env = self._environment(run, context, params, folder)
+        file = OutputFile(folder / "output", port)
+        out, err = (Output(self.host, run.session, stream) for stream in ("stdout", "stderr"))
+        try:
+            for output in (out, err):
+                output.belongs_to(run.session, port.journal)
+            status = await self._wait(run, begun, argv, env, task.cwd, (out, err), file)
+        except SpawnFailed as error:
+            return not_started(argv[0], task.cwd, error, env.get("PATH", ""))
+        finally:
+            out.close()
+            err.close()
+        file.finish()
+        return ended(status, file.result, reporter(err)())
+
+    async def _wait(
+        self,
+        run: Run,
+        begun: Begun,
+        argv: list[str],
+        env: dict[str, str],
+        cwd: str | None,
+        outputs: tuple[Output, Output],
+        file: OutputFile,
+    ) -> int:
+        """Start the program and wait until nothing of it is left, looking at what it tells meanwhile."""
+        running = Running(self.host, run.plan.spec.grace / SECOND)
+        run.hold(begun, running)
+        child = await self.host.spawner.spawn(argv, env, cwd, [output.writer for output in outputs])
+        for output in outputs:
+            output.handed_over()
+        running.started(child)
+        following = self.host.after(LOOK, self._follow, file, child)
+        try:
+            return await asyncio.shield(child.exited)
+        except asyncio.CancelledError:
+            child.kill()
+            raise
+        finally:
+            following.cancel()
+
+    def _follow(self, file: OutputFile, child: ChildProcess) -> None:
+        if not child.exited.done():
+            file.look()
+            self.host.after(LOOK, self._follow, file, child)
+
+    def _environment(self, run: Run, context: Context, params: dict[str, Any], folder: Path) -> dict[str, str]:
+        scope = {"params": params}
+        facts = context._facts
+        env = {**self._env, **{name: render(value, scope) for name, value in run.plan.env.items()}}
+        env |= {
+            "HORAE_EXECUTION_ID": str(facts.execution_id),
+            "HORAE_JOB": facts.job,
+            "HORAE_ATTEMPT": str(facts.attempt),
+            "HORAE_TOKEN": str(facts.token),
+            "HORAE_PRIORITY": str(facts.priority),
+            "HORAE_SCHEDULED_AT": format_instant(facts.scheduled_at),
+            "HORAE_OUTPUT": str(folder / "output"),
+        }
+        if facts.trace:
+            env["TRACEPARENT"] = facts.trace
+        encoded = msgspec.json.encode(params)
+        if len(encoded) <= MAX_ENV_VALUE:
+            env["HORAE_PARAMS"] = encoded.decode()
+        else:
+            (folder / "params.json").write_bytes(encoded)
+            env["HORAE_PARAMS_FILE"] = str(folder / "params.json")
+        return env
+
+
+def ended(status: int, result: bytes, last_words: str) -> Fate:
+    """What a command's exit status means."""
+    if status == 0:
+        outcome = checked(result)
+        return Fate(outcome="success", exit_code=0, result=outcome) if isinstance(outcome, bytes) else outcome
+    if status < 0:
+        name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+        return failed("Signal", f"the command was killed by {name}{last_words}", exit_code=128 - status)
+    return failed("ExitCode", f"the command ended with exit code {status}{last_words}", exit_code=status)
+
+
+def not_started(program: str, cwd: str | None, error: SpawnFailed, path: str) -> Fate:
+    """Why a command could not be started, and what to do about it."""
+    if error.step == "chdir":
+        return failed("DirectoryNotFound", f"cannot work in {cwd!r}: {error}. Create it on the worker.", permanent=True)
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        remedy = "Install it there, give its full path, or send the job to workers that have it with `needs`"
+        said = f"there is no command {program!r} on this worker (PATH={path}). {remedy}."
+        return failed("CommandNotFound", said, permanent=True)
+    if error.errno in (errno.EACCES, errno.ENOEXEC, errno.EPERM):
+        said = f"{program!r} cannot be executed: {error}. Make it executable, with a #! line if it is a script."
+        return failed("CommandNotExecutable", said, permanent=True)
+    if error.errno in (errno.E2BIG, errno.EINVAL):
+        said = f"{program!r} was given arguments or an environment that the system refuses: {error}."
+        return failed("BadParams", said, permanent=True)
+    return failed("CannotStart", f"{program!r} could not be started: {error}.")

@@ -1,0 +1,29 @@
+"""From what a function returned or raised to what is reported."""
+
+from typing import Any
+
+import msgspec
+
+from horae.model.protocol import MAX_RESULT
+from horae.worker.failure import checked, fate_of, unencodable
+from horae.worker.holding import Begun, Fate
+from horae.worker.plan import Plan
+
+encode = msgspec.json.Encoder().encode
+
+
+def encoded(value: Any) -> bytes | Fate:
+    """A return value as JSON, or why it cannot be."""
+    if value is None:
+        return b"null"
+    try:
+        result = encode(value)
+    except Exception as error:
+        return unencodable(error)
+    return result if len(result) <= MAX_RESULT else checked(result)
+
+
+def raised(plan: Plan, begun: Begun, error: BaseException) -> Fate:
+    """What an exception of a job's function means."""
+    retry = plan.entry.retry_function if plan.entry is not None else None
+    return fate_of(error, plan.spec.retry.permanent, retry, begun[0].grant.failures + 1)

@@ -1,0 +1,65 @@
+"""HORAE_OUTPUT: the file through which a command talks back, one JSON object per line.
+
+{"progress": 50, "message": "half"}     {"result": {...}}
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from horae.worker.context import Port
+
+READ = 4 * 1024 * 1024
+_object = msgspec.json.Decoder(dict[str, Any])
+
+
+class OutputFile:
+    """Reads what a command appends. The last result counts; a line that cannot be read becomes a warning."""
+
+    def __init__(self, path: Path, port: Port) -> None:
+        self.path = path
+        self.result: bytes = b"null"
+        self._port = port
+        self._offset = 0
+        self._partial = b""
+        path.touch(0o600)
+
+    def look(self) -> None:
+        """Take in whole lines that were added."""
+        try:
+            if os.stat(self.path).st_size <= self._offset:
+                return
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read(READ)
+        except OSError:
+            return  # the command removed it; it may come back
+        self._offset += len(data)
+        lines = (self._partial + data).split(b"\n")
+        self._partial = lines.pop()
+        for line in lines:
+            self._take(line)
+
+    def finish(self) -> None:
+        """Take in all that is left, the last line too if it lacks its end."""
+        before = -1
+        while before != self._offset:
+            before = self._offset
+            self.look()
+        self._take(self._partial)
+        self._partial = b""
+
+    def _take(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            told = _object.decode(line)
+            if "progress" in told:
+                self._port.progress(float(told["progress"]), str(told.get("message", "")))
+            if "result" in told:
+                self.result = msgspec.json.encode(told["result"])
+        except (msgspec.DecodeError, UnicodeDecodeError, TypeError, ValueError, RecursionError) as error:
+            shown = line[:200].decode(errors="replace")
+            self._port.log("log", f"WARNING cannot read this line of HORAE_OUTPUT ({error}): {shown}")

@@ -1,0 +1,27 @@
+"""Which runner serves which kind of plan."""
+
+from horae.worker.failure import failed
+from horae.worker.runners.base import Host, Run, Runner
+from horae.worker.runners.command import CommandRunner
+from horae.worker.runners.tasks import TaskRunner
+from horae.worker.runners.threads import ThreadRunner
+
+
+class BrokenRunner(Runner):
+    """Ends every item of a job that cannot run here, with the reason."""
+
+    def begin(self, run: Run) -> None:
+        fate = run.plan.problem or failed("BadDefinition", "this worker cannot run the job")
+        while begun := run.chunk.begin(self.clock.monotonic()):
+            run.chunk.end(begun, self.clock.monotonic(), fate)
+        self.host.over(run)
+
+
+def runners_for(host: Host) -> dict[str, Runner]:
+    """A worker's runners, by kind of plan."""
+    return {
+        "thread": ThreadRunner(host),
+        "async": TaskRunner(host),
+        "command": CommandRunner(host),
+        "broken": BrokenRunner(host),
+    }

@@ -1,0 +1,92 @@
+"""Async functions as tasks on the loop: one slot per execution, or several short ones after another."""
+
+import asyncio
+from typing import ClassVar
+
+import structlog
+
+from horae.env import SECOND
+from horae.worker.context import CURRENT
+from horae.worker.failure import failed, stopped, trace
+from horae.worker.holding import RELEASED, Begun, Fate
+from horae.worker.runners.base import Host, Run, Runner
+from horae.worker.runners.outcome import encoded, raised
+
+CLOSING = 1.0  # seconds that cancelled tasks get to end when the worker leaves
+
+log = structlog.get_logger("horae.worker")
+
+
+class TaskRunner(Runner):
+    """A task per chunk; stopping an execution cancels what it awaits."""
+
+    is_always_ready: ClassVar[bool] = True
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, run: Run) -> None:
+        run.grip = asyncio.get_running_loop().create_task(self._work(run))
+        self._tasks.add(run.grip)
+        run.grip.add_done_callback(self._tasks.discard)
+
+    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+        run.grip.cancel()
+        self.host.after(run.plan.spec.grace / SECOND, self._give_up_on, run, begun, kind)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=CLOSING)
+
+    async def ready(self, run: Run) -> bool:
+        """Get whatever must be there before the next item is begun; asked only if it is not always there."""
+        return True
+
+    async def one(self, run: Run, begun: Begun) -> bytes | Fate:
+        """Run one item to its end. An exception that escapes is this worker's fault, not the job's."""
+        plan = run.plan
+        try:
+            context = run.context_of(begun) if plan.wants_context else None
+            args, kwargs = plan.bind(begun[0].item(begun[1]), context)
+            return encoded(await plan.function(*args, **kwargs))
+        except BaseException as error:
+            if _is_ours(error, run, begun):
+                raise
+            return raised(plan, begun, error)
+
+    def _give_up_on(self, run: Run, begun: Begun, kind: str) -> None:
+        """The function swallowed its cancellation: it is reported, and keeps its slot until it ends."""
+        fate = stopped(kind, RELEASED, once=run.plan.once)
+        if isinstance(fate, Fate) and run.session.decide(run.chunk, begun, fate):
+            self.host.wedged(run)
+
+    async def _work(self, run: Run) -> None:
+        CURRENT.set(run.context)
+        chunk, told, monotonic = run.chunk, run.told, self.clock.monotonic
+        try:
+            while begun := (chunk.begin(monotonic()) if self.is_always_ready or await self.ready(run) else None):
+                try:
+                    outcome = await self.one(run, begun)
+                except BaseException as error:
+                    outcome = self._broken(run, begun, error)
+                if begun in told:
+                    run.grip.uncancel()  # what was cancelled is this item, not the task
+                run.settle(begun, monotonic(), outcome)
+        finally:
+            self.host.over(run)
+
+    def _broken(self, run: Run, begun: Begun, error: BaseException) -> Fate:
+        if _is_ours(error, run, begun):
+            raise error
+        if run.session.ended:
+            return RELEASED
+        log.error("an execution could not be run", job=run.plan.spec.name, traceback=trace(error, whole=True))
+        return failed("CannotRun", f"the worker could not run it: {type(error).__name__}: {error}")
+
+
+def _is_ours(error: BaseException, run: Run, begun: Begun) -> bool:
+    """Whether it is the task that was cancelled, because the worker leaves, and not the item."""
+    return isinstance(error, asyncio.CancelledError) and begun not in run.told and bool(run.grip.cancelling())

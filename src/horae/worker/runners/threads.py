@@ -1,0 +1,74 @@
+"""Sync functions in threads: a chunk of short ones is one hop to a thread and back."""
+
+from queue import SimpleQueue
+from threading import Thread
+
+from horae.env import SECOND
+from horae.worker.context import CURRENT
+from horae.worker.failure import stopped
+from horae.worker.holding import RELEASED, Begun, Fate
+from horae.worker.runners.base import Host, Run, Runner
+from horae.worker.runners.outcome import encoded, raised
+
+
+class ThreadRunner(Runner):
+    """As many threads as were ever needed at once, which cannot outlive the process and cannot be stopped."""
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._queue: SimpleQueue[Run | None] = SimpleQueue()
+        self._threads = 0
+        self._busy = 0
+
+    def begin(self, run: Run) -> None:
+        self._busy += 1
+        if self._busy > self._threads:
+            self._threads += 1
+            Thread(target=self._serve, name=f"horae-{self._threads}", daemon=True).start()
+        self._queue.put(run)
+
+    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+        """The function sees `ctx.cancelled`; a timeout and a leaving worker do not wait until it looks."""
+        if kind not in ("timeout", "drain"):
+            return
+        fate = stopped(kind, RELEASED, once=run.plan.once)
+        if isinstance(fate, Fate) and run.session.decide(run.chunk, begun, fate):
+            run.session.stock.put_back(run.chunk)
+            self.host.after(run.plan.spec.grace / SECOND, self._give_up_on, run)
+
+    async def close(self) -> None:
+        for _ in range(self._threads):
+            self._queue.put(None)
+
+    def _give_up_on(self, run: Run) -> None:
+        if not run.is_over:
+            self.host.wedged(run)
+
+    def _serve(self) -> None:
+        while (run := self._queue.get()) is not None:
+            CURRENT.set(run.context)
+            self._work(run)
+            self.host.post(self._finish, run)
+            del run  # an idle thread holds on to nothing
+
+    def _finish(self, run: Run) -> None:
+        self._busy -= 1
+        self.host.over(run)
+
+    def _work(self, run: Run) -> None:
+        chunk, plan, monotonic = run.chunk, run.plan, self.clock.monotonic
+        bind, function, wants, told = plan.bind, plan.function, plan.wants_context, run.told
+        now = monotonic()
+        while begun := chunk.begin(now):
+            lot, index, _ = begun
+            outcome: bytes | Fate
+            try:
+                args, kwargs = bind(lot.item(index), run.context_of(begun) if wants else None)
+                outcome = encoded(function(*args, **kwargs))
+            except BaseException as error:
+                outcome = raised(plan, begun, error)
+            now = monotonic()
+            if told:
+                run.settle(begun, now, outcome)
+            else:
+                chunk.end(begun, now, outcome)

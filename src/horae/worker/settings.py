@@ -1,0 +1,47 @@
+"""How a worker is set up."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from horae.env import SECOND, Micros
+from horae.model.signature import Signature
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Everything that can be chosen about a worker."""
+
+    name: str = ""  # shown as workerId; the host's name and the process id otherwise
+    queues: tuple[str, ...] = ("default",)
+    labels: dict[str, str] = {}
+    concurrency: int = 10
+    kinds: tuple[str, ...] = ("command", "http")  # of work it takes beside its functions
+    grace: Micros = 30 * SECOND  # how long a drain lets running work go on
+    pass_env: tuple[str, ...] = ()  # further variables of the worker's environment that commands may see
+    replace: bool = True  # leave when a thread cannot be stopped; whoever started the worker starts another
+
+
+class JobFunction(Protocol):
+    """A function registered for a job, as the worker needs to know it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def function(self) -> Any: ...
+
+    @property
+    def signature(self) -> Signature: ...
+
+    @property
+    def retry_function(self) -> Any:
+        """The job's own rule from (failures, error) to a span, False or None; or None."""
+        ...
+
+
+class Registry(Protocol):
+    """Anything with jobs: an App, or a stand-in for one."""
+
+    @property
+    def jobs(self) -> Mapping[str, Any]: ...

@@ -1,0 +1,74 @@
+"""Calls at a later time by the clock of the environment, so that a simulation can move them."""
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from horae.env import Clock
+
+
+class Timer:
+    """A call that is still to be made."""
+
+    __slots__ = ("args", "call")
+
+    def __init__(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
+        self.call: Callable[..., object] | None = call
+        self.args = args
+
+    def cancel(self) -> None:
+        self.call, self.args = None, ()
+
+
+class Timers:
+    """Any number of timers on one sleeping task."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._order = itertools.count()
+        self._sleeper: asyncio.Task[None] | None = None
+        self._sleeps_until = 0.0
+
+    def at(self, when: float, call: Callable[..., object], *args: Any) -> Timer:
+        """Call at a monotonic time, or as soon as possible after it."""
+        timer = Timer(call, args)
+        heapq.heappush(self._heap, (when, next(self._order), timer))
+        if self._sleeper is None or when < self._sleeps_until:
+            self._sleep()
+        return timer
+
+    def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
+        """Call in so many seconds."""
+        return self.at(self._clock.monotonic() + seconds, call, *args)
+
+    def close(self) -> None:
+        self._heap.clear()
+        if self._sleeper is not None:
+            self._sleeper.cancel()
+
+    def _sleep(self) -> None:
+        if self._sleeper is not None:
+            self._sleeper.cancel()
+        self._sleeps_until = self._heap[0][0]
+        self._sleeper = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._heap:
+            self._sleeps_until = self._heap[0][0]
+            wait = self._sleeps_until - self._clock.monotonic()
+            if wait > 0:
+                await self._clock.sleep(wait)
+            self._ring()
+        self._sleeper = None
+
+    def _ring(self) -> None:
+        now = self._clock.monotonic()
+        due = []
+        while self._heap and self._heap[0][0] <= now:
+            due.append(heapq.heappop(self._heap)[2])
+        for timer in due:
+            if timer.call is not None:
+                timer.call(*timer.args)

@@ -1,0 +1,42 @@
+"""The one seam between a worker and the servers."""
+
+from collections.abc import Sequence
+from typing import Protocol
+from uuid import UUID
+
+from msgspec import Raw
+
+from horae.model.protocol import Answer, ChildSubmit, Exchange, Register, Registered, Step, StepRemembered
+from horae.worker.context import Submitted
+
+
+class Transport(Protocol):
+    """Carries a session's calls to whichever server answers.
+
+    Every call raises the server's error as its class of errors.py. `Busy` (and its kinds) means: repeat it, perhaps
+    elsewhere; no answer at all is a `Busy` too. Every call but `register` may be repeated without harm.
+    """
+
+    async def register(self, body: Register) -> Registered: ...
+
+    async def exchange(self, session: UUID, body: Exchange) -> Answer:
+        """Wait for the answer as long as the exchange itself may, and 3 s more."""
+        ...
+
+    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]: ...
+
+    async def remember_step(self, session: UUID, body: Step) -> StepRemembered: ...
+
+    async def known_steps(self, session: UUID, parcel: UUID, item: int) -> dict[str, Raw]: ...
+
+    async def close_session(self, session: UUID) -> None:
+        """Say goodbye after a drain: the session ends and owns nothing."""
+        ...
+
+    def learn(self, servers: Sequence[str]) -> None:
+        """Remember further servers to turn to."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...

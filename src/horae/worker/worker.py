@@ -1,0 +1,345 @@
+"""The loop: registers, exchanges, hands work to runners, and leaves in good order."""
+
+import asyncio
+import os
+import platform
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Literal
+
+import msgspec
+import structlog
+from msgspec import Raw
+
+from horae.env import SECOND, Env
+from horae.errors import Busy, Forbidden, HoraeError, NotFound, ProtocolMismatch, SessionEnded, Unauthorized
+from horae.model.protocol import PROTOCOL, ChildSubmit, Exchange, Function, Register, Step
+from horae.version import __version__
+from horae.worker import capture
+from horae.worker.context import Ask, Remember, Submissions
+from horae.worker.failure import failed, trace
+from horae.worker.holding import Chunk, Item
+from horae.worker.outbox import key_of
+from horae.worker.pace import Pace
+from horae.worker.plan import Plan, plan_for
+from horae.worker.runners.base import Run, Runner
+from horae.worker.runners.table import runners_for
+from horae.worker.session import Interrupt, Session
+from horae.worker.settings import Registry, Settings
+from horae.worker.spawner import Spawner
+from horae.worker.timers import Timer, Timers
+from horae.worker.transport import Transport
+
+log = structlog.get_logger("horae.worker")
+
+FATAL = (Unauthorized, Forbidden, ProtocolMismatch)
+FIRST_WAIT, LAST_WAIT = 0.05, 1.0  # seconds between repetitions
+BROKEN_TRIES = 10  # after so many internal errors of servers an exchange is cut smaller
+PARTING = 10.0  # seconds beyond the grace after which a drain ends even if no server listens
+
+End = Literal["drained", "aborted", "replace"]
+
+
+class Worker:
+    """One worker process: `run()` until it is drained, aborted or refused."""
+
+    def __init__(self, env: Env, settings: Settings, transport: Transport, registry: Registry) -> None:
+        self.env = env
+        self.settings = settings
+        self.session: Session | None = None
+        self.name = settings.name or f"{platform.node()}-{os.getpid()}"
+        self._transport = transport
+        self._registry = registry
+        self.spawner = Spawner()
+        self._pace = Pace()
+        self._timers = Timers(env.clock)
+        self._runners: dict[str, Runner] = {}
+        self._inbox: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._posted = False
+        self._turning = False
+        self._wakes_at: float | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._strays = 0  # slots that work of an ended session still holds
+        self._draining = False
+        self._replacing = False
+
+    # What its owner calls
+
+    async def run(self) -> End:
+        """Work until told to leave. Raises what the servers refuse this worker for."""
+        self._loop = asyncio.get_running_loop()
+        self._done: asyncio.Future[End] = self._loop.create_future()
+        self._runners = runners_for(self)
+        capture.install()
+        try:
+            await self._register()
+            return await self._done
+        finally:
+            await self._close()
+
+    def drain(self) -> None:
+        """Stop claiming, finish what runs within the grace time, hand back the rest, leave. Again: nothing more."""
+        if self._draining:
+            return
+        self._draining = True
+        grace = self.settings.grace / SECOND
+        self._timers.after(grace, self._interrupt_all, "drain")
+        self._timers.after(grace + PARTING, self._leave, "drained")
+        if self.session is None:
+            self._leave("drained")
+        else:
+            self.session.drain()
+            self._stir()
+
+    def abort(self) -> None:
+        """Stop everything and leave at once; the servers will notice."""
+        self._leave("aborted")
+
+    # What runners call
+
+    def post(self, call: Callable[..., object], *args: Any) -> None:
+        """Make a call on the loop's thread, from any thread, in order."""
+        self._inbox.append((call, args))
+        if not self._posted:
+            self._posted = True
+            try:
+                self._loop.call_soon_threadsafe(self._receive)
+            except RuntimeError:
+                self._inbox.clear()  # the loop is closed; nobody listens any more
+
+    def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
+        return self._timers.after(seconds, call, *args)
+
+    def over(self, run: Run) -> None:
+        """A slot is done with its chunk."""
+        run.is_over = True
+        run.session.finish(run.chunk)
+        if run.session is not self.session:
+            self._strays -= 1
+            if self.session is not None:
+                self.session.stock.slots += 1
+        self._stir()
+
+    def wedged(self, run: Run) -> None:
+        """Something will not stop: leave in good order, so that whoever started this worker starts a fresh one."""
+        log.warning("an execution cannot be stopped", job=run.plan.spec.name, replacing=self.settings.replace)
+        if self.settings.replace and not self._draining:
+            self._replacing = True
+            self.drain()
+
+    def ask(self, session: Session, item: Item, ask: Ask) -> "Future[Any]":
+        return asyncio.run_coroutine_threadsafe(self._ask(session, item, ask), self._loop)
+
+    # Registering
+
+    async def _register(self) -> None:
+        """Present this worker until a server takes it."""
+        wait = FIRST_WAIT
+        while not self._done.done():
+            try:
+                registered = await self._transport.register(self._presence())
+            except FATAL as error:
+                self._refuse(error)
+                return
+            except HoraeError as error:
+                log.warning("cannot register", error=str(error))
+                wait = await self._back_off(wait)
+                continue
+            self._transport.learn(registered.servers)
+            slots = max(0, self.settings.concurrency - self._strays)
+            self.session = Session(self.env.clock, registered, slots, self._pace)
+            if self._draining:
+                self.session.drain()
+            log.info("registered", session=str(registered.session_id), worker=self.name)
+            self._stir()
+            return
+
+    def _presence(self) -> Register:
+        functions = [
+            Function(name=name, params=Raw(msgspec.json.encode(job.signature.schema)))
+            for name, job in self._registry.jobs.items()
+        ]
+        return Register(
+            protocol=PROTOCOL,
+            worker=self.name,
+            host=platform.node(),
+            pid=os.getpid(),
+            version=__version__,
+            labels=self.settings.labels,
+            queues=self.settings.queues,
+            concurrency=self.settings.concurrency,
+            kinds=self.settings.kinds,
+            functions=functions,
+        )
+
+    def _lose(self, session: Session) -> None:
+        """The session has ended: stop everything, forget it, register anew."""
+        if session is not self.session or self._done.done():
+            return
+        log.warning("the session has ended", session=str(session.id), running=len(session.stock.chunks))
+        self._strays += len(session.stock.chunks)
+        self.session = None
+        self._interrupt(session.end())
+        if self._draining:
+            self._leave("drained")
+        else:
+            self._spawn(self._register())
+
+    # Turning
+
+    def _stir(self) -> None:
+        """Look for something to do before the loop comes round."""
+        if not self._turning:
+            self._turning = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._receive()  # what was posted before comes first: log lines before the outcome they belong to
+        self._turning = False
+        session = self.session
+        if session is None or self._done.done():
+            return
+        while chunk := session.take():
+            self._launch(session, chunk)
+        while exchange := session.next_exchange():
+            self._spawn(self._send(session, exchange))
+        if session.is_drained:
+            self._spawn(self._part(session))
+        self._sleep_until(session.wake_at())
+
+    def _sleep_until(self, when: float | None) -> None:
+        if when is not None and (self._wakes_at is None or when < self._wakes_at):
+            self._wakes_at = when
+            self._timers.at(when, self._wake, when)
+
+    def _wake(self, when: float) -> None:
+        if self._wakes_at == when:
+            self._wakes_at = None
+        if self.session is not None:
+            self.session.tick()
+        self._stir()
+
+    def _launch(self, session: Session, chunk: Chunk) -> None:
+        plan: Plan = chunk.pile.plan or plan_for(chunk.pile, self._registry)
+        chunk.pile.plan = plan
+        try:
+            self._runners[plan.kind].launch(session, chunk, plan)
+        except Exception as error:
+            log.error("cannot begin a chunk", job=plan.spec.name, traceback=trace(error, whole=True))
+            fate = failed("CannotStart", f"the worker could not begin it: {error}")
+            while begun := chunk.begin(self.env.clock.monotonic()):
+                chunk.end(begun, self.env.clock.monotonic(), fate)
+            session.finish(chunk)
+
+    def _receive(self) -> None:
+        self._posted = False
+        while self._inbox:
+            call, args = self._inbox.popleft()
+            call(*args)
+        self._stir()
+
+    def _interrupt(self, interrupts: list[Interrupt]) -> None:
+        for interrupt in interrupts:
+            run = interrupt.chunk.run
+            if run is not None and not run.is_over:
+                self._runners[run.plan.kind].interrupt(run, interrupt.begun, interrupt.kind)
+
+    def _interrupt_all(self, kind: Literal["drain", "lost"]) -> None:
+        if self.session is not None:
+            self._interrupt(self.session.interrupt_all(kind))
+            self._stir()
+
+    # Exchanging
+
+    async def _send(self, session: Session, exchange: Exchange) -> None:
+        """Repeat an exchange until it is answered or its session has ended."""
+        wait, broken = FIRST_WAIT, 0
+        while not session.ended:
+            sent_at = self.env.clock.monotonic()
+            try:
+                answer = await self._transport.exchange(session.id, exchange)
+            except (SessionEnded, NotFound):
+                return self._lose(session)
+            except FATAL as error:
+                return self._refuse(error)
+            except Busy:
+                wait = await self._back_off(wait)
+            except HoraeError as error:
+                broken += 1
+                if error.status < 500 or broken >= BROKEN_TRIES:
+                    smaller = session.refused(exchange, str(error))
+                    if smaller is None:
+                        return self._lose(session)
+                    exchange, broken = smaller, 0
+                wait = await self._back_off(wait)
+            else:
+                self._transport.learn(answer.servers)
+                self._interrupt(session.answered(exchange, answer, sent_at))
+                if answer.drain:
+                    self.drain()
+                return self._stir()
+
+    async def _back_off(self, wait: float) -> float:
+        """Wait about so long; the next wait is longer."""
+        await self.env.clock.sleep(wait * self.env.rng.uniform(0.5, 1.0))
+        return min(LAST_WAIT, wait * 2)
+
+    async def _ask(self, session: Session, item: Item, ask: Ask) -> Any:
+        """Put an execution's question to the servers until one answers."""
+        wait = FIRST_WAIT
+        while not session.ended:
+            try:
+                return await self._ask_once(session, item, ask)
+            except Busy:
+                wait = await self._back_off(wait)
+        raise SessionEnded("The worker's session has ended.", "Stop: this execution runs elsewhere.")
+
+    async def _ask_once(self, session: Session, item: Item, ask: Ask) -> Any:
+        parcel, index, attempt = key_of(item)
+        if isinstance(ask, Submissions):
+            submissions = ask.submissions
+            body = ChildSubmit(parcel=parcel, item=index, attempt=attempt, call=ask.call, submissions=submissions)
+            return await self._transport.submit_children(session.id, body)
+        if isinstance(ask, Remember):
+            step = Step(parcel=parcel, item=index, attempt=attempt, name=ask.name, result=ask.result)
+            return (await self._transport.remember_step(session.id, step)).result
+        return await self._transport.known_steps(session.id, parcel, index)
+
+    # Leaving
+
+    async def _part(self, session: Session) -> None:
+        """Everything is told: end the session."""
+        try:
+            await self._transport.close_session(session.id)
+        except HoraeError as error:
+            log.info("the server did not hear the goodbye", error=str(error))
+        self._leave("drained")
+
+    def _leave(self, end: End) -> None:
+        if not self._done.done():
+            self._done.set_result("replace" if end == "drained" and self._replacing else end)
+
+    def _refuse(self, error: HoraeError) -> None:
+        if not self._done.done():
+            self._done.set_exception(error)
+
+    async def _close(self) -> None:
+        """Stop whatever still runs, and let go of everything."""
+        session, self.session = self.session, None
+        if session is not None:
+            self._interrupt(session.end())
+        for runner in dict.fromkeys(self._runners.values()):
+            await runner.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._timers.close()
+        await self.spawner.close()
+        await self._transport.close()
+        capture.uninstall()
+
+    def _spawn(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

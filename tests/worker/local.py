@@ -1,0 +1,152 @@
+"""A worker, its jobs and an in-memory server, all in the test's own event loop."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw
+
+from horae.env import SECOND, Env, system_env
+from horae.errors import Busy
+from horae.model.job import Spec
+from horae.model.protocol import Answer, ChildSubmit, Exchange, Outcome, Register, Registered, Step, StepRemembered
+from horae.model.signature import Signature, signature_of
+from horae.worker.context import Submitted
+from horae.worker.settings import Settings
+from horae.worker.worker import Worker
+from tests.waiting import eventually
+from tests.worker.gateway import Gateway
+
+
+class Job:
+    """A registered function, as an App would hold it."""
+
+    def __init__(self, name: str, function: Callable[..., Any], retry: Any = None) -> None:
+        self.name, self.function, self.retry_function = name, function, retry
+        self.signature: Signature = signature_of(function)
+
+
+class Jobs:
+    def __init__(self, *functions: Callable[..., Any], **named: Callable[..., Any]) -> None:
+        entries = {f.__name__: f for f in functions} | named
+        self.jobs = {name: Job(name, function) for name, function in entries.items()}
+
+
+class LocalTransport:
+    """The gateway without a network in between; `is_down` cuts it off."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+        self.registered: list[Register] = []
+        self.children: dict[tuple[UUID, int, str], list[Submitted]] = {}
+        self.submitted: list[ChildSubmit] = []
+        self.steps: dict[tuple[UUID, int], dict[str, Raw]] = {}
+        self.closed: list[UUID] = []
+        self.is_down = False
+        self.failure: Exception | None = None
+
+    async def register(self, body: Register) -> Registered:
+        self._reach()
+        self.registered.append(body)
+        return self.gateway.register()
+
+    async def exchange(self, session: UUID, body: Exchange) -> Answer:
+        body = msgspec.json.decode(msgspec.json.encode(body), type=Exchange)
+        waits = round(body.wait / SECOND / 0.02)
+        while True:
+            self._reach()
+            answer = self.gateway.exchange(session, body, patient=waits > 0)
+            if answer is not None:
+                return msgspec.json.decode(msgspec.json.encode(answer), type=Answer)
+            waits -= 1
+            await self.gateway.env.clock.sleep(0.02)
+
+    async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]:
+        self._reach()
+        self.submitted.append(body)
+        key = (body.parcel, body.item, body.call)
+        known = self.children.get(key)
+        if known is not None:
+            return [Submitted(execution_id=child.execution_id, deduplicated=True) for child in known]
+        self.children[key] = [Submitted(execution_id=self.gateway.env.new_id()) for _ in body.submissions]
+        return self.children[key]
+
+    async def remember_step(self, session: UUID, body: Step) -> StepRemembered:
+        self._reach()
+        steps = self.steps.setdefault((body.parcel, body.item), {})
+        known = body.name in steps
+        return StepRemembered(result=steps.setdefault(body.name, body.result), known=known)
+
+    async def known_steps(self, session: UUID, parcel: UUID, item: int) -> dict[str, Raw]:
+        self._reach()
+        return dict(self.steps.get((parcel, item), {}))
+
+    async def close_session(self, session: UUID) -> None:
+        self._reach()
+        self.closed.append(session)
+
+    def learn(self, servers: Sequence[str]) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def _reach(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        if self.is_down:
+            raise Busy("down")
+
+
+class Shop:
+    """A worker at work, and how to give it something to do."""
+
+    def __init__(self, jobs: Any, settings: Settings, env: Env, timeout: float, heartbeat: float) -> None:
+        self.gateway = Gateway(env, timeout=timeout, heartbeat=heartbeat)
+        self.transport = LocalTransport(self.gateway)
+        self.worker = Worker(env, settings, self.transport, jobs)
+        self.end: asyncio.Task[str] | None = None
+
+    def submit(self, task: Any, *items: Any, **how: Any) -> UUID:
+        """Queue items of a job with this task."""
+        how.setdefault("grace", SECOND // 2)
+        spec = Spec(name=how.pop("name", "job"), task=task, **how)
+        return self.gateway.submit(spec, [msgspec.json.encode(item) for item in items or ({},)])
+
+    async def outcome(self, parcel: UUID, index: int = 0, within: float = 20.0) -> Outcome:
+        """What became of an item."""
+        return await eventually(lambda: self.gateway.finished.get((parcel, index)), within)
+
+    async def run(self, task: Any, item: Any = None, **how: Any) -> Outcome:
+        """Submit one item and wait for its outcome."""
+        return await self.outcome(self.submit(task, item or {}, **how))
+
+    async def is_running(self, parcel: UUID, index: int = 0) -> None:
+        await eventually(lambda: (parcel, index) in self.gateway.running)
+
+    async def line(self, parcel: UUID, text: str, index: int = 0) -> None:
+        """Wait for a log line."""
+        await eventually(lambda: any(text in line for line in self.gateway.lines(parcel, index)))
+
+
+def result(outcome: Outcome) -> Any:
+    """The one result of an outcome."""
+    assert outcome.outcome == "success", outcome
+    return msgspec.json.decode(outcome.results[0]) if outcome.results else None
+
+
+@asynccontextmanager
+async def shop(
+    jobs: Any = None, timeout: float = 15.0, heartbeat: float = 5.0, env: Env | None = None, **settings: Any
+) -> AsyncIterator[Shop]:
+    """Run a worker for as long as the block lasts."""
+    settings.setdefault("concurrency", 4)
+    settings.setdefault("grace", 2 * SECOND)
+    made = Shop(jobs or Jobs(), Settings(**settings), env or system_env(), timeout, heartbeat)
+    made.end = asyncio.create_task(made.worker.run())
+    try:
+        yield made
+    finally:
+        made.worker.abort()
+        await asyncio.wait([made.end])

@@ -1,0 +1,298 @@
+"""Commands: real processes, their output, and their ends."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from horae.env import SECOND
+from horae.model.job import Command
+from tests.waiting import eventually
+from tests.worker.local import result, shop
+
+PYTHON = sys.executable
+
+
+def script(text: str) -> Command:
+    return Command(argv=(PYTHON, "-c", text))
+
+
+def shell(line: str) -> Command:
+    return Command(shell=line)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a dead one that nobody has buried yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except OSError:
+        return False
+
+
+async def pids_in(folder: Path, count: int) -> list[int]:
+    """The pids that commands wrote into files."""
+
+    def found() -> list[int]:
+        texts = [path.read_text() for path in folder.glob("*.pid")]
+        return [int(text) for text in texts if text.strip()] if len(texts) == count else []
+
+    return await eventually(lambda: pids if len(pids := found()) == count else None)
+
+
+async def test_a_command_runs_and_its_output_is_its_log():
+    async with shop() as it:
+        parcel = it.submit(shell("echo out; echo err >&2; printf last"))
+        outcome = await it.outcome(parcel)
+
+        assert (outcome.outcome, outcome.exit_code) == ("success", 0)
+        assert it.gateway.lines(parcel, 0, "stdout") == ["out", "last"]
+        assert it.gateway.lines(parcel, 0, "stderr") == ["err"]
+
+
+async def test_output_is_seen_while_the_command_runs(tmp_path):
+    async with shop() as it:
+        parcel = it.submit(shell(f"echo first; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"))
+        await it.line(parcel, "first")
+
+        (tmp_path / "go").touch()
+
+        assert (await it.outcome(parcel)).outcome == "success"
+
+
+@pytest.mark.parametrize("payload", [";id", "$(id)", "a\nb", "-oProxyCommand=x", "--upload-pack=x", "`id`", "é\u2028"])
+async def test_params_fill_whole_arguments_and_stay_literal(payload):
+    async with shop() as it:
+        task = Command(argv=(PYTHON, "-c", "import sys, json; print(json.dumps(sys.argv[1:]))", "--", "x=${params.x}"))
+        parcel = it.submit(task, {"x": payload})
+        await it.outcome(parcel)
+
+        assert msgspec.json.decode(it.gateway.lines(parcel, 0, "stdout")[0]) == ["--", f"x={payload}"]
+
+
+async def test_a_shell_line_is_no_template_and_gets_params_by_environment():
+    async with shop() as it:
+        parcel = it.submit(shell("echo \"$HORAE_PARAMS\" '${params.x}'"), {"x": "$(id)"}, params={"y": 1})
+        await it.outcome(parcel)
+
+        assert it.gateway.lines(parcel, 0, "stdout") == ['{"y":1,"x":"$(id)"} ${params.x}']
+
+
+async def test_the_environment_is_the_jobs_and_a_little_of_the_workers(monkeypatch):
+    monkeypatch.setenv("SECRET_OF_THE_WORKER", "x")
+    monkeypatch.setenv("LET_THROUGH", "y")
+    async with shop(pass_env=("LET_THROUGH",)) as it:
+        parcel = it.submit(Command(argv=("env",)), {"n": 7}, env={"MINE": "n=${params.n}"}, name="envy", priority=4)
+        await it.outcome(parcel)
+
+        env = dict(line.partition("=")[::2] for line in it.gateway.lines(parcel, 0, "stdout"))
+        assert env["MINE"] == "n=7"
+        assert env["LET_THROUGH"] == "y"
+        assert "SECRET_OF_THE_WORKER" not in env
+        assert (env["HORAE_JOB"], env["HORAE_ATTEMPT"], env["HORAE_PRIORITY"]) == ("envy", "1", "4")
+        assert env["HORAE_TOKEN"] == str((1 << 32) + 1)
+        assert env["HORAE_EXECUTION_ID"] == str(parcel)
+        assert env["HORAE_SCHEDULED_AT"].endswith("Z")
+        assert msgspec.json.decode(env["HORAE_PARAMS"]) == {"n": 7}
+        assert not Path(env["HORAE_OUTPUT"]).exists(), "its folder goes with it"
+
+
+async def test_it_talks_back_through_a_file(tmp_path):
+    lines = '{"progress": 50, "message": "half"}\\n{"result": {"rows": 3}}\\nnonsense\\n{"progress": "x"}\\n'
+    async with shop() as it:
+        wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
+        parcel = it.submit(
+            shell(f"printf '{lines}' >> $HORAE_OUTPUT; {wait}; printf '{{\"result\": 5}}' >> $HORAE_OUTPUT")
+        )
+        progress = await eventually(lambda: it.gateway.progress)
+        assert (progress[0].percent, progress[0].message) == (50, "half")
+        await it.line(parcel, "nonsense")
+
+        (tmp_path / "go").touch()
+
+        assert result(await it.outcome(parcel)) == 5
+
+
+async def test_an_exit_code_is_a_failure_with_the_last_words():
+    async with shop() as it:
+        outcome = await it.run(shell("echo broken >&2; exit 3"))
+
+        assert (outcome.outcome, outcome.exit_code, outcome.error.type) == ("failed", 3, "ExitCode")
+        assert "broken" in outcome.error.message
+        assert not outcome.error.permanent
+
+
+async def test_a_signal_is_a_failure_too():
+    async with shop() as it:
+        outcome = await it.run(shell("kill -SEGV $$"))
+
+        assert (outcome.outcome, outcome.exit_code, outcome.error.type) == ("failed", 128 + signal.SIGSEGV, "Signal")
+
+
+@pytest.mark.parametrize(
+    ("task", "type", "said"),
+    [
+        (Command(argv=("no-such-command-here",)), "CommandNotFound", "Install it"),
+        (Command(argv=("/etc/hostname",)), "CommandNotExecutable", "executable"),
+        (Command(argv=("true",), cwd="/no/such/folder"), "DirectoryNotFound", "/no/such/folder"),
+        (Command(argv=("echo", "${params.missing}")), "BadParams", "missing"),
+        (Command(argv=("echo", "${params.nul}")), "BadParams", "refuses"),
+        (Command(argv=("echo", "${params +}")), "BadDefinition", "expression"),
+    ],
+)
+async def test_what_cannot_be_started_says_what_to_do(task, type, said):
+    async with shop() as it:
+        outcome = await it.run(task, {"nul": "a\0b"})
+
+        assert (outcome.outcome, outcome.error.type, outcome.error.permanent) == ("failed", type, True)
+        assert said in outcome.error.message
+
+
+STUBBORN = """
+import os, signal, subprocess, sys, time, pathlib
+folder = pathlib.Path(sys.argv[1])
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+code = "import os,signal,sys,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open(sys.argv[1],'w').write(str(os.getpid())); time.sleep(600)"
+subprocess.Popen([sys.executable, "-c", code, str(folder / "grandchild.pid")])
+subprocess.Popen([sys.executable, "-c", code, str(folder / "away.pid")], start_new_session=True)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        (folder / "daemon.pid").write_text(str(os.getpid()))
+        time.sleep(600)
+    os._exit(0)
+(folder / "main.pid").write_text(str(os.getpid()))
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("reason", ["cancel", "timeout"])
+async def test_stopping_a_command_leaves_nothing_of_it(tmp_path, reason):
+    async with shop(heartbeat=1.0) as it:
+        timeout = 2 * SECOND if reason == "timeout" else None
+        parcel = it.submit(Command(argv=(PYTHON, "-c", STUBBORN, str(tmp_path))), timeout=timeout, grace=SECOND // 4)
+        pids = await pids_in(tmp_path, 4)
+        if reason == "cancel":
+            it.gateway.ask(parcel, 0, "cancel")
+
+        outcome = await it.outcome(parcel)
+
+        assert outcome.outcome == ("cancelled" if reason == "cancel" else "failed")
+        assert outcome.error is None or outcome.error.type == "Timeout"
+        await eventually(lambda: not any(map(alive, pids)), within=5)
+
+
+async def test_a_command_may_clean_up_when_it_is_told_to_stop(tmp_path):
+    text = f"trap 'echo cleaning; touch {tmp_path}/clean; exit 0' TERM; echo ready; while :; do sleep 0.02; done"
+    async with shop(heartbeat=1.0) as it:
+        parcel = it.submit(shell(text), grace=10 * SECOND)
+        await it.line(parcel, "ready")
+        it.gateway.ask(parcel, 0, "preempt")
+
+        outcome = await it.outcome(parcel)
+
+        assert (tmp_path / "clean").exists()
+        assert outcome.outcome == "success", "it ended well although it was told to stop"
+
+
+async def test_a_grandchild_may_finish_in_peace_after_its_parent_was_told_to_stop(tmp_path):
+    inner = f"trap 'sleep 0.3; touch {tmp_path}/done; exit' TERM; echo ready; while :; do sleep 0.02; done"
+    async with shop(heartbeat=1.0) as it:
+        parcel = it.submit(shell(f'sh -c "{inner}"; :'), grace=10 * SECOND)
+        await it.line(parcel, "ready")
+        it.gateway.ask(parcel, 0, "cancel")
+
+        assert (await it.outcome(parcel)).outcome == "cancelled"
+        assert (tmp_path / "done").exists()
+
+
+async def test_what_a_command_leaves_behind_ends_with_it(tmp_path):
+    line = f"sleep 600 & echo $! > {tmp_path}/a.pid; setsid sh -c 'echo $$ > {tmp_path}/b.pid; exec sleep 600' & "
+    async with shop() as it:
+        outcome = await it.run(shell(line + f"while [ ! -s {tmp_path}/b.pid ]; do sleep 0.02; done; echo bye"))
+        pids = await pids_in(tmp_path, 2)
+
+        assert outcome.outcome == "success"
+        await eventually(lambda: not any(map(alive, pids)), within=5)
+
+
+async def test_a_neighbour_is_not_hurt_when_a_command_ends(tmp_path):
+    async with shop() as it:
+        stays = it.submit(
+            shell(
+                f"(setsid sleep 600 &) ; echo up; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; pgrep -f 'sleep 600' | wc -l"
+            )
+        )
+        await it.line(stays, "up")
+        assert (await it.run(shell("true"), name="other")).outcome == "success"
+        (tmp_path / "go").touch()
+        await it.outcome(stays)
+
+        assert int(it.gateway.lines(stays, 0, "stdout")[-1]) >= 1
+
+
+async def test_endless_output_is_cut_and_hurts_nobody():
+    async with shop(heartbeat=1.0) as it:
+        noisy = it.submit(
+            script("import sys\nfor _ in range(3000): sys.stdout.write('x' * 10000 + '\\n')"), name="noisy"
+        )
+        assert (await it.run(shell("echo fine"), name="other")).outcome == "success"
+        assert (await it.outcome(noisy)).outcome == "success"
+        lines = it.gateway.lines(noisy, 0)
+
+        assert "the log is cut here" in lines[-1]
+        assert sum(map(len, lines)) < 11 * 1024 * 1024
+
+
+async def test_broken_text_becomes_readable():
+    async with shop() as it:
+        parcel = it.submit(script("import os; os.write(1, b'a\\xff\\x00b\\n' + b'y' * 40000 + b'\\n')"))
+        await it.outcome(parcel)
+        lines = it.gateway.lines(parcel, 0)
+
+        assert lines[0] == "a\ufffd\ufffdb"
+        assert "".join(lines[1:]) == "y" * 40000
+        assert max(map(len, lines)) <= 16 * 1024
+
+
+async def test_params_too_large_for_the_environment_come_as_a_file():
+    text = "import json, os; print(len(json.load(open(os.environ['HORAE_PARAMS_FILE']))['x']))"
+    async with shop() as it:
+        parcel = it.submit(script(text), {"x": "z" * 200_000})
+        await it.outcome(parcel)
+
+        assert it.gateway.lines(parcel, 0) == ["200000"]
+
+
+async def test_a_result_that_is_too_large_fails_the_item():
+    async with shop() as it:
+        outcome = await it.run(
+            script("import os; open(os.environ['HORAE_OUTPUT'], 'w').write('{\"result\": \"' + 'x' * 1100000 + '\"}')")
+        )
+
+        assert (outcome.outcome, outcome.error.type, outcome.error.permanent) == ("failed", "ResultTooLarge", True)
+
+
+async def test_a_lost_guard_fails_its_commands_and_is_replaced(tmp_path):
+    async with shop() as it:
+        parcel = it.submit(shell(f"echo $$ > {tmp_path}/a.pid; exec sleep 600"))
+        pids = await pids_in(tmp_path, 1)
+        os.kill(it.worker.spawner._guard.pid, signal.SIGKILL)
+
+        assert (await it.outcome(parcel)).error.type == "WorkerProcessDied"
+        await eventually(lambda: not alive(pids[0]))
+        assert (await it.run(shell("echo again"), name="again")).outcome == "success"
+
+
+async def test_many_commands_run_at_once(tmp_path):
+    count = 60
+    async with shop(concurrency=count) as it:
+        wait = f"touch {tmp_path}/$HORAE_EXECUTION_ID; while [ ! -e {tmp_path}/go ]; do sleep 0.2; done"
+        parcel = it.submit(shell(wait), *[{"i": i} for i in range(count)])
+        await eventually(lambda: len(list(tmp_path.iterdir())) == count)
+        (tmp_path / "go").touch()
+
+        for index in range(count):
+            assert (await it.outcome(parcel, index)).outcome == "success"
