@@ -34,6 +34,7 @@ ACCESS: Mapping[str, Roles] = {
     "jobs.executions": ADMIN,
     "executions.submit": ADMIN,
     "executions.list": ADMIN,
+    "executions.counts": ADMIN,
     "executions.get": ADMIN,
     "executions.cancel": ADMIN,
     "executions.logs": ADMIN,

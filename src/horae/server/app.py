@@ -25,8 +25,9 @@ Unmatched = NotFoundException | MethodNotAllowedException
 
 def create_app(node: Node, parts: Collection[str] = PARTS) -> Litestar:
     """The ASGI application that serves these parts of a node; whoever made the node starts and stops it."""
+    routes = [route for route in ROUTES if serves(parts, route)]
     return Litestar(
-        route_handlers=[_handler(node, route) for route in ROUTES if serves(parts, route)],
+        route_handlers=[_no_options({_path(r) for r in routes}), *(_handler(node, route) for route in routes)],
         exception_handlers={NotFoundException: _no_route, MethodNotAllowedException: _no_route},
         openapi_config=None,
         logging_config=None,
@@ -49,8 +50,21 @@ def _handler(node: Node, route: Route) -> HTTPRouteHandler:
         request.app.state.metrics.answered(route, reply.status, clock.monotonic() - began)
         return reply
 
-    path = route.path.replace("{file}", "{file:path}").replace("{ref}", "{ref:str}").replace("{id}", "{id:str}")
-    return HTTPRouteHandler(path, http_method=route.method, name=route.name, status_code=200)(handle)  # type: ignore[arg-type]
+    return HTTPRouteHandler(_path(route), http_method=route.method, name=route.name, status_code=200)(handle)  # type: ignore[arg-type]
+
+
+def _path(route: Route) -> str:
+    return route.path.replace("{file}", "{file:path}").replace("{ref}", "{ref:str}").replace("{id}", "{id:str}")
+
+
+def _no_options(paths: set[str]) -> HTTPRouteHandler:
+    """Without this, and before all others, Litestar would answer OPTIONS by itself, to everybody."""
+
+    async def handle(request: Request[Any, Any, Any]) -> ASGIApp:
+        methods = (route.method for route in ROUTES if route.path == request.scope["path_template"])
+        raise MethodNotAllowedException(headers={"allow": ", ".join(methods)})
+
+    return HTTPRouteHandler(sorted(paths), http_method="OPTIONS", name="no-options", status_code=200)(handle)
 
 
 class _NoRoute(Response[None]):
@@ -58,7 +72,8 @@ class _NoRoute(Response[None]):
 
     def __init__(self, error: Unmatched) -> None:
         super().__init__(None)
-        self._allow = (error.headers or {}).get("allow")
+        allow = (error.headers or {}).get("allow")
+        self._allow = None if allow is None else ", ".join(m for m in allow.split(", ") if m != "OPTIONS")
 
     def to_asgi_response(self, app: Litestar | None, request: Request[Any, Any, Any], **_: Any) -> Any:
         """An answer that asks who is asking before it says that there is nothing here."""

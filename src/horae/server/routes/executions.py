@@ -1,7 +1,7 @@
 """Executions: submitted one by one or in bulk, read, followed and cancelled."""
 
 from horae.errors import Conflict, Gone, KeyReused, NotFound
-from horae.model.view import AttemptView, CancelView, ExecutionView, LogPage, Page
+from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogPage, Page
 from horae.server.bodies import ManyExecutions, ManyOfOneJob, NewExecution, Reason, Submission
 from horae.server.call import Call
 from horae.server.once import submission_key
@@ -44,6 +44,12 @@ async def list_executions(call: Call, query: ExecutionList) -> Reply:
         worker=query.worker, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
     return ok(page)
+
+
+@get(f"{API}/executions/counts", "executions.counts", CountsView)
+async def counts(call: Call) -> Reply:
+    """Count executions by status."""
+    return ok(await call.node.executions.counts(call.namespace))
 
 
 @get(f"{API}/executions/{{id}}", "executions.get", ExecutionView, refuses=(NotFound, Gone))

@@ -25,7 +25,7 @@ REVOKE = Statement(
     "UPDATE keys SET revoked_at = $3 WHERE namespace = $1 AND id = $2 AND revoked_at IS NULL RETURNING id",
 )
 USED = Statement(
-    "key_used", "UPDATE keys SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $3)"
+    "key_used", "UPDATE keys SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)"
 )
 ADD_CODE = Statement(
     "add_sign_in_code", "INSERT INTO sign_in_codes (hash, namespace, role, until) VALUES ($1, $2, $3, $4)"

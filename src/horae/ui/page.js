@@ -1,0 +1,83 @@
+// The placeholder page: how the server is, and how much work there is once somebody has signed in.
+
+const EVERY = 5000;
+const byId = (id) => document.getElementById(id);
+let csrf = null;
+
+function say(id, text) {
+  const element = byId(id);
+  if (element.textContent !== String(text)) element.textContent = text;
+}
+
+async function ask(path, options = {}) {
+  const response = await fetch(path, { headers: { accept: "application/json", ...options.headers }, ...options });
+  const body = response.status === 204 ? null : await response.json();
+  return { ok: response.ok, status: response.status, body };
+}
+
+async function showServer() {
+  const state = byId("state");
+  let answer;
+  try {
+    answer = await ask("/readyz");
+  } catch {
+    state.dataset.state = "failed";
+    say("state", "the server does not answer");
+    byId("remedy").hidden = true;
+    return false;
+  }
+  state.dataset.state = answer.ok ? "success" : "failed";
+  say("state", answer.ok ? "ready" : answer.body.detail);
+  byId("remedy").hidden = answer.ok;
+  if (!answer.ok) say("remedy", answer.body.remedy);
+  if (answer.body.version) say("version", answer.body.version);
+  return answer.ok;
+}
+
+// The code of a sign-in link works once, so it leaves the address bar and the history before it is used.
+async function signIn() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code");
+  if (!code) return;
+  history.replaceState(null, "", location.pathname);
+  const answer = await ask("/api/v1/sign-in", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ code }),
+  });
+  if (!answer.ok) say("sign-in", `${answer.body.detail} ${answer.body.remedy}`);
+}
+
+async function signOut() {
+  await ask("/api/v1/sign-out", { method: "POST", headers: { "x-csrf-token": csrf ?? "" } });
+  csrf = null;
+  say("sign-in", "Signed out.");
+  showSignedIn(false);
+}
+
+function showSignedIn(yes) {
+  byId("counts").hidden = !yes;
+  byId("signed-in").hidden = !yes;
+  byId("sign-in").hidden = yes;
+}
+
+async function showWork() {
+  const me = await ask("/api/v1/me");
+  showSignedIn(me.ok);
+  if (!me.ok) return;
+  csrf = me.body.csrf;
+  say("who", `Signed in as ${me.body.role}.`);
+  const [jobs, counts] = await Promise.all([ask("/api/v1/jobs?limit=1000"), ask("/api/v1/executions/counts")]);
+  if (jobs.ok) say("jobs", jobs.body.items.length + (jobs.body.nextCursor ? "+" : ""));
+  if (!counts.ok) return;
+  for (const state of ["running", "queued", "waiting", "success", "failed"]) say(state, counts.body[state]);
+}
+
+async function show() {
+  if (await showServer()) await showWork();
+}
+
+byId("sign-out").addEventListener("click", signOut);
+document.addEventListener("visibilitychange", () => document.hidden || show());
+await signIn();
+await show();
+setInterval(() => document.hidden || show(), EVERY);

@@ -1,0 +1,80 @@
+"""A node on a store in memory, its application, and clients with the credentials of each role."""
+
+from collections.abc import AsyncIterator, Callable
+
+import httpx2
+import pytest
+from litestar import Litestar
+
+from horae.engine.keys import Role
+from horae.engine.node import Node
+from horae.env import Env, VirtualClock, virtual_env
+from horae.server.app import create_app
+from horae.store.contract import Store
+from horae.store.open import open_store_driver
+
+Api = httpx2.AsyncClient
+Connect = Callable[..., Api]
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def env(clock: VirtualClock) -> Env:
+    return virtual_env(clock=clock)
+
+
+@pytest.fixture
+async def node(env: Env) -> AsyncIterator[Node]:
+    """A node that is ready but whose services do not run: nothing happens by itself."""
+    driver = await open_store_driver("sqlite://", env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env))
+    await node.prepare()
+    yield node
+    await node.stop()
+
+
+@pytest.fixture
+def app(node: Node) -> Litestar:
+    return create_app(node)
+
+
+@pytest.fixture
+async def connect(app: Litestar) -> AsyncIterator[Connect]:
+    """Make clients of the application."""
+    clients: list[Api] = []
+
+    def make(**headers: str) -> Api:
+        transport = httpx2.ASGITransport(app=app)
+        clients.append(httpx2.AsyncClient(transport=transport, base_url="http://horae.test", headers=headers))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        await client.aclose()
+
+
+async def key_for(node: Node, role: Role) -> str:
+    return (await node.keys.create(1, f"a test's {role}", role)).text
+
+
+@pytest.fixture
+async def api(connect: Connect, node: Node) -> Api:
+    """An administrator."""
+    return connect(authorization=f"Bearer {await key_for(node, 'admin')}")
+
+
+@pytest.fixture
+async def worker(connect: Connect, node: Node) -> Api:
+    """A worker."""
+    return connect(authorization=f"Bearer {await key_for(node, 'worker')}")
+
+
+@pytest.fixture
+def anonymous(connect: Connect) -> Api:
+    """Nobody."""
+    return connect()

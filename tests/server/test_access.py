@@ -1,0 +1,136 @@
+"""Who may use which route: the table is complete, and nothing is open by default."""
+
+import pytest
+
+from horae.server.access import ACCESS, EVERYBODY, is_public
+from horae.server.route import Route
+from horae.server.routes import ROUTES
+from tests.server.conftest import Api, Connect
+
+PUBLIC = {
+    "GET /healthz",
+    "GET /readyz",
+    "GET /",
+    "GET /ui/{file}",
+    "POST /api/v1/sign-in",
+}
+CLOSED = [route for route in ROUTES if not is_public(route)]
+FOR_WORKERS = {route.name for route in ROUTES if route.tag == "sessions"} | {"me.get", "me.sign-out"}
+
+
+def path_of(route: Route) -> str:
+    return route.path.replace("{ref}", "report").replace("{id}", "0198c5a0-0000-7000-8000-000000000000")
+
+
+def named(route: Route) -> str:
+    return route.name
+
+
+def test_every_route_has_a_row_and_every_row_a_route():
+    assert sorted(ACCESS) == sorted(route.name for route in ROUTES)
+
+
+def test_only_the_named_routes_are_public():
+    assert {f"{route.method} {route.path}" for route in ROUTES if is_public(route)} == PUBLIC
+
+
+def test_a_worker_may_use_the_session_routes_only():
+    assert {name for name, roles in ACCESS.items() if "worker" in roles and roles is not EVERYBODY} == FOR_WORKERS
+
+
+def test_an_unlisted_route_is_nobodys():
+    from msgspec.structs import replace
+
+    from horae.errors import Forbidden
+    from horae.server.access import authorise
+    from horae.server.routes.jobs import create
+
+    unlisted = replace(create, name="jobs.explode")
+    assert not is_public(unlisted)
+    with pytest.raises(Forbidden):
+        authorise("admin", unlisted)
+
+
+@pytest.mark.parametrize("route", CLOSED, ids=named)
+async def test_without_a_credential_a_route_is_401(route: Route, anonymous: Api):
+    answer = await anonymous.request(route.method, path_of(route))
+
+    assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["type"] == "urn:horae:unauthorized"
+
+
+@pytest.mark.parametrize("route", [r for r in CLOSED if r.name not in FOR_WORKERS], ids=named)
+async def test_a_worker_is_forbidden_the_rest(route: Route, worker: Api):
+    answer = await worker.request(route.method, path_of(route))
+
+    assert (answer.status_code, answer.json()["type"]) == (403, "urn:horae:forbidden")
+
+
+@pytest.mark.parametrize("route", [r for r in ROUTES if r.tag == "sessions"], ids=named)
+async def test_a_worker_reaches_the_session_routes(route: Route, worker: Api):
+    assert (await worker.request(route.method, path_of(route))).status_code not in (401, 403)
+
+
+SUFFIXES = ["/healthz", "/readyz", "/configs", ";x", "/.", "/%2e%2e/healthz", "%00", "//healthz", "?/healthz", "."]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+async def test_no_spelling_of_a_path_opens_it(suffix: str, anonymous: Api):
+    for route in CLOSED:
+        answer = await anonymous.request(route.method, path_of(route) + suffix)
+        assert answer.status_code == 401, (route.name, suffix)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/JOBS", "//api/v1/jobs", "/api/v1/jobs/", "/API/v1/jobs", "/api/v1//jobs"])
+async def test_nor_does_case_or_slashes(path: str, anonymous: Api):
+    assert (await anonymous.get(f"http://horae.test{path}")).status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/api/v1/nothing", "/api/v2/jobs", "/healthz/more", "/uix", "/admin"])
+async def test_what_does_not_exist_is_401_without_and_404_with_a_credential(path: str, anonymous: Api, api: Api):
+    assert (await anonymous.get(path)).status_code == 401
+    answer = await api.get(path)
+    assert (answer.status_code, answer.json()["type"]) == (404, "urn:horae:not-found")
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "HEAD", "TRACE", "PROPFIND", "DELETE"])
+async def test_a_method_that_is_not_there_is_401_without_and_405_with_a_credential(
+    method: str, anonymous: Api, api: Api
+):
+    assert (await anonymous.request(method, "/api/v1/jobs")).status_code == 401
+    answer = await api.request(method, "/api/v1/jobs")
+    assert answer.status_code == 405
+    assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
+
+
+@pytest.mark.parametrize(
+    "credential", ["Bearer", "Bearer ", "Bearer nonsense", "Basic YWRtaW46YWRtaW4=", "Bearer hk_0000_" + "0" * 64, "é"]
+)
+async def test_a_wrong_credential_is_401(credential: str, connect: Connect):
+    answer = await connect(authorization=credential.encode("latin-1")).get("/api/v1/jobs")
+    assert answer.status_code == 401
+
+
+async def test_websockets_are_refused(app):
+    sent = []
+
+    async def receive():
+        return {"type": "websocket.connect"}
+
+    async def send(message):
+        sent.append(message["type"])
+
+    scope = {"type": "websocket", "path": "/api/v1/stream", "headers": [], "query_string": b"", "subprotocols": []}
+    await app(scope, receive, send)
+    assert sent == ["websocket.close"]
+
+
+@pytest.mark.parametrize("path", ["/", "/ui/page.css", "/healthz", "/api/v1/jobs", "/nothing"])
+async def test_every_page_has_the_safety_headers(path: str, anonymous: Api):
+    headers = (await anonymous.get(path)).headers
+    assert headers["content-security-policy"].startswith("default-src 'self'")
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"

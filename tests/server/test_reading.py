@@ -1,0 +1,163 @@
+"""Bad input: each kind is a problem document that says what, where and what to do; nothing is a 500."""
+
+import pytest
+from litestar import Litestar
+
+from horae.engine.node import Node
+from horae.errors import StoreUnavailable
+from horae.server.reading import LARGE_LIMIT, LIMIT
+from tests.server.conftest import Api
+
+KEYS = "/api/v1/keys"
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "says"),
+    [
+        (b"{", None, "not valid JSON"),
+        (b'{"name": "a", "role": "worker"} x', None, "not valid JSON"),
+        (b'{"name": "\xff", "role": "worker"}', None, "UTF-8"),
+        (b'{"name": "a\\u0000b", "role": "worker"}', None, "NUL"),
+        (b"[]", "body", "expected `object`"),
+        (b"null", "body", "expected `object`"),
+        (b"", "name", "missing"),
+        (b'{"role": "worker"}', "name", "missing"),
+        (b'{"name": 7, "role": "worker"}', "name", "expected `str`"),
+        (b'{"name": "", "role": "worker"}', "name", "length"),
+        (b'{"name": "a", "role": "emperor"}', "role", "invalid"),
+        (b'{"name": "a", "role": "worker", "colour": "red"}', "colour", "not a field"),
+        (b'{"name": "a", "role": "worker", "expiresAt": "tomorrow"}', "expiresAt", "RFC 3339"),
+    ],
+)
+async def test_a_bad_body_is_400_with_its_field(body: bytes, field: str | None, says: str, api: Api, node: Node):
+    answer = await api.post(KEYS, content=body)
+
+    problem = answer.json()
+    assert answer.status_code == 400
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert problem["type"] == "urn:horae:bad-input"
+    assert (problem["instance"], problem["status"]) == (KEYS, 400)
+    assert problem["title"]
+    assert problem["remedy"]
+    assert says in problem["detail"].replace("Expected", "expected")
+    assert problem.get("field") == field
+    assert len(await node.keys.list(1)) == 1
+
+
+@pytest.mark.parametrize("body", [b'{"params": ' + b"[" * 100_000, b'{"params": ' + b'{"a":' * 100_000])
+async def test_deep_nesting_is_400(body: bytes, api: Api):
+    answer = await api.post("/api/v1/jobs", content=body)
+    assert answer.status_code == 400
+    assert "nested" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("limit=0", "limit"),
+        ("limit=1001", "limit"),
+        ("limit=many", "limit"),
+        ("limit=1&limit=2", "limit"),
+        ("colour=red", "colour"),
+        ("cursor=%00", "cursor"),
+        ("&".join(f"a{n}=1" for n in range(200)), "query"),
+    ],
+)
+async def test_a_bad_query_is_400_with_its_field(query: str, field: str, api: Api):
+    answer = await api.get(f"{KEYS}?{query}")
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+
+
+async def test_a_body_over_the_limit_is_413(api: Api):
+    answer = await api.post(KEYS, content=b" " * (LIMIT + 1))
+    assert (answer.status_code, answer.json()["type"]) == (413, "urn:horae:too-large")
+    assert answer.headers["connection"] == "close"
+
+
+async def test_bulk_and_exchange_take_more(api: Api):
+    for path in ("/api/v1/executions", "/api/v1/sessions/0198c5a0-0000-7000-8000-000000000000/exchange"):
+        assert (await api.post(path, content=b" " * LARGE_LIMIT)).status_code != 413
+        assert (await api.post(path, content=b" " * (LARGE_LIMIT + 1))).status_code == 413
+
+
+async def asgi(app: Litestar, path: str, key: str, receive) -> tuple[int, int]:
+    """The status of a POST whose body comes from `receive`, and how many messages were read."""
+    status, read = 0, 0
+
+    async def counted():
+        nonlocal read
+        read += 1
+        return await receive(read)
+
+    async def send(message):
+        nonlocal status
+        status = message.get("status", status)
+
+    scope = {
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "",
+        "headers": [(b"authorization", f"Bearer {key}".encode())], "scheme": "http", "http_version": "1.1",
+    }  # fmt: skip
+    await app(scope, counted, send)
+    return status, read
+
+
+async def test_an_endless_body_is_refused_without_being_read(app: Litestar, node: Node):
+    key = (await node.keys.create(1, "k", "admin")).text
+
+    async def endless(_: int):
+        return {"type": "http.request", "body": b" " * 65536, "more_body": True}
+
+    status, read = await asgi(app, KEYS, key, endless)
+
+    assert (status, read) == (413, LIMIT // 65536 + 1)
+
+
+async def test_without_a_credential_no_body_is_read(app: Litestar):
+    async def never(_: int):
+        raise AssertionError("read")
+
+    assert await asgi(app, KEYS, "nobody", never) == (401, 0)
+
+
+async def test_a_client_that_leaves_in_the_middle_changes_nothing(app: Litestar, node: Node):
+    key = (await node.keys.create(1, "k", "admin")).text
+
+    async def leaves(n: int):
+        if n == 1:
+            return {"type": "http.request", "body": b'{"name": "x", "role": "worker"}', "more_body": True}
+        return {"type": "http.disconnect"}
+
+    await asgi(app, KEYS, key, leaves)
+    assert len(await node.keys.list(1)) == 1
+
+
+async def test_a_store_that_is_away_is_503_with_retry_after(api: Api, node: Node, monkeypatch):
+    async def away(*_: object, **__: object):
+        raise StoreUnavailable("The store does not answer.", retry_after=2)
+
+    assert (await api.get("/api/v1/me")).status_code == 200
+    monkeypatch.setattr(node.store.driver, "read", away)
+    answer = await api.get(KEYS)
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    assert answer.json()["type"] == "urn:horae:store-unavailable"
+
+
+async def test_an_unforeseen_error_tells_nothing_of_itself(api: Api, node: Node, monkeypatch, capsys):
+    async def broken(*_: object, **__: object):
+        raise RuntimeError("secret detail")
+
+    monkeypatch.setattr(node.keys, "list", broken)
+    answer = await api.get(KEYS)
+    assert answer.status_code == 500
+    assert "secret" not in answer.text
+    assert answer.json()["remedy"]
+    assert "secret detail" in capsys.readouterr().out
+
+
+async def test_ready_follows_the_store_and_health_does_not(anonymous: Api, node: Node):
+    assert (await anonymous.get("/readyz")).json()["status"] == "ready"
+    node.ready = False
+    answer = await anonymous.get("/readyz")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (await anonymous.get("/healthz")).status_code == 200
