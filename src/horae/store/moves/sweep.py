@@ -13,9 +13,18 @@ DUTY = Statement(
     " epoch = CASE WHEN duties.holder = excluded.holder THEN duties.epoch ELSE duties.epoch + 1 END"
     " WHERE duties.holder = excluded.holder OR duties.until < $3 RETURNING epoch",
 )
+# A submission that replaces expired keys holds some and waits for others: nobody may wait for it in turn.
 EXPIRED = (
-    Statement("expire_unique_keys", "DELETE FROM unique_keys WHERE until <= $1"),
-    Statement("expire_idempotency", "DELETE FROM idempotency WHERE until <= $1"),
+    Statement(
+        "expire_unique_keys",
+        "DELETE FROM unique_keys WHERE (namespace, scope, key) IN"
+        " (SELECT namespace, scope, key FROM unique_keys WHERE until <= $1 FOR UPDATE SKIP LOCKED)",
+    ),
+    Statement(
+        "expire_idempotency",
+        "DELETE FROM idempotency WHERE (namespace, route, key) IN"
+        " (SELECT namespace, route, key FROM idempotency WHERE until <= $1 FOR UPDATE SKIP LOCKED)",
+    ),
     Statement("expire_cookies", "DELETE FROM cookies WHERE until <= $1"),
     Statement("expire_codes", "DELETE FROM sign_in_codes WHERE until <= $1"),
 )
