@@ -19,7 +19,7 @@ from horae.model.protocol import Failure
 from horae.model.session import LIVE
 from horae.model.settle import Finished
 from horae.model.slice import Slice, Waiting, gaps
-from horae.store.moves import rescue, shelves
+from horae.store.moves import rescue, shelves, sweep
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 
 Kind = Literal["missing", "doubled", "outside", "stray", "ownerless", "gateless", "laneless", "overdue", "retold"]
@@ -225,6 +225,7 @@ def repair(findings: Iterable[Finding], now: Instant, rng: Random) -> Script[Rep
     found = list(findings)
     yield Lock(("repair",))
     done = Repaired()
+    yield from sweep.adopt_orphans(now)
     for session in sorted({f.session for f in found if f.kind == "ownerless" and f.session is not None}):
         yield from _take_back(session, now, rng, done)
     timeless = [f for f in found if f.kind == "gateless"]

@@ -10,7 +10,7 @@ from horae.model.settle import Settler, lost
 from horae.model.slice import Running, gaps, part
 from horae.store.moves import report, shelves
 from horae.store.moves.exchange import lock_sessions
-from horae.store.script import Fetch, ForEach, Lock, Script, Statement
+from horae.store.script import Fetch, ForEach, Script, Statement
 
 HELD_BY_SESSION = Statement(
     "held_by_session",
@@ -48,27 +48,25 @@ LOCK_SILENT = Statement(
 def rescue(
     session: UUID, limit: int, now: Instant, rng: Random, *, charge: bool = True
 ) -> Script[report.Effects | None]:
-    """Take one batch of slices back from a session that is not live, or that nobody knows; None while it is live.
+    """Take one batch of slices back from a session that is not live; None while it is live.
 
     `charge` counts a loss against each; a new epoch or a clean close charges nothing.
     """
     locked = yield from lock_sessions([session])
     row = locked.get(session)
-    if row is None:
-        yield Lock((f"session:{session}",))  # nobody knows it, so there is no row to lock
-    elif row.live:
+    if row is None or row.live:
         return None
     rows = yield Fetch(HELD_BY_SESSION, (session, limit))
     effects = report.Effects()
     if not rows:
         return effects
     cancels = yield from report.cancels_of(session)
-    settler = Settler(row.worker if row else "", now, rng)
+    settler = Settler(row.worker, now, rng)
     held = [shelves.running(r) for r in rows]
     for slice, r in zip(held, rows, strict=True):
         _give_up(settler, slice, r[18], cancels, charge)
     yield shelves.take("running", held)
-    yield from report.put_fates(settler.fates, settler.worker, session, effects)
+    yield from report.put_fates(settler.fates, row.worker, session, effects)
     yield ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     return effects
 
