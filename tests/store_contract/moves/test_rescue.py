@@ -1,0 +1,229 @@
+"""Rescue: what an ended session held goes on elsewhere, once, and is charged for what it is."""
+
+import asyncio
+
+from horae.model.retry import POISON_BOUND
+from horae.store.moves import sweep
+from tests.store_contract.world import World, began, spans, success
+
+
+async def lost(world: World, n: int = 4, **spec):
+    """A lost worker that held one slice of n items."""
+    parcel = await world.parcel(await world.job(**spec), n)
+    w = await world.worker()
+    (slice,) = await w.claim(n)
+    await w.lose()
+    return parcel, w, slice
+
+
+async def test_a_silent_session_is_lost(world: World):
+    w = await world.worker()
+    seen = world.now()
+    world.clock.advance(15_000_000)
+
+    assert await world.store.mark_lost(w.session, seen)
+    session = await world.store.session(w.session)
+    assert (session.state, session.ended_at) == ("lost", world.now())
+
+
+async def test_a_session_that_moved_meanwhile_is_not_lost(world: World):
+    w = await world.worker()
+    seen = world.now()
+    world.clock.advance(15_000_000)
+    await world.store.answer_empty([(w.session, 0, 1)])
+
+    assert not await world.store.mark_lost(w.session, seen)
+    assert (await world.store.session(w.session)).state == "live"
+
+
+async def test_a_session_ends_once(world: World):
+    w, other = await world.worker(), await world.worker("other")
+    assert await world.store.mark_lost(w.session, world.now())
+    world.clock.advance(5)
+    assert not await world.store.mark_lost(w.session, world.now() - 5)
+    assert not await world.store.close_session(w.session)
+    assert await world.store.close_session(other.session)
+    assert not await world.store.mark_lost(other.session, world.now() - 5)
+    assert not await world.store.mark_lost(world.env.new_id(), world.now())
+
+    assert [(await world.store.session(s.session)).state for s in (w, other)] == ["lost", "closed"]
+
+
+async def test_a_live_session_is_not_rescued(world: World):
+    parcel = await world.parcel(await world.job(), 2)
+    w = await world.worker()
+    await w.claim(2)
+    assert await world.store.rescue(w.session, 10) is None
+    await world.store.ask_drain(w.session)
+    assert await world.store.rescue(w.session, 10) is None
+    assert await world.store.rescue(world.env.new_id(), 10) is None
+
+    assert await world.states(parcel) == ["running"] * 2
+
+
+async def test_lost_items_are_queued_with_their_rank_one_at_a_time_and_charged(world: World):
+    parcel, w, slice = await lost(world)
+    effects = await world.store.rescue(w.session, 10)
+
+    (queued,) = await world.on("queued", parcel)
+    assert (queued.lo, queued.hi, queued.rank, queued.lane) == (0, 4, slice.rank, slice.lane)
+    assert (queued.attempt, queued.failures, queued.losses, queued.solo) == (1, 0, 1, True)
+    assert effects.requeued == {slice.lane: slice.rank}
+    rows = await world.rows("SELECT attempt, lo, hi, outcome, worker FROM attempts")
+    assert rows == [(1, 0, 4, "lost", "w")]
+
+
+async def test_an_uncharged_rescue_leaves_no_trace(world: World):
+    parcel = await world.parcel(await world.job(), 4)
+    w = await world.worker()
+    await w.claim(4)
+    await world.store.close_session(w.session)
+    await world.store.rescue(w.session, 10, charge=False)
+
+    (queued,) = await world.on("queued", parcel)
+    assert (queued.attempt, queued.losses, queued.solo) == (1, 0, False)
+    assert await world.rows("SELECT attempt FROM attempts") == []
+
+
+async def test_a_lost_attempt_at_most_once_is_final(world: World):
+    parcel, w, _ = await lost(world, delivery="at-most-once")
+    await world.store.rescue(w.session, 10)
+
+    assert await world.history(parcel) == [(0, 4, "failed", "delivery")]
+
+
+async def test_what_may_run_once_is_final_also_when_nothing_is_charged(world: World):
+    """A closed session's worker, or one of an old epoch, may have begun it."""
+    parcel = await world.parcel(await world.job(delivery="at-most-once"), 2)
+    w = await world.worker()
+    await w.claim(2)
+    await world.store.close_session(w.session)
+    await world.store.rescue(w.session, 10, charge=False)
+
+    assert await world.history(parcel) == [(0, 2, "failed", "delivery")]
+
+
+async def test_losses_end_in_quarantine(world: World):
+    parcel = await world.parcel(await world.job())
+    for loss in range(1, POISON_BOUND + 1):
+        w = await world.worker(f"w{loss}")
+        (slice,) = await w.claim()
+        assert (slice.attempt, slice.losses) == (loss, loss - 1)
+        await w.lose()
+        await world.store.rescue(w.session, 10)
+
+    assert await world.history(parcel) == [(0, 1, "failed", "poison")]
+    assert len(await world.rows("SELECT attempt FROM attempts")) == POISON_BOUND
+
+
+async def test_a_poison_item_does_not_take_its_neighbours_down_twice(world: World):
+    parcel, w, _ = await lost(world, 3)
+    await world.store.rescue(w.session, 10)
+    sick = await world.worker("sick")
+    (slice,) = await sick.claim(9)
+    assert spans([slice]) == [(0, 1)]
+    await sick.lose()
+    await world.store.rescue(sick.session, 10)
+
+    assert [(s.lo, s.hi, s.losses) for s in await world.on("queued", parcel)] == [(0, 1, 2), (1, 3, 1)]
+
+
+async def test_a_rescue_goes_in_batches(world: World):
+    job = await world.job()
+    w = await world.worker()
+    for _ in range(5):
+        await world.parcel(job)
+    assert len(await w.claim(5)) == 5
+    await w.lose()
+
+    moved = []
+    while effects := await world.store.rescue(w.session, 2):
+        if not effects.moved:
+            break
+        moved.append(len(effects.moved))
+    assert moved == [2, 2, 1]
+
+
+async def test_three_rescuers_at_once_take_each_slice_back_once(world: World):
+    job = await world.job()
+    w = await world.worker()
+    parcels = [await world.parcel(job, 3) for _ in range(12)]
+    await w.claim(36)
+    await w.lose()
+
+    async def rescuer():
+        taken = []
+        while (effects := await world.store.rescue(w.session, 2)).moved:
+            taken += [(m.parcel, m.lo, m.hi) for m in effects.moved]
+        return taken
+
+    taken = [slice for some in await asyncio.gather(*(rescuer() for _ in range(3))) for slice in some]
+    assert sorted(taken) == sorted((parcel, 0, 3) for parcel in parcels)
+    assert {s.losses for s in await world.on("queued")} == {1}
+
+
+async def test_several_watchers_end_a_session_once(world: World):
+    w = await world.worker()
+    verdicts = await asyncio.gather(*(world.store.mark_lost(w.session, world.now()) for _ in range(5)))
+
+    assert sorted(verdicts) == [False] * 4 + [True]
+
+
+async def test_a_lost_session_is_watched_until_it_owns_nothing(world: World):
+    _, w, _ = await lost(world)
+    idle = await world.worker("idle")
+    assert {(id, state, slices) for id, state, _, slices in await world.store.watched()} == {
+        (w.session, "lost", 1),
+        (idle.session, "live", 0),
+    }
+    assert await world.store.orphans() == [w.session]
+    await world.store.rescue(w.session, 10)
+
+    assert [id for id, *_ in await world.store.watched()] == [idle.session]
+    assert await world.store.orphans() == []
+
+
+async def test_slices_whose_session_nobody_knows_are_taken_back(world: World):
+    parcel = await world.parcel(await world.job(), 2)
+    w = await world.worker()
+    await w.claim(2)
+    await world.do("DELETE FROM sessions WHERE id = $1", w.session)
+
+    assert await world.store.orphans() == [w.session]
+    assert await world.store.write(lambda: sweep.adopt_orphans(world.now())) == [w.session]
+    await world.store.rescue(w.session, 10)
+    assert await world.states(parcel) == ["queued"] * 2
+
+
+async def test_what_was_started_and_split_is_rescued_whole(world: World):
+    parcel = await world.parcel(await world.job(), 6)
+    w = await world.worker()
+    (slice,) = await w.claim(6)
+    await w.exchange(started=[began(slice, world.now(), 2, 4)], outcomes=[success(slice, 0, 1)])
+    await w.lose()
+    await world.store.rescue(w.session, 10)
+
+    assert await world.states(parcel) == ["success"] + ["queued"] * 5
+
+
+async def test_what_a_rescued_worker_was_asked_to_stop_has_stopped(world: World):
+    """Its cancel must not be lost with it, nor stay behind and swallow the next one."""
+    parcel, w, _ = await lost(world, 3)
+    assert await world.store.cancel(parcel, 1, "unwanted") == ("asked", w.session)
+    await world.store.rescue(w.session, 10)
+
+    assert await world.states(parcel) == ["queued", "cancelled", "queued"]
+    assert await world.rows("SELECT item FROM requests") == []
+
+
+async def test_sessions_of_an_old_epoch_end_and_are_charged_nothing(world: World):
+    parcel = await world.parcel(await world.job(), 2)
+    w = await world.worker()
+    await w.claim(2)
+    assert await world.store.end_old_epochs(1) == []
+    assert await world.store.end_old_epochs(2) == [w.session]
+    await world.store.rescue(w.session, 10, charge=False)
+
+    assert (await world.store.session(w.session)).state == "closed"
+    (queued,) = await world.on("queued", parcel)
+    assert queued.losses == 0
