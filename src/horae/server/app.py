@@ -1,7 +1,7 @@
 """The application: Litestar matches requests to routes; the door and the routes do the rest.
 
 Litestar's own layers for bodies, answers and schemas are not used: its schemas know neither `forbid_unknown_fields` nor
-`extra_json_schema`, and decoding a body with a prebuilt decoder costs half of its way.
+`extra_json_schema`, and its way through a handler costs more than everything here together (28 us a request, not 60).
 """
 
 from collections.abc import Collection
@@ -25,13 +25,14 @@ Unmatched = NotFoundException | MethodNotAllowedException
 
 def create_app(node: Node, parts: Collection[str] = PARTS) -> Litestar:
     """The ASGI application that serves these parts of a node; whoever made the node starts and stops it."""
+    metrics = Metrics()
     routes = [route for route in ROUTES if serves(parts, route)]
     return Litestar(
-        route_handlers=[_no_options({_path(r) for r in routes}), *(_handler(node, route) for route in routes)],
+        route_handlers=[_no_options({_path(r) for r in routes}), *(_handler(node, metrics, r) for r in routes)],
         exception_handlers={NotFoundException: _no_route, MethodNotAllowedException: _no_route},
         openapi_config=None,
         logging_config=None,
-        state=State({"node": node, "metrics": Metrics()}),
+        state=State({"node": node, "metrics": metrics}),
     )
 
 
@@ -40,17 +41,25 @@ def serves(parts: Collection[str], route: Route) -> bool:
     return route.tag in ("health", "metrics") or ("gateway" if route.tag == "sessions" else "api") in parts
 
 
-def _handler(node: Node, route: Route) -> HTTPRouteHandler:
-    """A route as Litestar knows it."""
+def _handler(node: Node, metrics: Metrics, route: Route) -> HTTPRouteHandler:
+    """A route as Litestar knows it: it stands where a middleware stands and answers by itself.
+
+    So a request goes from the router straight to the door, which costs half of the way through a handler.
+    """
     clock = node.env.clock
 
-    async def handle(request: Request[Any, Any, Any]) -> ASGIApp:
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
         began = clock.monotonic()
-        reply = await answer(node, route, request.scope, request.receive)
-        request.app.state.metrics.answered(route, reply.status, clock.monotonic() - began)
-        return reply
+        reply = await answer(node, route, scope, receive)
+        metrics.answered(route, reply.status, clock.monotonic() - began)
+        await reply(scope, receive, send)
 
-    return HTTPRouteHandler(_path(route), http_method=route.method, name=route.name, status_code=200)(handle)  # type: ignore[arg-type]
+    async def never() -> None:
+        raise NotImplementedError
+
+    return HTTPRouteHandler(
+        _path(route), http_method=route.method, name=route.name, status_code=204, middleware=[lambda app: handle]
+    )(never)
 
 
 def _path(route: Route) -> str:

@@ -37,10 +37,16 @@ class Metrics:
         build = Gauge("horae_build", "The version that runs.", ["version"], registry=self.registry)
         build.labels(__version__).set(1)
 
+        self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
+
     def answered(self, route: Route, status: int, seconds: float) -> None:
         """A request was answered."""
-        self._requests.labels(route.name, status).inc()
-        self._seconds.labels(route.name).observe(seconds)
+        found = self._children.get((route.name, status))
+        if found is None:
+            found = (self._requests.labels(route.name, status), self._seconds.labels(route.name))
+            self._children[route.name, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
 
 async def exposition(call: Call) -> bytes:

@@ -16,6 +16,7 @@ from horae.server.reply import Reply
 
 API = "/api/v1"
 
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Run = Callable[..., Awaitable[Reply]]
 # How a repeated POST is recognised: by its kept answer, in the submission's own transaction, or by what it says.
 Repeats = Literal["kept", "submission", "by itself"]
@@ -25,7 +26,7 @@ class Route(Struct, frozen=True, kw_only=True):
     """Everything there is to know about a route."""
 
     name: str  # "jobs.create": access and idempotency keys speak of it
-    method: str
+    method: Method
     path: str  # "/api/v1/jobs/{ref}"
     run: Run
     gives: Mapping[int, Any]  # status -> the answer's type; None is an empty answer
@@ -56,7 +57,7 @@ class Route(Struct, frozen=True, kw_only=True):
 Declare = Callable[[Run], Route]
 
 
-def _declare(method: str, path: str, name: str, gives: Any, status: int, **rest: Any) -> Declare:
+def _declare(method: Method, path: str, name: str, gives: Any, status: int, **rest: Any) -> Declare:
     def declare(run: Run) -> Route:
         types = get_type_hints(run)
         body = types.get("body")

@@ -1,0 +1,143 @@
+"""The session routes: what workers say reaches the gateway, and what it answers comes back as it is."""
+
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from horae.engine.node import Node
+from horae.model.protocol import PROTOCOL, Answer, Exchange, Registered
+from tests.server.conftest import Api, Connect, key_for
+
+NOBODY = "0198c5a0-0000-7000-8000-000000000000"
+
+
+def presence(**more: object) -> dict[str, object]:
+    return {"protocol": PROTOCOL, "worker": "w1", "concurrency": 2, **more}
+
+
+async def register(api: Api, /, **more: object) -> Registered:
+    answer = await api.post("/api/v1/sessions", json=presence(**more))
+    assert answer.status_code == 201
+    return msgspec.json.decode(answer.content, type=Registered)
+
+
+def exchange(n: int = 1, **more: object) -> bytes:
+    return msgspec.json.encode(Exchange(channel=0, n=n, **more))
+
+
+async def test_a_worker_registers_exchanges_and_leaves(worker: Api):
+    session = (await register(worker)).session_id
+
+    answer = await worker.post(f"/api/v1/sessions/{session}/exchange", content=exchange())
+
+    assert answer.status_code == 200
+    assert msgspec.json.decode(answer.content, type=Answer).slices == []
+    assert (await worker.delete(f"/api/v1/sessions/{session}")).status_code == 204
+    answer = await worker.post(f"/api/v1/sessions/{session}/exchange", content=exchange(2))
+    assert (answer.status_code, answer.json()["type"]) == (409, "urn:horae:session-ended")
+
+
+async def test_another_protocol_is_426_with_a_remedy(worker: Api):
+    answer = await worker.post("/api/v1/sessions", json=presence(protocol=99))
+    assert (answer.status_code, answer.json()["type"]) == (426, "urn:horae:protocol-mismatch")
+    assert "pgrade" in answer.json()["remedy"]
+
+
+async def test_a_newer_workers_unknown_fields_are_passed_over(worker: Api):
+    await register(worker, temperature=20)
+
+
+@pytest.mark.parametrize("path", ["exchange", "executions", "steps"])
+async def test_a_session_that_is_not_there_is_404(path: str, worker: Api):
+    bodies = {
+        "exchange": exchange(),
+        "executions": msgspec.json.encode(
+            {"parcel": NOBODY, "item": 0, "attempt": 1, "call": "1", "submissions": []},
+        ),
+        "steps": msgspec.json.encode({"parcel": NOBODY, "item": 0, "attempt": 1, "name": "s", "result": 1}),
+    }
+    answer = await worker.post(f"/api/v1/sessions/{NOBODY}/{path}", content=bodies[path])
+    assert answer.status_code == 404
+    assert (await worker.post(f"/api/v1/sessions/nonsense/{path}", content=bodies[path])).status_code == 404
+
+
+async def test_a_session_belongs_to_its_namespace(worker: Api, connect: Connect, node: Node):
+    session = (await register(worker)).session_id
+    stranger = connect(authorization=f"Bearer {(await node.keys.create(2, 'stranger', 'worker')).text}")
+
+    assert (await stranger.post(f"/api/v1/sessions/{session}/exchange", content=exchange())).status_code == 404
+    assert (await stranger.delete(f"/api/v1/sessions/{session}")).status_code == 404
+
+
+async def test_steps_are_read_by_parcel_and_item(worker: Api):
+    session = (await register(worker)).session_id
+    path = f"/api/v1/sessions/{session}/steps"
+
+    assert (await worker.get(f"{path}?parcel={NOBODY}&item=0")).json() == {}
+    assert (await worker.get(f"{path}?parcel=x&item=0")).json()["field"] == "parcel"
+    assert (await worker.get(f"{path}?item=0")).json()["field"] == "parcel"
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"channel": 99, "n": 1}', b'{"channel": 0, "n": 5}', b'{"n": 1}'])
+async def test_a_bad_exchange_is_400(body: bytes, worker: Api):
+    session = (await register(worker)).session_id
+    assert (await worker.post(f"/api/v1/sessions/{session}/exchange", content=body)).status_code == 400
+
+
+async def test_workers_are_listed_shown_and_drained(worker: Api, api: Api, node: Node):
+    session = (await register(worker, host="h1", labels={"gpu": "a100"}, functions=[{"name": "digest"}])).session_id
+
+    (listed,) = (await api.get("/api/v1/workers")).json()["items"]
+    assert listed == (await api.get("/api/v1/workers/w1")).json()
+    assert listed == (await api.get(f"/api/v1/workers/{session}")).json()
+    assert listed["status"] == "live"
+    assert (listed["workerId"], listed["capacity"], listed["jobs"]) == ("w1", 2, ["digest"])
+
+    drained = await api.post("/api/v1/workers/w1/drain")
+    assert (drained.status_code, drained.json()["status"]) == (202, "draining")
+    answer = await worker.post(f"/api/v1/sessions/{session}/exchange", content=exchange())
+    assert msgspec.json.decode(answer.content, type=Answer).drain
+
+
+async def test_a_silent_worker_is_late(worker: Api, api: Api, node: Node, clock):
+    await register(worker)
+    clock.advance(node.settings.heartbeat * 2)
+    assert (await api.get("/api/v1/workers/w1")).json()["status"] == "late"
+
+
+async def test_a_worker_that_left_is_not_listed(worker: Api, api: Api):
+    session = (await register(worker)).session_id
+    await worker.delete(f"/api/v1/sessions/{session}")
+    assert (await api.get("/api/v1/workers")).json()["items"] == []
+    assert (await api.get("/api/v1/workers/w1")).status_code == 404
+
+
+async def test_a_name_with_markup_is_data(worker: Api, api: Api):
+    name = "<script>alert(1)</script>"
+    await register(worker, worker=name)
+    answer = await api.get("/api/v1/workers")
+    assert answer.json()["items"][0]["workerId"] == name
+    assert answer.headers["content-type"] == "application/json"
+
+
+async def test_queues_and_servers_are_listed(api: Api, node: Node):
+    (queue,) = (await api.get("/api/v1/queues")).json()["items"]
+    assert (queue["name"], queue["queued"]) == ("default", 0)
+    node.presence.url = "http://127.0.0.1:1"
+    await node.presence.step()
+    (server,) = (await api.get("/api/v1/servers")).json()["items"]
+    assert UUID(server["serverId"]) == node.id
+
+
+async def test_metrics_tell_of_requests_and_workers(worker: Api, api: Api):
+    await register(worker)
+    text = (await api.get("/metrics")).text
+    assert 'horae_workers{status="live"} 1.0' in text
+    assert 'horae_http_requests_total{route="sessions.register",status="201"} 1.0' in text
+    assert "horae_ready 1.0" in text
+
+
+async def test_a_worker_key_is_what_its_role_says(node: Node, connect: Connect):
+    worker = connect(authorization=f"Bearer {await key_for(node, 'worker')}")
+    assert (await worker.get("/api/v1/me")).json()["role"] == "worker"

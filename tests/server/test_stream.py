@@ -1,0 +1,138 @@
+"""Server-sent events, over the application itself: httpx's ASGI transport reads answers only to their end."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import msgspec
+import pytest
+from litestar import Litestar
+
+from horae.engine.events import MOST_BEHIND
+from horae.engine.hints import Hint
+from horae.engine.node import Node
+from horae.env import SECOND, VirtualClock
+from horae.model.event import Event
+from horae.model.ids import execution_id
+from horae.server.stream import HEARTBEAT
+from tests.waiting import eventually
+
+PARCEL = UUID("0198c5a0-0000-7000-8000-000000000000")
+
+
+class Reader:
+    """One client of the stream."""
+
+    def __init__(self) -> None:
+        self.messages: asyncio.Queue[dict] = asyncio.Queue()
+        self.gone = asyncio.Event()
+
+    async def receive(self) -> dict:
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: dict) -> None:
+        await self.messages.put(message)
+
+    async def next(self) -> str:
+        return (await self.messages.get())["body"].decode()
+
+    async def event(self) -> dict:
+        lines = dict(line.split(": ", 1) for line in (await self.next()).strip().splitlines())
+        return {"event": lines["event"], **msgspec.json.decode(lines["data"])}
+
+
+@asynccontextmanager
+async def following(app: Litestar, node: Node, query: str = "") -> AsyncIterator[Reader]:
+    reader = Reader()
+    key = (await node.keys.create(1, "reader", "admin")).text
+    scope = {
+        "type": "http", "method": "GET", "path": "/api/v1/stream", "raw_path": b"/api/v1/stream", "root_path": "",
+        "query_string": query.encode(), "headers": [(b"authorization", f"Bearer {key}".encode())], "scheme": "http",
+        "http_version": "1.1",
+    }  # fmt: skip
+    running = asyncio.ensure_future(app(scope, reader.receive, reader.send))
+    start = await reader.messages.get()
+    assert start["status"] == 200
+    assert (b"content-type", b"text/event-stream") in start["headers"]
+    assert await reader.next() == "retry: 2000\n\n"
+    yield reader
+    reader.gone.set()
+    await running
+
+
+def tell(node: Node, kind: str = "execution", id: UUID = PARCEL, state: str = "running", **more: object) -> None:
+    event = Event(kind=kind, id=id, state=state, namespace=more.pop("namespace", 1), at=node.env.now(), **more)
+    node.hints.tell_here(Hint(events=[event]))
+
+
+async def test_events_arrive_as_they_happen(app: Litestar, node: Node):
+    async with following(app, node) as reader:
+        tell(node, "job", state="paused")
+        told = await reader.event()
+    assert told == {
+        "event": "job", "kind": "job", "id": str(PARCEL), "state": "paused", "at": "2027-01-15T08:00:00Z",
+    }  # fmt: skip
+
+
+async def test_only_the_topics_asked_for_and_the_own_namespace(app: Litestar, node: Node):
+    async with following(app, node, "topics=jobs,workers") as reader:
+        tell(node, "execution")
+        tell(node, "job", namespace=2)
+        tell(node, "worker", state="lost")
+        assert (await reader.event())["event"] == "worker"
+
+
+async def test_one_execution_with_its_log(app: Litestar, node: Node):
+    wanted = execution_id(PARCEL, 5)
+    async with following(app, node, f"execution={wanted}") as reader:
+        tell(node, "execution", execution_id(PARCEL, 0), count=5)
+        tell(node, "execution", execution_id(PARCEL, 6), count=3)
+        tell(node, "job")
+        tell(node, "execution", execution_id(PARCEL, 3), count=4, state="success")
+        tell(node, "log", wanted, state="running")
+        assert (await reader.event())["state"] == "success"
+        assert (await reader.event())["event"] == "log"
+
+
+async def test_a_quiet_stream_says_that_it_lives(app: Litestar, node: Node, clock: VirtualClock):
+    async with following(app, node) as reader:
+        for _ in range(2):
+            await eventually(clock.next_wake)
+            clock.advance(int(HEARTBEAT * SECOND))
+            assert await reader.next() == ": still here\n\n"
+
+
+async def test_it_ends_when_the_key_is_revoked(app: Litestar, node: Node, clock: VirtualClock):
+    async with following(app, node) as reader:
+        (key,) = await node.keys.list(1)
+        await node.keys.revoke(1, key.id)
+        await eventually(clock.next_wake)
+        clock.advance(int(HEARTBEAT * SECOND))
+        assert await reader.next() == ""
+
+
+async def test_it_ends_when_the_server_stops(app: Litestar, node: Node):
+    async with following(app, node) as reader:
+        node.events.close()
+        assert await reader.next() == ""
+
+
+async def test_it_ends_when_the_client_leaves(app: Litestar, node: Node):
+    async with following(app, node):
+        assert node.events.wanted
+    assert not node.events.wanted
+
+
+async def test_whoever_falls_behind_is_told(app: Litestar, node: Node):
+    async with following(app, node) as reader:
+        for _ in range(MOST_BEHIND + 2):
+            tell(node)
+        assert await reader.next() == "event: missed\ndata: {}\n\n"
+        assert (await reader.event())["event"] == "execution"
+
+
+@pytest.mark.parametrize("query", ["topics=weather", "execution=x", "colour=red"])
+async def test_a_bad_query_is_400(query: str, api):
+    assert (await api.get(f"/api/v1/stream?{query}")).status_code == 400
