@@ -1,8 +1,59 @@
 """Horae, a distributed job scheduler: cron at scale, a durable job queue and a workflow engine in one system.
 
-This package's own names are the public ones; what lies in its subpackages is for Horae itself.
+This package's own names are the public ones; what lies in its subpackages is for Horae itself. They are imported when
+first used, so `import horae` costs next to nothing.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from horae.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from horae.client.app import App, cron, every, once
+    from horae.client.client import Client
+    from horae.client.embedded import EmbeddedTransport
+    from horae.client.sync import SyncClient
+    from horae.errors import HoraeError
+    from horae.model.signals import Cancelled, GiveUp, Retry
+    from horae.worker.context import Context, current
+
+__all__ = [
+    "App",
+    "Cancelled",
+    "Client",
+    "Context",
+    "EmbeddedTransport",
+    "GiveUp",
+    "HoraeError",
+    "Retry",
+    "SyncClient",
+    "__version__",
+    "cron",
+    "current",
+    "every",
+    "once",
+]
+
+_HOMES = {
+    "horae.client.app": ("App", "cron", "every", "once"),
+    "horae.client.client": ("Client",),
+    "horae.client.embedded": ("EmbeddedTransport",),
+    "horae.client.sync": ("SyncClient",),
+    "horae.errors": ("HoraeError",),
+    "horae.model.signals": ("Cancelled", "GiveUp", "Retry"),
+    "horae.worker.context": ("Context", "current"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'horae' has no attribute {name!r}")
+    found = getattr(import_module(_HOME[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -42,20 +42,32 @@ def test_a_key_is_shown_once_alone_on_stdout():
 
 
 def test_an_audit_without_findings_exits_0():
-    found = {"counts": {"waiting": 1, "history": 20}, "problems": []}
+    found = {"shelves": {"waiting": {"slices": 1, "items": 1}, "history": {"slices": 2, "items": 20}}}
+    found |= {"kinds": {}, "findings": []}
     result = run(FakeApi({"GET /audit/executions": found}), "audit", "executions")
     assert result.exit_code == 0
     assert result.stdout == "Checked 1 waiting, 20 history.\nEvery execution is in its place.\n"
 
 
 def test_an_audit_names_what_is_out_of_place_and_exits_1():
-    problem = {"kind": "orphan", "executionId": "e1", "detail": "its session has ended"}
-    found = {"counts": {"running": 1}, "problems": [problem]}
-    api = FakeApi({"GET /audit/executions": found, "POST /audit/executions": {**found, "repaired": 1}})
+    finding = {
+        "kind": "ownerless",
+        "shelf": "running",
+        "parcel": "p1",
+        "lo": 2,
+        "hi": 5,
+        "detail": "its session is lost",
+    }
+    found = {"shelves": {"running": {"slices": 1, "items": 3}}, "kinds": {"ownerless": 1}, "findings": [finding]}
+    repaired = {**found, "findings": [], "kinds": {}, "repaired": {"requeued": 3, "ended": 0}}
+    api = FakeApi({"GET /audit/executions": found, "POST /audit/executions": repaired})
     result = run(api, "audit", "executions")
     assert result.exit_code == 1
-    assert "e1" in result.stdout
-    assert "Repaired 1." in run(api, "audit", "executions", "--repair").stdout
+    assert "p1" in result.stdout
+    assert "2..4" in result.stdout
+    result = run(api, "audit", "executions", "--repair")
+    assert "3 queued again" in result.stdout
+    assert result.exit_code == 0
 
 
 def test_report_writes_lines(tmp_path):

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.lazy import Group
-from horae.cli.output import Column, brief
+from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 
 
@@ -19,27 +19,38 @@ def audit() -> None:
 @remote
 async def executions(api: Api, repair: bool) -> None:
     """Check that each execution is on one shelf, without overlap, with an owner; exit 1 naming those that are not."""
-    found = (await api.client.audit.executions(repair=repair)).raw
-    wrong: list[Any] = found.get("problems") or []
+    report = (await api.client.audit.executions(repair=repair)).raw
     if api.out.is_for_people:
-        _tell(api, found, wrong)
+        _tell(api, report)
     else:
-        api.out.document(found)
-    if wrong and not found.get("repaired"):
+        api.out.document(report)
+    if report["findings"]:
         click.get_current_context().exit(1)
 
 
-def _tell(api: Api, found: dict[str, Any], wrong: list[Any]) -> None:
-    counts = found.get("counts") or {}
-    api.out.say(f"Checked {', '.join(f'{number} {shelf}' for shelf, number in counts.items()) or 'nothing'}.")
-    if not wrong:
+def _tell(api: Api, report: dict[str, Any]) -> None:
+    shelves = [f"{amount['items']} {shelf}" for shelf, amount in report["shelves"].items()]
+    api.out.say(f"Checked {', '.join(shelves) or 'an empty store'}.")
+    repaired = report.get("repaired")
+    if repaired:
+        api.out.say(f"Repaired: {repaired['requeued']} queued again, {repaired['ended']} ended.")
+    if not report["findings"]:
         return api.out.say("Every execution is in its place.")
-    columns: list[Column] = [(name.upper(), name) for name in wrong[0]] if isinstance(wrong[0], dict) else []
-    if columns:
-        api.out.table(wrong, columns)
-    else:
-        for row in wrong:
-            api.out.say(brief(row))
-    if found.get("repaired"):
-        return api.out.say(f"Repaired {found['repaired']}.")
-    return api.out.say(f"{len(wrong)} out of place. `horae audit executions --repair` queues again what has no owner.")
+    columns: list[Column] = [
+        ("WRONG", "kind"),
+        ("SHELF", "shelf"),
+        ("PARCEL", "parcel"),
+        ("ITEMS", lambda row: f"{row['lo']}..{row['hi'] - 1}"),
+        ("WHY", "detail"),
+        ("SESSION", "session"),
+    ]
+    api.out.table(report["findings"], columns)
+    total = sum(report["kinds"].values())
+    shown = len(report["findings"])
+    return api.out.say(f"{total} out of place{f', {shown} shown' if shown < total else ''}. {_advice(repaired)}")
+
+
+def _advice(repaired: Any) -> str:
+    if repaired:
+        return "What is on two shelves or outside its parcel is left to people: report it with this output."
+    return "`horae audit executions --repair` queues again what has no owner."

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -11,7 +12,8 @@ from msgspec import Struct
 from horae.client.encode import camel, encode
 from horae.client.problems import rebuild, retry_after, unreachable
 from horae.client.transport import Call, Opened, Reply, Transport, Unanswered
-from horae.env import Env
+from horae.client.views import Health
+from horae.env import SECOND, Env
 from horae.errors import HoraeError
 
 BASE = "/api/v1"
@@ -62,6 +64,13 @@ class Caller:
 
     async def delete(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         return self._json(await self.ask(self._call("DELETE", path, query=query)))
+
+    async def health(self) -> Health:
+        reply = await self.ask(self._call("GET", "/healthz"))
+        offset = None
+        if date := reply.headers.get("date"):
+            offset = int(parsedate_to_datetime(date).timestamp() * SECOND) + SECOND // 2 - self._env.now()
+        return Health.of({**self._json(reply), "clockOffset": offset})
 
     async def ask(self, call: Call) -> Reply:
         """Send until there is an answer other than "later", or patience ends; raise what the answer says is wrong."""

@@ -17,7 +17,7 @@ from horae.client.local import resolve
 from horae.client.resources import Audit, DeadLetters, Keys, Listing, Workers
 from horae.client.sse import events
 from horae.client.transport import Transport
-from horae.client.views import Event, Execution, Submitted
+from horae.client.views import Event, Execution, Health, Submitted
 from horae.env import Env, system_env
 from horae.model.signals import Span
 
@@ -109,6 +109,14 @@ class Client:
             async for event in events(opened.chunks):
                 document = msgspec.json.decode(event.data)
                 yield Event.of({"kind": event.event, **document})
+
+    async def health(self) -> Health:
+        """Whether a server answers, and how its clock stands to this one."""
+        return await self._caller.health()
+
+    async def ready(self) -> None:
+        """Raises StoreUnavailable while the server cannot reach its store."""
+        await self._caller.get("/readyz")
 
     async def close(self) -> None:
         """Let go of connections."""

@@ -205,6 +205,14 @@ class Event(View, frozen=True, kw_only=True):
     count: int = 1
 
 
+class Health(View, frozen=True, kw_only=True):
+    """How a server is; `clock_offset` is how far its clock is ahead of this machine's, in microseconds."""
+
+    status: str = ""
+    version: str = ""
+    clock_offset: int | None = None
+
+
 class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
     """What became of one item of a bulk submission: an execution, or the reason why there is none."""
 

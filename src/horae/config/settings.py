@@ -81,6 +81,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     queues: Annotated[tuple[str, ...], _about("The queues a worker takes from.")] = ("default",)
     concurrency: Annotated[int, Meta(ge=1, le=100_000), _about("How many executions a worker runs at a time.")] = 10
     labels: Annotated[dict[str, str], _about('What a worker has that jobs may need, as "gpu=a100,region=eu".')] = {}
+    pass_env: Annotated[
+        tuple[str, ...], _about("Further variables of a worker's environment that its commands may see.")
+    ] = ()
     worker_name: Annotated[str, _about("The worker's name. Empty: made from host name and process id.")] = ""
     app: Annotated[str, _about('Where the python jobs are: "package.module:app".')] = ""
 

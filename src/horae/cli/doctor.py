@@ -1,0 +1,53 @@
+"""`horae doctor`: what is right, what is doubtful and what is wrong with an installation, and what to do."""
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.remote import World, output_option, server_options
+
+
+@click.command(cls=Command, examples=("horae doctor", "horae doctor --offline --store postgresql://horae@db/horae"))
+@click.option("--offline", is_flag=True, help="Open the store itself instead of asking a server.")
+@click.option("--store", metavar="URL", help="The store to open with --offline.  [env: HORAE_STORE]")
+@click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA]")
+@server_options
+@output_option
+def doctor(
+    offline: bool,
+    store: str | None,
+    data: str | None,
+    output: str,
+    server: str | None,
+    api_key: str | None,
+    config: Path | None,
+) -> None:
+    """Check the installation and say what to do.
+
+    It asks the server about itself and its workers, and looks at this machine: settings, clock, disk, libraries. With
+    --offline it opens the store instead: its version, its settings, its migrations. Exit 1 when something is wrong.
+    """
+    from horae.cli.checks import local_checks, server_checks, store_checks
+    from horae.cli.output import Output
+    from horae.config import load
+    from horae.env import system_env
+
+    world = click.get_current_context().find_object(World) or World()
+    env = world.env or system_env()
+    settings = load({"url": server, "key": api_key, "store": store, "data": data}, file=config).settings
+    found = local_checks(settings)
+    found += asyncio.run(store_checks(settings, env) if offline else server_checks(settings, env, world))
+    out = Output(output, env.now)  # type: ignore[arg-type]
+    failed = sum(check.state == "fail" for check in found)
+    if out.is_for_people:
+        out.table([check.row for check in found], [("STATE", "state"), ("CHECK", "name"), ("", "detail")])
+        for check in found:
+            if check.remedy:
+                click.echo(f"\n{check.name}: {check.remedy}")
+        click.echo(f"\n{failed} wrong." if failed else "\nNothing is wrong.")
+    else:
+        out.document({"items": [check.row for check in found]})
+    if failed:
+        click.get_current_context().exit(1)

@@ -1,0 +1,56 @@
+"""The worker inside `horae up`: its jobs, its session, its registration."""
+
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+from horae.cli.apps import load_app
+from horae.cli.inside import InsideTransport
+from horae.cli.worker import worker_settings
+from horae.config import Settings
+from horae.engine.keys import DEFAULT_NAMESPACE
+from horae.engine.node import Node
+from horae.worker.worker import Worker
+
+
+class Registry:
+    """The functions of several apps under one roof."""
+
+    def __init__(self, apps: list[Any]) -> None:
+        self.apps = apps
+        self.jobs: Mapping[str, Any] = {name: job for app in apps for name, job in app.jobs.items()}
+
+
+def registry_of(app: str, demo: bool) -> Registry:
+    """The user's app and the demo, as asked for."""
+    apps = [load_app(app)] if app else []
+    if demo:
+        from horae.cli.demo import app as demo_app
+
+        apps.append(demo_app)
+    return Registry(apps)
+
+
+async def apply_jobs(node: Node, registry: Registry) -> None:
+    """Make the store's jobs be as the apps define them."""
+    from horae.cli.apply import in_order
+
+    for document in in_order(document for app in registry.apps for document in app.definitions()):
+        await node.jobs.put(DEFAULT_NAMESPACE, document)
+
+
+async def embedded_worker(node: Node, settings: Settings, registry: Registry) -> Worker:
+    """A worker that calls the node beside it. A stuck thread keeps its slot: the process is the server's too."""
+    is_alone = node.store.driver.dialect == "sqlite"  # the file has one owner
+    name = settings.worker_name or (f"embedded@{platform.node()}" if is_alone else "")
+    if is_alone:
+        await _end_former(node, name)
+    chosen = worker_settings(settings, name=name, replace=False)
+    return Worker(node.env, chosen, InsideTransport(node), registry)
+
+
+async def _end_former(node: Node, name: str) -> None:
+    """An earlier process's embedded worker went with that process: no timeout is waited for."""
+    for session in await node.store.sessions(DEFAULT_NAMESPACE, node.env.now()):
+        if session.worker == name and session.state in ("live", "draining"):
+            await node.store.mark_lost(session.id, session.last_seen)

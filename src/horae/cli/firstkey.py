@@ -1,0 +1,44 @@
+"""The first administrator's key: made at the first start, kept in the data folder for its owner alone."""
+
+import os
+from pathlib import Path
+
+from horae.config import Settings
+from horae.engine.keys import Keys
+from horae.errors import BadInput
+
+
+async def ensure_key(keys: Keys, settings: Settings) -> str:
+    """Make sure that somebody can get in; tells where the key is, for people."""
+    if settings.admin_key:
+        await keys.ensure_admin_key(str(settings.admin_key))
+        return "the one HORAE_ADMIN_KEY presets"
+    made = await keys.ensure_admin_key(None)
+    if made is not None:
+        write_private(settings.key_file, made)
+    if settings.key_file.exists():
+        return str(settings.key_file)
+    return f"made at an earlier start and not in {settings.data}; HORAE_ADMIN_KEY presets another"
+
+
+def write_private(path: Path, text: str) -> None:
+    """A file that only its owner reads, complete or not at all."""
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    try:
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(file, "w") as open_file:
+            open_file.write(text + "\n")
+            open_file.flush()
+            os.fsync(open_file.fileno())
+        new.replace(path)
+    except OSError as error:
+        raise BadInput(f"{path} cannot be written: {error.strerror}.", "Choose another folder with --data.") from None
+
+
+def make_folder(data: Path) -> None:
+    """The data folder, made when it is not there."""
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{data} cannot be made: {error.strerror}.", "Choose another folder with --data.") from None

@@ -1,0 +1,87 @@
+"""Long-running commands: the event loop, the two signals, and an orderly end."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+T = TypeVar("T")
+
+STOPPING = (signal.SIGTERM, signal.SIGINT)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run to the end on uvloop where there is one."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
+class Signals:
+    """The first signal drains, the second aborts."""
+
+    def __init__(self) -> None:
+        self.drain = asyncio.Event()
+        self.abort = asyncio.Event()
+
+    def __call__(self) -> None:
+        if self.drain.is_set():
+            click.echo("Aborting.", err=True)
+            self.abort.set()
+        else:
+            click.echo("Draining; once more aborts.", err=True)
+            self.drain.set()
+
+
+@contextmanager
+def signals() -> Iterator[Signals]:
+    """Take SIGTERM and SIGINT for as long as this lasts."""
+    loop, taken = asyncio.get_running_loop(), Signals()
+    for number in STOPPING:
+        loop.add_signal_handler(number, taken)
+    try:
+        yield taken
+    finally:
+        for number in STOPPING:
+            loop.remove_signal_handler(number)
+
+
+async def unless_aborted(work: Awaitable[T], taken: Signals) -> T | None:
+    """Await something, or leave it when told to abort."""
+    task = asyncio.ensure_future(work)
+    aborting = asyncio.ensure_future(taken.abort.wait())
+    try:
+        await asyncio.wait({task, aborting}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return await task
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return None
+    finally:
+        aborting.cancel()
+
+
+async def work_until_told(worker: Any, taken: Signals) -> str:
+    """Run a worker; the first signal drains it, the second ends it."""
+    running = asyncio.ensure_future(worker.run())
+    watching = [
+        asyncio.ensure_future(_on(taken.drain, worker.drain)),
+        asyncio.ensure_future(_on(taken.abort, worker.abort)),
+    ]
+    try:
+        end: str = await running
+        return end
+    finally:
+        for watch in watching:
+            watch.cancel()
+
+
+async def _on(event: asyncio.Event, act: Callable[[], None]) -> None:
+    await event.wait()
+    act()

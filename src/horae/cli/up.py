@@ -1,0 +1,101 @@
+"""`horae up`: everything in one process."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.remote import config_option
+
+if TYPE_CHECKING:
+    from horae.config import Settings
+    from horae.engine.node import Node
+    from horae.server.run import Serving
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "horae up",
+        "horae up --demo",
+        "horae up --port 9000 --data state --app jobs:app",
+    ),
+)
+@click.option("--port", metavar="PORT", help="The port to listen on.  [env: HORAE_PORT; default: 8420]")
+@click.option("--host", metavar="HOST", help="The address to listen on.  [env: HORAE_HOST; default: 127.0.0.1]")
+@click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
+@click.option("--store", metavar="URL", help="Another store.  [env: HORAE_STORE; default: horae.db in --data]")
+@click.option("--app", metavar="MODULE:APP", help="Where your python jobs are; they are registered.  [env: HORAE_APP]")
+@click.option("--concurrency", metavar="N", help="Executions at a time.  [env: HORAE_CONCURRENCY; default: 10]")
+@click.option("--demo", is_flag=True, help="Register a few small jobs to look at.")
+@config_option
+def up(demo: bool, config: Path | None, **flags: Any) -> None:
+    """Run everything in one process: API, UI, scheduler and a worker.
+
+    State is one SQLite file in the data folder. Ctrl-C or SIGTERM drains, a second one aborts.
+    """
+    from horae.cli.process import run
+    from horae.cli.serving import read_settings
+
+    run(_up(read_settings(flags, config), demo))
+
+
+async def _up(settings: "Settings", demo: bool) -> None:
+    from horae.cli.embedded import apply_jobs, embedded_worker, registry_of
+    from horae.cli.firstkey import ensure_key
+    from horae.cli.process import signals, unless_aborted, work_until_told
+    from horae.cli.serving import listen, open_node
+    from horae.engine.node import PARTS
+    from horae.env import system_env
+
+    registry = registry_of(settings.app, demo)
+    node = await open_node(system_env(), settings, "horae up")
+    key = await ensure_key(node.keys, settings)
+    worker = await embedded_worker(node, settings, registry)
+    with signals() as taken:
+        serving = await listen(node, settings, PARTS)
+        await apply_jobs(node, registry)
+        await _greet(node, serving, settings, key, demo)
+        await work_until_told(worker, taken)
+        await unless_aborted(serving.stop(), taken)
+
+
+async def _greet(node: "Node", serving: "Serving", settings: "Settings", key: str, demo: bool) -> None:
+    """Say where everything is and what to do next."""
+    from horae.config.show import masked
+    from horae.version import __version__
+
+    code = await node.keys.new_sign_in_code()
+    click.echo(f"Horae {__version__} is up at {serving.url}\n")
+    click.echo(f"  sign in  {serving.url}/#code={code}  (once, within ten minutes)")
+    click.echo(f"  store    {masked(settings.store_url)}")
+    click.echo(f"  key      {key}")
+    click.echo("\nThree things to try next, in another terminal:")
+    for line in [*_exports(serving, settings), *(_DEMO if demo else _FIRST)]:
+        click.echo(f"  {line}")
+    click.echo("\nCtrl-C stops it.")
+
+
+_FIRST = (
+    "horae jobs create hello --command 'echo hello' --every 1m",
+    "horae jobs trigger hello --follow",
+    "horae executions list",
+)
+_DEMO = (
+    "horae jobs list",
+    "horae jobs trigger demo-count --param to=5 --follow",
+    "horae dlq list",
+)
+
+
+def _exports(serving: "Serving", settings: "Settings") -> list[str]:
+    """What the commands must know when it is not what they assume."""
+    from horae.config import DEFAULT_URL
+
+    told = {}
+    if serving.url != DEFAULT_URL:
+        told["HORAE_URL"] = serving.url
+    if settings.data != Path() and not settings.admin_key:
+        told["HORAE_DATA"] = str(settings.data.resolve())
+    return [f"export {' '.join(f'{name}={value}' for name, value in told.items())}"] if told else []

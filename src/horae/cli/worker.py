@@ -1,0 +1,93 @@
+"""`horae worker`: a process that executes, anywhere a server can be reached from."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.remote import config_option
+
+if TYPE_CHECKING:
+    from horae.config import Settings
+    from horae.worker.settings import Settings as WorkerSettings
+
+
+class NoFunctions:
+    """The registry of a worker without an app: commands and HTTP requests are all it runs."""
+
+    jobs: dict[str, Any] = {}  # noqa: RUF012
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "horae worker --server http://horae:8420 --app reports.jobs:app",
+        "horae worker --server http://a:8420,http://b:8420 --queue gpu --label gpu=a100 --concurrency 2",
+    ),
+)
+@click.option("--server", "url", metavar="URL[,URL]", help="The servers to pull from.  [env: HORAE_URL]")
+@click.option("--key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
+@click.option("--app", metavar="MODULE:APP", help="Where the python jobs are.  [env: HORAE_APP]")
+@click.option("--queue", "queues", multiple=True, help="A queue to take from; may be repeated.  [default: default]")
+@click.option("--concurrency", metavar="N", help="Executions at a time.  [env: HORAE_CONCURRENCY; default: 10]")
+@click.option("--label", "labels", multiple=True, metavar="NAME[=VALUE]", help="What it has that jobs may need.")
+@click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
+@click.option("--drain-grace", metavar="SPAN", help="How long a drain lets work go on.  [default: 30s]")
+@config_option
+def worker(config: Path | None, **flags: Any) -> None:
+    """Run a worker that executes jobs for a server.
+
+    It needs no access to the store, only HTTP and a key. SIGTERM drains: it finishes what runs within the grace time
+    and hands back the rest; a second one aborts.
+    """
+    from horae.cli.process import run
+    from horae.cli.serving import read_settings
+
+    if run(_work(read_settings(flags, config))) == "replace":
+        # A thread that cannot be stopped ends only with its process; the same command line starts afresh.
+        os.execv(sys.executable, sys.orig_argv)
+
+
+async def _work(settings: "Settings") -> str:
+    from horae.cli.apps import load_app
+    from horae.cli.process import signals, work_until_told
+    from horae.client.local import find_key, where
+    from horae.env import system_env
+    from horae.errors import Unauthorized
+    from horae.worker.http_transport import HttpTransport
+    from horae.worker.worker import Worker
+
+    urls = where(None, settings)
+    key = find_key(urls, settings)
+    if not key:
+        remedy = "Make one with `horae keys create NAME --role worker` and set HORAE_KEY."
+        raise Unauthorized("A worker needs a key.", remedy)
+    registry = load_app(settings.app) if settings.app else NoFunctions()
+    made = Worker(system_env(), worker_settings(settings), HttpTransport(urls, key), registry)
+    click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
+    with signals() as taken:
+        return await work_until_told(made, taken)
+
+
+def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
+    """The worker's part of the settings."""
+    from horae.worker.settings import Settings as WorkerSettings
+
+    chosen = {
+        "name": settings.worker_name,
+        "queues": settings.queues,
+        "labels": settings.labels,
+        "concurrency": settings.concurrency,
+        "grace": settings.drain_grace,
+        "pass_env": settings.pass_env,
+    }
+    return WorkerSettings(**{**chosen, **changes})
+
+
+def about(settings: "Settings", registry: Any) -> str:
+    """What a worker does, in a line."""
+    functions = f", functions {', '.join(sorted(registry.jobs))}" if registry.jobs else ""
+    return f"{settings.concurrency} at a time from {', '.join(settings.queues)}{functions}"

@@ -1,0 +1,85 @@
+"""What `horae doctor` asks a store: its version, its settings, what holds it up. Facts only; the doctor judges them."""
+
+from msgspec import Struct
+
+from horae.store.driver import Driver
+from horae.store.migrations import HEAD
+from horae.store.script import Fetch, Script, Statement
+
+_HAS_VERSION = {
+    "sqlite": Statement("checkup-has-version", "SELECT count(*) FROM sqlite_master WHERE name = 'alembic_version'"),
+    "postgresql": Statement("checkup-has-version", "SELECT count(to_regclass('alembic_version'))"),
+}
+_VERSION = Statement("checkup-version", "SELECT version_num FROM alembic_version")
+_SQLITE = (
+    Statement("checkup-library", "SELECT sqlite_version()"),
+    Statement("checkup-journal", "PRAGMA journal_mode"),
+    Statement("checkup-synchronous", "PRAGMA synchronous"),
+)
+_SETTINGS = Statement(
+    "checkup-settings",
+    "SELECT name, setting FROM pg_settings WHERE name IN ('server_version_num', 'server_version', 'fsync',"
+    " 'full_page_writes', 'synchronous_commit', 'max_connections', 'autovacuum')",
+)
+_OLDEST = Statement(
+    "checkup-oldest",
+    "SELECT coalesce(max(extract(epoch FROM now() - xact_start)), 0)::bigint FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin IS NOT NULL",
+)
+_SLOTS = Statement("checkup-slots", "SELECT count(*) FROM pg_replication_slots WHERE NOT active AND xmin IS NOT NULL")
+_FEEDBACK = Statement("checkup-feedback", "SELECT count(*) FROM pg_stat_replication WHERE backend_xmin IS NOT NULL")
+_CONNECTIONS = Statement(
+    "checkup-connections", "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+)
+
+
+class Facts(Struct, frozen=True, kw_only=True):
+    """What a store says of itself."""
+
+    dialect: str
+    version: str | None  # None: no Horae has been here
+    newest: str = HEAD
+    settings: dict[str, str] = {}
+    clock_offset: int = 0  # microseconds the store's clock is ahead of this machine's
+
+
+async def schema_version(driver: Driver) -> str | None:
+    """The store's version; None when it holds no tables of Horae."""
+
+    def script() -> Script[str | None]:
+        exists = yield Fetch(_HAS_VERSION[driver.dialect])
+        found = (yield Fetch(_VERSION)) if exists[0][0] else []
+        return str(found[0][0]) if found else None
+
+    return await driver.read(script)
+
+
+async def examine(driver: Driver, now: int) -> Facts:
+    """Ask everything; nothing is changed."""
+    version = await schema_version(driver)
+    if driver.dialect == "sqlite":
+        return Facts(dialect="sqlite", version=version, settings=await driver.write(_sqlite))
+    settings = await driver.read(_postgres)
+    offset = await driver.server_time() - now
+    return Facts(dialect=driver.dialect, version=version, settings=settings, clock_offset=offset)
+
+
+def _sqlite() -> Script[dict[str, str]]:
+    """On the writer's connection: what it promises is what counts."""
+    values = []
+    for statement in _SQLITE:
+        rows = yield Fetch(statement)
+        values.append(str(rows[0][0]))
+    return dict(zip(("library", "journal_mode", "synchronous"), values, strict=True))
+
+
+def _postgres() -> Script[dict[str, str]]:
+    settings = {str(name): str(value) for name, value in (yield Fetch(_SETTINGS))}
+    for name, statement in (
+        ("oldest_snapshot_seconds", _OLDEST),
+        ("inactive_slots", _SLOTS),
+        ("feedback_standbys", _FEEDBACK),
+        ("connections", _CONNECTIONS),
+    ):
+        settings[name] = str((yield Fetch(statement))[0][0])
+    return settings

@@ -1,0 +1,148 @@
+"""`horae doctor`: what it looks at and how it judges."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from horae.cli.checks import _judged, _migrations, local_checks
+from horae.client.transport import Reply, Unanswered
+from horae.config import load
+from horae.errors import StoreUnavailable, Unauthorized
+from horae.store.checkup import Facts
+from tests.cli.fake_api import FakeApi, page, run
+
+POSTGRES = {
+    "server_version_num": "180000", "server_version": "18.0", "fsync": "on", "full_page_writes": "on",
+    "synchronous_commit": "on", "max_connections": "100", "autovacuum": "on", "connections": "10",
+    "oldest_snapshot_seconds": "0", "inactive_slots": "0", "feedback_standbys": "0",
+}  # fmt: skip
+HEALTH = {"status": "ok", "version": "0.1.0"}
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def checks(result) -> dict[str, str]:
+    return {item["name"]: item["state"] for item in json.loads(result.stdout)["items"]}
+
+
+def answer(date: str = "Fri, 15 Jan 2027 08:00:00 GMT") -> Reply:
+    return Reply(status=200, headers={"date": date}, body=json.dumps(HEALTH).encode())
+
+
+def test_a_healthy_server():
+    worker = {"workerId": "w", "status": "live"}
+    api = FakeApi(
+        {
+            "GET /healthz": answer(),
+            "GET /readyz": HEALTH,
+            "GET /workers": page(worker),
+            "GET /servers": page({"url": "http://a"}),
+        }
+    )
+    result = run(api, "doctor", "-o", "json")
+    assert result.exit_code == 0
+    found = checks(result)
+    assert (found["server"], found["store"], found["workers"], found["clock"]) == ("ok", "ok", "ok", "ok")
+
+    table = run(api, "doctor").stdout
+    assert "Nothing is wrong." in table
+
+
+def test_no_server_is_a_failure_that_says_what_to_do():
+    class Silent(FakeApi):
+        async def send(self, call):
+            raise Unanswered("connection refused", sent=False)
+
+    result = run(Silent({}), "doctor")
+    assert result.exit_code == 1
+    assert "horae up" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("route", "said"),
+    [
+        ({"GET /readyz": StoreUnavailable("The store cannot be reached.")}, {"access": "fail"}),
+        ({"GET /workers": Unauthorized("No key.", "Send one.")}, {"access": "fail"}),
+        ({"GET /workers": page()}, {"workers": "warn"}),
+        (
+            {"GET /workers": page({"workerId": "w", "status": "lost"}, {"workerId": "v", "status": "live"})},
+            {"workers": "warn"},
+        ),
+        ({"GET /healthz": answer("Fri, 15 Jan 2027 08:00:30 GMT")}, {"clock": "warn"}),
+        ({"GET /healthz": answer("Fri, 15 Jan 2027 09:00:00 GMT")}, {"clock": "fail"}),
+    ],
+)
+def test_what_is_wrong_with_a_server_is_seen(route, said):
+    routes = {"GET /healthz": answer(), "GET /readyz": HEALTH, "GET /workers": page(), "GET /servers": page()}
+    found = checks(
+        run(FakeApi({**route, **{k: v for k, v in routes.items() if k not in route}}), "doctor", "-o", "json")
+    )
+    assert {name: found[name] for name in said} == said
+
+
+def test_this_machine(monkeypatch):
+    monkeypatch.setenv("HORAE_PROT", "1")
+    Path("admin.key").write_text("secret")
+    Path("admin.key").chmod(0o644)
+    found = {check.name: check for check in local_checks(load(environ={}).settings)}
+    assert found["settings"].state == "warn"
+    assert "HORAE_PROT" in found["settings"].detail
+    assert found["key file"].state == "fail"
+    assert found["key file"].remedy == "chmod 600 admin.key"
+    assert found["sqlite library"].state in ("ok", "warn")
+
+
+def test_offline_without_a_store_makes_none():
+    result = run(None, "doctor", "--offline", "-o", "json")
+    assert checks(result)["store"] == "warn"
+    assert list(Path().iterdir()) == []
+
+
+def test_offline_opens_a_sqlite_store():
+    run(None, "db", "upgrade")
+    found = checks(run(None, "doctor", "--offline", "-o", "json"))
+    assert (found["store"], found["migrations"], found["durability"]) == ("ok", "ok", "ok")
+
+
+def test_offline_opens_a_postgres_store(postgres_url):
+    run(None, "db", "upgrade", "--store", postgres_url)
+    result = run(None, "doctor", "--offline", "--store", postgres_url, "-o", "json")
+    found = checks(result)
+    assert {found[name] for name in ("store", "migrations", "postgresql", "durability", "connections")} == {"ok"}
+    assert found["store clock"] == "fail", "the test's own clock is a virtual one"
+
+
+@pytest.mark.parametrize(("version", "state"), [(None, "warn"), ("0000", "warn"), ("9999", "fail"), ("0001", "ok")])
+def test_migrations(version, state):
+    assert _migrations(Facts(dialect="sqlite", version=version, newest="0001")).state == state
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "state"),
+    [
+        ({}, "durability", "ok"),
+        ({"fsync": "off"}, "fsync", "fail"),
+        ({"full_page_writes": "off"}, "full_page_writes", "fail"),
+        ({"synchronous_commit": "off"}, "synchronous_commit", "fail"),
+        ({"server_version_num": "130000"}, "postgresql", "fail"),
+        ({"oldest_snapshot_seconds": "9999"}, "oldest snapshot (s)", "warn"),
+        ({"inactive_slots": "1"}, "inactive replication slots", "warn"),
+        ({"connections": "90"}, "connections", "warn"),
+        ({"autovacuum": "off"}, "autovacuum", "fail"),
+    ],
+)
+def test_postgres_settings_are_judged(changes, name, state):
+    facts = Facts(dialect="postgresql", version="0001", settings={**POSTGRES, **changes})
+    found = {check.name: check for check in _judged(facts, load(environ={}).settings)}
+    assert found[name].state == state
+    assert found[name].state == "ok" or found[name].remedy
+
+
+def test_a_pooler_is_guessed_from_its_port():
+    settings = load({"store": "postgresql://h:6432/horae"}, {}).settings
+    found = {c.name: c.state for c in _judged(Facts(dialect="postgresql", version="1", settings=POSTGRES), settings)}
+    assert found["pooler"] == "warn"
