@@ -1,0 +1,271 @@
+"""Fire: each nominal fire is decided once, by whichever server comes first, and the ledger says what became of it."""
+
+import asyncio
+
+from horae.env import SECOND
+from horae.model.execution import Extra
+from horae.model.ids import execution_id
+from horae.model.parcel import extras_of
+from horae.model.trigger import Interval, Misfire, Once, Rules
+from horae.store.moves import audit_fires, triggers
+from tests.store_contract.world import World, add_trigger, lead, success
+
+MINUTE = 60 * SECOND
+ALLOW = Rules(overlap="allow")
+
+
+def every(span, world):
+    return Interval(every=span, anchor=world.now())
+
+
+async def ledger(world: World, trigger):
+    rows = await world.rows(
+        "SELECT first, last, disposition, execution FROM fires WHERE trigger_id = $1 ORDER BY last", trigger
+    )
+    return [tuple(row) for row in rows]
+
+
+async def timer(world: World, trigger):
+    return (
+        await world.rows(
+            "SELECT next_fire_at, decided_through, last_execution FROM timers WHERE trigger_id = $1", trigger
+        )
+    )[0]
+
+
+async def test_a_due_timer_fires_once_and_moves_on(world: World):
+    start = world.now()
+    trigger = await add_trigger(world, await world.job(), every(MINUTE, world), ALLOW)
+    assert (await world.store.fire(100, lead)).timers == 0
+    world.clock.advance(MINUTE)
+    done = await world.store.fire(100, lead)
+
+    (parcel,) = done.parcels
+    execution = execution_id(parcel.id, 0)
+    assert await ledger(world, trigger) == [(start + MINUTE, start + MINUTE, "fired", execution)]
+    assert await timer(world, trigger) == (start + 2 * MINUTE, start + MINUTE, execution)
+    assert await world.states(parcel.id) == ["queued"]
+    assert (await world.store.fire(100, lead)).timers == 0
+
+
+async def test_the_execution_knows_its_fire(world: World):
+    start = world.now()
+    job = await world.job(priority=7)
+    trigger = await add_trigger(world, job, every(MINUTE, world), ALLOW)
+    world.clock.advance(MINUTE)
+    (parcel,) = (await world.store.fire(100, lead)).parcels
+
+    (stored,) = await world.store.parcels([parcel.id])
+    assert extras_of(stored.extras, 0, 1) == [
+        Extra(origin="fire", trigger=trigger, fire_at=start + MINUTE, interval=(start, start + MINUTE))
+    ]
+    assert (stored.envelope.due_at, stored.envelope.priority, stored.envelope.version) == (start + MINUTE, 7, 1)
+    (queued,) = await world.on("queued")
+    assert queued.rank == start + MINUTE - lead(job.queue, 7)
+
+
+async def test_due_triggers_of_one_job_become_one_parcel(world: World):
+    job = await world.job()
+    for _ in range(5):
+        await add_trigger(world, job, every(MINUTE, world), ALLOW)
+    world.clock.advance(MINUTE)
+    done = await world.store.fire(100, lead)
+
+    assert [len(parcel) for parcel in done.parcels] == [5]
+    assert done.timers == 5
+
+
+async def test_the_batch_is_bounded_and_the_earliest_go_first(world: World):
+    job = await world.job()
+    late = await add_trigger(world, job, every(2 * MINUTE, world), ALLOW)
+    early = await add_trigger(world, job, every(MINUTE, world), ALLOW)
+    world.clock.advance(2 * MINUTE)
+    assert (await world.store.fire(1, lead)).timers == 1
+
+    assert len(await ledger(world, early)) == 2
+    assert await ledger(world, late) == []
+
+
+async def test_late_is_not_missed(world: World):
+    start = world.now()
+    trigger = await add_trigger(world, await world.job(), every(MINUTE, world), Rules(overlap="allow", grace=MINUTE))
+    world.clock.advance(MINUTE + 59 * SECOND)
+    await world.store.fire(100, lead)
+
+    assert [row[:3] for row in await ledger(world, trigger)] == [(start + MINUTE, start + MINUTE, "fired")]
+
+
+async def test_what_was_missed_falls_under_the_misfire_policy_in_one_row(world: World):
+    start = world.now()
+    job = await world.job()
+    latest = await add_trigger(world, job, every(SECOND, world), Rules(overlap="allow", grace=0))
+    skip = await add_trigger(world, job, every(SECOND, world), Rules(grace=0, misfire=Misfire(policy="skip")))
+    world.clock.advance(1000 * SECOND + 1)
+    await world.store.fire(100, lead)
+
+    assert [row[:3] for row in await ledger(world, latest)] == [
+        (start + SECOND, start + 999 * SECOND, "coalesced"),
+        (start + 1000 * SECOND, start + 1000 * SECOND, "fired"),
+    ]
+    assert [row[:3] for row in await ledger(world, skip)] == [
+        (start + SECOND, start + 1000 * SECOND, "skipped-misfire")
+    ]
+
+
+async def test_a_long_catch_up_goes_in_steps_and_leaves_no_gap(world: World):
+    every_second = Rules(overlap="allow", misfire=Misfire(policy="all", most=1000), grace=0)
+    trigger = await add_trigger(world, await world.job(), every(SECOND, world), every_second)
+    world.clock.advance(250 * SECOND)
+    steps = 0
+    while (await world.store.fire(100, lead)).timers:
+        steps += 1
+
+    assert steps == 3
+    rows = await ledger(world, trigger)
+    assert [row[2] for row in rows] == ["fired"] * 250
+    assert len({row[3] for row in rows}) == 250
+
+
+async def test_overlap_skip_does_not_start_beside_the_last(world: World):
+    start = world.now()
+    trigger = await add_trigger(world, await world.job(), every(MINUTE, world))
+    w = await world.worker()
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+    (slice,) = await w.claim()
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+    await w.report(success(slice))
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+
+    assert [(row[0] - start, row[2]) for row in await ledger(world, trigger)] == [
+        (MINUTE, "fired"), (2 * MINUTE, "skipped-overlap"), (3 * MINUTE, "fired"),
+    ]  # fmt: skip
+    assert [row[3] is None for row in await ledger(world, trigger)] == [False, True, False]
+
+
+async def test_overlap_skip_of_several_due_fires_runs_the_newest(world: World):
+    start = world.now()
+    trigger = await add_trigger(world, await world.job(), every(SECOND, world), Rules(grace=MINUTE))
+    world.clock.advance(3 * SECOND)
+    (parcel,) = (await world.store.fire(100, lead)).parcels
+
+    assert len(parcel) == 1
+    assert [(row[0] - start, row[2]) for row in await ledger(world, trigger)] == [
+        (SECOND, "skipped-overlap"), (2 * SECOND, "skipped-overlap"), (3 * SECOND, "fired"),
+    ]  # fmt: skip
+
+
+async def test_once_fires_once(world: World):
+    at = world.now() + MINUTE
+    trigger = await add_trigger(world, await world.job(), Once(at=at))
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+    world.clock.advance(MINUTE)
+
+    assert (await world.store.fire(100, lead)).timers == 0
+    assert [row[:3] for row in await ledger(world, trigger)] == [(at, at, "fired")]
+    assert (await timer(world, trigger))[0] is None
+
+
+async def test_a_clock_that_went_back_fires_nothing_twice(world: World):
+    trigger = await add_trigger(world, await world.job(), every(MINUTE, world), ALLOW)
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+    world.clock.advance(-30 * SECOND)
+    await world.do("UPDATE timers SET next_fire_at = $1", world.now())
+    done = await world.store.fire(100, lead)
+
+    assert (done.timers, done.parcels) == (1, [])
+    assert len(await ledger(world, trigger)) == 1
+
+
+async def test_two_servers_never_fire_one_instant_twice(world: World):
+    job = await world.job()
+    ids = [await add_trigger(world, job, every(MINUTE, world), ALLOW) for _ in range(6)]
+    for _ in range(4):
+        world.clock.advance(MINUTE)
+        await asyncio.gather(*(world.store.fire(100, lead) for _ in range(4)))
+        while (await world.store.fire(100, lead)).timers:
+            pass
+
+    for id in ids:
+        rows = await ledger(world, id)
+        assert [row[2] for row in rows] == ["fired"] * 4
+    assert sum(s.hi - s.lo for s in await world.on("queued")) == 24
+
+
+async def test_the_next_fire_is_the_earliest(world: World):
+    job = await world.job()
+    assert await world.store.next_fire_at() is None
+    await add_trigger(world, job, every(2 * MINUTE, world))
+    await add_trigger(world, job, every(MINUTE, world))
+
+    assert await world.store.next_fire_at() == world.now() + MINUTE
+
+
+async def test_a_pause_is_one_row_and_fires_nothing(world: World):
+    start = world.now()
+    job = await world.job()
+    trigger = await add_trigger(world, job, every(SECOND, world), ALLOW)
+
+    async def each(move):
+        def script():
+            for t in (yield from triggers.of_job(job.id, lock=True)):
+                yield from move(t)
+
+        await world.store.write(script)
+
+    await each(triggers.pause)
+    world.clock.advance(1000 * SECOND)
+    assert (await world.store.fire(100, lead)).timers == 0
+    await each(lambda t: triggers.resume(t, world.now()))
+    world.clock.advance(SECOND)
+    await world.store.fire(100, lead)
+
+    assert [(first - start, last - start, what) for first, last, what, _ in await ledger(world, trigger)] == [
+        (SECOND, 1000 * SECOND, "skipped-paused"), (1001 * SECOND, 1001 * SECOND, "fired"),
+    ]  # fmt: skip
+
+
+async def test_an_ended_trigger_fires_no_more(world: World):
+    job = await world.job()
+    await add_trigger(world, job, every(SECOND, world), ALLOW)
+
+    def script():
+        for t in (yield from triggers.of_job(job.id, lock=True)):
+            yield from triggers.end(t, world.now())
+
+    await world.store.write(script)
+    world.clock.advance(MINUTE)
+    assert (await world.store.fire(100, lead)).timers == 0
+    assert await world.store.next_fire_at() is None
+
+
+async def test_the_audit_of_the_ledger_finds_what_is_wrong(world: World):
+    start = world.now()
+    trigger = await add_trigger(world, await world.job(), every(MINUTE, world), ALLOW)
+    for _ in range(4):
+        world.clock.advance(MINUTE)
+        await world.store.fire(100, lead)
+
+    async def findings():
+        report = await world.store.read(audit_fires.audit_fires)
+        return [(f.kind, (f.first - start) / MINUTE, (f.last - start) / MINUTE) for f in report.findings]
+
+    assert await findings() == []
+    await world.do("DELETE FROM fires WHERE last IN ($1, $2)", start + 2 * MINUTE, start + 4 * MINUTE)
+    assert await findings() == [("uncovered", 2, 2), ("uncovered", 4, 4)]
+    await world.do("UPDATE fires SET first = $1 WHERE last = $2", start + 2 * MINUTE, start + 3 * MINUTE)
+    await world.do("UPDATE timers SET decided_through = $1", start + 3 * MINUTE)
+    assert await findings() == []
+    await world.do("UPDATE fires SET first = $1 WHERE last = $2", start + MINUTE, start + 3 * MINUTE)
+    assert await findings() == [("doubled", 1, 1)]
+    await world.do("UPDATE fires SET first = $1 WHERE last = $2", start + MINUTE + 1, start + 3 * MINUTE)
+    assert [kind for kind, *_ in await findings()] == ["invented"]
+    await world.do("DELETE FROM fires WHERE trigger_id = $1", trigger)
+    assert await findings() == [("uncovered", 1, 3)]
+    report = await world.store.read(lambda: audit_fires.audit_fires(start + 4 * MINUTE))
+    assert (report.triggers, report.findings) == (1, [])
+    await world.do("DELETE FROM triggers")
