@@ -69,7 +69,7 @@ async function showWork() {
   const [jobs, counts] = await Promise.all([ask("/api/v1/jobs?limit=1000"), ask("/api/v1/executions/counts")]);
   if (jobs.ok) say("jobs", jobs.body.items.length + (jobs.body.nextCursor ? "+" : ""));
   if (!counts.ok) return;
-  for (const state of ["running", "queued", "waiting", "success", "failed"]) say(state, counts.body[state]);
+  for (const state of ["running", "queued", "waiting", "success", "failed"]) say(state, counts.body[state].toLocaleString());
 }
 
 async function show() {

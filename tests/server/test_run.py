@@ -1,0 +1,113 @@
+"""Listening on a real socket: where, on what terms, and how it ends."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import httpx2
+import msgspec
+import pytest
+
+from horae.engine.node import Node
+from horae.env import SECOND, system_env
+from horae.errors import BadInput
+from horae.model.protocol import PROTOCOL, Exchange
+from horae.server.app import create_app
+from horae.server.run import Serving, check_bind, serve
+from tests.waiting import eventually
+
+
+@pytest.fixture
+async def node() -> Node:
+    return await Node.open(system_env(), "sqlite://")
+
+
+@pytest.fixture
+async def serving(node: Node) -> AsyncIterator[Serving]:
+    serving = await serve(node, "127.0.0.1", 0)
+    yield serving
+    await serving.stop()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.1.2.3"])
+def test_loopback_needs_no_word(host: str):
+    check_bind(host, allow_remote=False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "", "::", "192.168.1.10", "example.com"])
+def test_other_machines_are_let_in_only_when_asked(host: str):
+    with pytest.raises(BadInput) as refused:
+        check_bind(host, allow_remote=False)
+    assert refused.value.fields["field"] == "host"
+    check_bind(host, allow_remote=True)
+
+
+async def test_it_takes_a_free_port_and_answers(serving: Serving, node: Node):
+    assert serving.url == f"http://127.0.0.1:{serving.port}" == node.presence.url
+    async with httpx2.AsyncClient(base_url=serving.url) as client:
+        answer = await client.get("/healthz")
+        assert answer.json()["status"] == "ok"
+        assert "server" not in answer.headers
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.get("/api/v1/jobs")).status_code == 401
+
+
+async def test_a_taken_port_is_refused_with_a_remedy(serving: Serving):
+    with pytest.raises(BadInput) as refused:
+        await serve(await Node.open(system_env(), "sqlite://"), "127.0.0.1", serving.port)
+    assert "--port" in refused.value.remedy
+
+
+async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: Node):
+    serving = await serve(node, "127.0.0.1", 0)
+    key = (await node.keys.create(1, "all", "admin")).text
+    headers = {"authorization": f"Bearer {key}"}
+    async with httpx2.AsyncClient(base_url=serving.url, headers=headers, timeout=30) as client:
+        body = {"protocol": PROTOCOL, "worker": "w"}
+        session = (await client.post("/api/v1/sessions", json=body)).json()["sessionId"]
+        patient = msgspec.json.encode(Exchange(channel=0, n=1, free=1, wait=20 * SECOND))
+        poll = asyncio.ensure_future(client.post(f"/api/v1/sessions/{session}/exchange", content=patient))
+        stream = asyncio.ensure_future(client.get("/api/v1/stream"))
+        await eventually(lambda: len(node.gateway.lot) == 1 and node.events.wanted)
+
+        await asyncio.wait_for(serving.stop(), 5)
+
+        assert (await poll).status_code == 200
+        assert (await stream).text == "retry: 2000\n\n"
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", serving.port))
+
+
+async def test_an_endless_body_ends_with_its_connection(serving: Serving, node: Node):
+    key = (await node.keys.create(1, "all", "admin")).text
+    reader, writer = await asyncio.open_connection("127.0.0.1", serving.port)
+    head = f"POST /api/v1/keys HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    writer.write(head.encode())
+    chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
+
+    async def pour() -> None:
+        try:
+            while True:
+                writer.write(chunk)
+                await writer.drain()
+        except ConnectionError:
+            pass
+
+    pouring = asyncio.ensure_future(pour())
+    answer = await reader.readuntil(b"\r\n\r\n")
+    await pouring
+
+    assert answer.startswith(b"HTTP/1.1 413")
+    writer.close()
+
+
+def paths(parts: set[str], node: Node) -> set[str]:
+    return {path.split("/")[3] for path in create_app(node, parts).route_handler_method_map if path.startswith("/api")}
+
+
+async def test_a_part_has_its_routes_and_no_others(node: Node):
+    assert paths({"gateway"}, node) == {"sessions"}
+    assert paths({"scheduler"}, node) == set()
+    assert {"jobs", "executions"} <= paths({"api"}, node)
+    assert "sessions" not in paths({"api"}, node)
+    await node.store.driver.close()
