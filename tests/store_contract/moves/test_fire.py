@@ -229,9 +229,10 @@ async def test_a_pause_is_one_row_and_fires_nothing(world: World):
     ]  # fmt: skip
 
 
-async def test_an_ended_trigger_fires_no_more(world: World):
+async def test_an_ended_trigger_fires_no_more_and_leaves_nothing_undecided(world: World):
     job = await world.job()
-    await add_trigger(world, job, every(SECOND, world), ALLOW)
+    trigger = await add_trigger(world, job, every(SECOND, world), ALLOW)
+    world.clock.advance(3 * SECOND)
 
     def script():
         for t in (yield from triggers.of_job(job.id, lock=True)):
@@ -241,6 +242,7 @@ async def test_an_ended_trigger_fires_no_more(world: World):
     world.clock.advance(MINUTE)
     assert (await world.store.fire(100, lead)).timers == 0
     assert await world.store.next_fire_at() is None
+    assert [row[2] for row in await ledger(world, trigger)] == ["skipped-misfire"]
 
 
 async def test_the_audit_of_the_ledger_finds_what_is_wrong(world: World):

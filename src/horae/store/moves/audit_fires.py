@@ -17,7 +17,7 @@ FIRST = UUID(int=0)
 
 TRIGGERS = Statement(
     "audit_triggers",
-    "SELECT g.id, g.definition, g.rules, g.valid_from, t.decided_through FROM triggers g"
+    "SELECT g.id, g.definition, g.rules, g.valid_from, coalesce(t.decided_through, g.valid_to) FROM triggers g"
     " LEFT JOIN timers t ON t.trigger_id = g.id WHERE g.id > $1 ORDER BY g.id LIMIT $2",
 )
 FIRES = Statement(
