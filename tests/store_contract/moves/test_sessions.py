@@ -1,0 +1,58 @@
+"""Sessions: a worker's presence as the store knows it."""
+
+from horae.model.protocol import Register
+from tests.store_contract.world import NAMESPACE, World, success
+
+
+async def test_a_worker_presents_itself(world: World):
+    presence = Register(
+        protocol=1, worker="w-1", host="box", labels={"gpu": "a100"}, queues=("a", "b"), concurrency=7, kinds=("http",)
+    )
+    session = await world.store.register(NAMESPACE, presence, 3)
+
+    assert await world.store.session(session.id) == session
+    assert (session.state, session.epoch, session.concurrency) == ("live", 3, 7)
+    assert session.capabilities == {"gpu", "gpu=a100", "kind:http"}
+    assert session.last_seen == session.created_at == world.now()
+    assert await world.store.session(world.env.new_id()) is None
+
+
+async def test_a_session_tells_how_much_it_runs(world: World):
+    await world.parcel(await world.job(), 5)
+    w = await world.worker()
+    (slice,) = await w.claim(4)
+    await w.report(success(slice, 0, 1))
+
+    assert (await world.store.session(w.session)).running == 3
+
+
+async def test_sessions_are_listed_newest_first_with_those_that_ended_lately(world: World):
+    made = []
+    for n in range(3):
+        made.append(await world.worker(f"w{n}"))
+        world.clock.advance(10)
+    await world.store.close_session(made[0].session)
+    ended = world.now()
+    world.clock.advance(10)
+    await world.store.close_session(made[1].session)
+
+    def listed(sessions):
+        return [s.worker for s in sessions]
+
+    assert listed(await world.store.sessions(NAMESPACE, ended)) == ["w2", "w1"]
+    assert listed(await world.store.sessions(NAMESPACE, 0)) == ["w2", "w1", "w0"]
+    assert listed(await world.store.sessions(0, 0, limit=1)) == ["w2"]
+    assert await world.store.sessions(99, 0) == []
+
+
+async def test_a_closed_session_is_not_live(world: World):
+    w = await world.worker()
+    assert await world.store.close_session(w.session)
+
+    assert (await w.exchange(free=1)).decision == "ended"
+    assert not await world.store.ask_drain(w.session)
+    assert not await world.store.close_session(world.env.new_id())
+
+
+async def test_the_store_has_an_epoch(world: World):
+    assert await world.store.epoch() == 1
