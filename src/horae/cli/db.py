@@ -34,14 +34,11 @@ def store_command(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
         out = Output(output, env.now)  # type: ignore[arg-type]
         asyncio.run(work(settings.store_url, env, out, *args, **more))  # type: ignore[arg-type]
 
-    for option in (
-        config_option,
-        click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]"),
-        click.option("--store", metavar="URL", help="The store.  [env: HORAE_STORE; default: horae.db in --data]"),
-        output_option,
-    ):
-        callback = option(callback)
-    return callback
+    return output_option(_store(_data(config_option(callback))))
+
+
+_store = click.option("--store", metavar="URL", help="The store.  [env: HORAE_STORE; default: horae.db in --data]")
+_data = click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
 
 
 @db.command(examples=("horae db version", "horae db version --store postgresql://horae@db/horae"))

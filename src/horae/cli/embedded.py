@@ -10,6 +10,7 @@ from horae.cli.worker import worker_settings
 from horae.config import Settings
 from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
+from horae.model.protocol import Submit
 from horae.worker.worker import Worker
 
 
@@ -23,20 +24,23 @@ class Registry:
 
 def registry_of(app: str, demo: bool) -> Registry:
     """The user's app and the demo, as asked for."""
-    apps = [load_app(app)] if app else []
+    apps: list[Any] = [load_app(app)] if app else []
     if demo:
-        from horae.cli.demo import app as demo_app
+        from horae.cli.demo import Demo
 
-        apps.append(demo_app)
+        apps.append(Demo())
     return Registry(apps)
 
 
 async def apply_jobs(node: Node, registry: Registry) -> None:
-    """Make the store's jobs be as the apps define them."""
+    """Make the store's jobs be as the apps define them; what is new of the demo runs once."""
     from horae.cli.apply import in_order
+    from horae.cli.demo import FIRST
 
     for document in in_order(document for app in registry.apps for document in app.definitions()):
-        await node.jobs.put(DEFAULT_NAMESPACE, document)
+        job, outcome = await node.jobs.put(DEFAULT_NAMESPACE, document)
+        if outcome == "created" and job.name in FIRST:
+            await node.submitter.submit(DEFAULT_NAMESPACE, [Submit(job=job.name)], origin="trigger", caller="demo")
 
 
 async def embedded_worker(node: Node, settings: Settings, registry: Registry) -> Worker:

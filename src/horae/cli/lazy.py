@@ -70,8 +70,9 @@ class LazyGroup(Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self._lines), default=0)
         for heading, lines in self.sections.items():
-            with formatter.section(heading):
-                formatter.write_dl([(name.ljust(widest), line) for name, line in lines.items()])
+            if lines:
+                with formatter.section(heading):
+                    formatter.write_dl([(name.ljust(widest), line) for name, line in lines.items()])
 
 
 def meant(name: str, known: Any) -> str:

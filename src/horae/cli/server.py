@@ -45,10 +45,14 @@ async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
     from horae.env import system_env
 
     node = await open_node(system_env(), settings, "horae server")
-    key = await ensure_key(node.keys, settings)
+    stop = node.stop
     with signals() as taken:
-        serving = await listen(node, settings, parts)
-        click.echo(f"Horae serves {', '.join(parts)} at {serving.url}")
-        click.echo(f"store  {masked(settings.store_url)}\nkey    {key}")
-        await taken.drain.wait()
-        await unless_aborted(serving.stop(), taken)
+        try:
+            key = await ensure_key(node.keys, settings)
+            serving = await listen(node, settings, parts)
+            stop = serving.stop
+            click.echo(f"Horae serves {', '.join(parts)} at {serving.url}")
+            click.echo(f"store  {masked(settings.store_url)}\nkey    {key}")
+            await taken.drain.wait()
+        finally:
+            await unless_aborted(stop(), taken)

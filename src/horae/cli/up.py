@@ -51,14 +51,18 @@ async def _up(settings: "Settings", demo: bool) -> None:
 
     registry = registry_of(settings.app, demo)
     node = await open_node(system_env(), settings, "horae up")
-    key = await ensure_key(node.keys, settings)
-    worker = await embedded_worker(node, settings, registry)
+    stop = node.stop
     with signals() as taken:
-        serving = await listen(node, settings, PARTS)
-        await apply_jobs(node, registry)
-        await _greet(node, serving, settings, key, demo)
-        await work_until_told(worker, taken)
-        await unless_aborted(serving.stop(), taken)
+        try:
+            key = await ensure_key(node.keys, settings)
+            worker = await embedded_worker(node, settings, registry)
+            serving = await listen(node, settings, PARTS)
+            stop = serving.stop
+            await apply_jobs(node, registry)
+            await _greet(node, serving, settings, key, demo)
+            await work_until_told(worker, taken)
+        finally:
+            await unless_aborted(stop(), taken)
 
 
 async def _greet(node: "Node", serving: "Serving", settings: "Settings", key: str, demo: bool) -> None:
@@ -84,7 +88,7 @@ _FIRST = (
 )
 _DEMO = (
     "horae jobs list",
-    "horae jobs trigger demo-count --param to=5 --follow",
+    "horae jobs trigger demo-primes --param up_to=100000 --follow",
     "horae dlq list",
 )
 

@@ -1,0 +1,146 @@
+"""Long-running commands: signals, the first key, what a worker is made of."""
+
+import asyncio
+import os
+import signal
+import stat
+
+import pytest
+
+from horae.cli.apps import load_app
+from horae.cli.firstkey import ensure_key, make_folder, write_private
+from horae.cli.process import signals, unless_aborted, work_until_told
+from horae.cli.serving import reachable
+from horae.cli.worker import worker_settings
+from horae.config import load
+from horae.errors import BadInput, NotFound
+from tests.cli.fake_api import run
+from tests.waiting import eventually
+
+
+class FakeWorker:
+    """Drains when the second of two tasks is done; aborts at once."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.get_running_loop().create_future()
+        self.drains = 0
+        self.started = asyncio.Event()
+
+    async def run(self) -> str:
+        self.started.set()
+        return await self.ended
+
+    def drain(self) -> None:
+        self.drains += 1
+
+    def abort(self) -> None:
+        self.ended.set_result("aborted")
+
+
+async def test_the_first_signal_drains_and_the_second_aborts(capsys):
+    worker = FakeWorker()
+    with signals() as taken:
+        working = asyncio.ensure_future(work_until_told(worker, taken))
+        await worker.started.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await taken.drain.wait()
+        await eventually(lambda: worker.drains)
+        assert not working.done()
+        os.kill(os.getpid(), signal.SIGINT)
+        assert await working == "aborted"
+    assert worker.drains == 1
+    assert "once more aborts" in capsys.readouterr().err
+
+
+async def test_a_worker_that_ends_by_itself_tells_how():
+    worker = FakeWorker()
+    worker.ended.set_result("replace")
+    with signals() as taken:
+        assert await work_until_told(worker, taken) == "replace"
+
+
+async def test_an_orderly_end_is_left_when_told_to_abort():
+    with signals() as taken:
+        never = asyncio.get_running_loop().create_future()
+        taken.abort.set()
+        assert await unless_aborted(never, taken) is None
+        assert never.cancelled()
+
+
+class FakeKeys:
+    def __init__(self, makes: str | None) -> None:
+        self.makes = makes
+        self.presets: list[str | None] = []
+
+    async def ensure_admin_key(self, preset: str | None) -> str | None:
+        self.presets.append(preset)
+        return None if preset else self.makes
+
+
+async def test_the_first_start_leaves_a_key_for_its_owner_alone(tmp_path):
+    settings = load({"data": str(tmp_path)}, {}).settings
+    place = await ensure_key(FakeKeys("hk_first"), settings)
+    assert place == str(tmp_path / "admin.key")
+    assert (tmp_path / "admin.key").read_text() == "hk_first\n"
+    assert stat.S_IMODE((tmp_path / "admin.key").stat().st_mode) == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["admin.key"]
+
+
+async def test_later_starts_change_nothing_and_a_lost_file_is_told(tmp_path):
+    settings = load({"data": str(tmp_path)}, {}).settings
+    assert "HORAE_ADMIN_KEY presets another" in await ensure_key(FakeKeys(None), settings)
+    (tmp_path / "admin.key").write_text("hk_old\n")
+    assert await ensure_key(FakeKeys(None), settings) == str(tmp_path / "admin.key")
+    assert (tmp_path / "admin.key").read_text() == "hk_old\n"
+
+
+async def test_a_preset_key_is_not_written_anywhere(tmp_path):
+    settings = load({"data": str(tmp_path)}, {"HORAE_ADMIN_KEY": "x" * 40}).settings
+    keys = FakeKeys("hk_first")
+    assert "HORAE_ADMIN_KEY" in await ensure_key(keys, settings)
+    assert keys.presets == ["x" * 40]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot be made"):
+        make_folder(tmp_path / "file" / "state")
+    with pytest.raises(BadInput, match="cannot be written"):
+        write_private(tmp_path / "gone" / "admin.key", "x")
+
+
+def test_all_addresses_are_reached_by_the_machines_name():
+    assert reachable(load({}, {}).settings).advertise == ""
+    everywhere = reachable(load({"host": "0.0.0.0"}, {}).settings)
+    assert everywhere.advertise.endswith(":8420")
+    assert "0.0.0.0" not in everywhere.advertise
+    assert reachable(load({"host": "0.0.0.0", "advertise": "https://h"}, {}).settings).advertise == "https://h"
+
+
+def test_a_worker_gets_its_part_of_the_settings():
+    flags = {"queues": ("a", "b"), "labels": ("gpu=a100",), "concurrency": "3", "worker_name": "w", "drain_grace": "5s"}
+    made = worker_settings(load(flags, {"HORAE_PASS_ENV": "TZ,LANG"}).settings, replace=False)
+    assert (made.queues, made.labels, made.concurrency, made.name) == (("a", "b"), {"gpu": "a100"}, 3, "w")
+    assert (made.grace, made.pass_env, made.replace) == (5_000_000, ("TZ", "LANG"), False)
+
+
+def test_a_worker_without_a_key_says_how_to_get_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = run(None, "worker", "--server", "http://horae.example.com:8420", env={"HORAE_KEY": ""})
+    assert result.exit_code == 1
+    assert "horae keys create" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "said"),
+    [
+        ("nowhere.jobs:app", NotFound, "no module 'nowhere'"),
+        ("jobs.py:app", BadInput, "is a path"),
+        ("json:app", NotFound, "json has no 'app'"),
+        ("json:dumps", BadInput, "not an App"),
+    ],
+)
+def test_an_app_that_is_not_there_is_told(place, kind, said):
+    with pytest.raises(kind, match=said):
+        load_app(place)
