@@ -1,12 +1,34 @@
 """Executions: read, listed, followed and cancelled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Annotated
 from uuid import UUID
 
+from msgspec import Meta
+
+from horae.engine.refs import execution_ref, find_job, no_such_execution, tag_ref, time_bound
 from horae.env import Env, Micros
+from horae.errors import BadInput, Conflict
+from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.definition.values import a_text
+from horae.model.execution import FINAL, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
+from horae.model.hint import why_queued
+from horae.model.ids import first_id_at, index_of, parcel_of
+from horae.model.instant import format_instant
 from horae.model.job import DAY
-from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogPage, Page
+from horae.model.show import show_attempt, show_execution
+from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogLineView, LogPage, Page, shown_time
 from horae.store.contract import Store
+from horae.store.moves import execution_lists as lists
+from horae.store.moves import execution_reads as reads
+from horae.store.moves import log_reads
+from horae.store.moves.execution_lists import END, FIRST, ExecutionFilter, Place
+
+PENDING = frozenset({WAITING, QUEUED})
+MOST_LINES = 10_000
+_STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued."
+Bound = str | int | None
+Count = Annotated[int, Meta(ge=0, lt=2**31)]
 
 
 class Executions:
@@ -18,36 +40,23 @@ class Executions:
         store: Store,
         *,
         retention: Micros = 30 * DAY,
-        on_asked: Callable[[UUID], object] = lambda session: None,
-        on_ended: Callable[[UUID], object] = lambda execution: None,
+        on_request: Callable[[UUID], object] = lambda session: None,
+        on_cancel: Callable[[UUID, UUID, int], object] = lambda execution, job, namespace: None,
     ) -> None:
-        """`on_asked` is called with the session that was asked to stop something, `on_ended` with what was cancelled."""
-        raise NotImplementedError
+        """`on_request` hears of a session that was asked to stop something, `on_cancel` of what was cancelled."""
+        self._env, self._store, self._retention = env, store, retention
+        self._on_request, self._on_cancel = on_request, on_cancel
 
     async def get(self, namespace: int, execution: str | UUID) -> ExecutionView:
         """One execution. Raises NotFound, or Gone when its id is older than what is kept."""
-        raise NotImplementedError
+        found = await self._find(namespace, execution)
+        return (await self.views(namespace, [found], brief=False))[0]
 
-    async def list(
-        self,
-        namespace: int,
-        *,
-        status: str | None = None,
-        job: str | None = None,
-        queue: str | None = None,
-        parent: str | None = None,
-        tag: str | None = None,
-        worker: str | None = None,
-        since: str | int | None = None,
-        until: str | int | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page[ExecutionView]:
-        """Executions, newest first; `status` is a state or `pending` (waiting or queued), `job` a name or id.
-
-        Large params and results are left out. A page may be short, even empty, while `nextCursor` says there is more.
-        """
-        raise NotImplementedError
+    async def attempts(self, namespace: int, execution: str | UUID) -> list[AttemptView]:
+        """All tries in order, the running or last one included; what was handed back unstarted left no trace."""
+        found = await self._find(namespace, execution)
+        tried = await self._store.read(lambda: reads.attempts(found.execution.id))
+        return [*map(show_attempt, tried), *_latest(found.execution)]
 
     async def logs(
         self,
@@ -60,16 +69,145 @@ class Executions:
         limit: int = 1000,
     ) -> LogPage:
         """Log lines from the beginning, after a cursor, or the last `tail`."""
-        raise NotImplementedError
-
-    async def attempts(self, namespace: int, execution: str | UUID) -> list[AttemptView]:
-        """All tries in order, the running or last one included; what was handed back unstarted left no trace."""
-        raise NotImplementedError
+        place = (0, 0) if cursor is None else read_cursor(cursor, tuple[Count, Count])
+        if attempt is not None and not 0 <= attempt < 2**31:
+            raise BadInput(f"attempt cannot be {attempt}.", "Attempts count from 1.", field="attempt")
+        check_limit(limit, MOST_LINES)
+        if tail is not None and not 0 <= tail <= MOST_LINES:
+            raise BadInput(f"tail cannot be {tail}.", f"It runs from 0 to {MOST_LINES}.", field="tail")
+        e = (await self._find(namespace, execution)).execution
+        if tail is not None and cursor is None:
+            lines = await self._store.read(lambda: log_reads.last(e.id, attempt, tail))
+        else:
+            lines = await self._store.read(lambda: log_reads.after(e.id, attempt, place, limit))
+        following = (lines[-1][0], lines[-1][1] + 1) if lines else place if tail is None else (e.attempt, 0)
+        items = [
+            LogLineView(attempt=n, seq=seq, at=format_instant(at), stream=stream, text=text)
+            for n, seq, at, stream, text in lines
+        ]
+        return LogPage(items=items, next_cursor=make_cursor(following), ended=e.state in FINAL)
 
     async def counts(self, namespace: int, job: str | None = None) -> CountsView:
         """How many executions are in each state."""
-        raise NotImplementedError
+        of = namespace if job is None else (await find_job(self._store, namespace, job)).job.id
+        return CountsView(**await self._store.read(lambda: reads.counts(of)))
 
     async def cancel(self, namespace: int, execution: str | UUID, reason: str = "") -> CancelView:
         """Cancel what waits or is queued; ask the worker of what runs. Raises Conflict when it has ended otherwise."""
-        raise NotImplementedError
+        e = (await self._find(namespace, execution)).execution
+        a_text(reason, "reason", most=1000)
+        verdict, session = await self._store.cancel(parcel_of(e.id), index_of(e.id), reason)
+        if session is not None:
+            self._on_request(session)
+        if verdict == "cancelled":
+            self._on_cancel(e.id, e.job, namespace)
+        view = await self.get(namespace, e.id)
+        if verdict not in ("cancelled", "asked") and view.status != "cancelled":
+            raise Conflict(f"Execution {e.id} has ended: {view.status}.", "There is nothing left to cancel.")
+        return CancelView(verdict="asked" if verdict == "asked" else "cancelled", execution=view)
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        status: str | None = None,
+        job: str | None = None,
+        queue: str | None = None,
+        parent: str | None = None,
+        tag: str | None = None,
+        worker: str | None = None,
+        since: Bound = None,
+        until: Bound = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[ExecutionView]:
+        """Executions, newest first; `status` is a state or `pending` (waiting or queued), `job` a name or id.
+
+        `since` and `until` are about when they were submitted. Large params and results are left out. A page may be
+        short, even empty, while `nextCursor` says there is more.
+        """
+        above = None if parent is None else execution_ref(parent)
+        low = low_parcel(since)
+        wanted = ExecutionFilter(
+            states=_states(status),
+            job=None if job is None else (await find_job(self._store, namespace, job)).job.id,
+            queue=queue,
+            parent=above,
+            tag=tag_ref(tag),
+            worker=worker,
+            low=low if above is None else max(low, parcel_of(above)),  # children are younger than their parent
+        )
+        before = start(until, cursor)
+        chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, before, check_limit(limit)))
+        found = await self._store.read(lambda: lists.unfold(chosen, namespace))
+        return Page(items=await self.views(namespace, found), next_cursor=following and make_cursor(following))
+
+    async def views(
+        self, namespace: int, found: Sequence[reads.Found], *, brief: bool = True
+    ) -> "list_of[ExecutionView]":
+        """Executions as they are shown, each with a hint where something keeps it from running."""
+        queued = any(f.execution.state == QUEUED for f in found)
+        offers = await self._store.read(lambda: reads.offers(namespace)) if queued else []
+
+        def hint(f: reads.Found) -> str | None:
+            if f.execution.state == QUEUED and f.queue_name is not None:
+                return why_queued(f.queue_name, f.needs, offers)
+            paused = f.execution.state == WAITING and f.execution.reason == "paused"
+            return f"The job is paused; resume it with `horae jobs resume {f.job_name}`." if paused else None
+
+        return [
+            show_execution(f.execution, job_name=f.job_name, queue=f.queue_name, hint=hint(f), brief=brief)
+            for f in found
+        ]
+
+    async def _find(self, namespace: int, ref: str | UUID) -> reads.Found:
+        id = execution_ref(ref)
+        found = await self._store.read(lambda: reads.by_id(id, namespace))
+        if found is None:
+            oldest, begun = await self._store.read(reads.oldest)
+            raise no_such_execution(id, self._env.now(), self._retention, oldest, begun)
+        return found
+
+
+list_of = list  # the class has a method of that name
+
+
+def _latest(e: Execution) -> list[AttemptView]:
+    """The try that the attempts beside an execution do not tell of: the one that runs, or that succeeded."""
+    runs = e.state == RUNNING and e.session is not None
+    if not runs and e.state != SUCCESS:
+        return []
+    return [
+        AttemptView(
+            attempt=e.attempt,
+            worker_id=e.worker,
+            outcome=e.state,
+            started_at=shown_time(e.started_at),
+            ended_at=shown_time(e.completed_at),
+            exit_code=e.exit_code,
+        )
+    ]
+
+
+def _states(status: str | None) -> frozenset[str] | None:
+    if status is None:
+        return None
+    if status == "pending":
+        return frozenset(PENDING)
+    if status not in STATES:
+        raise BadInput(f"{status[:40]!r} is not a status.", _STATUS, field="status")
+    return frozenset({status})
+
+
+def low_parcel(since: Bound) -> UUID:
+    """The least parcel that a list may show."""
+    at = time_bound(since, "since")
+    return FIRST if at is None else first_id_at(at)
+
+
+def start(until: Bound, cursor: str | None) -> Place:
+    """Where a list begins: at its cursor, or before an instant, or at the newest."""
+    if cursor is not None:
+        return read_cursor(cursor, tuple[UUID, Count])
+    at = time_bound(until, "until")
+    return END if at is None else (first_id_at(at), 0)

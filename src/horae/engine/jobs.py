@@ -1,20 +1,22 @@
 """Jobs: created, edited, paused, deleted and restored, each change in one transaction."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import msgspec
+from msgspec import Meta
 
 from horae.engine import job_changes as changes
 from horae.engine.job_drafts import Drafts
 from horae.engine.job_views import show_job, show_version
-from horae.engine.refs import as_id, find_job, no_such_job, tag_ref
+from horae.engine.refs import as_id, find_job, tag_ref
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition import Definition
-from horae.model.job import Spec
+from horae.model.definition.values import a_text
+from horae.model.job import NAME, Spec
 from horae.model.view import JobVersionView, JobView, Page
 from horae.store.contract import Store
 from horae.store.moves import cancel_job, job_reads
@@ -26,6 +28,7 @@ BATCH = 500  # slices cancelled in one transaction
 MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
 STATES = ("active", "paused", "deleted")
 
+Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]{1,128}\Z")]
 Change = Literal["created", "changed", "unchanged"]
 OnChange = Callable[[UUID, int, str], object]
 
@@ -144,12 +147,7 @@ class Jobs:
 
     async def restore(self, namespace: int, ref: str) -> JobView:
         """Undo a deletion; a name means the job of that name deleted last. Raises Conflict when the name is taken."""
-        id = as_id(ref) or await self._store.read(lambda: job_reads.deleted_named(namespace, ref))
-        stored = None if id is None else await self._store.job(id, namespace)
-        if stored is None:
-            if await self._store.job_named(namespace, ref):
-                raise Conflict(f'Job "{ref}" is not deleted.', "There is nothing to restore.")
-            raise await no_such_job(self._store, namespace, ref)
+        stored = await self._deleted(namespace, ref)
         if stored.job.state == "deleted":
             when = (await self._drafts.again(stored, stored.job.spec)).when
             await self._store.change(lambda now: changes.restore(stored, when, self._env.new_id, now))
@@ -182,7 +180,9 @@ class Jobs:
         if state is not None:
             _one_of(state, "state", STATES)
         wanted = JobFilter(search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue)
-        after = None if cursor is None else read_cursor(cursor, tuple[str, UUID])
+        for field, text in (("search", search), ("prefix", prefix), ("tag", tag), ("queue", queue)):
+            a_text(text or "", field, most=256)
+        after = None if cursor is None else read_cursor(cursor, tuple[Name, UUID])
         found, after = await self._page(namespace, wanted, after, check_limit(limit))
         return Page(items=await self._views(found), next_cursor=None if after is None else make_cursor(after))
 
@@ -214,6 +214,15 @@ class Jobs:
     async def _names(self, specs: Sequence[Spec]) -> dict[UUID, str]:
         upstream = sorted({UUID(id) for spec in specs for id in spec.dependencies})
         return await self._store.read(lambda: job_reads.names_of(upstream)) if upstream else {}
+
+    async def _deleted(self, namespace: int, ref: str) -> StoredJob:
+        """A job to bring back: by id, or the one of a name that was deleted last."""
+        named = not as_id(ref) and NAME.fullmatch(ref)
+        id = await self._store.read(lambda: job_reads.deleted_named(namespace, ref)) if named else None
+        stored = await find_job(self._store, namespace, str(id or ref))
+        if named and id is None:
+            raise Conflict(f'Job "{ref}" is not deleted.', "There is nothing to restore.")
+        return stored
 
     async def _present(self, namespace: int, ref: str, if_match: int | None) -> StoredJob:
         """A job that may be changed."""

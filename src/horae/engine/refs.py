@@ -8,6 +8,7 @@ from horae.env import Instant, Micros
 from horae.errors import BadInput, Gone, NotFound
 from horae.model.ids import instant_of
 from horae.model.instant import LATEST, parse_instant
+from horae.model.job import NAME
 from horae.store.contract import Store
 from horae.store.moves import job_reads
 from horae.store.moves.jobs import StoredJob
@@ -26,6 +27,8 @@ def as_id(ref: str | UUID) -> UUID | None:
 async def find_job(store: Store, namespace: int, ref: str | UUID) -> StoredJob:
     """A job by name or id; deleted ones by id only. Raises NotFound with the nearest names."""
     id = as_id(ref)
+    if id is None and not NAME.fullmatch(str(ref)):
+        raise NotFound(f"{str(ref)[:60]!r} is neither a job's name nor an id.", _LIST, job=str(ref)[:128])
     stored = await store.job(id, namespace) if id else await store.job_named(namespace, str(ref))
     if stored is None:
         raise await no_such_job(store, namespace, str(ref))

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from horae.model.execution import FAILED, READS_AS_RUNNING, SUCCESS, Attempt, Execution
+from horae.model.execution import FAILED, QUEUED, READS_AS_RUNNING, RUNNING, SUCCESS, WAITING, Attempt, Execution, State
 from horae.model.protocol import Failure
 from horae.model.view import AttemptView, ErrorView, ExecutionView, shown_time
 
@@ -14,11 +14,9 @@ RETRY_KEY = "retryOf:"  # the key under which a dead letter is submitted again: 
 MOST_SHOWN = 4 * 1024  # bytes of params or a result that a list shows
 
 
-def status_of(shelf: str, reason: str, state: str | None = None) -> str:
-    """What a slice on a shelf reads as."""
-    if shelf == "history":
-        return state or FAILED
-    return "running" if shelf == "waiting" and reason in READS_AS_RUNNING else shelf
+def status_of(state: State, reason: str) -> State:
+    """What a slice reads as: a sleeper and a parent wait, but have begun."""
+    return RUNNING if state == WAITING and reason in READS_AS_RUNNING else state
 
 
 def retry_count(execution: Execution) -> int:
@@ -32,13 +30,14 @@ def show_execution(
     e: Execution, *, job_name: str, queue: str | None = None, hint: str | None = None, brief: bool = False
 ) -> ExecutionView:
     """An execution; `brief` leaves large params and results out, and tracebacks."""
+    percent, message = _progress(e)
     waits = e.wake_at is not None and e.completed_at is None
     return ExecutionView(
         execution_id=e.id, job_id=e.job, job_name=job_name, job_version=e.version, status=e.state,
         scheduled_at=_at(e.due_at), queued_at=shown_time(e.queued_at), started_at=shown_time(e.started_at),
         completed_at=shown_time(e.completed_at), worker_id=e.worker or None, attempt=e.attempt,
-        retry_count=retry_count(e), priority=e.priority, queue=queue, progress=_progress(e),
-        message=e.message or None, result=_sized(e.result, brief), exit_code=e.exit_code,
+        retry_count=retry_count(e), priority=e.priority, queue=queue, progress=percent,
+        message=message, result=_sized(e.result, brief), exit_code=e.exit_code,
         error_message=e.error.message if e.error else None, error=show_error(e.error, brief=brief),
         last_heartbeat=shown_time(e.last_seen), params=_sized(e.params, brief), parent=e.parent,
         retry_of=e.extra.retry_of, tags=e.extra.tags, key=_key(e.extra.key), origin=e.extra.origin or None,
@@ -54,12 +53,19 @@ def _key(key: str | None) -> str | None:
     return None if key is None or key.startswith(RETRY_KEY) else key
 
 
-def _progress(e: Execution) -> float | None:
-    return 100.0 if e.state == SUCCESS else e.percent
+def _progress(e: Execution) -> tuple[float | None, str | None]:
+    """What the present attempt says of itself, or the last one said; what waits to be tried again is nowhere."""
+    if e.state in (WAITING, QUEUED):
+        return None, None
+    return 100.0 if e.state == SUCCESS else e.percent, e.message or None
 
 
-def _sized(value: Raw | UnsetType | None, brief: bool) -> Raw | UnsetType | None:
-    return UNSET if brief and isinstance(value, Raw) and len(bytes(value)) > MOST_SHOWN else value
+def _sized(value: Raw | None, brief: bool) -> Raw | UnsetType | None:
+    """An empty one lies elsewhere and was not read."""
+    if value is None:
+        return None
+    size = len(bytes(value))
+    return UNSET if size == 0 or (brief and size > MOST_SHOWN) else value
 
 
 def show_error(failure: Failure | None, *, brief: bool = False) -> ErrorView | None:

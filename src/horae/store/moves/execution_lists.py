@@ -1,0 +1,282 @@
+"""Executions listed newest first: pages over slices, unfolded in code.
+
+What the cost rests on: each shelf and history are read backwards along (parcel, lo), history of one job along
+(job, parcel) and failed executions along (namespace, parcel) of those alone; each shelf gives at most a window of
+slices. Filters that no index serves are applied to what a window brought, for so many windows and no more: such a page
+may be short, and its cursor goes on.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from msgspec import Raw, Struct
+
+from horae.env import Instant
+from horae.model.execution import Execution, Extra, State
+from horae.model.ids import execution_id
+from horae.model.packing import Packed
+from horae.model.parcel import extras_of
+from horae.model.settle import timing_of
+from horae.model.show import read_failure, status_of
+from horae.store.moves.execution_reads import HAS, SAYS, Found, needs_of, result_of, says
+from horae.store.moves.job_reads import ITEM, PROGRESS
+from horae.store.moves.shelves import SPAN
+from horae.store.script import Fetch, ForEach, Row, Script, Statement
+
+WINDOWS = (64, 256, 1024)  # literal, so that PostgreSQL plans for so few rows
+MOST_WINDOWS = 16
+FIRST = UUID(int=0)
+LAST = UUID(int=(1 << 128) - 1)
+
+Place = tuple[UUID, int]  # parcel and item: a list goes on with what lies before it
+END: Place = (LAST, 0)
+
+
+class ExecutionFilter(Struct, frozen=True, kw_only=True):
+    """Which executions a list shows; each field left out lets all pass."""
+
+    states: frozenset[str] | None = None
+    job: UUID | None = None
+    queue: str | None = None
+    parent: UUID | None = None
+    tag: tuple[str, str | None] | None = None
+    worker: str | None = None
+    error_type: str | None = None
+    low: UUID = FIRST  # the least parcel
+    mark: str | None = None  # of dead letters: "" for those without one
+
+    @property
+    def shelves(self) -> tuple[str, ...]:
+        """Where such executions can lie."""
+        if self.states is None:
+            return tuple(HAS)
+        live = [shelf for shelf in ("waiting", "queued", "running") if shelf in self.states]
+        if "running" in self.states and "waiting" not in live:
+            live.append("waiting")
+        return (*live, "history") if self.states - {"waiting", "queued", "running"} else tuple(live)
+
+
+class Mark(Struct, frozen=True):
+    """What was done with a dead letter."""
+
+    kind: str
+    execution: UUID | None
+    at: Instant
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    """A slice as a list reads it."""
+
+    parcel: UUID
+    job: UUID
+    lo: int
+    hi: int
+    attempt: int
+    failures: int
+    losses: int
+    state: State
+    reason: str
+    wake_at: Instant | None
+    queued_at: Instant | None
+    started_at: Instant | None
+    completed_at: Instant | None
+    session: UUID | None
+    worker: str | None
+    exit_code: int | None
+    error_head: str | None
+    version: int
+    priority: int
+    due_at: Instant
+    parent: UUID | None
+    submitted_at: Instant
+    extras: bytes | None
+    job_name: str
+    queue: int
+    queue_name: str | None
+    needs: str | None
+    last_seen: Instant | None
+
+    @property
+    def status(self) -> State:
+        return status_of(self.state, self.reason)
+
+    @property
+    def error_type(self) -> str:
+        """From the beginning of the stored error, whose first field it is."""
+        _, _, rest = (self.error_head or "").partition('{"type":"')
+        return rest.partition('"')[0]
+
+
+Chosen = tuple[Listed, int]  # a slice and one of its items
+_SAID = ", ".join(f"s.{name}" for name, _ in SAYS if name != "worker")
+
+
+@cache
+def _window(shelves: tuple[str, ...], by_job: bool, failed: bool, size: int) -> Statement:
+    """The statement for a window: of each shelf the newest slices before a place, merged."""
+    newest = " UNION ALL ".join(_newest(shelf, by_job, failed, size) for shelf in shelves)
+    text = (
+        f"SELECT s.parcel, s.job, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, p.version,"
+        " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, s.queue, u.name AS queue_name, l.needs,"
+        f" c.last_seen FROM (SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size}) AS s"
+        " JOIN parcels p ON p.id = s.parcel JOIN jobs j ON j.id = s.job LEFT JOIN queues u ON u.id = s.queue"
+        " LEFT JOIN lanes l ON l.id = p.lane LEFT JOIN sessions c ON c.id = s.session"
+        " ORDER BY s.parcel DESC, s.lo DESC"
+    )
+    return Statement(f"list_{'_'.join(shelves)}", text)
+
+
+def _newest(shelf: str, by_job: bool, failed: bool, size: int) -> str:
+    error = "substr(error, 1, 300)" if shelf == "history" else "NULL::text"
+    where = "(parcel, lo) < ($1, $2) AND parcel <= $1 AND parcel >= $3 AND namespace = $4"
+    where += " AND job = $5" if by_job else ""
+    where += " AND state = 'failed'" if failed and shelf == "history" else ""
+    return (
+        f"SELECT * FROM (SELECT parcel, job, queue, {says(shelf)}, {error} AS error_head FROM {shelf}"
+        f" WHERE {where} ORDER BY parcel DESC, lo DESC LIMIT {size}) AS {shelf}_slices"
+    )
+
+
+def _listed(row: Row) -> Listed:
+    names = ["parcel", "job", *(name for name, _ in SAYS if name != "worker"), "worker", "error_head", "version"]
+    names += ["priority", "due_at", "parent", "submitted_at", "extras", "job_name", "queue", "queue_name", "needs"]
+    return Listed(**dict(zip([*names, "last_seen"], row, strict=True)))
+
+
+def page(
+    namespace: int, wanted: ExecutionFilter, before: Place, limit: int
+) -> Script[tuple[list[Chosen], Place | None]]:
+    """Up to `limit` executions before a place, newest first, and where to go on; None at the end."""
+    failed = wanted.states == frozenset({"failed"})
+    size = next(size for size in WINDOWS if size >= limit)
+    chosen: list[Chosen] = []
+    for _ in range(MOST_WINDOWS):
+        statement = _window(wanted.shelves, wanted.job is not None, failed, size)
+        job = () if wanted.job is None else (wanted.job,)
+        rows = yield Fetch(statement, (*before, wanted.low, namespace, *job))
+        slices = [_listed(row) for row in rows]
+        items = yield from _matching(slices, wanted, before)
+        chosen += items[: limit - len(chosen)]
+        if len(chosen) == limit:
+            return chosen, (chosen[-1][0].parcel, chosen[-1][1])
+        if len(rows) < size:
+            return chosen, None
+        before, size = (slices[-1].parcel, slices[-1].lo), WINDOWS[-1]
+    return chosen, before
+
+
+def _matching(slices: Sequence[Listed], wanted: ExecutionFilter, before: Place) -> Script[list[Chosen]]:
+    """The items that a list shows, newest first."""
+    passing = [slice for slice in slices if _passes(slice, wanted)]
+    keep = yield from _marked(passing, wanted.mark)
+    found: list[Chosen] = []
+    for slice in passing:
+        hi = min(slice.hi, before[1]) if slice.parcel == before[0] else slice.hi
+        tagged = _tagged(slice, wanted.tag)
+        found += [(slice, item) for item in range(hi - 1, slice.lo - 1, -1) if tagged(item) and keep(slice, item)]
+    return found
+
+
+def _passes(slice: Listed, wanted: ExecutionFilter) -> bool:
+    checks: tuple[tuple[object, object], ...] = (
+        (wanted.queue, slice.queue_name),
+        (wanted.parent, slice.parent),
+        (wanted.worker, slice.worker),
+        (wanted.error_type, slice.error_type),
+    )
+    fits = all(asked is None or asked == has for asked, has in checks)
+    return fits and (wanted.states is None or slice.status in wanted.states)
+
+
+def _tagged(slice: Listed, tag: tuple[str, str | None] | None) -> Callable[[int], bool]:
+    if tag is None:
+        return lambda item: True
+    name, value = tag
+    extras = extras_of(slice.extras, slice.lo, slice.hi)
+
+    def has(item: int) -> bool:
+        tags = extras[item - slice.lo].tags
+        return name in tags and (value is None or tags[name] == value)
+
+    return has
+
+
+MARKS = Statement(
+    "marks_of",
+    "SELECT m.parcel, m.item, m.kind, m.execution, m.at FROM given JOIN marks m ON m.parcel = given.parcel"
+    " AND m.item >= given.lo AND m.item < given.hi",
+)
+
+
+def marks(spans: Iterable[tuple[UUID, int, int]]) -> Script[dict[tuple[UUID, int], Mark]]:
+    """The marks beside items lo..hi-1 of parcels."""
+    rows = yield ForEach(MARKS, (*SPAN, ("hi", "int")), list(spans))
+    return {(parcel, item): Mark(kind, execution, at) for parcel, item, kind, execution, at in rows}
+
+
+def _marked(slices: Sequence[Listed], kind: str | None) -> Script[Callable[[Listed, int], bool]]:
+    if kind is None or not slices:
+        return lambda slice, item: True
+    known = yield from marks((s.parcel, s.lo, s.hi) for s in slices)
+
+    def keep(slice: Listed, item: int) -> bool:
+        mark = known.get((slice.parcel, item))
+        return (mark.kind if mark else "") == kind
+
+    return keep
+
+
+ITEMS = Statement(
+    "items_of", "SELECT p.id, p.ends, p.items FROM given JOIN parcels p ON p.id = given.id"
+)  # fmt: skip
+RESULTS = Statement(
+    "results_of",
+    "SELECT h.parcel, h.lo, h.ends, h.results, h.timings, h.error FROM given"
+    " JOIN history h ON h.parcel = given.parcel AND h.lo = given.lo",
+)
+
+
+class _Beside(Struct, frozen=True):
+    """What the chosen items have beside their slices."""
+
+    items: dict[UUID, Packed]
+    ended: dict[Place, tuple[Any, ...]]
+    progress: dict[tuple[UUID, int, int], tuple[float, str]]
+
+
+def unfold(chosen: Sequence[Chosen], namespace: int) -> Script[list[Found]]:
+    """The chosen items as executions, with their params, results and errors."""
+    parcels = dict.fromkeys(slice.parcel for slice, _ in chosen)
+    items = yield ForEach(ITEMS, (("id", "uuid"),), [(parcel,) for parcel in parcels])
+    ended = dict.fromkeys((s.parcel, s.lo) for s, _ in chosen if s.completed_at is not None)
+    results = yield ForEach(RESULTS, SPAN, list(ended))
+    noted = yield ForEach(PROGRESS, ITEM, [(s.parcel, item) for s, item in chosen if s.session is not None])
+    beside = _Beside(
+        {id: Packed(ends, blob) for id, ends, blob in items},
+        {(row[0], row[1]): row[2:] for row in results},
+        {(parcel, item, attempt): (percent, message) for parcel, item, attempt, percent, message in noted},
+    )
+    return [_execution(slice, item, namespace, beside) for slice, item in chosen]
+
+
+def _execution(s: Listed, item: int, namespace: int, beside: _Beside) -> Found:
+    ends, results, timings, error = beside.ended.get((s.parcel, s.lo), (None, None, None, None))
+    started, completed = timing_of(timings, item - s.lo, s.started_at, s.completed_at or 0)
+    percent, message = beside.progress.get((s.parcel, item, s.attempt), (None, ""))
+    packed = beside.items.get(s.parcel)
+    execution = Execution(
+        id=execution_id(s.parcel, item), job=s.job, version=s.version, namespace=namespace, queue=s.queue,
+        state=s.status, due_at=s.due_at, priority=s.priority, attempt=s.attempt, failures=s.failures, losses=s.losses,
+        submitted_at=s.submitted_at, queued_at=s.queued_at, started_at=started,
+        completed_at=completed if s.completed_at is not None else None, wake_at=s.wake_at, reason=s.reason,
+        session=s.session, worker=s.worker, last_seen=s.last_seen, result=result_of(ends, results, item - s.lo),
+        exit_code=s.exit_code, error=read_failure(error), parent=s.parent, percent=percent, message=message,
+        params=Raw(packed.part(item, item + 1)[0]) if packed else Raw(b"null"), extra=_extra(s, item),
+    )  # fmt: skip
+    return Found(execution=execution, job_name=s.job_name, queue_name=s.queue_name, needs=needs_of(s.needs))
+
+
+def _extra(slice: Listed, item: int) -> Extra:
+    return extras_of(slice.extras, item, item + 1)[0]

@@ -1,0 +1,188 @@
+"""One execution as it is read: by id in one statement over the four shelves, and what lies beside it.
+
+Four statements could miss an item that moves between them. Each shelf is probed by its key (parcel, lo).
+"""
+
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw, Struct
+
+from horae.env import Instant
+from horae.model.execution import Attempt, Execution
+from horae.model.hint import Offer
+from horae.model.ids import index_of, parcel_of
+from horae.model.packing import Packed
+from horae.model.parcel import extras_of
+from horae.model.settle import timing_of
+from horae.model.show import read_failure, status_of
+from horae.store.script import Fetch, Row, Script, Statement
+
+# What a slice says about its items, whatever shelf it lies on; types are named once for PostgreSQL's NULLs.
+SAYS: tuple[tuple[str, str], ...] = (
+    ("lo", "int"), ("hi", "int"), ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("state", "text"),
+    ("reason", "text"), ("wake_at", "bigint"), ("queued_at", "bigint"), ("started_at", "bigint"),
+    ("completed_at", "bigint"), ("session", "uuid"), ("worker", "text"), ("exit_code", "int"),
+)  # fmt: skip
+HAS: dict[str, dict[str, str]] = {
+    "waiting": {"state": "'waiting'", "reason": "reason", "wake_at": "wake_at"},
+    "queued": {"state": "'queued'", "reason": "''", "queued_at": "queued_at"},
+    "running": {
+        "state": "'running'", "reason": "''", "queued_at": "queued_at", "session": "session",
+        "started_at": "coalesce(started_at, granted_at)",
+    },
+    "history": {name: name for name in (
+        "state", "reason", "queued_at", "started_at", "completed_at", "worker", "exit_code",
+    )},
+}  # fmt: skip
+_ALWAYS = ("lo", "hi", "attempt", "failures", "losses")
+
+
+def says(shelf: str) -> str:
+    """The columns of SAYS as a shelf has them."""
+    has = {name: name for name in _ALWAYS} | HAS[shelf]
+    return ", ".join(f"{has.get(name, f'NULL::{kind}')} AS {name}" for name, kind in SAYS)
+
+
+_NONE = "NULL::bytea AS ends, NULL::bytea AS results, NULL::bytea AS timings"
+_LAST_ERROR = (
+    "(SELECT a.error FROM attempts a WHERE a.parcel = $1 AND a.lo <= $2 AND a.hi > $2 ORDER BY a.attempt DESC LIMIT 1)"
+)
+_KEEPS = {
+    "waiting": f"{_NONE}, CASE WHEN reason = 'retry' THEN {_LAST_ERROR} END AS error",
+    "history": "ends, results, timings, error",
+}
+
+
+def _probe(shelf: str) -> str:
+    columns = f"'{shelf}' AS shelf, {says(shelf)}, {_KEEPS.get(shelf, f'{_NONE}, NULL::text AS error')}"
+    slice = f"SELECT * FROM {shelf} WHERE parcel = $1 AND lo <= $2 ORDER BY lo DESC LIMIT 1"
+    return f"SELECT {columns} FROM ({slice}) AS {shelf}_slice WHERE hi > $2"
+
+
+_SAID = ", ".join(f"s.{name}" for name, _ in SAYS)
+_KEPT = "s.ends AS result_ends, s.results, s.timings, s.error"
+ONE = Statement(
+    "execution",
+    "SELECT p.job, p.version, p.namespace, p.queue, p.priority, p.due_at, p.parent, p.submitted_at, j.name,"
+    f" u.name AS queue_name, l.needs, s.shelf, {_SAID}, {_KEPT}, p.n, p.ends, p.items, p.extras,"
+    " c.worker AS held_by, c.last_seen, g.attempt AS noted, g.percent, g.message, b.content"
+    " FROM parcels p JOIN jobs j ON j.id = p.job LEFT JOIN queues u ON u.id = p.queue"
+    " LEFT JOIN lanes l ON l.id = p.lane"
+    f" LEFT JOIN ({' UNION ALL '.join(map(_probe, HAS))}) AS s ON 1 = 1"
+    " LEFT JOIN sessions c ON c.id = s.session LEFT JOIN progress g ON g.parcel = p.id AND g.item = $2"
+    " LEFT JOIN blobs b ON b.parcel = p.id AND b.item = $2 WHERE p.id = $1 AND p.namespace = $3",
+)
+OLDEST = Statement(
+    "oldest_parcel",
+    "SELECT (SELECT p.id FROM parcels p ORDER BY p.id LIMIT 1) AS id,"
+    " (SELECT value FROM store WHERE key = 'created_at') AS created_at",
+)
+OFFERS = Statement(
+    "offers", "SELECT queues, capabilities FROM sessions WHERE state = 'live' AND namespace = $1 LIMIT 2000"
+)
+ATTEMPTS = Statement(
+    "attempts_of",
+    "SELECT attempt, worker, outcome, started_at, ended_at, exit_code, error FROM attempts"
+    " WHERE parcel = $1 AND lo <= $2 AND hi > $2 ORDER BY attempt",
+)
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """An execution with the names that go with it."""
+
+    execution: Execution
+    job_name: str
+    queue_name: str | None = None
+    needs: tuple[str, ...] = ()
+
+
+def by_id(id: UUID, namespace: int) -> Script[Found | None]:
+    """One execution; None when it is not on any shelf of this namespace."""
+    item = index_of(id)
+    rows = yield Fetch(ONE, (parcel_of(id), item, namespace))
+    return _found(id, item, rows[0]) if rows and rows[0][11] is not None else None
+
+
+def _found(id: UUID, item: int, row: Row) -> Found:
+    (job, version, namespace, queue, priority, due_at, parent, submitted_at, name, queue_name, needs, _,
+     lo, _, attempt, failures, losses, state, reason, wake_at, queued_at, started_at, completed_at, session, worker,
+     exit_code, result_ends, results, timings, error, _, ends, items, extras, held_by, last_seen, noted, percent,
+     message, content) = row  # fmt: skip
+    started, completed = timing_of(timings, item - lo, started_at, completed_at)
+    fresh = noted == attempt
+    execution = Execution(
+        id=id, job=job, version=version, namespace=namespace, queue=queue, priority=priority, due_at=due_at,
+        parent=parent, submitted_at=submitted_at, state=status_of(state, reason), attempt=attempt,
+        failures=failures, losses=losses, reason=reason, wake_at=wake_at, queued_at=queued_at, started_at=started,
+        completed_at=completed, session=session, worker=held_by or worker, last_seen=last_seen, exit_code=exit_code,
+        result=result_of(result_ends, results, item - lo, content), error=read_failure(error),
+        params=Raw(Packed(ends, items).part(item, item + 1)[0]), extra=extras_of(extras, item, item + 1)[0],
+        percent=percent if fresh else None, message=message if fresh and message else "",
+    )  # fmt: skip
+    return Found(execution=execution, job_name=name, queue_name=queue_name, needs=needs_of(needs))
+
+
+def needs_of(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(msgspec.json.decode(text))
+
+
+def result_of(ends: bytes | None, results: bytes | None, index: int, content: bytes | None = None) -> Raw | None:
+    """One item's result, or the blob that it stands for; empty when that was not read."""
+    if results is None or ends is None:
+        return None
+    return Raw(Packed(ends, results).part(index, index + 1)[0] or content or b"")
+
+
+def oldest() -> Script[tuple[UUID | None, Instant]]:
+    """The oldest parcel that is kept, and when the store began."""
+    rows = yield Fetch(OLDEST)
+    return rows[0][0], int(rows[0][1] or 0)
+
+
+def offers(namespace: int) -> Script[list[Offer]]:
+    """What live workers can take."""
+    rows = yield Fetch(OFFERS, (namespace,))
+    return [Offer(frozenset(msgspec.json.decode(q)), frozenset(msgspec.json.decode(c))) for q, c in rows]
+
+
+def attempts(id: UUID) -> Script[list[Attempt]]:
+    """The tries that did not succeed, in order."""
+    rows = yield Fetch(ATTEMPTS, (parcel_of(id), index_of(id)))
+    return [
+        Attempt(
+            attempt=attempt, worker=worker, outcome=outcome, started_at=started_at, ended_at=ended_at,
+            exit_code=exit_code, error=read_failure(error),
+        )
+        for attempt, worker, outcome, started_at, ended_at, exit_code, error in rows
+    ]  # fmt: skip
+
+
+COUNTED = ("success", "failed", "cancelled", "skipped")
+_SHELF_COUNTS = " UNION ALL ".join(
+    f"SELECT '{shelf}' AS shelf, {'reason' if shelf == 'waiting' else chr(39) * 2} AS reason, sum(hi - lo) AS items"
+    f" FROM {shelf} WHERE {{where}}{' GROUP BY reason' if shelf == 'waiting' else ''}"
+    for shelf in ("waiting", "queued", "running")
+)
+_SUMS = ", ".join(f"coalesce(sum(m.{state}), 0)" for state in COUNTED)
+COUNTS = {
+    "namespace": Statement("count_live", _SHELF_COUNTS.format(where="namespace = $1")),
+    "job": Statement("count_live_of_job", _SHELF_COUNTS.format(where="job = $1")),
+}
+ENDED_COUNTS = {
+    "namespace": Statement(
+        "count_ended", f"SELECT {_SUMS} FROM job_minutes m JOIN jobs j ON j.id = m.job WHERE j.namespace = $1"
+    ),
+    "job": Statement("count_ended_of_job", f"SELECT {_SUMS} FROM job_minutes m WHERE m.job = $1"),
+}
+
+
+def counts(of: int | UUID) -> Script[dict[str, int]]:
+    """How many executions of a namespace or a job are in each state: shelves are summed, ended ones from statistics."""
+    kind = "job" if isinstance(of, UUID) else "namespace"
+    live = yield Fetch(COUNTS[kind], (of,))
+    ended = yield Fetch(ENDED_COUNTS[kind], (of,))
+    totals = dict.fromkeys(("waiting", "queued", "running"), 0)
+    for shelf, reason, items in live:
+        totals[status_of(shelf, reason)] += int(items or 0)
+    return totals | {state: int(n) for state, n in zip(COUNTED, ended[0], strict=True)}
