@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from horae.env import Instant
@@ -9,6 +10,13 @@ from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Rows, Script, S
 
 T = TypeVar("T")
 Before = Callable[[Op], Awaitable[None]]
+
+
+class Read(Protocol):
+    """Runs a script that changes nothing."""
+
+    async def __call__(self, make: ScriptFactory[T]) -> T: ...
+
 
 REPEATS = 10  # how often a script may lose a race before its caller is told that the store is busy
 
@@ -34,6 +42,10 @@ class Driver(Protocol):
 
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
         """Run a script that changes nothing; with `snapshot` all its statements see the store at one instant."""
+        ...
+
+    def snapshot(self) -> AbstractAsyncContextManager[Read]:
+        """Many reads of one state, however long they take."""
         ...
 
     async def notify(self, payload: str) -> None:

@@ -1,12 +1,13 @@
 """Connections with the right settings: the hot moves' planner is told what their indexes are for."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import asyncpg
 
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
 _COLD = {"statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s"}
+_PATIENT = {"statement_timeout": "10min"}
 # A plan made while a shelf was tiny must be the one for a million rows: by index, nested, in the index's order.
 _HOT = {
     "enable_seqscan": "off",
@@ -19,13 +20,21 @@ _HOT = {
     "lock_timeout": "5s",
     "idle_in_transaction_session_timeout": "10s",
 }
+# An acknowledged write is on disk, whatever the role's default; a stricter setting of theirs stays.
+_DURABLE = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
+_TIMELINE = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
+
+Moved = Callable[[asyncpg.Connection, str], Awaitable[None]]
 
 
 class Connector:
-    """Opens connections to one database."""
+    """Opens connections to one database, and notices when it is no longer the same one."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, moved: Moved) -> None:
         self._url = url
+        self._moved = moved
+        self._timeline: str | None = None
 
     async def hot(self) -> asyncpg.Connection:
         """For the moves; what they wait for is bounded by seconds."""
@@ -38,11 +47,11 @@ class Connector:
     @asynccontextmanager
     async def patient(self) -> AsyncIterator[asyncpg.Connection]:
         """For upkeep that may take minutes; its own, so that it keeps nobody waiting for a connection."""
-        connection = await self._connect(_COMMON | {"statement_timeout": "10min"}, 900)
+        connection = await self._connect(_COMMON | _PATIENT, 900)
         try:
             yield connection
         finally:
-            connection.terminate()
+            await connection.close(timeout=5)
 
     async def _connect(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
         connection = await asyncpg.connect(
@@ -54,9 +63,28 @@ class Connector:
             max_cacheable_statement_size=0,
             server_settings=settings,
         )
-        # An acknowledged write is on disk, whatever the role's default; a stricter setting of theirs stays.
-        await connection.execute(
-            "SELECT set_config('synchronous_commit', 'on', false)"
-            " WHERE current_setting('synchronous_commit') IN ('off', 'local')"
-        )
+        try:
+            await connection.execute(_DURABLE)
+            await self._compare(connection)
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
+
+    async def _compare(self, connection: asyncpg.Connection) -> None:
+        """A failover between two connections moves the store to another timeline; nobody uses it untold."""
+        timeline = await timeline_of(connection)
+        if timeline is None or timeline == self._timeline:
+            return
+        if self._timeline is not None:
+            await self._moved(connection, timeline)
+        self._timeline = timeline
+
+
+async def timeline_of(connection: asyncpg.Connection) -> str | None:
+    """PostgreSQL's timeline, where it tells."""
+    try:
+        timeline: str | None = await connection.fetchval(_TIMELINE)
+    except (asyncpg.FeatureNotSupportedError, asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError):
+        return None
+    return timeline

@@ -1,17 +1,19 @@
 """PostgreSQL's driver: scripts in transactions, with as few round trips as asyncpg allows."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 import asyncpg
 
 from horae.env import Env, Instant
 from horae.errors import Busy
-from horae.store import expiry, seed
-from horae.store.driver import REPEATS, Before, op_name, run_async
+from horae.store import epochs, expiry, seed
+from horae.store.driver import REPEATS, Before, Read, op_name, run_async
 from horae.store.postgres import migrate, partitions
-from horae.store.postgres.connect import Connector
+from horae.store.postgres.connect import Connector, timeline_of
 from horae.store.postgres.faults import BROKEN, RACES, reraise, translated
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.pool import Pool
@@ -32,7 +34,7 @@ class PostgresDriver:
         self.retries = 0
         self.statements: Counter[str] = Counter()
         self._env = env
-        self._connector = connector = Connector(url)
+        self._connector = connector = Connector(url, self._on_timeline)
         self._hot = Pool(connector.hot, hot)
         self._cold = Pool(connector.cold, cold)
         self._listener = Listener(connector.cold, env)
@@ -65,6 +67,17 @@ class PostgresDriver:
             reraise(error)
         finally:
             self._cold.give_back(connection)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Read]:
+        async with self._connector.patient() as connection:
+
+            async def read(make: ScriptFactory[T]) -> T:
+                with translated():
+                    return await run_async(make(), partial(execute, connection))
+
+            await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            yield read
 
     async def _transact(self, pool: Pool, make: ScriptFactory[T], begin: str) -> T:
         connection = await self._begun(pool, begin)
@@ -120,7 +133,15 @@ class PostgresDriver:
         if await self.read(lambda: seed.needs_migration(self.dialect)):
             await migrate.upgrade(self.url)
             await self.write(seed.first_rows(self._env))
-        await self.ensure_partitions(await self.server_time())
+        with translated():
+            async with self._connector.patient() as connection:
+                if timeline := await timeline_of(connection):
+                    await self._on_timeline(connection, timeline)
+                await partitions.ensure(connection, self._env.clock, await self.server_time())
+
+    async def _on_timeline(self, connection: asyncpg.Connection, timeline: str) -> None:
+        async with connection.transaction():
+            await run_async(epochs.on_timeline(timeline, self._env.now()), partial(execute, connection))
 
     async def ensure_partitions(self, now: Instant) -> None:
         with translated():

@@ -52,6 +52,7 @@ class Pool:
         self._idle.clear()
         while self._queue:
             self._wake()
+        await asyncio.sleep(0)  # what was cut off ends in the loop's next round
 
     def _ready(self) -> bool:
         return bool(self._idle) or self._free > 0

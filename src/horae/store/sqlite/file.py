@@ -3,18 +3,20 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
 from horae.store import expiry, seed
-from horae.store.driver import Before
+from horae.store.driver import Before, Read
 from horae.store.script import ScriptFactory
 from horae.store.sqlite import migrate
 from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection, connect
+from horae.store.sqlite.copy import copy_to
 from horae.store.sqlite.faults import reraise
 from horae.store.sqlite.library import sqlite3
 from horae.store.sqlite.owner import Ownership
@@ -71,6 +73,11 @@ class FileDriver:
         if self._closed:
             raise StoreUnavailable("The store is closed.")
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Read]:
+        """This process alone owns the store: whoever takes a snapshot sees to it that it writes nothing."""
+        yield self.read
+
     async def notify(self, payload: str) -> None:
         for callback in self._listeners:
             callback(payload)
@@ -91,6 +98,10 @@ class FileDriver:
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
         return await self.write(expiry.expire(self.dialect, before, batch), hot=False)
+
+    async def copy_file(self, path: Path) -> None:
+        """Copy the store as it is at one instant, while it goes on."""
+        await asyncio.to_thread(self._readers.apart, lambda raw: copy_to(raw, path))
 
     async def ping(self) -> None:
         await self.read(seed.ping)

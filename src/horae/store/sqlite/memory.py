@@ -2,16 +2,19 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from horae.env import Env, Instant
 from horae.errors import Busy
 from horae.store import expiry, seed
-from horae.store.driver import REPEATS, Before, run, run_async
+from horae.store.driver import REPEATS, Before, Read, run, run_async
 from horae.store.script import Again, Op, Rows, ScriptFactory
 from horae.store.sqlite import migrate
 from horae.store.sqlite.connection import Connection, connect
+from horae.store.sqlite.copy import copy_to
 
 T = TypeVar("T")
 
@@ -73,6 +76,11 @@ class MemoryDriver:
         async with self._turn:
             return await run_async(make(), self._stopping)
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Read]:
+        """This process alone owns the store: whoever takes a snapshot sees to it that it writes nothing."""
+        yield self.read
+
     async def notify(self, payload: str) -> None:
         for callback in self._listeners:
             callback(payload)
@@ -93,6 +101,9 @@ class MemoryDriver:
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
         return await self.write(expiry.expire(self.dialect, before, batch), hot=False)
+
+    async def copy_file(self, path: Path) -> None:
+        copy_to(self._connection.raw, path)
 
     async def ping(self) -> None:
         self._connection.raw.execute("SELECT 1")

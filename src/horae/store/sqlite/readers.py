@@ -6,6 +6,7 @@ repeated on a thread, under a cap: a long reader keeps SQLite from resetting its
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +17,7 @@ from horae.store.driver import Before, run, run_async
 from horae.store.script import Op, Rows, ScriptFactory
 from horae.store.sqlite.connection import Connection, connect
 from horae.store.sqlite.faults import reraise
+from horae.store.sqlite.library import sqlite3
 
 T = TypeVar("T")
 
@@ -46,6 +48,14 @@ class Readers:
                 return await self._apart(connection, make)
         finally:
             self._give_back(connection)
+
+    def apart(self, work: Callable[["sqlite3.Connection"], T]) -> T:
+        """Do something long with a reading connection of its own, on the calling thread."""
+        raw = connect(self._path)
+        try:
+            return work(raw)
+        finally:
+            raw.close()
 
     def close(self) -> None:
         self._threads.shutdown()

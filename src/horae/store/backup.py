@@ -1,0 +1,172 @@
+"""Backups: SQLite's own copy for a SQLite store, a portable file of all tables for PostgreSQL; and the way back."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+from sqlalchemy import Table
+
+from horae.env import Env, Instant
+from horae.errors import BadInput
+from horae.store import epochs, schema, transfer
+from horae.store.driver import Driver
+from horae.store.migrations import HEAD, needs_upgrade
+from horae.store.open import open_store_driver
+from horae.store.script import Rows
+
+SQLITE_MAGIC = b"SQLite format 3\x00"
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+class Header(Struct, kw_only=True, tag="horae-backup"):
+    """The first frame of a portable file."""
+
+    version: int = 1
+    schema: str = HEAD
+    made_at: Instant
+
+
+class Page(Struct, tag="page"):
+    """Rows of one table, ids as 16 bytes."""
+
+    table: str
+    columns: list[str]
+    rows: list[list[Any]]
+
+
+class End(Struct, tag="end"):
+    """The last frame: what the file must hold."""
+
+    sums: dict[str, transfer.Sum]
+
+
+Frame = Header | Page | End
+
+
+async def backup(driver: Driver, path: Path, env: Env) -> None:
+    """Write a copy of the store as it is at one instant; the file appears whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    try:
+        copy_file: Callable[[Path], Awaitable[None]] | None = getattr(driver, "copy_file", None)
+        if copy_file is not None:
+            await copy_file(part)
+        else:
+            await _write(driver, part, env)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> int:
+    """Put a backup in a store's place and begin a new epoch, which ends all sessions; tell the epoch.
+
+    Raises Conflict for a store that somebody uses, unless it is to be replaced.
+    """
+    kind = _magic(path)
+    if kind == SQLITE_MAGIC:
+        await _restore_file(path, url, env, replace)
+    driver = await open_store_driver(url, env, "horae db restore")
+    try:
+        await driver.migrate()
+        if kind == GZIP_MAGIC:
+            await _read(path, driver, replace)
+        return await driver.write(lambda: epochs.grow(env.now()))
+    finally:
+        await driver.close()
+
+
+def _magic(path: Path) -> bytes:
+    with path.open("rb") as file:
+        start = file.read(len(SQLITE_MAGIC))
+    for magic in (SQLITE_MAGIC, GZIP_MAGIC):
+        if start.startswith(magic):
+            return magic
+    raise BadInput(f"{path} is not a backup of Horae's.", "Name a file made by 'horae db backup'.", field="file")
+
+
+async def _restore_file(path: Path, url: str, env: Env, replace: bool) -> None:
+    if not url.startswith("sqlite:///"):
+        raise BadInput(
+            f"{path} is a SQLite store.", f"Move it: horae db migrate --from sqlite:///{path} --to {url}", field="file"
+        )
+    from horae.store.sqlite.copy import put_in_place
+
+    if not replace:
+        driver = await open_store_driver(url, env, "horae db restore")
+        try:
+            await driver.migrate()
+            await transfer.refuse_occupied(driver)
+        finally:
+            await driver.close()
+    put_in_place(path, Path(url.removeprefix("sqlite:///")))
+
+
+async def _write(driver: Driver, path: Path, env: Env) -> None:
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        _frame(file, Header(made_at=env.now()))
+
+        async def put(table: Table, rows: Rows) -> None:
+            values = [[v.bytes if isinstance(v, UUID) else v for v in row] for row in rows]
+            _frame(file, Page(str(table.name), [str(column.name) for column in table.columns], values))
+
+        async with driver.snapshot() as read:
+            sums = await transfer.each_table(read, put)
+        _frame(file, End(sums))
+
+
+async def _read(path: Path, driver: Driver, replace: bool) -> None:
+    if not replace:
+        await transfer.refuse_occupied(driver)
+    sums = _checked(path)
+    await transfer.clear(driver)
+    put = transfer.writer(driver)
+    for frame in _frames(path):
+        if isinstance(frame, Page):
+            table = schema.metadata.tables[frame.table]
+            await put(table, [_row(table, row) for row in frame.rows])
+    await transfer.settle_identities(driver)
+    await transfer.compare(sums, driver)
+
+
+def _checked(path: Path) -> transfer.Sums:
+    """Read a portable file to its end before anything is changed; raises for one that is damaged or of another time."""
+    found = {str(table.name): transfer.Sum() for table in schema.metadata.sorted_tables}
+    stated: transfer.Sums = {}
+    try:
+        for frame in _frames(path):
+            if isinstance(frame, Header) and needs_upgrade(frame.schema):
+                raise BadInput(
+                    f"{path} holds store version {frame.schema}.", "Restore it with that Horae, then upgrade."
+                )
+            if isinstance(frame, Page):
+                found[frame.table].add([tuple(row) for row in frame.rows])
+            elif isinstance(frame, End):
+                stated = frame.sums
+    except (EOFError, OSError, zlib.error, msgspec.DecodeError, KeyError) as error:
+        raise BadInput(f"The backup is damaged ({error}).", "Use another backup.", field="file") from error
+    if stated != found:
+        raise BadInput("The backup is damaged (its checksums differ).", "Use another backup.", field="file")
+    return found
+
+
+def _row(table: Table, row: list[Any]) -> tuple[Any, ...]:
+    pairs = zip(row, transfer.kinds(table), strict=True)
+    return tuple(UUID(bytes=value) if kind == "uuid" and value is not None else value for value, (_, kind) in pairs)
+
+
+def _frame(file: gzip.GzipFile, frame: Frame) -> None:
+    body = msgspec.msgpack.encode(frame)
+    file.write(len(body).to_bytes(4, "big") + body)
+
+
+def _frames(path: Path) -> Iterator[Frame]:
+    decoder = msgspec.msgpack.Decoder(Frame)
+    with gzip.open(path, "rb") as file:
+        while size := file.read(4):
+            yield decoder.decode(file.read(int.from_bytes(size, "big")))

@@ -1,0 +1,55 @@
+"""How a database would run an op: for tests that hold plans to their indexes, and for `doctor`."""
+
+import re
+
+from horae.store.driver import Driver
+from horae.store.script import Fetch, ForEach, Insert, Op, Script, Statement
+
+_NAME = "horae_explain"
+
+
+async def explain(driver: Driver, op: Op) -> list[str]:
+    """The plan's lines, as a hot statement gets it: PostgreSQL's generic plan, SQLite's query plan."""
+    if driver.dialect == "sqlite":
+        return await driver.write(lambda: _sqlite(_sqlite_text(op)))
+    return await driver.write(lambda: _postgres(_postgres_text(op)))
+
+
+def _sqlite(text: str) -> Script[list[str]]:
+    count = max((int(place) for place in re.findall(r"\?(\d+)", text)), default=0)
+    rows = yield Fetch(Statement("explain", f"EXPLAIN QUERY PLAN {text}"), (None,) * count)
+    return [str(row[3]) for row in rows]
+
+
+def _postgres(text: str) -> Script[list[str]]:
+    count = max((int(place) for place in re.findall(r"\$(\d+)", text)), default=0)
+    values = f"({', '.join(['NULL'] * count)})" if count else ""
+    yield Fetch(Statement("prepare", f"PREPARE {_NAME} AS {text}"))
+    rows = yield Fetch(Statement("explain", f"EXPLAIN EXECUTE {_NAME}{values}"))
+    yield Fetch(Statement("deallocate", f"DEALLOCATE {_NAME}"))
+    return [str(row[0]) for row in rows]
+
+
+def _sqlite_text(op: Op) -> str:
+    from horae.store.sqlite import translate
+    from horae.store.sqlite.connection import compiled
+
+    if isinstance(op, Fetch):
+        return translate.translate(op.statement.text)
+    if isinstance(op, ForEach):
+        return translate.for_each(op.statement.text, op.columns).text
+    if isinstance(op, Insert):
+        return translate.insert(op.table, op.columns, op.conflict, op.returning).text
+    return compiled(op.query)[0] if hasattr(op, "query") else "SELECT 1"
+
+
+def _postgres_text(op: Op) -> str:
+    from horae.store.postgres import statements
+
+    if isinstance(op, Fetch):
+        return op.statement.text
+    if isinstance(op, ForEach):
+        return statements.for_each(op.statement.text, op.columns)
+    if isinstance(op, Insert):
+        return statements.insert_many(op.table, op.columns, op.conflict, op.returning)
+    return statements.compiled(op.query)[0] if hasattr(op, "query") else "SELECT 1"

@@ -1,0 +1,57 @@
+"""A SQLite store as a file to keep, and back."""
+
+import os
+import shutil
+from pathlib import Path
+
+from horae.errors import BadInput
+from horae.store.sqlite.connection import connect
+from horae.store.sqlite.library import sqlite3
+from horae.store.sqlite.owner import Ownership
+
+
+def copy_to(source: "sqlite3.Connection", path: Path) -> None:
+    """Copy a live database by SQLite's backup, from one snapshot: writers neither wait nor make it start anew."""
+    path.unlink(missing_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    target = connect(path)
+    try:
+        source.backup(target)
+        target.execute("PRAGMA journal_mode = DELETE")
+    finally:
+        target.close()
+    _sync(path)
+
+
+def put_in_place(backup: Path, path: Path) -> None:
+    """Replace a store's file, which nobody may have open, by a backup that passes SQLite's own check."""
+    part = path.with_name(path.name + ".restoring")
+    ownership = Ownership(path, "horae db restore")
+    try:
+        shutil.copyfile(backup, part)
+        part.chmod(0o600)
+        _check(part)
+        _sync(part)
+        for suffix in ("-wal", "-shm"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+        ownership.release()
+
+
+def _check(path: Path) -> None:
+    raw = connect(path)
+    try:
+        found = raw.execute("PRAGMA integrity_check").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        found = str(error)
+    finally:
+        raw.close()
+    if found != "ok":
+        raise BadInput(f"The backup is damaged ({found}).", "Use another backup.", field="file")
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

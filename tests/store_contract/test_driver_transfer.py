@@ -1,0 +1,169 @@
+"""Everything moves from store to store, and backups bring it back."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from horae.env import Env
+from horae.errors import BadInput, Conflict, HoraeError
+from horae.model.ids import parcel_id
+from horae.store import backup, schema, transfer
+from horae.store.driver import Driver, one
+from horae.store.open import open_store_driver
+from horae.store.script import ColumnType, Insert, Script, Statement
+
+SAMPLES: dict[ColumnType, object] = {
+    "uuid": UUID(int=7), "int": 3, "bigint": 1 << 60, "smallint": 5, "text": "grüße\n", "bytea": b"\x00\xff" * 8,
+    "bool": True, "float": 0.25,
+}  # fmt: skip
+JOB = (
+    "INSERT INTO jobs (id, namespace, name, version, state, created_at, updated_at)"
+    " VALUES ($1, 1, $2, 1, 'active', 1, 1)"
+)
+SESSION = (
+    "INSERT INTO sessions (id, namespace, worker, presence, capabilities, queues, concurrency, state, epoch, seen,"
+    " last_seen, created_at) VALUES ($1, 1, 'w', '{}', '[]', '[]', 1, 'live', 1, $2, 1, 1)"
+)
+EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
+
+
+async def fill(driver: Driver, env: Env) -> None:
+    """Put rows of every kind of value, nulls too, into every table."""
+
+    def script() -> Script[None]:
+        for table in schema.metadata.sorted_tables:
+            columns = transfer.kinds(table)
+            rows = [[SAMPLES[kind] for _, kind in columns] for _ in range(2)]
+            for number, row in enumerate(rows):
+                for place, column in enumerate(table.columns):
+                    if column.primary_key or column.unique or any(column.name in i.columns for i in table.indexes):
+                        row[place] = distinct(columns[place][1], number, env)
+                    elif column.nullable and number:
+                        row[place] = None
+            yield Insert(table.name, columns, rows)
+
+    await driver.write(script)
+
+
+def distinct(kind: ColumnType, number: int, env: Env) -> object:
+    if kind == "uuid":
+        return parcel_id(env.new_id())
+    if kind == "text":
+        return f"value {number}"
+    return b"%d" % number if kind == "bytea" else number + 100
+
+
+async def sums(driver: Driver) -> transfer.Sums:
+    async with driver.snapshot() as read:
+        return await transfer.each_table(read, ignore)
+
+
+async def ignore(*_: object) -> None:
+    pass
+
+
+@asynccontextmanager
+async def opened(url: str, env: Env) -> AsyncIterator[Driver]:
+    driver = await open_store_driver(url, env)
+    try:
+        await driver.migrate()
+        yield driver
+    finally:
+        await driver.close()
+
+
+@pytest.mark.parametrize("direction", ["to postgres", "to sqlite"])
+async def test_everything_moves_to_the_other_kind_of_store(direction: str, tmp_path: Path, migrated_url: str, env: Env):
+    urls = [f"sqlite:///{tmp_path}/horae.db", migrated_url]
+    source_url, target_url = urls if direction == "to postgres" else reversed(urls)
+    async with opened(source_url, env) as source:
+        await fill(source, env)
+        before = await sums(source)
+
+    moved = await transfer.migrate(source_url, target_url, env)
+
+    assert moved == before
+    assert all(total.rows >= 2 for total in moved.values())
+    async with opened(target_url, env) as target:
+        after = await sums(target)
+        assert [name for name in before if before[name] != after[name]] in ([], ["store"])  # it notes its timeline
+        made = Statement("make", "INSERT INTO lanes (namespace, queue, needs) VALUES (1, 1, '[]') RETURNING id")
+        assert (await target.write(one(made)))[0][0] == 102
+
+
+async def test_a_store_in_use_is_not_written_over(tmp_path: Path, env: Env):
+    async with opened(f"sqlite:///{tmp_path}/a.db", env) as source:
+        await fill(source, env)
+        async with opened(f"sqlite:///{tmp_path}/b.db", env) as target:
+            await fill(target, env)
+            before = await sums(target)
+            with pytest.raises(Conflict, match="not empty"):
+                await transfer.copy(source, target)
+            assert await sums(target) == before
+
+
+async def test_a_copy_that_differs_is_told(tmp_path: Path, env: Env):
+    async with opened(f"sqlite:///{tmp_path}/a.db", env) as source:
+        await fill(source, env)
+        async with source.snapshot() as read:
+            found = await transfer.each_table(read, ignore)
+        await source.write(one(Statement("change", "UPDATE jobs SET version = version + 1")))
+        with pytest.raises(HoraeError, match="differs in jobs"):
+            await transfer.compare(found, source)
+
+
+@pytest.mark.parametrize("store_url", ["file", "postgres"], indirect=True)
+async def test_a_backup_brings_the_store_back_in_a_new_epoch(store_url: str, tmp_path: Path, env: Env):
+    file = tmp_path / "backup"
+    async with opened(store_url, env) as driver:
+        await driver.write(one(Statement("job", JOB), env.new_id(), "kept"))
+        await driver.write(one(Statement("session", SESSION), env.new_id(), b""))
+        await backup.backup(driver, file, env)
+        await driver.write(one(Statement("job", JOB), env.new_id(), "made after the backup"))
+
+    with pytest.raises(Conflict):
+        await backup.restore(file, store_url, env)
+    assert await backup.restore(file, store_url, env, replace=True) == 2
+
+    async with opened(store_url, env) as driver:
+        assert await driver.read(one(Statement("jobs", "SELECT name FROM jobs"))) == [("kept",)]
+        assert await driver.read(one(EPOCH)) == [("2",)]
+        assert await driver.read(one(Statement("sessions", "SELECT state FROM sessions"))) == [("closed",)]
+
+
+async def test_a_portable_backup_can_be_restored_into_sqlite(postgres_driver: Driver, tmp_path: Path, env: Env):
+    await fill(postgres_driver, env)
+    await backup.backup(postgres_driver, tmp_path / "b", env)
+
+    await backup.restore(tmp_path / "b", f"sqlite:///{tmp_path}/new.db", env)
+
+    async with opened(f"sqlite:///{tmp_path}/new.db", env) as driver:
+        before, after = await sums(postgres_driver), await sums(driver)
+        assert [name for name in before if before[name] != after[name]] == ["store"]
+
+
+async def test_what_is_no_backup_is_refused(tmp_path: Path, env: Env):
+    (tmp_path / "b").write_text("hello")
+    with pytest.raises(BadInput, match="not a backup"):
+        await backup.restore(tmp_path / "b", f"sqlite:///{tmp_path}/new.db", env)
+
+
+async def test_a_damaged_or_short_backup_is_refused(
+    tmp_path: Path, file_driver: Driver, postgres_driver: Driver, env: Env
+):
+    await backup.backup(file_driver, tmp_path / "file", env)
+    await backup.backup(postgres_driver, tmp_path / "portable", env)
+    damaged = (tmp_path / "file").read_bytes()
+    (tmp_path / "file").write_bytes(damaged[:4096] + b"\xff" * 4096 + damaged[8192:])
+    (tmp_path / "portable").write_bytes((tmp_path / "portable").read_bytes()[:400])
+
+    async with opened(f"sqlite:///{tmp_path}/new.db", env) as target:
+        before = await sums(target)
+    for name in ("file", "portable"):
+        with pytest.raises(BadInput, match="damaged"):
+            await backup.restore(tmp_path / name, f"sqlite:///{tmp_path}/new.db", env, replace=True)
+    async with opened(f"sqlite:///{tmp_path}/new.db", env) as target:
+        assert await sums(target) == before
