@@ -21,12 +21,7 @@ def told() -> list[tuple[UUID, int, str]]:
 
 @pytest.fixture
 def jobs(world: World, told: list[tuple[UUID, int, str]]) -> Jobs:
-    async def open_gate(job: UUID) -> int:
-        return (await world.store.open_gate(job, 100, rank)).rows
-
-    return Jobs(
-        world.env, world.store, open_gate=open_gate, on_change=lambda job, ns, state: told.append((job, ns, state))
-    )
+    return Jobs(world.env, world.store, rank=rank, on_event=lambda e: told.append((e.id, e.namespace, e.state)))
 
 
 async def create(jobs: Jobs, name: str = "report", **fields: Any) -> Any:
@@ -309,7 +304,7 @@ async def test_many_pending_slices_are_cancelled_in_batches(jobs, world, monkeyp
 
 async def test_deleting_may_let_the_queue_finish_and_ask_what_runs_to_stop(jobs, world):
     asked: list[UUID] = []
-    jobs._on_request = asked.append
+    jobs._on_asked = asked.append
     made = await create(jobs)
     job = await submittable(world, made.job_id)
     parcel = await world.parcel(job, 3)
@@ -376,7 +371,7 @@ async def memory_jobs(env):
 
     driver = await open_store_driver("sqlite://", env)
     await driver.migrate()
-    yield Jobs(env, Store(driver, env))
+    yield Jobs(env, Store(driver, env), rank=rank)
     await driver.close()
 
 

@@ -1,19 +1,47 @@
 """Dead letters: executions that failed for good; looked at, tried again as new ones, or discarded."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Literal, Protocol
 from uuid import UUID
 
-from horae.env import Env
-from horae.model.execution import Extra
+from msgspec import Struct
+
+from horae.engine.executions import Bound, Executions, low_parcel, start
+from horae.engine.refs import execution_ref, find_job
+from horae.env import Env, Instant
+from horae.errors import BadInput, Conflict, NotFound, TooLarge
+from horae.model.cursor import check_limit, make_cursor
+from horae.model.execution import FAILED, Execution, Extra
+from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.instant import format_instant
+from horae.model.job import DAY
 from horae.model.protocol import Submit
-from horae.model.view import BulkView, DeadLetterGroups, DeadLetterView, Page
+from horae.model.show import RETRY_KEY
+from horae.model.view import (
+    BulkView,
+    DeadLetterGroup,
+    DeadLetterGroups,
+    DeadLetterView,
+    ExecutionView,
+    Page,
+    shown_time,
+)
 from horae.store.contract import Store
+from horae.store.moves import dead_letters as moves
+from horae.store.moves import execution_lists as lists
+from horae.store.moves import execution_reads as reads
+from horae.store.moves.execution_lists import Chosen, ExecutionFilter, Mark, Place
 from horae.store.moves.submit import Receipt
+
+MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "all": None}
+MOST_AT_ONCE = 10_000
+BATCH = 256  # letters of a bulk action that are read and submitted together
+MOST_GROUPED = 20_000  # letters counted for the groups
+KEEP_KEY = 400 * DAY  # a dead letter answers a second retry with the first one's execution for so long
 
 
 class SubmitMany(Protocol):
-    """`Submitter.submit`."""
+    """`Submitter.submit`, all or nothing."""
 
     async def __call__(
         self,
@@ -26,53 +54,47 @@ class SubmitMany(Protocol):
     ) -> list[Receipt]: ...
 
 
+class Letters(Struct, frozen=True, kw_only=True):
+    """Which dead letters a bulk action is about."""
+
+    job: str | None = None
+    error_type: str | None = None
+    since: Bound = None
+    until: Bound = None
+
+
 class DeadLetters:
     """The list of failed executions of a namespace."""
 
-    def __init__(self, env: Env, store: Store, submit: SubmitMany) -> None:
-        raise NotImplementedError
-
-    async def list(
-        self,
-        namespace: int,
-        *,
-        job: str | None = None,
-        error_type: str | None = None,
-        since: str | int | None = None,
-        until: str | int | None = None,
-        state: str = "open",
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page[DeadLetterView]:
-        """Dead letters, newest first; `state` is open, retried, discarded or all."""
-        raise NotImplementedError
-
-    async def groups(
-        self,
-        namespace: int,
-        *,
-        job: str | None = None,
-        since: str | int | None = None,
-        until: str | int | None = None,
-        state: str = "open",
-    ) -> DeadLetterGroups:
-        """Dead letters counted by job and error type."""
-        raise NotImplementedError
+    def __init__(self, env: Env, store: Store, submit: SubmitMany, executions: Executions | None = None) -> None:
+        self._env, self._store, self._submit = env, store, submit
+        self._executions = executions or Executions(env, store)
 
     async def get(self, namespace: int, execution: str | UUID) -> DeadLetterView:
         """One dead letter. Raises NotFound when the execution has not failed."""
-        raise NotImplementedError
+        return await self._shown(namespace, await self._letter(namespace, execution))
 
     async def retry(self, namespace: int, execution: str | UUID, *, caller: str = "") -> DeadLetterView:
         """Submit it again: a new execution with `retryOf`, same params, present job version.
 
-        Retrying twice answers with the same new execution.
+        Retrying twice answers with the same new execution: its key says which letter it is for, and the mark follows.
         """
-        raise NotImplementedError
+        found = await self._letter(namespace, execution)
+        mark = await self._mark_of(found.execution.id)
+        if mark is None or mark.kind != moves.RETRIED:
+            await self._refuse_deleted(namespace, found)
+            await self._retry(namespace, [found.execution], caller)
+        return await self._shown(namespace, found)
 
     async def discard(self, namespace: int, execution: str | UUID) -> DeadLetterView:
-        """Take it off the open list; it stays readable."""
-        raise NotImplementedError
+        """Take it off the open list; it stays readable. Raises Conflict when it has been retried."""
+        found = await self._letter(namespace, execution)
+        await self._mark(moves.DISCARDED, [(found.execution.id, None)])
+        view = await self._shown(namespace, found)
+        if view.state == "retried":
+            detail = f"Execution {found.execution.id} has been retried as {view.retried_as}."
+            raise Conflict(detail, "It is off the open list already.", retriedAs=str(view.retried_as))
+        return view
 
     async def retry_many(
         self,
@@ -80,13 +102,18 @@ class DeadLetters:
         *,
         job: str | None = None,
         error_type: str | None = None,
-        since: str | int | None = None,
-        until: str | int | None = None,
+        since: Bound = None,
+        until: Bound = None,
         limit: int = 1000,
         caller: str = "",
     ) -> BulkView:
-        """Retry open dead letters that match, newest first."""
-        raise NotImplementedError
+        """Retry open dead letters that match, newest first; those whose job is deleted are skipped."""
+        letters = Letters(job=job, error_type=error_type, since=since, until=until)
+
+        async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
+            return await self._retry_each(namespace, batch, caller)
+
+        return await self._bulk(namespace, letters, limit, act)
 
     async def discard_many(
         self,
@@ -94,9 +121,212 @@ class DeadLetters:
         *,
         job: str | None = None,
         error_type: str | None = None,
-        since: str | int | None = None,
-        until: str | int | None = None,
+        since: Bound = None,
+        until: Bound = None,
         limit: int = 1000,
     ) -> BulkView:
         """Discard open dead letters that match, newest first."""
-        raise NotImplementedError
+        letters = Letters(job=job, error_type=error_type, since=since, until=until)
+
+        async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
+            await self._mark(moves.DISCARDED, [(e.id, None) for e in batch])
+            return [e.id for e in batch], []
+
+        return await self._bulk(namespace, letters, limit, act)
+
+    async def groups(
+        self,
+        namespace: int,
+        *,
+        job: str | None = None,
+        since: Bound = None,
+        until: Bound = None,
+        state: str = "open",
+    ) -> DeadLetterGroups:
+        """Dead letters counted by job and error type; the newest of each group speaks for it."""
+        wanted = await self._filter(namespace, Letters(job=job, since=since, until=until), state)
+        place: Place | None = start(until, None)
+        chosen: list_of[Chosen] = []
+        while place is not None and len(chosen) < MOST_GROUPED:
+            before = place
+            more, place = await self._store.read(lambda: lists.page(namespace, wanted, before, 500))  # noqa: B023
+            chosen += more
+        groups = _grouped(chosen)
+        newest = [members[0] for members in groups]
+        found = await self._store.read(lambda: lists.unfold(newest, namespace))
+        items = [_group(members, of) for members, of in zip(groups, found, strict=True)]
+        return DeadLetterGroups(items=items, complete=place is None)
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        job: str | None = None,
+        error_type: str | None = None,
+        since: Bound = None,
+        until: Bound = None,
+        state: str = "open",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[DeadLetterView]:
+        """Dead letters, newest first; `state` is open, retried, discarded or all."""
+        check_limit(limit)
+        letters = Letters(job=job, error_type=error_type, since=since, until=until)
+        wanted, before = await self._filter(namespace, letters, state), start(until, cursor)
+        chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, before, limit))
+        found = await self._store.read(lambda: lists.unfold(chosen, namespace))
+        marks = await self._marks([f.execution.id for f in found])
+        views = await self._executions.views(namespace, found)
+        items = [_letter(view, marks.get(view.execution_id)) for view in views]
+        return Page(items=items, next_cursor=following and make_cursor(following))
+
+    # How it is done
+
+    async def _letter(self, namespace: int, ref: str | UUID) -> reads.Found:
+        id = execution_ref(ref)
+        found = await self._store.read(lambda: reads.by_id(id, namespace))
+        if found is None:
+            await self._executions.get(namespace, id)  # says whether it never was or has expired
+            raise NotFound(f"There is no execution {id}.", "List dead letters with `horae dlq list`.")
+        if found.execution.state != FAILED:
+            detail = f"Execution {id} is {found.execution.state}, not failed."
+            raise NotFound(detail, "Only failed executions are dead letters; list them with `horae dlq list`.")
+        return found
+
+    async def _shown(self, namespace: int, found: reads.Found) -> DeadLetterView:
+        (view,) = await self._executions.views(namespace, [found], brief=False)
+        return _letter(view, await self._mark_of(view.execution_id))
+
+    async def _mark_of(self, id: UUID) -> Mark | None:
+        return (await self._marks([id])).get(id)
+
+    async def _marks(self, ids: Sequence[UUID]) -> dict[UUID, Mark]:
+        spans = [(parcel_of(id), index_of(id), index_of(id) + 1) for id in ids]
+        found = await self._store.read(lambda: lists.marks(spans))
+        return {execution_id(parcel, item): mark for (parcel, item), mark in found.items()}
+
+    async def _mark(self, kind: str, letters: Sequence[tuple[UUID, UUID | None]]) -> None:
+        await self._store.change(lambda now: moves.mark(kind, letters, now))
+
+    async def _filter(self, namespace: int, letters: Letters, state: str) -> ExecutionFilter:
+        if state not in MARKS:
+            raise BadInput(f"{state[:40]!r} is not a state.", f"It is one of: {', '.join(MARKS)}.", field="state")
+        job = None if letters.job is None else (await find_job(self._store, namespace, letters.job)).job.id
+        return ExecutionFilter(
+            states=frozenset({FAILED}),
+            job=job,
+            error_type=letters.error_type,
+            low=low_parcel(letters.since),
+            mark=MARKS[state],
+        )
+
+    async def _bulk(self, namespace: int, letters: Letters, limit: int, act: "Act") -> BulkView:
+        """Walk over open letters from the newest, a batch at a time."""
+        check_limit(limit, MOST_AT_ONCE)
+        wanted = await self._filter(namespace, letters, "open")
+        place: Place | None = start(letters.until, None)
+        matched, done, notes = 0, list_of[UUID](), list_of[str]()
+        while place is not None and matched < limit:
+            before, room = place, min(BATCH, limit - matched)
+            chosen, place = await self._store.read(lambda: lists.page(namespace, wanted, before, room))  # noqa: B023
+            found = await self._store.read(lambda: lists.unfold(chosen, namespace))  # noqa: B023
+            ids, said = await act([f.execution for f in found])
+            matched, done = matched + len(found), done + ids
+            notes += [note for note in said if note not in notes]
+        return BulkView(
+            matched=matched,
+            done=len(done),
+            skipped=matched - len(done),
+            more=place is not None,
+            execution_ids=done,
+            notes=notes,
+        )
+
+    async def _refuse_deleted(self, namespace: int, found: reads.Found) -> None:
+        job = (await find_job(self._store, namespace, found.execution.job)).job
+        if job.state == "deleted":
+            raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
+
+    async def _retry(self, namespace: int, letters: Sequence[Execution], caller: str) -> "list_of[UUID]":
+        """Submit letters again and mark them; the new executions."""
+        extras = [Extra(retry_of=letter.id, tags=letter.extra.tags) for letter in letters]
+        requests = [_again(letter) for letter in letters]
+        receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=extras)
+        made = [receipt.execution_id for receipt in receipts]
+        await self._mark(moves.RETRIED, [(letter.id, new) for letter, new in zip(letters, made, strict=True)])
+        return made
+
+    async def _retry_each(
+        self, namespace: int, letters: Sequence[Execution], caller: str
+    ) -> "tuple[list_of[UUID], list_of[str]]":
+        """Retry what can be; where one is refused, the others of its job are tried one by one."""
+        made: list_of[UUID] = []
+        notes: dict[str, None] = {}
+        waiting = [list_of(group) for group in _by_job(letters)]
+        while waiting:
+            batch = waiting.pop(0)
+            try:
+                made += await self._retry(namespace, batch, caller)
+            except (BadInput, NotFound, Conflict, TooLarge) as error:
+                if len(batch) == 1:
+                    notes[str(error)] = None
+                else:
+                    waiting += [[letter] for letter in batch]
+        return made, list_of(notes)
+
+
+list_of = list  # the class has a method of that name
+
+
+class Act(Protocol):
+    """What a bulk action does with a batch: the executions it made or touched, and notes."""
+
+    async def __call__(self, batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]: ...
+
+
+def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
+    groups: dict[UUID, list[Execution]] = {}
+    for letter in letters:
+        groups.setdefault(letter.job, []).append(letter)
+    return groups.values()
+
+
+def _again(letter: Execution) -> Submit:
+    """The same once more; its key makes a second retry find the first."""
+    return Submit(
+        job=str(letter.job),
+        params=letter.params,
+        key=f"{RETRY_KEY}{letter.id}",
+        key_for=KEEP_KEY,
+        priority=letter.priority,
+        tags=letter.extra.tags,
+    )
+
+
+def _letter(view: ExecutionView, mark: Mark | None) -> DeadLetterView:
+    if mark is None:
+        return DeadLetterView(execution=view)
+    state: Literal["retried", "discarded"] = "retried" if mark.kind == moves.RETRIED else "discarded"
+    return DeadLetterView(execution=view, state=state, retried_as=mark.execution, marked_at=shown_time(mark.at))
+
+
+def _grouped(chosen: Iterable[Chosen]) -> list[list[Chosen]]:
+    """By job and error type, largest first; members newest first."""
+    groups: dict[tuple[UUID, str], list[Chosen]] = {}
+    for slice, item in chosen:
+        groups.setdefault((slice.job, slice.error_type), []).append((slice, item))
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _group(members: Sequence[Chosen], newest: reads.Found) -> DeadLetterGroup:
+    e = newest.execution
+    at: Instant = e.completed_at or e.due_at
+    return DeadLetterGroup(
+        job_id=e.job,
+        job_name=newest.job_name,
+        error_type=members[0][0].error_type,
+        count=len(members),
+        newest_id=e.id,
+        newest_at=format_instant(at),
+        error_message=e.error.message if e.error else None,
+    )

@@ -11,6 +11,7 @@ from horae.env import Env, Micros
 from horae.errors import BadInput, Conflict
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
+from horae.model.event import Event
 from horae.model.execution import FINAL, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
 from horae.model.hint import why_queued
 from horae.model.ids import first_id_at, index_of, parcel_of
@@ -40,12 +41,15 @@ class Executions:
         store: Store,
         *,
         retention: Micros = 30 * DAY,
-        on_request: Callable[[UUID], object] = lambda session: None,
-        on_cancel: Callable[[UUID, UUID, int], object] = lambda execution, job, namespace: None,
+        on_asked: Callable[[UUID], object] = lambda session: None,
+        on_ended: Callable[[UUID], object] = lambda execution: None,
+        on_event: Callable[[Event], object] = lambda event: None,
     ) -> None:
-        """`on_request` hears of a session that was asked to stop something, `on_cancel` of what was cancelled."""
+        """`on_asked` is called with a session that was asked to stop something, `on_ended` with what was cancelled,
+        `on_event` with what to tell people.
+        """
         self._env, self._store, self._retention = env, store, retention
-        self._on_request, self._on_cancel = on_request, on_cancel
+        self._on_asked, self._on_ended, self._on_event = on_asked, on_ended, on_event
 
     async def get(self, namespace: int, execution: str | UUID) -> ExecutionView:
         """One execution. Raises NotFound, or Gone when its id is older than what is kept."""
@@ -98,9 +102,10 @@ class Executions:
         a_text(reason, "reason", most=1000)
         verdict, session = await self._store.cancel(parcel_of(e.id), index_of(e.id), reason)
         if session is not None:
-            self._on_request(session)
+            self._on_asked(session)
         if verdict == "cancelled":
-            self._on_cancel(e.id, e.job, namespace)
+            self._on_ended(e.id)
+            self._on_event(Event("execution", e.id, "cancelled", namespace, self._env.now(), e.job))
         view = await self.get(namespace, e.id)
         if verdict not in ("cancelled", "asked") and view.status != "cancelled":
             raise Conflict(f"Execution {e.id} has ended: {view.status}.", "There is nothing left to cancel.")

@@ -1,6 +1,6 @@
 """Jobs: created, edited, paused, deleted and restored, each change in one transaction."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -16,25 +16,22 @@ from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition import Definition
 from horae.model.definition.values import a_text
+from horae.model.event import Event
 from horae.model.job import NAME, Spec
 from horae.model.view import JobVersionView, JobView, Page
 from horae.store.contract import Store
 from horae.store.moves import cancel_job, job_reads
 from horae.store.moves.job_reads import JobFilter
 from horae.store.moves.jobs import StoredJob
+from horae.store.moves.promote import Ranker
 
 TRIES = 5  # how often a change may find that somebody else was quicker
-BATCH = 500  # slices cancelled in one transaction
+BATCH = 500  # slices cancelled or queued in one transaction
 MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
 STATES = ("active", "paused", "deleted")
 
 Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]{1,128}\Z")]
 Change = Literal["created", "changed", "unchanged"]
-OnChange = Callable[[UUID, int, str], object]
-
-
-async def _nothing(job: UUID) -> int:
-    return 0
 
 
 class Jobs:
@@ -44,19 +41,22 @@ class Jobs:
         self,
         env: Env,
         store: Store,
+        directory_hint: Callable[[], object] = lambda: None,
         *,
-        open_gate: Callable[[UUID], Awaitable[int]] = _nothing,
-        on_change: OnChange = lambda job, namespace, state: None,
-        on_request: Callable[[UUID], object] = lambda session: None,
+        rank: Ranker,
+        on_change: Callable[[UUID], object] = lambda job: None,
+        on_queued: Callable[[Mapping[int, int]], object] = lambda lanes: None,
+        on_asked: Callable[[UUID], object] = lambda session: None,
+        on_event: Callable[[Event], object] = lambda event: None,
         fire_due: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """`open_gate` queues what waited for a job; `on_change` hears of every job that changed, with its namespace
-        and new state; `on_request` of sessions that were asked to stop something. `fire_due` lets the scheduler decide
-        what is due before a trigger ends.
+        """`directory_hint` is called when a queue or lane may be new, `on_change` with every job that changed and
+        `on_event` with what to tell people, `on_queued` with lanes and their least new rank, `on_asked` with sessions
+        that were asked to stop something; `fire_due` lets the scheduler decide what is due before a trigger ends.
         """
-        self._env, self._store = env, store
-        self._open_gate, self._on_change, self._on_request = open_gate, on_change, on_request
-        self._fire_due = fire_due
+        self._env, self._store, self._directory_hint, self._rank = env, store, directory_hint, rank
+        self._on_change, self._on_queued, self._on_asked = on_change, on_queued, on_asked
+        self._on_event, self._fire_due = on_event, fire_due
         self._drafts = Drafts(env, store)
 
     async def create(self, namespace: int, body: Any) -> JobView:
@@ -65,7 +65,7 @@ class Jobs:
         draft = await self._drafts.resolve(namespace, definition)
         id = self._env.new_id()
         await self._store.change(lambda now: changes.create(id, namespace, draft, self._env.new_id, now))
-        self._on_change(id, namespace, "active")
+        self._tell(id, namespace, "active")
         return await self.get(namespace, str(id))
 
     async def put(self, namespace: int, body: Any) -> tuple[JobView, Change]:
@@ -151,7 +151,7 @@ class Jobs:
         if stored.job.state == "deleted":
             when = (await self._drafts.again(stored, stored.job.spec)).when
             await self._store.change(lambda now: changes.restore(stored, when, self._env.new_id, now))
-            self._on_change(stored.job.id, namespace, "active")
+            self._tell(stored.job.id, namespace, "active")
         return await self.get(namespace, str(stored.job.id))
 
     async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
@@ -245,7 +245,7 @@ class Jobs:
             await self._decide_due()
         if not await self._store.change(lambda now: changes.edit(before, draft, self._env.new_id, now, revive=revive)):
             return False
-        self._on_change(job.id, job.namespace, job.state)
+        self._tell(job.id, job.namespace, job.state)
         return True
 
     async def _switch(self, namespace: int, ref: str, state: Literal["active", "paused"]) -> JobView:
@@ -256,11 +256,24 @@ class Jobs:
             change = changes.pause if state == "paused" else changes.resume
             await self._decide_due()
             if await self._store.change(lambda now: change(before, now)):  # noqa: B023
-                self._on_change(before.job.id, namespace, state)
+                self._tell(before.job.id, namespace, state)
                 if state == "active":
                     await self._open_gate(before.job.id)
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
+
+    async def _open_gate(self, job: UUID) -> None:
+        """Queue all that waited for a job to be resumed; what a claim is just putting there the sweep finds."""
+        rows = BATCH
+        while rows == BATCH:
+            promoted = await self._store.open_gate(job, BATCH, self._rank)
+            self._on_queued(promoted.lanes)
+            rows = promoted.rows
+
+    def _tell(self, job: UUID, namespace: int, state: str) -> None:
+        self._directory_hint()
+        self._on_change(job)
+        self._on_event(Event("job", job, state, namespace, self._env.now()))
 
     async def _decide_due(self) -> None:
         if self._fire_due is not None:
@@ -275,7 +288,7 @@ class Jobs:
                 lambda now: changes.delete(before, now, cancel=cancel, reason=reason)  # noqa: B023
             )
             if batches is not None:
-                self._on_change(before.job.id, namespace, "deleted")
+                self._tell(before.job.id, namespace, "deleted")
                 for shelf, batch in batches.items():
                     await self._cancel_rest(shelf, before.job.id, batch, reason)
                 return before.job.id
@@ -291,7 +304,7 @@ class Jobs:
     async def _ask_running(self, job: UUID) -> None:
         for session in await self._store.read(lambda: cancel_job.sessions_of(job)):
             await self._store.change(lambda now: cancel_job.ask_session(session, job, now))  # noqa: B023
-            self._on_request(session)
+            self._on_asked(session)
 
 
 list_of = list  # the class has a method of that name
