@@ -6,11 +6,13 @@ slices. Filters that no index serves are applied to what a window brought, for s
 may be short, and its cursor goes on.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from msgspec import Raw, Struct
 
 from horae.env import Instant
@@ -104,11 +106,12 @@ class Listed(Struct, frozen=True, kw_only=True):
 
     @property
     def error_type(self) -> str:
-        """From the beginning of the stored error, whose first field it is."""
-        _, _, rest = (self.error_head or "").partition('{"type":"')
-        return rest.partition('"')[0]
+        """From the beginning of the stored error, whose first field it is; of a very long one, its beginning."""
+        found = _TYPE.match(self.error_head or "")
+        return "" if found is None else msgspec.json.decode(f'"{found[1]}"', type=str)
 
 
+_TYPE = re.compile(r'\{"type":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u])*)')
 Chosen = tuple[Listed, int]  # a slice and one of its items
 _SAID = ", ".join(f"s.{name}" for name, _ in SAYS if name != "worker")
 

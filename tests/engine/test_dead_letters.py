@@ -1,0 +1,226 @@
+"""Dead letters, on every store."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from horae.engine.dead_letters import DeadLetters
+from horae.engine.directory import Directory
+from horae.engine.executions import Executions
+from horae.engine.hints import Hints
+from horae.engine.jobs import Jobs
+from horae.engine.settings import EngineSettings
+from horae.engine.submit import Submitter
+from horae.env import SECOND
+from horae.errors import BadInput, Conflict, NotFound, StoreUnavailable
+from horae.model.ids import execution_id
+from horae.model.protocol import Failure
+from horae.model.retry import RetryPolicy
+from tests.store_contract.world import NAMESPACE, TestJob, World, failed, rank, success
+
+
+class Submits:
+    """The real submitter, with a way to fail after it has committed."""
+
+    def __init__(self, world: World) -> None:
+        hints = Hints(world.env, world.store, world.env.new_id())
+        directory = Directory(world.env, world.store, hints)
+        self.submitter = Submitter(world.env, world.store, directory, hints, EngineSettings())
+        self.directory = directory
+        self.breaks = False
+
+    async def __call__(self, namespace: int, requests: Sequence[Any], **more: Any) -> Any:
+        done = await self.submitter.submit(namespace, requests, **more)
+        if self.breaks:
+            raise StoreUnavailable("The store went away.")
+        return done
+
+
+@pytest.fixture
+async def submits(world: World):
+    made = Submits(world)
+    yield made
+    await made.submitter.close()
+
+
+@pytest.fixture
+def letters(world: World, submits: Submits) -> DeadLetters:
+    return DeadLetters(world.env, world.store, submits)
+
+
+async def fail(world: World, job: TestJob, n: int = 1, type: str = "ValueError") -> list[UUID]:
+    """Executions of a job that failed for good, oldest first."""
+    parcel = await world.parcel(job, n)
+    worker = await world.worker()
+    (slice,) = [s for s in await worker.claim(n) if s.parcel == parcel]
+    await worker.report(failed(slice, error=Failure(type=type, message=f"no {type}")), policies=job.policy)
+    world.clock.advance(SECOND)
+    return [execution_id(parcel, i) for i in range(n)]
+
+
+async def job(world: World, name: str = "job", **more: Any) -> TestJob:
+    return await world.job(name, retry=RetryPolicy(retries=0), **more)
+
+
+async def ids(letters: DeadLetters, **filters: Any) -> list[UUID]:
+    return [letter.execution.execution_id for letter in (await letters.list(NAMESPACE, **filters)).items]
+
+
+async def test_only_failed_executions_are_dead_letters(world, letters):
+    (dead,) = await fail(world, await job(world))
+    (receipt,) = await world.submit(await job(world, "other"))
+    letter = await letters.get(NAMESPACE, dead)
+    assert (letter.state, letter.execution.status, letter.execution.error.type) == ("open", "failed", "ValueError")
+    assert await ids(letters) == [dead]
+    with pytest.raises(NotFound, match="queued, not failed"):
+        await letters.get(NAMESPACE, receipt.execution_id)
+    with pytest.raises(NotFound):
+        await letters.get(NAMESPACE, "nonsense")
+    with pytest.raises(NotFound):
+        await letters.get(2, dead)
+
+
+async def test_a_retry_is_a_new_execution_and_happens_once(world, letters):
+    made = await job(world)
+    (dead,) = await fail(world, made)
+    await world.do("UPDATE jobs SET updated_at = updated_at")
+    letter = await letters.retry(NAMESPACE, dead, caller="ann")
+    assert letter.state == "retried"
+    fresh = await Executions(world.env, world.store).get(NAMESPACE, letter.retried_as)
+    assert (fresh.retry_of, fresh.status, fresh.origin, fresh.attempt) == (dead, "queued", "retry", 0)
+    assert (msgspec.json.decode(fresh.params), fresh.key) == ({"i": 0}, None)
+    again = await letters.retry(NAMESPACE, str(dead))
+    assert again.retried_as == letter.retried_as
+    assert len(await world.on("queued")) == 1
+    assert await ids(letters) == []
+    assert await ids(letters, state="retried") == await ids(letters, state="all") == [dead]
+    with pytest.raises(Conflict, match="has been retried"):
+        await letters.discard(NAMESPACE, dead)
+
+
+async def test_a_retry_that_broke_before_its_mark_is_not_doubled(world, letters, submits):
+    (dead,) = await fail(world, await job(world))
+    submits.breaks = True
+    with pytest.raises(StoreUnavailable):
+        await letters.retry(NAMESPACE, dead)
+    submits.breaks = False
+    (queued,) = await world.on("queued")
+    world.clock.advance(48 * 3600 * SECOND)
+    letter = await letters.retry(NAMESPACE, dead)
+    assert letter.retried_as == execution_id(queued.parcel, 0)
+    assert len(await world.on("queued")) == 1
+
+
+async def test_a_retry_runs_the_present_version(world, letters, submits):
+    (other,) = await fail(world, await job(world, "gone"))
+    (dead,) = await fail(world, await job(world))
+    jobs = Jobs(world.env, world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    await jobs.edit(NAMESPACE, "job", {"timeout": "5m"})
+    letter = await letters.retry(NAMESPACE, dead)
+    assert (await Executions(world.env, world.store).get(NAMESPACE, letter.retried_as)).job_version == 2
+    await jobs.delete(NAMESPACE, "gone")
+    with pytest.raises(Conflict, match="horae jobs restore"):
+        await letters.retry(NAMESPACE, other)
+
+
+async def test_a_discarded_letter_is_off_the_list_but_may_be_retried(world, letters):
+    (dead,) = await fail(world, await job(world))
+    assert (await letters.discard(NAMESPACE, dead)).state == "discarded"
+    assert (await letters.discard(NAMESPACE, dead)).state == "discarded"
+    assert await ids(letters) == []
+    assert await ids(letters, state="discarded") == [dead]
+    assert (await letters.retry(NAMESPACE, dead)).state == "retried"
+
+
+async def test_lists_are_filtered_and_paged(world, letters):
+    one, two = await job(world, "one"), await job(world, "two")
+    a = await fail(world, one, 3)
+    middle = world.now()
+    b = await fail(world, two, 2, "KeyError")
+    c = await fail(world, one, 1, "KeyError")
+    assert await ids(letters) == [*c, *reversed(b), *reversed(a)]
+    assert await ids(letters, job="one") == [*c, *reversed(a)]
+    assert await ids(letters, error_type="KeyError") == [*c, *reversed(b)]
+    assert await ids(letters, error_type="KeyError", job="two") == list(reversed(b))
+    assert await ids(letters, until=middle) == list(reversed(a))
+    assert await ids(letters, since=middle) == [*c, *reversed(b)]
+    await letters.discard(NAMESPACE, a[1])
+    seen, cursor = [], None
+    while not seen or cursor is not None:
+        page = await letters.list(NAMESPACE, limit=2, cursor=cursor)
+        seen += [letter.execution.execution_id for letter in page.items]
+        cursor = page.next_cursor
+    assert seen == [*c, *reversed(b), a[2], a[0]]
+    for bad in ({"state": "new"}, {"limit": 0}, {"cursor": "?"}, {"since": "x"}):
+        with pytest.raises(BadInput):
+            await letters.list(NAMESPACE, **bad)
+
+
+async def test_groups_count_by_job_and_error(world, letters):
+    one, two = await job(world, "one"), await job(world, "two")
+    a = await fail(world, one, 3)
+    b = await fail(world, two, 2, 'Odd"Error')
+    await fail(world, one, 1, "KeyError")
+    await letters.discard(NAMESPACE, a[0])
+    groups = await letters.groups(NAMESPACE)
+    told = {(g.job_name, g.error_type): (g.count, g.newest_id) for g in groups.items}
+    assert told["one", "ValueError"] == (2, a[2])
+    assert told["two", 'Odd"Error'] == (2, b[1])
+    assert groups.complete
+    assert [g.count for g in groups.items] == [2, 2, 1]
+    assert {g.error_message for g in groups.items} >= {"no ValueError", "no KeyError"}
+
+
+async def test_bulk_retries_what_matches_and_says_what_it_skipped(world, letters, submits):
+    one, two = await job(world, "one"), await job(world, "two")
+    a = await fail(world, one, 4)
+    b = await fail(world, two, 2)
+    await letters.discard(NAMESPACE, a[0])
+    jobs = Jobs(world.env, world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    await jobs.delete(NAMESPACE, "two")
+    first = await letters.retry_many(NAMESPACE, job="one", limit=2)
+    assert (first.matched, first.done, first.more) == (2, 2, True)
+    rest = await letters.retry_many(NAMESPACE)
+    assert (rest.matched, rest.done, rest.skipped, rest.more) == (3, 1, 2, False)
+    assert rest.notes
+    assert await ids(letters) == list(reversed(b))
+    assert sum(q.hi - q.lo for q in await world.on("queued")) == 3
+    assert len({*first.execution_ids, *rest.execution_ids}) == 3
+
+
+async def test_one_that_is_refused_does_not_keep_its_neighbours(world, letters, submits):
+    made = await job(world)
+    dead = await fail(world, made, 3)
+    schema = {"type": "object", "properties": {"i": {"enum": [0, 2]}}}
+    jobs = Jobs(world.env, world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    await jobs.edit(NAMESPACE, "job", {"schema": schema})
+    bulk = await letters.retry_many(NAMESPACE)
+    assert (bulk.done, bulk.skipped) == (2, 1)
+    assert "params.i" in bulk.notes[0]
+    assert await ids(letters) == [dead[1]]
+
+
+async def test_bulk_discards_what_matches(world, letters):
+    made = await job(world)
+    await fail(world, made, 3)
+    await fail(world, made, 2, "KeyError")
+    bulk = await letters.discard_many(NAMESPACE, error_type="ValueError")
+    assert (bulk.matched, bulk.done, bulk.more) == (3, 3, False)
+    assert len(await ids(letters)) == 2
+
+
+async def test_a_retried_letter_may_fail_again_and_is_a_letter_of_its_own(world, letters):
+    made = await job(world)
+    (dead,) = await fail(world, made)
+    first = await letters.retry(NAMESPACE, dead)
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    await worker.report(failed(slice), policies=made.policy)
+    assert await ids(letters) == [first.retried_as]
+    second = await letters.retry(NAMESPACE, first.retried_as)
+    (slice,) = await worker.claim(1)
+    await worker.report(success(slice))
+    assert (await Executions(world.env, world.store).get(NAMESPACE, second.retried_as)).retry_of == first.retried_as
