@@ -75,16 +75,92 @@ async def upgrade(url: str, env: Any, out: Output) -> None:
 
 
 async def _version(url: str, env: Any) -> str | None:
-    from horae.cli.checks import sqlite_path
-    from horae.errors import NotFound
     from horae.store.checkup import schema_version
     from horae.store.open import open_store_driver
 
-    path = sqlite_path(url)
-    if path is not None and not path.exists():
-        raise NotFound(f"There is no store at {path}.", "Name another with --store or --data; `horae up` makes one.")
+    _refuse_absent(url)
     driver = await open_store_driver(url, env, "(horae db)")
     try:
         return await schema_version(driver)
     finally:
         await driver.close()
+
+
+@db.command(
+    examples=("horae db migrate --from sqlite:///horae.db --to postgresql://horae:secret@db/horae",),
+)
+@click.option("--from", "source", metavar="URL", required=True, help="The store to read; stop its servers first.")
+@click.option("--to", "target", metavar="URL", required=True, help="The store to fill; it must be a new one.")
+@output_option
+def migrate(source: str, target: str, output: str) -> None:
+    """Copy everything into another store, verified by counts and checksums."""
+    from horae.config.show import masked
+    from horae.env import system_env
+    from horae.store.transfer import migrate as copy
+
+    _refuse_absent(source)
+    env = system_env()
+    sums = asyncio.run(copy(source, target, env))
+    out = Output(output, env.now)  # type: ignore[arg-type]
+    tables = {name: total.rows for name, total in sums.items() if total.rows}
+    if not out.is_for_people:
+        items = [{"table": n, "rows": s.rows, "checksum": f"{s.checksum:016x}"} for n, s in sums.items()]
+        return out.document({"from": masked(source), "to": masked(target), "items": items})
+    out.table(tables.items(), [("TABLE", lambda row: row[0]), ("ROWS", lambda row: row[1])])
+    return out.say(f"Copied {sum(tables.values()):,} rows; both stores hold the same.")
+
+
+@db.command(
+    examples=("horae db backup horae.backup", "horae db backup horae.backup --store postgresql://horae@db/horae")
+)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@store_command
+async def backup(url: str, env: Any, out: Output, file: Path) -> None:
+    """Write a copy of the store, as it is at one instant, into a file.
+
+    A PostgreSQL store may be in use meanwhile; the server of a SQLite store must be stopped.
+    """
+    from horae.store.backup import backup as write
+    from horae.store.open import open_store_driver
+
+    _refuse_absent(url)
+    driver = await open_store_driver(url, env, "(horae db backup)")
+    try:
+        await write(driver, file, env)
+    finally:
+        await driver.close()
+    size = file.stat().st_size
+    if not out.is_for_people:
+        return out.document({"file": str(file), "bytes": size})
+    return out.say(f"Wrote {file}, {size:,} bytes. Put it back with: horae db restore {file}")
+
+
+@db.command(examples=("horae db restore horae.backup", "horae db restore horae.backup --replace --yes"))
+@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option("--replace", is_flag=True, help="Replace a store that is not empty.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@store_command
+async def restore(url: str, env: Any, out: Output, file: Path, replace: bool, yes: bool) -> None:
+    """Put a backup in the store's place and begin a new epoch; stop all servers first.
+
+    Every worker's session ends, and no token given out before is valid again.
+    """
+    from horae.config.show import masked
+    from horae.store.backup import restore as put_back
+
+    if replace and not yes:
+        click.confirm(f"Everything in {masked(url)} is replaced by {file}. Go on?", abort=True, err=True)
+    epoch = await put_back(file, url, env, replace=replace)
+    if not out.is_for_people:
+        return out.document({"store": masked(url), "file": str(file), "epoch": epoch})
+    return out.say(f"Restored {masked(url)} from {file}; it begins epoch {epoch}.")
+
+
+def _refuse_absent(url: str) -> None:
+    """Opening a SQLite store that is not there would make one."""
+    from horae.cli.checks import sqlite_path
+    from horae.errors import NotFound
+
+    path = sqlite_path(url)
+    if path is not None and not path.exists():
+        raise NotFound(f"There is no store at {path}.", "Name another with --store or --data; `horae up` makes one.")

@@ -27,7 +27,7 @@ def executions() -> None:
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
 @click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
 @click.option("--until", metavar="TIME", help="Only those made before.")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 500), metavar="N", help="At most so many.")
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
 @remote
 async def list_(api: Api, **filters: Any) -> None:

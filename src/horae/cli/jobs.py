@@ -48,7 +48,7 @@ async def create(api: Api, name: str | None, **options: Any) -> None:
 @click.option("--search", metavar="TEXT", help="Only jobs whose name or description contains this.")
 @click.option("--queue", metavar="QUEUE", help="Only jobs of this queue.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only jobs with this tag.")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 500), metavar="N", help="At most so many.")
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
 @remote
 async def list_(api: Api, **filters: Any) -> None:
