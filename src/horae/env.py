@@ -72,7 +72,7 @@ class VirtualClock:
             await asyncio.sleep(0)
             return
         woken = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._sleepers, (self._now + int(seconds * SECOND), next(self._order), woken))
+        heapq.heappush(self._sleepers, (self._now + max(1, round(seconds * SECOND)), next(self._order), woken))
         await woken
 
     def advance(self, span: Micros) -> None:

@@ -39,9 +39,9 @@ from horae.store.moves import steps
 from horae.store.moves.exchange import Head, Reply, want_of
 from horae.store.moves.submit import Receipt
 
-ENDED = SessionEnded(
-    "This session is not live.", "Stop what it runs and register anew: its work goes on elsewhere.", retry=False
-)
+
+def _ended() -> SessionEnded:
+    return SessionEnded("This session is not live.", "Stop what it runs and register anew: its work goes on elsewhere.")
 
 
 class _Known(Struct):
@@ -99,7 +99,7 @@ class Gateway:
         match reply.decision:
             case "ended":
                 self._known.pop(session, None)
-                raise ENDED
+                raise _ended()
             case "gap":
                 raise BadInput(
                     f"Exchange {up.n} on channel {up.channel} leaves numbers out: the next is {reply.seen + 1}.",
@@ -156,7 +156,7 @@ class Gateway:
         parked = Parked(want=want, until=self._env.clock.monotonic() + wait / 1_000_000)
         served = await self.lot.park(parked)
         if served.decision == "ended":
-            raise ENDED
+            raise _ended()
         if served.decision == "superseded":
             raise Busy("This exchange was repeated; the repetition is answered.")
         granted = served.granted

@@ -148,7 +148,7 @@ class ParkingLot:
         return self._directory.occupied(self._lanes_of(parked.want.session))
 
     async def _claim(self, able: Sequence[Parked]) -> bool:
-        """One claim for these; false when it served nobody though lanes seem occupied: the next hint or scan tells."""
+        """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
         marks = self._directory.marks()
         parked = [exchange.Parked(want=p.want, lanes=self._lanes_of(p.want.session)) for p in able]
         done = await self._store.claim_for_parked(parked, self._directory.views(), self._directory.paused)
@@ -163,7 +163,7 @@ class ParkingLot:
                 del self._places[place]
         if left:
             self._hints.tell(Hint(lanes=left))
-        return bool(served) or not left
+        return bool(served) or any(low is None for low in done.lanes.values())
 
     def learn(self, claimed: Sequence[Running], lanes: dict[int, int | None], marks: dict[int, int]) -> dict[int, int]:
         """Learn from a claim what is left in the lanes and how large slices are."""

@@ -1,0 +1,211 @@
+"""Workers that run pretend jobs through the real session core, and clients that submit and cancel."""
+
+from random import Random
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw, Struct
+
+from horae.env import SECOND
+from horae.errors import Busy, HoraeError, SessionEnded
+from horae.model.ids import execution_id
+from horae.model.protocol import Answer, Exchange, Failure, Function, Register, Submit
+from horae.store.moves.submit import Idempotency, Receipt
+from horae.worker.holding import Begun, Chunk, Fate
+from horae.worker.session import Interrupt, Session
+from tests.simulation.world import Actor, Lost, World
+
+_answers = msgspec.json.Decoder(Answer)
+
+
+class Begin(Struct, frozen=True):
+    """An attempt as the observer saw it begin."""
+
+    execution: UUID
+    attempt: int
+    session: UUID
+    at: int
+
+
+class Observer:
+    """Stands outside the system and writes down every start and end of an attempt."""
+
+    def __init__(self) -> None:
+        self.begun: list[Begin] = []
+        self.ended: dict[tuple[UUID, int], int] = {}
+
+
+class Worker(Actor):
+    """A worker process: one session at a time, several slots, jobs that take time or fail as their params say."""
+
+    def __init__(self, world: World, observer: Observer, name: str, slots: int) -> None:
+        super().__init__(name)
+        self.world, self.observer, self.slots = world, observer, slots
+        self.rng = Random(world.rng.random())
+        self.session: Session | None = None
+        self.frozen_until = 0.0
+        self.draining = False
+        self.gone = False
+        self._kinds: dict[tuple[UUID, int], str] = {}
+
+    def start(self) -> None:
+        self.spawn(self._live())
+
+    async def _live(self) -> None:
+        while not self.gone:
+            session = await self._register()
+            if session is not None:
+                await self._serve(session)
+
+    async def _register(self) -> Session | None:
+        presence = Register(
+            protocol=1, worker=self.name, concurrency=self.slots, functions=[Function(name="work")], kinds=()
+        )
+        try:
+            registered = await self.world.call(lambda node: node.gateway.register(1, presence))
+        except (Lost, Busy):
+            await self.world.clock.sleep(0.3)
+            return None
+        self.session = Session(self.world.clock, registered, self.slots)
+        return self.session
+
+    async def _serve(self, session: Session) -> None:
+        """Send what the session wants to say, and run what it holds, until it ends."""
+        while not session.ended:
+            await self._thaw()
+            if self.draining:
+                session.drain()
+            session.tick()
+            while (exchange := session.next_exchange()) is not None:
+                self.spawn(self._deliver(session, exchange))
+            while (chunk := session.take()) is not None:
+                self.spawn(self._run(session, chunk))
+            if session.is_drained and not session.unanswered():
+                self.gone = True
+                await self._close(session)
+                return
+            await self.world.clock.sleep(0.05)
+
+    async def _close(self, session: Session) -> None:
+        try:
+            await self.world.call(lambda node: node.gateway.close(1, session.id))
+        except (Lost, HoraeError):
+            return
+
+    async def _deliver(self, session: Session, exchange: Exchange) -> None:
+        """Repeat an exchange until it is answered."""
+        while not session.ended:
+            await self._thaw()
+            sent_at = self.world.clock.monotonic()
+            try:
+                wait = exchange.wait / SECOND + 3
+                body = await self.world.call(lambda node: node.gateway.exchange(1, session.id, exchange), wait)
+            except SessionEnded:
+                session.end()
+                return
+            except (Lost, Busy):
+                await self.world.clock.sleep(self.rng.uniform(0.05, 0.3))
+                continue
+            await self._thaw()
+            for interrupt in session.answered(exchange, _answers.decode(body), sent_at):
+                self._interrupt(session, interrupt)
+            return
+
+    async def _run(self, session: Session, chunk: Chunk) -> None:
+        """Run a chunk item after item; what was decided meanwhile is left alone."""
+        while (begun := chunk.begin(self.world.clock.monotonic())) is not None:
+            lot, index, _ = begun
+            execution, attempt = execution_id(lot.grant.parcel, index), lot.grant.attempt
+            assert chunk.pile.spec is not None
+            params = {**chunk.pile.spec.params, **msgspec.json.decode(lot.item(index))}
+            self.observer.begun.append(Begin(execution, attempt, session.id, self.world.clock.now()))
+            await self.world.clock.sleep(params["ms"] / 1000)
+            await self._thaw()
+            self.observer.ended[execution, attempt] = self.world.clock.now()
+            chunk.end(begun, self.world.clock.monotonic(), _fate(params, lot.grant.failures, attempt))
+        session.finish(chunk)
+
+    def _interrupt(self, session: Session, interrupt: Interrupt) -> None:
+        kinds = {"cancel": "cancelled", "preempt": "released", "drain": "released"}
+        outcome = kinds.get(interrupt.kind)
+        if outcome is not None:
+            self.observer.ended[self._key(interrupt.begun)] = self.world.clock.now()
+            session.decide(interrupt.chunk, interrupt.begun, Fate(outcome=outcome))  # type: ignore[arg-type]
+
+    def _key(self, begun: Begun) -> tuple[UUID, int]:
+        return execution_id(begun[0].grant.parcel, begun[1]), begun[0].grant.attempt
+
+    def freeze(self, seconds: float) -> None:
+        """Stop as SIGSTOP does: nothing happens in here until then."""
+        self.world.hits["freeze"] += 1
+        self.frozen_until = self.world.clock.monotonic() + seconds
+
+    async def _thaw(self) -> None:
+        while self.world.clock.monotonic() < self.frozen_until:
+            await self.world.clock.sleep(self.frozen_until - self.world.clock.monotonic())
+
+
+def _fate(params: dict[str, int], failures: int, attempt: int) -> bytes | Fate:
+    """Fails the first `fail` times; the result names the attempt that made it."""
+    if failures < params["fail"]:
+        return Fate(outcome="failed", error=Failure(type="Planned", message="as the params say"))
+    return msgspec.json.encode({"i": params["i"], "attempt": attempt})
+
+
+class Client(Actor):
+    """Submits in batches of any size, repeats what was not answered, and remembers what was acknowledged."""
+
+    def __init__(self, world: World, name: str, jobs: list[str]) -> None:
+        super().__init__(name)
+        self.world, self.jobs = world, jobs
+        self.rng = Random(world.rng.random())
+        self.acknowledged: dict[UUID, dict[str, int]] = {}
+        self.cancelled: set[UUID] = set()
+        self.requests = 0
+        self._count = 0
+
+    async def live(self, seconds: float) -> None:
+        end = self.world.clock.monotonic() + seconds
+        while self.world.clock.monotonic() < end:
+            await self.submit(self.rng.choice([1, 1, 1, 3, 40]))
+            if self.acknowledged and self.rng.random() < 0.2:
+                await self.cancel(self.rng.choice(list(self.acknowledged)))
+            await self.world.clock.sleep(self.rng.uniform(0.1, 3))
+
+    def _params(self) -> dict[str, int]:
+        self._count += 1
+        ms = self.rng.choice([0, 1, 5, 50, 1500, 9000]) if self.rng.random() < 0.3 else self.rng.choice([0, 2])
+        return {"i": self._count, "ms": ms, "fail": self.rng.choice([0, 0, 0, 0, 1, 2, 9])}
+
+    async def submit(self, size: int) -> None:
+        job = self.rng.choice(self.jobs)
+        delay = self.rng.choice([None, None, None, 2 * SECOND])
+        params = [self._params() for _ in range(size)]
+        requests = [Submit(job=job, params=Raw(msgspec.json.encode(p)), delay=delay) for p in params]
+        self.requests += 1
+        until = self.world.env.now() + 7200 * SECOND
+        own = Idempotency(1, "executions", f"{self.name}-{self.requests}", b"body", until)
+        receipts = await self._until_answered(requests, own)
+        for receipt, p in zip(receipts, params, strict=True):
+            assert isinstance(receipt, Receipt)
+            self.acknowledged[receipt.execution_id] = p
+
+    async def _until_answered(self, requests: list[Submit], own: Idempotency) -> list[Receipt | HoraeError]:
+        while True:
+            try:
+                return await self.world.call(
+                    lambda node: node.submitter.submit(1, requests, origin="submit", idempotency=own)
+                )
+            except (Lost, Busy, HoraeError):
+                await self.world.clock.sleep(0.2)
+
+    async def cancel(self, execution: UUID) -> None:
+        from horae.model.ids import index_of, parcel_of
+
+        self.cancelled.add(execution)
+        try:
+            await self.world.call(
+                lambda node: node.store.cancel(parcel_of(execution), index_of(execution), "asked by the simulation")
+            )
+        except (Lost, Busy):
+            return

@@ -1,0 +1,152 @@
+"""What must always hold (../shared invariants I1 to I7 and I12), read from the store and from the observer's notes."""
+
+from collections import Counter
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from horae.model.execution import FINAL
+from horae.model.ids import execution_id
+from horae.model.session import LIVE
+from horae.store.script import Fetch, Rows, Statement
+from horae.store.sqlite.memory import MemoryDriver
+from tests.simulation.actors import Client, Observer, Worker
+
+SHELVES = ("waiting", "queued", "running", "history")
+
+
+def rows(driver: MemoryDriver, sql: str) -> Rows:
+    """Read past the hooks: the checker stands outside."""
+    return driver._connection.execute(Fetch(Statement("check", sql)))
+
+
+class Checker:
+    """Remembers what it saw, so that it notices what must not change any more."""
+
+    def __init__(self, driver: MemoryDriver, observer: Observer) -> None:
+        self.driver, self.observer = driver, observer
+        self.final: dict[UUID, str] = {}
+
+    def check(self, workers: list[Worker]) -> None:
+        """Everything that holds at any instant between two transactions."""
+        if self.driver._turn.locked():
+            return
+        states = self.states()
+        self.check_final(states)
+        self.check_owners()
+        self.check_held(workers)
+        self.check_fires()
+
+    def states(self) -> dict[UUID, str]:
+        """I2: each item of each parcel is on exactly one shelf."""
+        found: Counter[UUID] = Counter()
+        states: dict[UUID, str] = {}
+        for shelf in SHELVES:
+            word = "state" if shelf == "history" else f"'{shelf}'"
+            for parcel, lo, hi, state in rows(self.driver, f"SELECT parcel, lo, hi, {word} FROM {shelf}"):
+                for item in range(lo, hi):
+                    found[execution_id(parcel, item)] += 1
+                    states[execution_id(parcel, item)] = state
+        expected = {
+            execution_id(parcel, item)
+            for parcel, n in rows(self.driver, "SELECT id, n FROM parcels")
+            for item in range(n)
+        }
+        doubled = [id for id, count in found.items() if count > 1]
+        assert not doubled, f"I2: on two shelves: {doubled[:3]}"
+        assert found.keys() == expected, f"I2: lost {list(expected - found.keys())[:3]}"
+        return states
+
+    def check_final(self, states: dict[UUID, str]) -> None:
+        """I7, I3: a final state is final."""
+        for id, state in self.final.items():
+            assert states[id] == state, f"I3: {id} was {state} and is {states[id]}"
+        self.final |= {id: state for id, state in states.items() if state in FINAL}
+
+    def check_owners(self) -> None:
+        """I6: whatever waits has a timer or a gate; whatever runs has a session that is known."""
+        bare = rows(self.driver, "SELECT parcel, lo FROM waiting WHERE wake_at IS NULL AND gate IS NULL")
+        assert not bare, f"I6: waits for nothing: {bare[:3]}"
+        orphans = rows(self.driver, "SELECT parcel, lo FROM running WHERE session NOT IN (SELECT id FROM sessions)")
+        assert not orphans, f"I6: runs nowhere: {orphans[:3]}"
+
+    def check_held(self, workers: list[Worker]) -> None:
+        """I12: every running slice of a live session is held by its worker, or the worker awaits its answer."""
+        sessions = {worker.session.id: worker.session for worker in workers if worker.session and worker.alive}
+        sql = "SELECT r.parcel, r.lo, r.hi, r.attempt, r.session, r.channel, r.n, s.state FROM running r"
+        for parcel, lo, hi, attempt, id, channel, n, state in rows(
+            self.driver, f"{sql} JOIN sessions s ON s.id = r.session"
+        ):
+            session = sessions.get(id)
+            if session is None or session.ended or state not in LIVE:
+                continue
+            awaited = any(e.channel == channel and e.n == n for e in session.unanswered())
+            for item in range(lo, hi):
+                assert awaited or session.holds(parcel, item, attempt), f"I12: {parcel}[{item}] of {id} is stranded"
+
+    def check_fires(self) -> None:
+        """I1: one execution per nominal fire."""
+        executions = [row[0] for row in rows(self.driver, "SELECT execution FROM fires WHERE disposition = 'fired'")]
+        assert len(executions) == len(set(executions)), "I1: two fires share an execution"
+        fired = 0
+        for n, extras in rows(self.driver, "SELECT n, extras FROM parcels WHERE extras IS NOT NULL"):
+            decoded: Any = msgspec.json.decode(extras)
+            each = decoded if isinstance(decoded, list) else [decoded] * n
+            fired += sum(extra.get("origin") == "fire" for extra in each)
+        assert fired == len(executions), f"I1: {fired} executions for {len(executions)} fires"
+
+    def check_end(self, clients: list[Client]) -> None:
+        """After healing: every acknowledged execution has ended as its params say; no attempt was begun twice."""
+        results = self._results()
+        for client in clients:
+            for id, params in client.acknowledged.items():
+                state, result, attempt, reason = results[id]
+                self._check_outcome(id, params, state, result, attempt, reason, id in client.cancelled)
+        begun = Counter((b.execution, b.attempt) for b in self.observer.begun)
+        twice = [key for key, count in begun.items() if count > 1]
+        assert not twice, f"I3: begun twice: {twice[:3]}"
+        self._check_overlap()
+        sessions = {b.execution for b in self.observer.begun}
+        assert sessions <= results.keys(), "I4: a run without an execution"
+
+    def _check_outcome(
+        self, id: UUID, params: dict[str, int], state: str, result: Any, attempt: int, reason: str, cancelled: bool
+    ) -> None:
+        if state == "cancelled":
+            assert cancelled, f"{id} was cancelled by nobody"
+        elif state == "success":
+            assert result == {"i": params["i"], "attempt": attempt}, f"I3: {id} took {result} at attempt {attempt}"
+            assert params["fail"] <= 2, f"{id} succeeded though it always fails"
+        else:
+            expected = {"retries"} if params["fail"] > 2 else {"poison"}
+            assert state == "failed" and reason in expected | {"poison"}, f"{id} ended {state} ({reason})"
+
+    def _results(self) -> dict[UUID, tuple[str, Any, int, str]]:
+        from horae.model.packing import Packed
+
+        found = {}
+        columns = "parcel, lo, hi, state, ends, results, attempt, reason"
+        for parcel, lo, hi, state, ends, blob, attempt, reason in rows(self.driver, f"SELECT {columns} FROM history"):
+            parts = Packed(ends or b"", blob).part(0, hi - lo) if blob is not None else [b"null"] * (hi - lo)
+            for item in range(lo, hi):
+                found[execution_id(parcel, item)] = (state, msgspec.json.decode(parts[item - lo]), attempt, reason)
+        return found
+
+    def _check_overlap(self) -> None:
+        """DUP_EXEC: two attempts at once only when the earlier one's session had ended before the later began."""
+        ended = {id: at for id, at in rows(self.driver, "SELECT id, ended_at FROM sessions")}
+        by_execution: dict[UUID, list[Any]] = {}
+        for begin in self.observer.begun:
+            by_execution.setdefault(begin.execution, []).append(begin)
+        for begins in by_execution.values():
+            for earlier, later in zip(begins, begins[1:], strict=False):
+                assert later.attempt > earlier.attempt, f"I3: attempts of {earlier.execution} go backwards"
+                over = self.observer.ended.get((earlier.execution, earlier.attempt))
+                expired = ended.get(earlier.session)
+                done = over is not None and over <= later.at
+                assert done or (expired is not None and expired <= later.at), f"DUP_EXEC: {earlier} and {later}"
+
+
+def all_final(driver: MemoryDriver) -> bool:
+    return not any(rows(driver, f"SELECT 1 FROM {shelf} LIMIT 1") for shelf in SHELVES[:3])
