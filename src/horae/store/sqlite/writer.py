@@ -100,7 +100,7 @@ class Writer:
         committing = False
         changes = self._connection.raw.total_changes
         try:
-            self._connection.begin()
+            self._begin(jobs)
             await self._run_batch(jobs)
             committing = True
             await self._syncing(self._commit, self._connection.raw.total_changes == changes)
@@ -126,6 +126,13 @@ class Writer:
 
     def _finish_checkpoint(self) -> None:
         self._connection.raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _begin(self, jobs: list[Job]) -> None:
+        try:
+            self._connection.begin()
+        except BaseException:
+            jobs.append(self._pending.popleft())  # whoever is first is told why
+            raise
 
     async def _run_batch(self, jobs: list[Job]) -> None:
         end = self._clock.monotonic() + PATIENCE

@@ -1,17 +1,17 @@
-"""The first store: every table of schema.py."""
+"""The first store."""
+
+from pathlib import Path
 
 from alembic import op
-
-from horae.store.ddl import extras
-from horae.store.schema import metadata
 
 revision = "0001"
 down_revision = None
 
 
 def upgrade() -> None:
-    """Create everything."""
-    connection = op.get_bind()
-    metadata.create_all(connection)
-    for statement in extras(connection.dialect.name):
-        op.execute(statement)
+    """Create everything, as the dialect's file beside this one says."""
+    dialect = op.get_bind().dialect.name
+    script = Path(__file__).with_suffix(f".{dialect}.sql").read_text()
+    for statement in script.split(";\n"):
+        if statement.strip():
+            op.get_bind().exec_driver_sql(statement)

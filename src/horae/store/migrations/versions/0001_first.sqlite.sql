@@ -1,0 +1,450 @@
+CREATE TABLE attempts (
+    parcel UUID NOT NULL,
+    attempt INTEGER NOT NULL,
+    lo INTEGER NOT NULL,
+    hi INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    session UUID NOT NULL,
+    outcome TEXT NOT NULL,
+    started_at BIGINT,
+    ended_at BIGINT NOT NULL,
+    exit_code INTEGER,
+    error TEXT,
+    PRIMARY KEY (parcel, attempt, lo)
+);
+
+CREATE TABLE blobs (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (parcel, item)
+);
+
+CREATE TABLE cookies (
+    hash BLOB NOT NULL,
+    key_id TEXT NOT NULL,
+    csrf TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    until BIGINT NOT NULL,
+    PRIMARY KEY (hash)
+);
+
+CREATE TABLE dependencies (
+    job UUID NOT NULL,
+    upstream UUID NOT NULL,
+    PRIMARY KEY (job, upstream)
+);
+
+CREATE INDEX ix_dependencies_upstream ON dependencies (upstream);
+
+CREATE TABLE duties (
+    name TEXT NOT NULL,
+    holder UUID,
+    epoch INTEGER NOT NULL,
+    until BIGINT NOT NULL,
+    PRIMARY KEY (name)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE fires (
+    trigger_id UUID NOT NULL,
+    first BIGINT NOT NULL,
+    last BIGINT NOT NULL,
+    disposition TEXT NOT NULL,
+    cause TEXT NOT NULL,
+    execution UUID,
+    decided_at BIGINT NOT NULL,
+    PRIMARY KEY (trigger_id, last)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE history (
+    parcel UUID NOT NULL,
+    lo INTEGER NOT NULL,
+    hi INTEGER NOT NULL,
+    job UUID NOT NULL,
+    queue INTEGER NOT NULL,
+    namespace INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    losses INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    queued_at BIGINT,
+    started_at BIGINT,
+    completed_at BIGINT NOT NULL,
+    exit_code INTEGER,
+    ends BLOB,
+    results BLOB,
+    timings BLOB,
+    error TEXT,
+    PRIMARY KEY (parcel, lo)
+);
+
+CREATE INDEX history_dead ON history (namespace, parcel) WHERE state = 'failed';
+
+CREATE INDEX history_job ON history (job, parcel);
+
+CREATE TABLE holders (
+    "key" TEXT NOT NULL,
+    parcel UUID NOT NULL,
+    lo INTEGER NOT NULL,
+    PRIMARY KEY ("key", parcel, lo)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE idempotency (
+    namespace INTEGER NOT NULL,
+    route TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    body_hash BLOB NOT NULL,
+    status INTEGER,
+    answer BLOB,
+    until BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (namespace, route, "key")
+);
+
+CREATE INDEX idempotency_until ON idempotency (until);
+
+CREATE TABLE job_minutes (
+    job UUID NOT NULL,
+    minute BIGINT NOT NULL,
+    server UUID NOT NULL,
+    success INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    retried INTEGER NOT NULL,
+    lost INTEGER NOT NULL,
+    busy_micros BIGINT NOT NULL,
+    PRIMARY KEY (job, minute, server)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE job_versions (
+    job UUID NOT NULL,
+    version INTEGER NOT NULL,
+    spec TEXT NOT NULL,
+    queue INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (job, version)
+);
+
+CREATE TABLE jobs (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT,
+    PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX jobs_name ON jobs (namespace, name) WHERE state <> 'deleted';
+
+CREATE TABLE joins (
+    dependent UUID NOT NULL,
+    step TEXT NOT NULL,
+    interval_start BIGINT NOT NULL,
+    state TEXT NOT NULL,
+    remaining INTEGER NOT NULL,
+    PRIMARY KEY (dependent, step, interval_start)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE keys (
+    id TEXT NOT NULL,
+    hash BLOB NOT NULL,
+    name TEXT NOT NULL,
+    namespace INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT,
+    last_used_at BIGINT,
+    revoked_at BIGINT,
+    PRIMARY KEY (id)
+);
+
+CREATE TABLE lanes (
+    id INTEGER NOT NULL,
+    namespace INTEGER NOT NULL,
+    queue INTEGER NOT NULL,
+    needs TEXT NOT NULL,
+    share TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX lanes_identity ON lanes (queue, needs, share);
+
+CREATE TABLE logs (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    lines BLOB NOT NULL,
+    PRIMARY KEY (parcel, item, attempt, seq)
+);
+
+CREATE TABLE marks (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    execution UUID,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE namespaces (
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    weight DOUBLE DEFAULT 1 NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    UNIQUE (name)
+);
+
+CREATE TABLE parcels (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    job UUID NOT NULL,
+    version INTEGER NOT NULL,
+    queue INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    priority SMALLINT NOT NULL,
+    deadline BIGINT,
+    due_at BIGINT NOT NULL,
+    keys TEXT,
+    parent UUID,
+    delivery SMALLINT NOT NULL,
+    n INTEGER NOT NULL,
+    ends BLOB NOT NULL,
+    items BLOB NOT NULL,
+    extras BLOB,
+    submitted_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE TABLE progress (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    percent DOUBLE NOT NULL,
+    message TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE queued (
+    parcel UUID NOT NULL,
+    lo INTEGER NOT NULL,
+    hi INTEGER NOT NULL,
+    job UUID NOT NULL,
+    queue INTEGER NOT NULL,
+    namespace INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    losses INTEGER NOT NULL,
+    solo BOOLEAN NOT NULL,
+    lane INTEGER NOT NULL,
+    rank BIGINT NOT NULL,
+    queued_at BIGINT NOT NULL,
+    relax_at BIGINT,
+    expires_at BIGINT,
+    PRIMARY KEY (parcel, lo)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX queued_order ON queued (lane, rank, parcel, lo);
+
+CREATE TABLE queues (
+    id INTEGER NOT NULL,
+    namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    policy TEXT DEFAULT '{"kind":"priority"}' NOT NULL,
+    state TEXT DEFAULT 'active' NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX queues_name ON queues (namespace, name);
+
+CREATE TABLE requests (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    session UUID NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, kind)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX requests_session ON requests (session);
+
+CREATE TABLE running (
+    parcel UUID NOT NULL,
+    lo INTEGER NOT NULL,
+    hi INTEGER NOT NULL,
+    job UUID NOT NULL,
+    queue INTEGER NOT NULL,
+    namespace INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    losses INTEGER NOT NULL,
+    solo BOOLEAN NOT NULL,
+    session UUID NOT NULL,
+    channel SMALLINT NOT NULL,
+    n BIGINT NOT NULL,
+    lane INTEGER NOT NULL,
+    rank BIGINT NOT NULL,
+    queued_at BIGINT NOT NULL,
+    granted_at BIGINT NOT NULL,
+    started_at BIGINT,
+    PRIMARY KEY (parcel, lo)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX running_session ON running (session);
+
+CREATE TABLE servers (
+    id UUID NOT NULL,
+    url TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    started_at BIGINT NOT NULL,
+    last_seen BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE TABLE sessions (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    presence TEXT NOT NULL,
+    capabilities TEXT NOT NULL,
+    queues TEXT NOT NULL,
+    concurrency INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    epoch INTEGER NOT NULL,
+    seen BLOB NOT NULL,
+    last_seen BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    ended_at BIGINT,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX sessions_state ON sessions (state);
+
+CREATE TABLE sign_in_codes (
+    hash BLOB NOT NULL,
+    namespace INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    until BIGINT NOT NULL,
+    PRIMARY KEY (hash)
+);
+
+CREATE TABLE steps (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    result BLOB NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, name)
+);
+
+CREATE TABLE store (
+    "key" TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY ("key")
+)
+ WITHOUT ROWID;
+
+CREATE TABLE timers (
+    trigger_id UUID NOT NULL,
+    job UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    next_fire_at BIGINT,
+    decided_through BIGINT NOT NULL,
+    last_execution UUID,
+    zone_rules TEXT,
+    PRIMARY KEY (trigger_id)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX timers_next_fire_at ON timers (next_fire_at);
+
+CREATE TABLE triggers (
+    id UUID NOT NULL,
+    job UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    version INTEGER NOT NULL,
+    definition TEXT NOT NULL,
+    rules TEXT NOT NULL,
+    state TEXT NOT NULL,
+    valid_from BIGINT NOT NULL,
+    valid_to BIGINT,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX triggers_job ON triggers (job);
+
+CREATE TABLE unique_keys (
+    namespace INTEGER NOT NULL,
+    scope TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    execution UUID NOT NULL,
+    until BIGINT NOT NULL,
+    PRIMARY KEY (namespace, scope, "key")
+)
+ WITHOUT ROWID;
+
+CREATE INDEX unique_keys_until ON unique_keys (until);
+
+CREATE TABLE waiting (
+    parcel UUID NOT NULL,
+    lo INTEGER NOT NULL,
+    hi INTEGER NOT NULL,
+    job UUID NOT NULL,
+    queue INTEGER NOT NULL,
+    namespace INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    losses INTEGER NOT NULL,
+    solo BOOLEAN NOT NULL,
+    wake_at BIGINT,
+    reason TEXT NOT NULL,
+    gate TEXT,
+    PRIMARY KEY (parcel, lo)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX waiting_gate ON waiting (gate) WHERE gate IS NOT NULL;
+
+CREATE INDEX waiting_wake_at ON waiting (wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE VIEW executions AS
+WITH RECURSIVE indexes(item) AS (SELECT 0 UNION ALL SELECT item + 1 FROM indexes WHERE item < 1023),
+slices AS (
+    SELECT parcel, lo, hi, namespace, queue, job, attempt, failures, losses,
+           CASE WHEN reason IN ('children', 'sleep', 'signal') THEN 'running' ELSE 'waiting' END AS state,
+           reason, wake_at, CAST(NULL AS BIGINT) AS queued_at,
+           CAST(NULL AS BIGINT) AS started_at, CAST(NULL AS BIGINT) AS completed_at
+    FROM waiting
+    UNION ALL SELECT parcel, lo, hi, namespace, queue, job, attempt, failures, losses, 'queued', '', NULL, queued_at, NULL, NULL FROM queued
+    UNION ALL SELECT parcel, lo, hi, namespace, queue, job, attempt, failures, losses, 'running', '', NULL, queued_at, started_at, NULL FROM running
+    UNION ALL SELECT parcel, lo, hi, namespace, queue, job, attempt, failures, losses, state, reason, NULL, queued_at, started_at, completed_at FROM history)
+SELECT lower(substr(hex(parcel), 1, 8) || '-' || substr(hex(parcel), 9, 4) || '-' || substr(hex(parcel), 13, 4) || '-'
+       || substr(hex(parcel), 17, 4) || '-' || substr(hex(parcel), 21, 8)) || printf('%04x', item) AS id,
+       parcel, item, namespace, queue, job, attempt, failures, losses, state, reason, wake_at, queued_at, started_at, completed_at
+FROM slices JOIN indexes ON item >= lo AND item < hi;

@@ -1,0 +1,149 @@
+"""Migrations make what schema.py says, on both databases, once, and never backwards."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from alembic.script import ScriptDirectory
+
+from horae.env import Env
+from horae.errors import StoreTooNew
+from horae.model.ids import execution_id, parcel_id
+from horae.store import migrations
+from horae.store.driver import Driver, one
+from horae.store.migrations import HEAD, render
+from horae.store.open import open_store_driver
+from horae.store.script import Insert, Script, Statement
+from horae.store.sqlite.connection import connect
+from horae.store.sqlite.migrate import copy_fresh
+from tests.store_contract.test_driver_expiry import HISTORY, SLICE, WAITING
+
+VERSION = Statement("version", "SELECT version_num FROM alembic_version")
+SET_VERSION = Statement("set_version", "UPDATE alembic_version SET version_num = '9999'")
+
+
+def test_head_is_the_newest_revision():
+    scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
+    assert scripts.get_current_head() == HEAD
+
+
+@pytest.mark.parametrize("dialect", render.DIALECTS)
+def test_the_first_revision_says_what_schema_says(dialect: str):
+    """Until the first release only: then this test compares the revisions' outcome, and 0001 stays as it is."""
+    assert render.path(dialect).read_text() == render.render(dialect), (
+        "schema.py and the first revision differ; run: python -m horae.store.migrations.render"
+    )
+
+
+def test_every_table_has_the_columns_of_schema_on_sqlite():
+    raw = connect(None)
+    copy_fresh(raw)
+    from horae.store.schema import metadata
+
+    for table in metadata.sorted_tables:
+        found = {(name, bool(required or key)) for _, name, _, required, _, key in
+                 raw.execute(f"PRAGMA table_info({table.name})")}  # fmt: skip
+        assert found == {(column.name, not column.nullable) for column in table.columns}, table.name
+    raw.close()
+
+
+async def test_a_store_is_migrated_from_nothing_and_only_once(store_url: str, env: Env):
+    driver = await open_store_driver(store_url, env)
+    await driver.migrate()
+    await driver.migrate()
+
+    assert await driver.read(one(VERSION)) == [(HEAD,)]
+    await driver.close()
+
+
+async def test_servers_that_start_together_migrate_once(postgres_url: str, env: Env):
+    drivers = [await open_store_driver(postgres_url, env) for _ in range(3)]
+    await asyncio.gather(*(driver.migrate() for driver in drivers))
+
+    assert await drivers[0].read(one(VERSION)) == [(HEAD,)]
+    assert await drivers[0].read(one(Statement("n", "SELECT count(*) FROM namespaces"))) == [(1,)]
+    for driver in drivers:
+        await driver.close()
+
+
+async def test_a_store_newer_than_the_program_is_refused(driver: Driver):
+    await driver.write(one(SET_VERSION))
+    try:
+        with pytest.raises(StoreTooNew, match=f"9999.*{HEAD}.*pip install"):
+            await driver.migrate()
+    finally:
+        await driver.write(one(Statement("back", f"UPDATE alembic_version SET version_num = '{HEAD}'")))
+
+
+async def test_names_are_free_again_when_a_job_is_deleted(driver: Driver, env: Env):
+    columns = "id, namespace, name, version, state, created_at, updated_at"
+    text = f"INSERT INTO jobs ({columns}) VALUES ($1, 1, 'a', 1, $2, 1, 1)"
+    insert = Statement("job", text)
+    for state in ("deleted", "deleted", "active"):
+        await driver.write(one(insert, env.new_id(), state))
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        await driver.write(one(insert, env.new_id(), "paused"))
+
+
+async def test_the_view_unfolds_slices_of_every_shelf(driver: Driver, env: Env):
+    parcel = parcel_id(env.new_id())
+    queued = SLICE | {"solo": ("bool", False), "lane": ("int", 1), "rank": ("bigint", 0), "queued_at": ("bigint", 7)}
+    running = queued | {"session": ("uuid", UUID(int=1)), "channel": ("smallint", 0), "n": ("bigint", 1),
+                        "granted_at": ("bigint", 0), "started_at": ("bigint", 8)}  # fmt: skip
+    shelves: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+        ("waiting", WAITING, {"lo": 0, "hi": 2, "reason": "retry"}),
+        ("waiting", WAITING, {"lo": 2, "hi": 3, "reason": "sleep"}),
+        ("queued", queued, {"lo": 3, "hi": 5}),
+        ("running", running, {"lo": 5, "hi": 6}),
+        ("history", HISTORY, {"lo": 6, "hi": 1024, "completed_at": 9}),
+    ]
+
+    def script() -> Script[None]:
+        for table, columns, values in shelves:
+            row = [parcel if name == "parcel" else values.get(name, default) for name, (_, default) in columns.items()]
+            yield Insert(table, tuple((name, kind) for name, (kind, _) in columns.items()), [row])
+
+    await driver.write(script)
+    rows = await driver.read(
+        one(Statement("view", "SELECT id, parcel, item, state, queued_at, completed_at FROM executions ORDER BY item"))
+    )
+
+    assert [row[2] for row in rows] == list(range(1024))
+    assert [UUID(row[0]) for row in rows] == [execution_id(parcel, item) for item in range(1024)]
+    states = [row[3] for row in rows]
+    assert states[:7] == ["waiting", "waiting", "running", "queued", "queued", "running", "success"]
+    assert rows[3][4] == 7
+    assert rows[1023][5] == 9
+
+
+async def test_heartbeats_stay_in_their_page(postgres_driver: Driver, env: Env):
+    """No index knows last_seen and half of each page is free: PostgreSQL updates in place (HOT)."""
+    driver, id = postgres_driver, env.new_id()
+    text = (
+        "INSERT INTO sessions (id, namespace, worker, presence, capabilities, queues, concurrency, state, epoch, seen,"
+        " last_seen, created_at) VALUES ($1, 1, 'w', $2, '[]', '[]', 1, 'live', 1, $3, 1, 1)"
+    )
+    presence = json.dumps({"labels": ["x" * 400]})
+    await driver.write(one(Statement("session", text), id, presence, b"\0" * 64))
+    beat = Statement("beat", "UPDATE sessions SET last_seen = last_seen + 1, seen = $2 WHERE id = $1")
+    for _ in range(200):
+        await driver.write(one(beat, id, b"\1" * 64))
+
+    figures = Statement(
+        "figures", "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'sessions'"
+    )
+    await driver.write(one(Statement("flush", "SELECT 1 FROM pg_stat_force_next_flush()")))
+    await asyncio.sleep(0.1)
+    updates, hot = (await driver.write(one(figures)))[0]
+    assert updates >= 100
+    assert hot / updates > 0.95
+
+
+async def test_shelves_are_vacuumed_by_dead_rows(postgres_driver: Driver):
+    text = "SELECT array_to_string(reloptions, ' ') FROM pg_class WHERE relname = 'queued'"
+    (options,) = (await postgres_driver.read(one(Statement("options", text))))[0]
+    assert "autovacuum_vacuum_scale_factor=0 autovacuum_vacuum_threshold=5000" in options
+    assert "autovacuum_vacuum_cost_delay=0" in options
