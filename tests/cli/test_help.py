@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from horae.cli.bench import benches
 from horae.cli.main import SECTIONS, cli
 from horae.cli.reference import reference, walk
 
@@ -30,6 +31,8 @@ def test_every_command_has_a_help_line_and_an_example(name):
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_example_parses(name):
     for example in COMMANDS[name].examples:
+        if not benches() and example.startswith("horae bench "):
+            continue  # an installation may come without
         command, args = cli, shlex.split(example)[1:]
         context = click.Context(cli, info_name="horae")
         while isinstance(command, click.Group):
