@@ -1,5 +1,6 @@
 """What must always hold (../shared invariants I1 to I7 and I12), read from the store and from the observer's notes."""
 
+import itertools
 from collections import Counter
 from typing import Any
 from uuid import UUID
@@ -120,7 +121,7 @@ class Checker:
             assert params["fail"] <= 2, f"{id} succeeded though it always fails"
         else:
             expected = {"retries"} if params["fail"] > 2 else {"poison"}
-            assert state == "failed" and reason in expected | {"poison"}, f"{id} ended {state} ({reason})"
+            assert (state, reason) in {("failed", word) for word in expected | {"poison"}}, f"{id}: {state} ({reason})"
 
     def _results(self) -> dict[UUID, tuple[str, Any, int, str]]:
         from horae.model.packing import Packed
@@ -135,12 +136,12 @@ class Checker:
 
     def _check_overlap(self) -> None:
         """DUP_EXEC: two attempts at once only when the earlier one's session had ended before the later began."""
-        ended = {id: at for id, at in rows(self.driver, "SELECT id, ended_at FROM sessions")}
+        ended = dict(rows(self.driver, "SELECT id, ended_at FROM sessions"))
         by_execution: dict[UUID, list[Any]] = {}
         for begin in self.observer.begun:
             by_execution.setdefault(begin.execution, []).append(begin)
         for begins in by_execution.values():
-            for earlier, later in zip(begins, begins[1:], strict=False):
+            for earlier, later in itertools.pairwise(begins):
                 assert later.attempt > earlier.attempt, f"I3: attempts of {earlier.execution} go backwards"
                 over = self.observer.ended.get((earlier.execution, earlier.attempt))
                 expired = ended.get(earlier.session)
