@@ -36,7 +36,7 @@ FREE_EXPIRED = Statement(
 READ_KEYS = Statement(
     "read_keys",
     "SELECT k.namespace, k.scope, k.key, k.execution FROM given JOIN unique_keys k"
-    " ON k.namespace = given.namespace AND k.scope = given.scope AND k.key = given.key",
+    " ON k.namespace = given.namespace AND k.scope = given.scope AND k.key = given.key WHERE k.until > $4",
 )
 NAME_KEYS = Statement(
     "name_keys",
@@ -52,7 +52,7 @@ FREE_IDEMPOTENT = Statement(
 READ_IDEMPOTENT = Statement(
     "read_idempotency",
     "SELECT k.namespace, k.route, k.key, k.body_hash, k.answer FROM given JOIN idempotency k"
-    " ON k.namespace = given.namespace AND k.route = given.route AND k.key = given.key",
+    " ON k.namespace = given.namespace AND k.route = given.route AND k.key = given.key WHERE k.until > $4",
 )
 ANSWER_IDEMPOTENT = Statement(
     "answer_idempotency",
@@ -169,8 +169,8 @@ def _known_requests(
     losers = [key for key in keys if key not in mine]
     stored = {}
     if losers:
-        stored = {tuple(r[:3]): (r[3], r[4]) for r in (yield ForEach(READ_IDEMPOTENT, IDEMPOTENT, losers))}
-        if len(stored) < len(losers):
+        stored = {tuple(r[:3]): (r[3], r[4]) for r in (yield ForEach(READ_IDEMPOTENT, IDEMPOTENT, losers, (now,)))}
+        if len(stored) < len(losers):  # gone meanwhile, or whoever was about to replace it did not
             raise Again
     return _answer_known(submissions, mine, stored)
 
@@ -233,8 +233,8 @@ def _take_keys(executions: Sequence[NewExecution], now: Instant) -> Script[dict[
     losers = [key for key in keys if key not in mine]
     if not losers:
         return {}
-    held = yield ForEach(READ_KEYS, UNIQUE, losers)
-    if len(held) < len(losers):  # gone meanwhile: they may be ours now
+    held = yield ForEach(READ_KEYS, UNIQUE, losers, (now,))
+    if len(held) < len(losers):  # gone meanwhile, or whoever was about to replace them did not: they may be ours now
         raise Again
     return {(row[0], row[1], row[2]): row[3] for row in held}
 
