@@ -1,0 +1,1048 @@
+"""The scenes: pairs of operations that may meet on the same rows, and what must hold whoever comes first."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.engine import job_changes
+from horae.errors import BadInput, Conflict
+from horae.model.protocol import Exchange, Outcome
+from horae.model.protocol import Step as StepBody
+from horae.model.retry import RetryPolicy
+from horae.model.trigger import Interval, Rules
+from horae.store.moves import (
+    audit,
+    cancel,
+    cancel_job,
+    exchange,
+    jobs,
+    lanes,
+    promote,
+    rescue,
+    sessions,
+    steps,
+    submit,
+    sweep,
+    triggers,
+)
+from horae.store.moves.claim import LaneView
+from horae.store.script import Fetch, Script
+from tests.races.duel import COMMIT
+from tests.races.stage import Move, Scene, SetScene, Told
+from tests.store_contract.world import (
+    NAMESPACE,
+    TestJob,
+    Worker,
+    World,
+    add_trigger,
+    began,
+    failed,
+    lead,
+    rank,
+    released,
+    success,
+)
+
+MINUTE = 60_000_000
+SCENES: dict[str, SetScene] = {}
+
+
+def scene(name: str) -> Callable[[SetScene], SetScene]:
+    def keep(set_scene: SetScene) -> SetScene:
+        SCENES[name] = set_scene
+        return set_scene
+
+    return keep
+
+
+# Moves
+
+
+class Cast:
+    """What most scenes need: a job, its lane, and moves at one instant."""
+
+    def __init__(self, world: World, job: TestJob) -> None:
+        self.world, self.job = world, job
+        self.lanes = frozenset({job.lane})
+        self.views = [LaneView(lane=job.lane)]
+        self.seen = world.now()  # the last heartbeat of every worker when the scene begins
+        self.now = world.now() + 5
+
+    def exchange(
+        self, w: Worker, *, n: int | None = None, channel: int = 0, patient: bool = False,
+        paused: frozenset[UUID] = frozenset(), **up: Any,
+    ) -> Move:  # fmt: skip
+        number = w.numbers[channel] + 1 if n is None else n
+        head = w.head(Exchange(channel=channel, n=number, **up), self.lanes, patient=patient)
+
+        def told(done: exchange.Exchanged) -> Told:
+            (reply,) = done.replies
+            if reply.decision != "answer":
+                return []
+            return [((w.session, channel, number), None if reply.known else reply.granted)]
+
+        policies = {(self.job.id, 1): self.job.spec.retry}
+        return Move(
+            "exchange",
+            lambda: exchange.exchange([head], self.views, paused, policies, self.now, Random(7)),
+            told,
+        )
+
+    def claim(self, w: Worker, k: int = 1, **more: Any) -> Move:
+        return self.exchange(w, free=k, **more)
+
+    def report(self, w: Worker, *outcomes: Outcome, **more: Any) -> Move:
+        return self.exchange(w, outcomes=list(outcomes), **more)
+
+    def serve(self, *waiting: tuple[Worker, int], channel: int = 0, n: int | None = None) -> Move:
+        """A server's claim for its parked exchanges."""
+        parked = [w.parked(k, self.lanes, channel=channel, n=n) for w, k in waiting]
+
+        def told(done: Any) -> Told:
+            stamps = sorted({(s.session, s.channel, s.n) for s in done.running})
+            return [(t, [s for s in done.running if (s.session, s.channel, s.n) == t]) for t in stamps]
+
+        return Move(
+            "claim_for_parked", lambda: exchange.claim_for_parked(parked, self.views, frozenset(), self.now), told
+        )
+
+    def empty(self, w: Worker, *, channel: int = 0, n: int | None = None) -> Move:
+        number = w.numbers[channel] + 1 if n is None else n
+
+        def told(emptied: Any) -> Told:
+            verdict = emptied[w.session, channel][0]
+            answers = {"empty": [], "taken": None}
+            return [((w.session, channel, number), answers[verdict])] if verdict in answers else []
+
+        return Move("answer_empty", lambda: exchange.answer_empty([(w.session, channel, number)], self.now), told)
+
+    def lose(self, w: Worker, seen: int | None = None) -> list[Move]:
+        """The rescuer's two transactions, for a session it has long seen with this heartbeat."""
+        return [self.mark_lost(w, seen), self.rescue(w)]
+
+    def mark_lost(self, w: Worker, seen: int | None = None) -> Move:
+        last = self.seen if seen is None else seen
+        return Move("mark_lost", lambda: rescue.mark_lost(w.session, last, self.now))
+
+    def rescue(self, w: Worker, **more: Any) -> Move:
+        return Move("rescue", lambda: rescue.rescue(w.session, 100, self.now, Random(7), **more))
+
+    def cancel(self, parcel: UUID, item: int) -> list[Move]:
+        """Cancel as the store does: again while the item is moving, as far as two tries go."""
+
+        def again() -> Script[Any]:
+            return (yield from cancel.cancel(parcel, item, "", self.now))
+
+        return [Move("cancel", again), Move("cancel", again)]
+
+    def promote(self) -> Move:
+        return Move("promote", lambda: promote.promote_due(promote.LONG_AGO, self.now, 100, rank))
+
+    def open_gate(self) -> Move:
+        return Move("open_gate", lambda: promote.open_gate(self.job.id, 100, rank, self.now))
+
+    def submit(self, *executions: Any, key: str | None = None, body: bytes = b"1", later: int = 0) -> Move:
+        now = self.now + later
+        own = None if key is None else submit.Idempotency(NAMESPACE, "POST", key, body, now + MINUTE)
+        asked = [submit.Submission(executions=list(executions), idempotency=own)]
+        return Move("submit", lambda: submit.submit(asked, self.world.env.new_id, now))
+
+    def fire(self) -> Move:
+        return Move("fire", lambda: triggers.fire(100, lead, self.world.env.new_id, self.now))
+
+    def triggers(self, name: str, change: Callable[[triggers.Timer], Script[None]], state: str) -> Move:
+        """A change of the job and of all its triggers."""
+
+        def script() -> Script[None]:
+            yield from jobs.lock(self.job.id, NAMESPACE)
+            yield from jobs.set_state(self.job.id, state, self.now)
+            for timer in (yield from triggers.of_job(self.job.id, lock=True)):
+                yield from change(timer)
+
+        return Move(name, script)
+
+    def pause(self) -> Move:
+        return self.triggers("pause", triggers.pause, "paused")
+
+    def resume(self) -> Move:
+        return self.triggers("resume", lambda timer: triggers.resume(timer, self.now), "active")
+
+    def delete(self) -> Move:
+        return self.triggers("delete", lambda timer: triggers.end(timer, self.now), "deleted")
+
+
+async def cast(world: World, **spec: Any) -> Cast:
+    return Cast(world, await world.job(**spec))
+
+
+async def holding(c: Cast, n: int = 3, name: str = "holder", **more: Any) -> tuple[UUID, Worker, Any]:
+    """A worker that holds one slice of n items."""
+    parcel = await c.world.parcel(c.job, n)
+    w = await c.world.worker(name)
+    (slice,) = await w.claim(n, **more)
+    return parcel, w, slice
+
+
+def replies(results: list[Any]) -> list[Any]:
+    return [reply for result in results for reply in result.replies]
+
+
+# Claims
+
+
+@scene("claim / claim, two sessions")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 3)
+    a, b = await world.worker("a"), await world.worker("b")
+    return Scene(left=[c.claim(a, 2)], right=[c.claim(b, 2)])
+
+
+@scene("claim / claim, two sessions and many slices")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    for n in (1, 2):
+        await world.parcel(c.job, n)
+    a, b = await world.worker("a"), await world.worker("b")
+    return Scene(left=[c.claim(a, 1)], right=[c.claim(b, 2)])
+
+
+@scene("claim / claim, one session and two channels")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 3)
+    w = await world.worker()
+    return Scene(left=[c.claim(w, 2)], right=[c.claim(w, 2, channel=1)])
+
+
+@scene("claim / claim, one exchange at two servers")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 4)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        both = replies(left + right)
+        assert sum(reply.known for reply in both) == 1, "one exchange claimed twice"
+        assert sum(s.hi - s.lo for s in await w.holds()) == 2
+
+    return Scene(left=[c.claim(w, 2)], right=[c.claim(w, 2)], check=check)
+
+
+@scene("claim / claim_for_parked, two sessions")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 3)
+    a, b = await world.worker("a"), await world.worker("b")
+    return Scene(left=[c.claim(a, 2)], right=[c.serve((b, 2))])
+
+
+@scene("claim / claim_for_parked, one exchange")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 4)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sum(s.hi - s.lo for s in await w.holds()) == 2, "one exchange was granted twice"
+
+    return Scene(left=[c.claim(w, 2, patient=True)], right=[c.serve((w, 2))], check=check)
+
+
+@scene("claim_for_parked / claim_for_parked, one exchange parked at two servers")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 4)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sum(s.hi - s.lo for s in await w.holds()) == 2, "one exchange was granted twice or not at all"
+
+    return Scene(left=[c.serve((w, 2))], right=[c.serve((w, 2))], check=check)
+
+
+@scene("claim_for_parked / claim_for_parked, the same sessions in two orders")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 2)
+    a, b = await world.worker("a"), await world.worker("b")
+    return Scene(left=[c.serve((a, 1), (b, 1))], right=[c.serve((b, 1), (a, 1))])
+
+
+@scene("exchange / exchange, the same two sessions in one batch each")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 4)
+    a, b = await world.worker("a"), await world.worker("b")
+
+    def batch(channel: int, *workers: Worker) -> Move:
+        heads = [w.head(Exchange(channel=channel, n=1, free=1), c.lanes) for w in workers]
+
+        def told(done: exchange.Exchanged) -> Told:
+            return [
+                ((head.session, channel, 1), None if reply.known else reply.granted)
+                for head, reply in zip(heads, done.replies, strict=True)
+            ]
+
+        return Move("exchange", lambda: exchange.exchange(heads, c.views, frozenset(), {}, c.now, Random(7)), told)
+
+    return Scene(left=[batch(0, a, b)], right=[batch(1, b, a)])
+
+
+# Empty answers
+
+
+@scene("claim / answer_empty, one exchange")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 2)
+    w = await world.worker()
+    return Scene(left=[c.claim(w, 1, patient=True)], right=[c.empty(w)])
+
+
+@scene("claim_for_parked / answer_empty, one exchange")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 2)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert (right[0][w.session, 0][0] == "taken") == bool(left[0].running)
+
+    return Scene(left=[c.serve((w, 1))], right=[c.empty(w)], check=check)
+
+
+@scene("claim, delayed / answer_empty, then the next claim")
+async def _(world: World) -> Scene:
+    """A copy of exchange 1 wanders about while its other copy is answered empty and the worker goes on."""
+    c = await cast(world)
+    await world.parcel(c.job, 3)
+    w = await world.worker()
+    return Scene(left=[c.claim(w, 1, n=1)], right=[c.empty(w, n=1), c.claim(w, 1, n=2)])
+
+
+@scene("answer_empty / answer_empty, two channels")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert left[0][w.session, 0][0] == right[0][w.session, 1][0] == "empty"
+        for channel in (0, 1):
+            emptied = await world.store.answer_empty([(w.session, channel, 1)])
+            assert emptied[w.session, channel][0] == "taken", "a number was taken and forgotten"
+
+    return Scene(left=[c.empty(w)], right=[c.empty(w, channel=1)], check=check)
+
+
+# Reports
+
+
+@scene("report / report, overlapping parts of one slice")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, slice = await holding(c, 4)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.states(parcel) == ["success"] * 4
+        assert sum(r.hi - r.lo for reply in replies(left + right) for r in reply.ignored) == 1
+
+    return Scene(
+        left=[c.report(w, success(slice, 0, 3))], right=[c.report(w, success(slice, 2, 4), channel=1)], check=check
+    )
+
+
+@scene("report / report, one exchange at two servers")
+async def _(world: World) -> Scene:
+    c = await cast(world, retry=RetryPolicy(retries=3))
+    parcel, w, slice = await holding(c, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        (waits,) = await world.on("waiting", parcel)
+        assert waits.failures == 1, "a failure was counted twice"
+
+    return Scene(left=[c.report(w, failed(slice))], right=[c.report(w, failed(slice))], check=check)
+
+
+@scene("report / claim, one session")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, slice = await holding(c, 2)
+    await world.parcel(c.job, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.states(parcel) == ["success", "running"]
+
+    return Scene(left=[c.report(w, success(slice, 0, 1))], right=[c.claim(w, 1, channel=1)], check=check)
+
+
+@scene("report that hands back / claim, two sessions")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    _, w, slice = await holding(c, 2)
+    other = await world.worker("other")
+    return Scene(left=[c.report(w, released(slice, 1, 2))], right=[c.claim(other, 1)])
+
+
+@scene("report, started / report, one session")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, slice = await holding(c, 3)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.states(parcel) == ["running", "success", "success"]
+
+    return Scene(
+        left=[c.exchange(w, started=[began(slice, c.now, 0, 2)])],
+        right=[c.report(w, success(slice, 1, 3), channel=1)],
+        check=check,
+    )
+
+
+# Lost sessions
+
+
+@scene("claim / mark_lost, rescue")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    _, w, _ = await holding(c, 1)
+    await world.parcel(c.job, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await w.holds() == [] or not right[0], "a lost session got work after it was rescued"
+        assert (left[0].replies[0].decision == "ended") == right[0]
+
+    return Scene(left=[c.claim(w, 1)], right=c.lose(w), check=check)
+
+
+@scene("claim / mark_lost, rescue, when the claim was its last sign of life")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    _, w, _ = await holding(c, 1)
+    await world.parcel(c.job, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await w.holds() == [] or not right[0], "a lost session kept what it was granted"
+
+    return Scene(left=[c.claim(w, 1)], right=c.lose(w, c.now), check=check)
+
+
+@scene("claim_for_parked / mark_lost, rescue")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    _, w, _ = await holding(c, 1)
+    await world.parcel(c.job, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await w.holds() == [] or not right[0], "a lost session got work after it was rescued"
+
+    return Scene(left=[c.serve((w, 1))], right=c.lose(w), check=check)
+
+
+@scene("report / mark_lost, rescue")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, slice = await holding(c, 3)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        reported = left[0].replies[0].decision == "answer"
+        states = await world.states(parcel)
+        assert states[0] == ("success" if reported else "queued"), "a report was accepted and lost, or refused and kept"
+        (seen,) = await world.rows("SELECT state FROM sessions WHERE id = $1", w.session)
+        assert seen[0] == ("live" if states[1] == "running" else "lost")
+
+    return Scene(left=[c.report(w, success(slice, 0, 1))], right=c.lose(w), check=check)
+
+
+@scene("report / rescue, a session already lost")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, slice = await holding(c, 2)
+    await w.lose()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert left[0].replies[0].decision == "ended"
+        assert await world.states(parcel) == ["queued"] * 2
+
+    return Scene(left=[c.report(w, success(slice))], right=[c.rescue(w)], check=check)
+
+
+@scene("answer_empty / mark_lost")
+async def _(world: World) -> Scene:
+    """The heartbeat that comes just in time."""
+    c = await cast(world)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        beat = left[0][w.session, 0][0] == "empty"
+        assert beat != right[0], "a session was lost whose heartbeat was accepted"
+
+    return Scene(left=[c.empty(w)], right=[c.mark_lost(w)], check=check)
+
+
+@scene("mark_lost / mark_lost")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sorted(left + right) == [False, True]
+
+    return Scene(left=[c.mark_lost(w)], right=[c.mark_lost(w)], check=check)
+
+
+@scene("rescue / rescue")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, _ = await holding(c, 2)
+    other = await world.parcel(c.job, 1)
+    await w.claim(1)
+    await w.lose()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sum(len(effects.moved) for effects in left + right) == 2, "a slice was taken back twice"
+        assert {s.losses for s in await world.on("queued")} == {1}
+        assert await world.states(parcel) + await world.states(other) == ["queued"] * 3
+
+    return Scene(left=[c.rescue(w)], right=[c.rescue(w)], check=check)
+
+
+@scene("rescue / claim, what is taken back is claimed")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    _, w, _ = await holding(c, 2)
+    await w.lose()
+    other = await world.worker("other")
+    return Scene(left=[c.rescue(w)], right=[c.claim(other, 2), c.claim(other, 2, n=2)])
+
+
+@scene("close, rescue / claim")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    _, w, _ = await holding(c, 1)
+    await world.parcel(c.job, 1)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await w.holds() == [], "a closed session got work after it was rescued"
+
+    close = Move("close", lambda: rescue.close(w.session, c.now))
+    return Scene(left=[close, c.rescue(w, charge=False)], right=[c.claim(w, 1)], check=check)
+
+
+@scene("end_old_epochs, rescue / claim")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    _, w, _ = await holding(c, 1)
+    await world.parcel(c.job, 1)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await w.holds() == [], "a session of an old epoch got work after it was rescued"
+
+    ends = Move("end_old_epochs", lambda: sessions.end_old_epochs(2, c.now))
+    return Scene(left=[ends, c.rescue(w, charge=False)], right=[c.claim(w, 1)], check=check)
+
+
+@scene("ask_drain / claim")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 2)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert left == [True]
+        (row,) = await world.rows("SELECT state FROM sessions WHERE id = $1", w.session)
+        assert row[0] == "draining", "a wish to drain was overwritten"
+
+    return Scene(left=[Move("ask_drain", lambda: sessions.ask_drain(w.session))], right=[c.claim(w, 1)], check=check)
+
+
+@scene("remember a step / mark_lost, rescue")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, slice = await holding(c, 1)
+    body = StepBody(parcel=parcel, item=0, attempt=slice.attempt, name="paid")
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        kept = await world.rows("SELECT name FROM steps")
+        assert bool(kept) == (left[0] is not None)
+
+    return Scene(left=[Move("remember", lambda: steps.remember(w.session, body, c.now))], right=c.lose(w), check=check)
+
+
+@scene("repair / rescue")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, _ = await holding(c, 2)
+    await w.lose()
+
+    def repair() -> Script[Any]:
+        report = yield from audit.audit_executions(c.now + 1, 0)
+        return (yield from audit.repair(report.findings, c.now, Random(7)))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        (back,) = await world.on("queued", parcel)
+        assert back.losses == 1
+
+    return Scene(left=[Move("repair", repair)], right=[c.rescue(w)], check=check)
+
+
+@scene("repair / repair, items on no shelf")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 3)
+    lost = audit.Finding(kind="missing", shelf="parcels", parcel=parcel, lo=0, hi=2, detail="")
+    await world.do("UPDATE queued SET lo = 2")
+    mend = Move("repair", lambda: audit.repair([lost], c.now, Random(7)))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sorted(done.requeued for done in left + right) == [0, 2]
+
+    return Scene(left=[mend], right=[mend], check=check)
+
+
+# Cancel
+
+
+def verdict(results: list[Any]) -> str:
+    """What came of a cancel that was tried until the item stood still."""
+    return next((word for word, _ in results if word != "moving"), "moving")
+
+
+@scene("cancel / claim")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 3)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        state = (await world.states(parcel))[1]
+        asked = bool(await world.store.requests_of(w.session))
+        expected = {"cancelled": ("cancelled", False), "asked": ("running", True), "moving": ("running", False)}
+        assert (state, asked) == expected[verdict(left)], f"it was {verdict(left)}, and is {state}"
+
+    return Scene(left=c.cancel(parcel, 1), right=[c.claim(w, 2)], check=check)
+
+
+@scene("cancel / report of a failure with retries")
+async def _(world: World) -> Scene:
+    c = await cast(world, retry=RetryPolicy(retries=3))
+    parcel, w, slice = await holding(c, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        said = verdict(left)
+        state = (await world.states(parcel))[0]
+        assert said in ("cancelled", "asked")
+        assert state == "cancelled", f"it was {said}, and is {state}"
+
+    return Scene(left=c.cancel(parcel, 0), right=[c.report(w, failed(slice))], check=check)
+
+
+@scene("cancel / report of a success")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, slice = await holding(c, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.states(parcel) == ["success"] * 2
+        assert verdict(left) in ("asked", "final")
+
+    return Scene(left=c.cancel(parcel, 0), right=[c.report(w, success(slice))], check=check)
+
+
+@scene("cancel / mark_lost, rescue")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, _ = await holding(c, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        said = verdict(left)
+        assert said in ("cancelled", "asked", "moving")
+        if said != "moving":
+            assert (await world.states(parcel))[0] == "cancelled", f"it was {said} and goes on"
+
+    return Scene(left=c.cancel(parcel, 0), right=c.lose(w), check=check)
+
+
+@scene("cancel / promote")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 3, due_at=c.now + 1)
+    c.now += 1
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        states = await world.states(parcel)
+        assert (verdict(left) == "cancelled") == (states[1] == "cancelled")
+        assert verdict(left) in ("cancelled", "moving")
+
+    return Scene(left=c.cancel(parcel, 1), right=[c.promote()], check=check)
+
+
+@scene("cancel / cancel, neighbours")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 3)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        states = await world.states(parcel)
+        for item, results in ((0, left), (1, right)):
+            assert (states[item] == "cancelled") == (verdict(results) == "cancelled")
+
+    return Scene(left=c.cancel(parcel, 0), right=c.cancel(parcel, 1), check=check)
+
+
+@scene("cancel / cancel, one running item")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, _ = await holding(c, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert verdict(left) == verdict(right) == "asked"
+        assert len(await world.store.requests_of(w.session)) == 1
+
+    return Scene(left=c.cancel(parcel, 0), right=c.cancel(parcel, 0), check=check)
+
+
+@scene("cancel a job's pending / claim")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 3)
+    w = await world.worker()
+    all_pending = Move(
+        "cancel_pending",
+        lambda: cancel_job.cancel_pending("queued", c.job.id, cancel_job.START, 100, "", c.now),
+    )
+    del parcel
+    return Scene(left=[all_pending], right=[c.claim(w, 2)])
+
+
+@scene("ask a job's sessions / report")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    _, w, slice = await holding(c, 3)
+    ask = Move("ask_session", lambda: cancel_job.ask_session(w.session, c.job.id, c.now))
+    return Scene(left=[ask], right=[c.report(w, success(slice, 0, 2))])
+
+
+# Promote and gates
+
+
+@scene("promote / promote")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    for _ in range(2):
+        await world.parcel(c.job, 2, due_at=c.now + 1)
+    c.now += 1
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sum(done.rows for done in left + right) == 2
+
+    return Scene(left=[c.promote()], right=[c.promote()], check=check)
+
+
+@scene("promote / claim")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 2, due_at=c.now + 1)
+    await world.parcel(c.job, 1)
+    c.now += 1
+    w = await world.worker()
+    return Scene(left=[c.promote()], right=[c.claim(w, 2)])
+
+
+@scene("claim that saw a pause / open_gate")
+async def _(world: World) -> Scene:
+    """The job was resumed while a server still believed that it is paused."""
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 2)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        states = await world.states(parcel)
+        stuck = await world.store.gates_left_open()
+        assert (states == ["waiting"] * 2) == (stuck == [c.job.id]), "what waits at an open gate is not found"
+
+    return Scene(left=[c.claim(w, 2, paused=frozenset({c.job.id}))], right=[c.open_gate()], check=check)
+
+
+@scene("open_gate / open_gate")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 2)
+    w = await world.worker()
+    await w.claim(2, paused=frozenset({c.job.id}))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sum(done.rows for done in left + right) == 1
+        assert await world.states(parcel) == ["queued"] * 2
+
+    return Scene(left=[c.open_gate()], right=[c.open_gate()], check=check)
+
+
+@scene("open_gate / cancel")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 2)
+    w = await world.worker()
+    await w.claim(2, paused=frozenset({c.job.id}))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert ((await world.states(parcel))[0] == "cancelled") == (verdict(right) == "cancelled")
+
+    return Scene(left=[c.open_gate()], right=c.cancel(parcel, 0), check=check)
+
+
+# Fire
+
+
+async def timed(world: World, *, rules: Rules | None = None, fires: int = 1) -> tuple[Cast, UUID]:
+    """A trigger with due fires."""
+    c = await cast(world)
+    trigger = await add_trigger(
+        world, c.job, Interval(every=1_000_000, anchor=world.now()), rules or Rules(overlap="allow")
+    )
+    c.now += fires * 1_000_000
+    return c, trigger
+
+
+async def fired(world: World) -> tuple[int, int]:
+    """Ledger rows that fired, and executions."""
+    rows = await world.rows("SELECT execution FROM fires WHERE disposition = 'fired'")
+    items = await world.rows("SELECT coalesce(sum(n), 0) FROM parcels")
+    return len({row[0] for row in rows}), int(items[0][0])
+
+
+@scene("fire / fire")
+async def _(world: World) -> Scene:
+    c, _ = await timed(world, fires=2)
+    await add_trigger(world, c.job, Interval(every=1_000_000, anchor=world.now()), Rules(overlap="allow"))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await fired(world) == (4, 4), "a nominal fire was decided twice, or not"
+
+    return Scene(left=[c.fire()], right=[c.fire()], check=check)
+
+
+@scene("fire / fire, twice each")
+async def _(world: World) -> Scene:
+    c, _ = await timed(world, fires=1)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await fired(world) == (1, 1)
+
+    return Scene(left=[c.fire(), c.fire()], right=[c.fire()], check=check)
+
+
+@scene("fire / pause")
+async def _(world: World) -> Scene:
+    c, trigger = await timed(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        (row,) = await world.rows("SELECT next_fire_at FROM timers WHERE trigger_id = $1", trigger)
+        assert row[0] is None, "a paused trigger will fire"
+
+    return Scene(left=[c.fire()], right=[c.pause()], check=check)
+
+
+@scene("fire / resume")
+async def _(world: World) -> Scene:
+    c, _ = await timed(world, fires=3)
+    await world.store.write(c.pause().make)
+    return Scene(left=[c.fire(), c.fire()], right=[c.resume()])
+
+
+@scene("fire / delete")
+async def _(world: World) -> Scene:
+    c, _ = await timed(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.rows("SELECT trigger_id FROM timers") == [], "a deleted trigger came back"
+        rows, items = await fired(world)
+        assert rows == items
+
+    return Scene(left=[c.fire()], right=[c.delete()], check=check)
+
+
+@scene("fire / report of the last execution")
+async def _(world: World) -> Scene:
+    c, trigger = await timed(world, rules=Rules())
+    await world.store.write(c.fire().make)
+    w = await world.worker()
+    (slice,) = await w.claim(1)
+    c.now += 1_000_000
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        rows = await world.rows("SELECT disposition, execution FROM fires WHERE trigger_id = $1", trigger)
+        assert len(rows) == 2
+        assert all((execution is None) == (word == "skipped-overlap") for word, execution in rows)
+
+    return Scene(left=[c.fire()], right=[c.report(w, success(slice))], check=check)
+
+
+# Submit
+
+
+def receipts(results: list[Any]) -> list[Any]:
+    answers = [answer for done in results for answer in done.answers]
+    return [r for answer in answers for r in (answer.answer if isinstance(answer, submit.Repeated) else answer)]
+
+
+@scene("submit / submit, one key")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        both = receipts(left + right)
+        assert sorted(r.deduplicated for r in both) == [False, True], "a key was won twice"
+        assert len({r.execution_id for r in both}) == 1
+        assert len(await world.on("queued")) == 1
+
+    return Scene(
+        left=[c.submit(*world.wanted(c.job, key="k"))], right=[c.submit(*world.wanted(c.job, key="k"))], check=check
+    )
+
+
+@scene("submit / submit, the same keys in two orders")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+
+    def batch(keys: str) -> Move:
+        return c.submit(*(e for key in keys for e in world.wanted(c.job, key=key)))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert len({r.execution_id for r in receipts(left + right)}) == 3
+
+    return Scene(left=[batch("abc")], right=[batch("cba")], check=check)
+
+
+@scene("submit / submit, a key that has expired")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    (old,) = await world.submit(c.job, key="k", key_for=5)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        both = receipts(left + right)
+        assert sorted(r.deduplicated for r in both) == [False, True]
+        assert old.execution_id not in {r.execution_id for r in both}, "an expired key was honoured"
+
+    asked = world.wanted(c.job, key="k")
+    return Scene(left=[c.submit(*asked, later=5)], right=[c.submit(*asked, later=5)], check=check)
+
+
+@scene("submit that is refused / submit, a key that has expired")
+async def _(world: World) -> Scene:
+    """One side frees the key and then fails: the other may not fall back on what has expired."""
+    c = await cast(world)
+    (old,) = await world.submit(c.job, key="k", key_for=5)
+    asked = world.wanted(c.job, key="k")
+
+    def refused() -> Script[None]:
+        yield from c.submit(*asked, later=5).make()
+        yield Fetch(COMMIT)
+        raise Conflict("refused")
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        (fresh,) = receipts(right)
+        assert fresh.execution_id != old.execution_id, "an expired key was honoured"
+        assert not fresh.deduplicated
+
+    fails = Move("submit, refused", refused, refusals=(Conflict,))
+    return Scene(left=[fails], right=[c.submit(*asked, later=5)], check=check)
+
+
+@scene("submit / submit, one request at two servers")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        both = receipts(left + right)
+        assert len({r.execution_id for r in both}) == 2, "a repeated request was carried out twice"
+        assert sum(isinstance(done.answers[0], submit.Repeated) for done in left + right) == 1
+
+    asked = world.wanted(c.job, 2)
+    return Scene(left=[c.submit(*asked, key="r")], right=[c.submit(*asked, key="r")], check=check)
+
+
+@scene("submit / sweep of expired keys")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    for key in "ab":
+        await world.submit(c.job, key=key, key_for=5)
+    now = c.now + 5
+
+    def both() -> list[Any]:
+        return [e for key in "ab" for e in world.wanted(c.job, key=key)]
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert [r.deduplicated for r in receipts(left)] == [False, False]
+        kept = await world.rows("SELECT key FROM unique_keys WHERE until > $1", now)
+        assert len(kept) == 2, "a key that was just taken was swept"
+
+    return Scene(
+        left=[c.submit(*both(), later=5)],
+        right=[Move("forget_expired", lambda: sweep.forget_expired(now, 0))],
+        check=check,
+    )
+
+
+@scene("submit / claim")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    w = await world.worker()
+    return Scene(left=[c.submit(*world.wanted(c.job, 2))], right=[c.claim(w, 1), c.claim(w, 1, n=2)])
+
+
+# Jobs
+
+
+def draft(job: TestJob, **changes: Any) -> job_changes.Draft:
+    return job_changes.Draft(spec=structs.replace(job.spec, **changes), when=None)
+
+
+@scene("edit / edit, dependencies on each other")
+async def _(world: World) -> Scene:
+    a, b = await world.job("a"), await world.job("b")
+    now = world.now()
+
+    async def edit(job: TestJob, upstream: TestJob) -> Move:
+        before = await world.store.job(job.id, NAMESPACE)
+        change = draft(job, dependencies=(str(upstream.id),))
+        return Move("edit", lambda: job_changes.edit(before, change, world.env.new_id, now), refusals=(BadInput,))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert len(await world.rows("SELECT job FROM dependencies")) == 1, "two edits made a circle"
+
+    return Scene(left=[await edit(a, b)], right=[await edit(b, a)], check=check)
+
+
+@scene("create / rename, one name")
+async def _(world: World) -> Scene:
+    job = await world.job("a")
+    before = await world.store.job(job.id, NAMESPACE)
+    fresh, now = world.env.new_id(), world.now()
+    create = Move(
+        "create",
+        lambda: job_changes.create(fresh, NAMESPACE, draft(job, name="b"), world.env.new_id, now),
+        refusals=(Conflict,),
+    )
+    rename = Move(
+        "edit", lambda: job_changes.edit(before, draft(job, name="b"), world.env.new_id, now), refusals=(Conflict,)
+    )
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sum(isinstance(result, Conflict) for result in left + right) == 1
+        assert len(await world.rows("SELECT id FROM jobs WHERE name = 'b'")) == 1
+
+    return Scene(left=[create], right=[rename], check=check)
+
+
+@scene("ensure_lane / ensure_lane")
+async def _(world: World) -> Scene:
+    make = Move("ensure_lane", lambda: lanes.ensure_lane(NAMESPACE, "new", ("gpu",), "", world.now()))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert left == right
+
+    return Scene(left=[make], right=[make], check=check)

@@ -1,0 +1,175 @@
+"""A stage for duels: a scene is set once, photographed, put back before each interleaving, and judged after it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import VirtualClock, virtual_env
+from horae.model.session import LIVE, seen_on
+from horae.model.slice import Running
+from horae.store import schema
+from horae.store.driver import one
+from horae.store.postgres.driver import PostgresDriver
+from horae.store.script import ScriptFactory, Statement
+from tests.races.duel import LEFT, RIGHT, SETTINGS, Duel, Explorer, Order, Ran
+from tests.store_contract.world import World
+
+Stamp = tuple[UUID, int, int]  # session, channel, n
+Told = list[tuple[Stamp, list[Running] | None]]  # what a worker was answered; None: whatever is stamped
+
+
+class Move(Struct, frozen=True):
+    """A script with a name, and what its result tells workers."""
+
+    name: str
+    make: ScriptFactory[Any]
+    told: Callable[[Any], Told] = lambda result: []
+    refusals: tuple[type[Exception], ...] = ()  # errors that are an answer
+
+
+class Scene(Struct, frozen=True, kw_only=True):
+    """Two sides, each with moves that run one after another, and what must hold beside the invariants."""
+
+    left: list[Move]
+    right: list[Move]
+    check: Callable[[World, list[Any], list[Any]], Awaitable[None]] | None = None
+
+
+SetScene = Callable[[World], Awaitable[Scene]]
+
+
+class Verdict(Struct):
+    """What became of a scene: interleavings run, in how many of them one side waited, and those that broke a rule."""
+
+    runs: int = 0
+    blocked: int = 0
+    complete: bool = False
+    violations: list[tuple[Order, str]] = []
+
+
+class Stage:
+    """One database on which scenes are played."""
+
+    def __init__(self, world: World, duel: Duel) -> None:
+        self.world, self.duel = world, duel
+        self._restore = ""
+
+    @classmethod
+    async def open(cls, url: str) -> "Stage":
+        env = virtual_env(seed=11)
+        driver = await PostgresDriver.open(url, env, hot=1, cold=1)
+        for setting in SETTINGS:
+            await driver.write(one(Statement("setting", setting)))
+        return cls(World(driver, env), await Duel.open(url, env))
+
+    async def close(self) -> None:
+        await self.duel.close()
+        await self.world.driver.close()
+
+    async def play(
+        self,
+        set_scene: SetScene,
+        *,
+        most: int | None = None,
+        seed: int = 1,
+        until_violated: bool = False,
+    ) -> Verdict:
+        """Play interleavings of a scene: all of them, or at most so many, drawn by the seed."""
+        scene = await self._set(set_scene)
+        explorer, verdict = Explorer(seed), Verdict()
+        while (most is None or verdict.runs < most) and (prefix := explorer.next()) is not None:
+            await self._put_back()
+            ran = await self.duel.run(_moves(scene), explorer.chooser(prefix))
+            explorer.visited(prefix, ran.order)
+            verdict.runs += 1
+            verdict.blocked += ran.blocked
+            wrong = await self._judge(scene, ran)
+            if wrong:
+                verdict.violations.append((ran.order, f"{wrong}\n  {' '.join(ran.steps)}"))
+                if until_violated:
+                    return verdict
+        verdict.complete = explorer.exhausted
+        return verdict
+
+    async def _set(self, set_scene: SetScene) -> Scene:
+        clock = self.world.clock
+        assert isinstance(clock, VirtualClock)
+        await self.world.wipe()
+        scene = await set_scene(self.world)
+        self._held = {(s.parcel, item, s.attempt) for s in await self.world.on("running") for item in _items(s)}
+        await self._photograph()
+        return scene
+
+    async def _photograph(self) -> None:
+        """Keep a copy of every table that holds something, and the statements that bring it back."""
+        tables = [table.name for table in schema.metadata.sorted_tables]
+        put_back = [f"DELETE FROM {name}" for name in tables]
+        await self.duel.onlooker.execute("DROP SCHEMA IF EXISTS photograph CASCADE; CREATE SCHEMA photograph")
+        for name in tables:
+            if await self.duel.onlooker.fetchval(f"SELECT EXISTS (SELECT 1 FROM {name})"):
+                await self.duel.onlooker.execute(f"CREATE TABLE photograph.{name} AS TABLE {name}")
+                put_back.append(f"INSERT INTO {name} OVERRIDING SYSTEM VALUE SELECT * FROM photograph.{name}")
+        self._restore = ";".join(["SET synchronous_commit = off", *put_back])
+
+    async def _put_back(self) -> None:
+        await self.duel.onlooker.execute(self._restore)
+
+    async def _judge(self, scene: Scene, ran: Ran) -> str | None:
+        """What is wrong after an interleaving, in words; None when nothing is."""
+        left, right = ran.results[LEFT], ran.results[RIGHT]
+        errors = [
+            result
+            for move, result in _played(scene, left, right)
+            if isinstance(result, Exception) and not isinstance(result, move.refusals)
+        ]
+        if errors:
+            return f"an operation failed: {errors[0]!r}"
+        if ran.retries:
+            return "a deadlock or a serialization failure"
+        try:
+            await self.world.check()
+            await self._judge_answers(_told(scene, left, right))
+            if scene.check is not None:
+                await scene.check(self.world, left, right)
+        except AssertionError as wrong:
+            return str(wrong).split("\n")[0] or "an assertion of the scene failed"
+        return None
+
+    async def _judge_answers(self, told: Told) -> None:
+        """I12, and that nothing is granted twice."""
+        granted = [item for _, slices in told for s in slices or () for item in _grants(s)]
+        assert len(granted) == len(set(granted)), "an item was granted twice under one attempt"
+        rows = await self.world.rows("SELECT id, state, seen FROM sessions")
+        sessions = {row[0]: (row[1], bytes(row[2])) for row in rows}
+        for s in await self.world.on("running"):
+            state, seen = sessions[s.session]
+            if state not in LIVE:
+                continue
+            assert s.n <= seen_on(seen, s.channel), "a slice bears a number that is still free"
+            answers = [slices for stamp, slices in told if stamp == (s.session, s.channel, s.n)]
+            for slices in answers:  # whichever of them the worker hears
+                known = self._held | {grant for slice in slices or () for grant in _grants(slice)}
+                heard = slices is None or known.issuperset(_grants(s))
+                assert heard, "I12: a live session runs a slice that its worker was not told of and will not be"
+
+
+def _moves(scene: Scene) -> dict[str, Sequence[ScriptFactory[Any]]]:
+    return {LEFT: [move.make for move in scene.left], RIGHT: [move.make for move in scene.right]}
+
+
+def _played(scene: Scene, left: list[Any], right: list[Any]) -> list[tuple[Move, Any]]:
+    return [*zip(scene.left, left, strict=True), *zip(scene.right, right, strict=True)]
+
+
+def _told(scene: Scene, left: list[Any], right: list[Any]) -> Told:
+    return [told for move, result in _played(scene, left, right) for told in move.told(result)]
+
+
+def _items(slice: Running) -> range:
+    return range(slice.lo, slice.hi)
+
+
+def _grants(slice: Running) -> list[tuple[UUID, int, int]]:
+    return [(slice.parcel, item, slice.attempt) for item in _items(slice)]

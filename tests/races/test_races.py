@@ -1,0 +1,27 @@
+"""Pairs of operations, interleaved statement by statement on PostgreSQL: a sample here, all in `make prove`."""
+
+import pytest
+
+from tests.races.scenes import SCENES
+from tests.races.stage import Stage
+
+SAMPLE = 12  # interleavings of each pair; its seed is fixed
+SEED = 2026
+
+
+@pytest.mark.parametrize("name", SCENES)
+async def test_the_invariants_hold_in_every_order(stage: Stage, name: str):
+    verdict = await stage.play(SCENES[name], most=SAMPLE, seed=SEED)
+
+    assert verdict.violations == []
+    assert verdict.runs == SAMPLE or verdict.complete
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", SCENES)
+async def test_the_invariants_hold_in_all_orders(stage: Stage, name: str):
+    verdict = await stage.play(SCENES[name])
+
+    assert verdict.violations == []
+    assert verdict.complete
