@@ -43,7 +43,7 @@ def test_replacing_a_store_is_asked_for():
 def test_what_is_no_backup_is_refused():
     Path("notes.txt").write_text("hello")
     assert run(None, "db", "restore", "notes.txt").exit_code == 2
-    assert run(None, "db", "restore", "gone").exit_code == 2
+    assert run(None, "db", "restore", "gone").exit_code == 3
 
 
 def test_everything_moves_to_postgresql(postgres_url):

@@ -10,7 +10,7 @@ import pytest
 
 from horae.cli.bench import benches
 from horae.cli.main import SECTIONS, cli
-from horae.cli.reference import reference, walk
+from horae.cli.reference import context_of, reference, walk
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 COMMANDS = dict(walk(cli))
@@ -34,7 +34,7 @@ def test_every_example_parses(name):
         if not benches() and example.startswith("horae bench "):
             continue  # an installation may come without
         command, args = cli, shlex.split(example)[1:]
-        context = click.Context(cli, info_name="horae")
+        context = context_of("", cli)
         while isinstance(command, click.Group):
             _, command, args = command.resolve_command(context, args)
             assert command is not None, example
@@ -69,9 +69,8 @@ def test_help_loads_nothing_heavy():
 
 
 def test_help_fits_a_terminal():
-    for command in COMMANDS.values():
-        context = click.Context(command, info_name="horae", max_content_width=100, terminal_width=100)
-        text = command.get_help(context).partition("\nExample")[0]
+    for name, command in COMMANDS.items():
+        text = command.get_help(context_of(name, command)).partition("\nExample")[0]
         assert max(map(len, text.splitlines())) <= 100
 
 

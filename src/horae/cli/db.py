@@ -136,7 +136,7 @@ async def backup(url: str, env: Any, out: Output, file: Path) -> None:
 
 
 @db.command(examples=("horae db restore horae.backup", "horae db restore horae.backup --replace --yes"))
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Replace a store that is not empty.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @store_command
@@ -146,8 +146,11 @@ async def restore(url: str, env: Any, out: Output, file: Path, replace: bool, ye
     Every worker's session ends, and no token given out before is valid again.
     """
     from horae.config.show import masked
+    from horae.errors import NotFound
     from horae.store.backup import restore as put_back
 
+    if not file.is_file():
+        raise NotFound(f"There is no file {file}.", "Name one made by `horae db backup`.")
     if replace and not yes:
         click.confirm(f"Everything in {masked(url)} is replaced by {file}. Go on?", abort=True, err=True)
     epoch = await put_back(file, url, env, replace=replace)

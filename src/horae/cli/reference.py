@@ -31,7 +31,7 @@ store. `horae` completes itself in the shell: `eval "$(_HORAE_COMPLETE=bash_sour
 def walk(command: click.Command, name: str = "") -> Iterator[tuple[str, Command | Group]]:
     """Every command below this one, by its full name."""
     if isinstance(command, click.Group):
-        context = click.Context(command)
+        context = context_of(name, command)
         for verb in command.list_commands(context):
             found = command.get_command(context, verb)
             if isinstance(found, Command | Group):
@@ -51,9 +51,15 @@ def reference() -> str:
 
 
 def _about(name: str, command: Command | Group) -> str:
-    context = click.Context(command, info_name=f"horae {name}", max_content_width=100, terminal_width=100)
     depth = "#" * (2 + len(name.split()))
-    return f"{depth} horae {name}\n\n```text\n{command.get_help(context).rstrip()}\n```\n"
+    return f"{depth} horae {name}\n\n```text\n{command.get_help(context_of(name, command)).rstrip()}\n```\n"
+
+
+def context_of(name: str, command: click.Command) -> click.Context:
+    """A command as if it had been called, on a terminal of 100 columns."""
+    names = cli.context_settings["help_option_names"]
+    full = f"horae {name}".strip()
+    return click.Context(command, info_name=full, max_content_width=100, terminal_width=100, help_option_names=names)
 
 
 if __name__ == "__main__":
