@@ -39,7 +39,7 @@ def test_every_example_parses(name):
             _, command, args = command.resolve_command(context, args)
             assert command is not None, example
             context = click.Context(command, info_name=command.name, parent=context)
-        command.make_context(command.name, args)
+        command.make_context(command.name, args, parent=context.parent)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
