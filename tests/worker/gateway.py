@@ -63,6 +63,7 @@ class Gateway:
         self.ignored = 0
         self.jobs: dict[str, UUID] = {}
         self.drain = False
+        self.is_draining = False
         self.exchanges = 0
         self.session: UUID | None = None
         self._bodies: dict[tuple[int, int], bytes] = {}
@@ -104,6 +105,7 @@ class Gateway:
         self.session = self.env.new_id()
         self._bodies.clear()
         self._seen.clear()
+        self.is_draining = False
         self.requests.clear()
         return Registered(
             session_id=self.session,
@@ -119,6 +121,7 @@ class Gateway:
             raise SessionEnded("gone")
         self._check(up)
         self.exchanges += 1
+        self.is_draining = self.is_draining or up.draining
         ignored = [
             Range(parcel=o.parcel, lo=i, hi=i + 1, attempt=o.attempt) for o in up.outcomes for i in self._settle(o)
         ]
@@ -127,7 +130,7 @@ class Gateway:
         asked = any(request for request in self.requests if (request.parcel, request.item) in self.running)
         if up.n == seen + 1:
             claimed = self._claim(up)
-            if not claimed and up.wait and patient and not asked and not up.draining and not self.drain:
+            if not claimed and up.wait and patient and not asked and not self.is_draining and not self.drain:
                 return None
             self._seen[up.channel] = up.n
         return self._answer(up, ignored)
@@ -162,7 +165,7 @@ class Gateway:
             self.queue.append(item)
         else:
             assert place not in self.finished, "finished twice"
-            self.finished[place] = outcome
+            self.finished[place] = _one(outcome, place[1])
 
     def _note(self, up: Exchange) -> None:
         self.progress += up.progress
@@ -177,7 +180,7 @@ class Gateway:
             assert known.setdefault(seq, line) == line, "one number, two lines"
 
     def _claim(self, up: Exchange) -> bool:
-        if up.draining:
+        if self.is_draining:
             return False
         free, prefetch = up.free, dict(up.prefetch)
         rest: deque[Queued] = deque()
@@ -210,6 +213,12 @@ class Gateway:
             drain=self.drain,
             now=self.env.now(),
         )
+
+
+def _one(outcome: Outcome, index: int) -> Outcome:
+    """The part of an outcome that is about one item."""
+    cut = slice(index - outcome.lo, index - outcome.lo + 1)
+    return msgspec.structs.replace(outcome, lo=index, hi=index + 1, results=outcome.results[cut])
 
 
 def _grants(items: list[Queued], env: Env) -> list[Grant]:

@@ -109,7 +109,13 @@ def _annotation(name: str, function: Callable[..., Any], parameter: inspect.Para
 
 
 def _is_context(function: Callable[..., Any], parameter: inspect.Parameter) -> bool:
-    return parameter.name == "ctx" or bool(getattr(parameter.annotation, CONTEXT, False))
+    if parameter.name == "ctx":
+        return True
+    annotation = parameter.annotation
+    if isinstance(annotation, str):
+        space = getattr(inspect.unwrap(function), "__globals__", {})
+        annotation = space.get(annotation)
+    return bool(getattr(annotation, CONTEXT, False))
 
 
 def _check_types(signature: Signature) -> None:
@@ -154,15 +160,14 @@ def _fresh(value: Any) -> Any:
 
 
 def _decode_closed(signature: Signature, defaults: Mapping[str, Any]) -> Callable[[bytes | Raw], Any]:
-    decoder = msgspec.json.Decoder(_struct(signature, defaults))
-    decode, empty = decoder.decode, decoder.decode
+    decode = msgspec.json.Decoder(_struct(signature, defaults)).decode
 
     def closed(item: bytes | Raw) -> Any:
         try:
             return decode(item)
         except msgspec.ValidationError as error:
             if bytes(item).strip() == b"null":
-                return _checked(empty, b"{}")
+                return _checked(decode, b"{}")
             raise BadParams(str(error)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadParams(f"the params are not JSON: {error}") from None

@@ -8,6 +8,10 @@ from horae.worker.context import current_or_none
 class Capture(logging.Handler):
     """Sends records to the execution that made them; what is logged outside of one goes its usual way."""
 
+    def __init__(self, former: int) -> None:
+        super().__init__()
+        self.former = former  # the root logger's own level
+
     def emit(self, record: logging.LogRecord) -> None:
         context = current_or_none()
         if context is not None:
@@ -24,7 +28,7 @@ def install() -> None:
     root = logging.getLogger()
     if any(isinstance(handler, Capture) for handler in root.handlers):
         return
-    capture = Capture()
+    capture = Capture(root.level)
     capture.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
     if root.level == logging.WARNING and not root.handlers:
         root.setLevel(logging.INFO)
@@ -36,3 +40,4 @@ def uninstall() -> None:
     root = logging.getLogger()
     for handler in [handler for handler in root.handlers if isinstance(handler, Capture)]:
         root.removeHandler(handler)
+        root.setLevel(handler.former)

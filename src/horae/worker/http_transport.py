@@ -40,12 +40,8 @@ _BY_STATUS: dict[int, type[HoraeError]] = {
 }
 
 
-class _Executions(Struct):
-    executions: list[Submitted]
-
-
-class _Steps(Struct):
-    steps: dict[str, Raw]
+class _Page(Struct):
+    items: list[Submitted]
 
 
 class HttpTransport:
@@ -80,7 +76,7 @@ class HttpTransport:
 
     async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]:
         reply = await self._call("POST", f"{_ROOT}/{session}/executions", msgspec.json.encode(body))
-        return _read(reply, _Executions).executions
+        return _read(reply, _Page).items
 
     async def remember_step(self, session: UUID, body: Step) -> StepRemembered:
         reply = await self._call("POST", f"{_ROOT}/{session}/steps", msgspec.json.encode(body))
@@ -88,7 +84,7 @@ class HttpTransport:
 
     async def known_steps(self, session: UUID, parcel: UUID, item: int) -> dict[str, Raw]:
         reply = await self._call("GET", f"{_ROOT}/{session}/steps?parcel={parcel}&item={item}", b"")
-        return _read(reply, _Steps).steps
+        return _read(reply, dict[str, Raw])
 
     async def close_session(self, session: UUID) -> None:
         await self._call("DELETE", f"{_ROOT}/{session}", b"")

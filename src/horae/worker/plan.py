@@ -36,6 +36,7 @@ class Plan:
         self.wants_context = False
         self.entry: JobFunction | None = None
         self.argv: list[Any] = []
+        self.cwd: Any = None
         self.env: dict[str, Any] = {}
         self.url: Any = ""
         self.headers: dict[str, Any] = {}
@@ -95,6 +96,7 @@ def _prepare(plan: Plan, spec: Spec, registry: Registry) -> None:
     elif isinstance(task, Command):
         plan.kind = "command"
         plan.argv = [compile_template(part, f"command[{i}]") for i, part in enumerate(task.argv)]
+        plan.cwd = None if task.cwd is None else compile_template(task.cwd, "command.cwd")
         plan.env = {name: compile_template(value, f"env.{name}") for name, value in spec.env.items()}
     elif isinstance(task, Http):
         plan.kind = "http"

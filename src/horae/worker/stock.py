@@ -33,8 +33,8 @@ class Stock:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is held and nothing runs."""
-        return not self._lots and not self.chunks
+        """Nothing is held: the server has heard the outcome of everything, even if a thread still runs."""
+        return not self._lots
 
     def hold(self, grant: Grant, answer: Answer) -> None:
         """Hold a granted slice; one that is held already is not held twice."""

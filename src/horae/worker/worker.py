@@ -36,7 +36,7 @@ log = structlog.get_logger("horae.worker")
 FATAL = (Unauthorized, Forbidden, ProtocolMismatch)
 FIRST_WAIT, LAST_WAIT = 0.05, 1.0  # seconds between repetitions
 BROKEN_TRIES = 10  # after so many internal errors of servers an exchange is cut smaller
-PARTING = 10.0  # seconds beyond the grace after which a drain ends even if no server listens
+PARTING = 10.0  # seconds beyond all grace after which a drain ends even if no server listens
 
 End = Literal["drained", "aborted", "replace"]
 
@@ -63,17 +63,22 @@ class Worker:
         self._strays = 0  # slots that work of an ended session still holds
         self._draining = False
         self._replacing = False
+        self._parting = False
+        self._end: End | None = None
+        self._done: asyncio.Future[End] | None = None  # while it runs
 
     # What its owner calls
 
     async def run(self) -> End:
         """Work until told to leave. Raises what the servers refuse this worker for."""
         self._loop = asyncio.get_running_loop()
-        self._done: asyncio.Future[End] = self._loop.create_future()
+        self._done = self._loop.create_future()
+        if self._end is not None:
+            return self._end
         self._runners = runners_for(self)
         capture.install()
         try:
-            await self._register()
+            self._spawn(self._register())
             return await self._done
         finally:
             await self._close()
@@ -83,12 +88,10 @@ class Worker:
         if self._draining:
             return
         self._draining = True
-        grace = self.settings.grace / SECOND
-        self._timers.after(grace, self._interrupt_all, "drain")
-        self._timers.after(grace + PARTING, self._leave, "drained")
         if self.session is None:
             self._leave("drained")
         else:
+            self._timers.after(self.settings.grace / SECOND, self._end_grace)
             self.session.drain()
             self._stir()
 
@@ -109,7 +112,12 @@ class Worker:
                 self._inbox.clear()  # the loop is closed; nobody listens any more
 
     def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
-        return self._timers.after(seconds, call, *args)
+        """Make a call later, and look what it has changed."""
+        return self._timers.after(seconds, self._ring, call, args)
+
+    def _ring(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
+        call(*args)
+        self._stir()
 
     def over(self, run: Run) -> None:
         """A slot is done with its chunk."""
@@ -135,15 +143,17 @@ class Worker:
 
     async def _register(self) -> None:
         """Present this worker until a server takes it."""
-        wait = FIRST_WAIT
-        while not self._done.done():
+        wait, said = FIRST_WAIT, ""
+        while not self._is_leaving:
             try:
                 registered = await self._transport.register(self._presence())
             except FATAL as error:
                 self._refuse(error)
                 return
             except HoraeError as error:
-                log.warning("cannot register", error=str(error))
+                if str(error) != said:
+                    log.warning("cannot register", error=str(error))
+                said = str(error)
                 wait = await self._back_off(wait)
                 continue
             self._transport.learn(registered.servers)
@@ -175,7 +185,7 @@ class Worker:
 
     def _lose(self, session: Session) -> None:
         """The session has ended: stop everything, forget it, register anew."""
-        if session is not self.session or self._done.done():
+        if session is not self.session or self._is_leaving:
             return
         log.warning("the session has ended", session=str(session.id), running=len(session.stock.chunks))
         self._strays += len(session.stock.chunks)
@@ -198,13 +208,14 @@ class Worker:
         self._receive()  # what was posted before comes first: log lines before the outcome they belong to
         self._turning = False
         session = self.session
-        if session is None or self._done.done():
+        if session is None or self._is_leaving:
             return
         while chunk := session.take():
             self._launch(session, chunk)
         while exchange := session.next_exchange():
             self._spawn(self._send(session, exchange))
-        if session.is_drained:
+        if session.is_drained and not self._parting:
+            self._parting = True
             self._spawn(self._part(session))
         self._sleep_until(session.wake_at())
 
@@ -245,10 +256,14 @@ class Worker:
             if run is not None and not run.is_over:
                 self._runners[run.plan.kind].interrupt(run, interrupt.begun, interrupt.kind)
 
-    def _interrupt_all(self, kind: Literal["drain", "lost"]) -> None:
+    def _end_grace(self) -> None:
+        """Whatever still runs is stopped and handed back; after its own grace the worker leaves in any case."""
+        longest = 0
         if self.session is not None:
-            self._interrupt(self.session.interrupt_all(kind))
+            longest = max((chunk.pile.plan.spec.grace for chunk in self.session.stock.chunks), default=0)
+            self._interrupt(self.session.interrupt_all("drain"))
             self._stir()
+        self._timers.after(longest / SECOND + PARTING, self._leave, "drained")
 
     # Exchanging
 
@@ -317,12 +332,17 @@ class Worker:
         self._leave("drained")
 
     def _leave(self, end: End) -> None:
-        if not self._done.done():
-            self._done.set_result("replace" if end == "drained" and self._replacing else end)
+        self._end = self._end or ("replace" if end == "drained" and self._replacing else end)
+        if self._done is not None and not self._done.done():
+            self._done.set_result(self._end)
 
-    def _refuse(self, error: HoraeError) -> None:
-        if not self._done.done():
+    def _refuse(self, error: BaseException) -> None:
+        if self._done is not None and not self._done.done():
             self._done.set_exception(error)
+
+    @property
+    def _is_leaving(self) -> bool:
+        return self._done is None or self._done.done()
 
     async def _close(self) -> None:
         """Stop whatever still runs, and let go of everything."""
@@ -342,4 +362,10 @@ class Worker:
     def _spawn(self, work: Any) -> None:
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        """What nobody foresaw ends the worker, rather than leave it half alive."""
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._refuse(error)

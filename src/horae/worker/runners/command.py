@@ -104,15 +104,16 @@ class CommandRunner(TaskRunner):
         params = run.plan.params(begun[0].item(begun[1]))
         scope = {"params": params}
         argv = ["/bin/sh", "-c", task.shell] if task.shell is not None else [render(a, scope) for a in run.plan.argv]
+        cwd = None if run.plan.cwd is None else render(run.plan.cwd, scope)
         env = self._environment(run, context, params, folder)
         file = OutputFile(folder / "output", port)
         out, err = (Output(self.host, run.session, stream) for stream in ("stdout", "stderr"))
         try:
             for output in (out, err):
                 output.belongs_to(run.session, port.journal)
-            status = await self._wait(run, begun, argv, env, task.cwd, (out, err), file)
+            status = await self._wait(run, begun, argv, env, cwd, (out, err), file)
         except SpawnFailed as error:
-            return not_started(argv[0], task.cwd, error, env.get("PATH", ""))
+            return not_started(argv[0], cwd, error, env.get("PATH", ""))
         finally:
             out.close()
             err.close()

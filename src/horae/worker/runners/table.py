@@ -3,6 +3,8 @@
 from horae.worker.failure import failed
 from horae.worker.runners.base import Host, Run, Runner
 from horae.worker.runners.command import CommandRunner
+from horae.worker.runners.http import HttpRunner
+from horae.worker.runners.process import ProcessRunner
 from horae.worker.runners.tasks import TaskRunner
 from horae.worker.runners.threads import ThreadRunner
 
@@ -22,6 +24,8 @@ def runners_for(host: Host) -> dict[str, Runner]:
     return {
         "thread": ThreadRunner(host),
         "async": TaskRunner(host),
+        "process": ProcessRunner(host),
         "command": CommandRunner(host),
+        "http": HttpRunner(host),
         "broken": BrokenRunner(host),
     }

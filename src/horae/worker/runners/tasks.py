@@ -45,6 +45,9 @@ class TaskRunner(Runner):
         """Get whatever must be there before the next item is begun; asked only if it is not always there."""
         return True
 
+    def done(self, run: Run) -> None:
+        """Let go of what `ready` has got."""
+
     async def one(self, run: Run, begun: Begun) -> bytes | Fate:
         """Run one item to its end. An exception that escapes is this worker's fault, not the job's."""
         plan = run.plan
@@ -76,12 +79,13 @@ class TaskRunner(Runner):
                     run.grip.uncancel()  # what was cancelled is this item, not the task
                 run.settle(begun, monotonic(), outcome)
         finally:
+            self.done(run)
             self.host.over(run)
 
     def _broken(self, run: Run, begun: Begun, error: BaseException) -> Fate:
         if _is_ours(error, run, begun):
             raise error
-        if run.session.ended:
+        if run.session.ended or begun in run.told:
             return RELEASED
         log.error("an execution could not be run", job=run.plan.spec.name, traceback=trace(error, whole=True))
         return failed("CannotRun", f"the worker could not run it: {type(error).__name__}: {error}")

@@ -1,0 +1,231 @@
+"""`App` and `@app.job`: functions as jobs.
+
+    app = App()
+
+    @app.job(schedule=cron("0 9 * * MON-FRI", tz="Europe/Paris"), retries=3, timeout="5m")
+    async def digest(day: date): ...
+
+    await digest.submit(day=date.today(), delay="10m", key="digest-2026-11-15")
+
+Registering defines nothing on a server: `horae apply --app module:app` (or `horae up --app`) does.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from msgspec import NODEFAULT
+
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.job import NAME, Delivery, Isolation
+from horae.model.signals import Span, micros_of
+from horae.model.signature import Signature, signature_of
+
+if TYPE_CHECKING:
+    from horae.client.client import Client
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
+RetryFunction = Callable[[int, BaseException], Span | bool | None]
+
+RULED_RETRIES = 100  # how often a job with a rule of its own is tried again unless it says otherwise
+OPTIONS = ("delay", "at", "key", "key_for", "priority", "tags")
+_MOST_DESCRIPTION = 4096
+
+
+def cron(expression: str, tz: str | None = None, **rules: Any) -> dict[str, Any]:
+    """Fire at the times of a cron expression, in a time zone (UTC otherwise)."""
+    return _schedule(cron=expression, timezone=tz, **rules)
+
+
+def every(span: Span, **rules: Any) -> dict[str, Any]:
+    """Fire again and again after a span."""
+    return _schedule(every=_spelled(span), **rules)
+
+
+def once(at: datetime | str, **rules: Any) -> dict[str, Any]:
+    """Fire once, at an instant."""
+    if isinstance(at, datetime) and at.tzinfo is None:
+        raise BadInput(f"{at} does not say its offset from UTC.", "Give it a tzinfo.", field="schedule.at")
+    return _schedule(at=at.isoformat() if isinstance(at, datetime) else at, **rules)
+
+
+def _schedule(**parts: Any) -> dict[str, Any]:
+    return {_camel(name): part for name, part in parts.items() if part is not None}
+
+
+class JobFunction(Generic[P, R]):
+    """A function that is a job. Calling it runs it here and now; `submit` has a worker run it."""
+
+    def __init__(self, app: "App", function: Callable[P, R], name: str, document: dict[str, Any], retry: Any) -> None:
+        self.app = app
+        self.function = function
+        self.name = name
+        self.signature: Signature = signature_of(function)
+        self.retry_function: RetryFunction | None = retry
+        self._document = document
+        update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<job {self.name}>"
+
+    def definition(self) -> dict[str, Any]:
+        """The job as POST /api/v1/jobs takes it."""
+        return {**self._document, "schema": self.signature.schema}
+
+    async def submit(self, *args: Any, **named: Any) -> Any:
+        """Submit one execution with these params; `delay`, `at`, `key`, `key_for`, `priority` and `tags` say how.
+
+        An option whose name the function uses for a parameter is that parameter; then say how by `app.client.submit`.
+        """
+        params, options = self._call(args, named)
+        return await self.app.client.submit(self.name, params, **options)
+
+    async def submit_many(self, items: Iterable[Mapping[str, Any]], **options: Any) -> Any:
+        """Submit one execution per item of params."""
+        return await self.app.client.submit_many(self.name, items, **options)
+
+    def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Tell params from options; what the function cannot take, or needs, is a TypeError as in a plain call."""
+        names = [parameter.name for parameter in self.signature.parameters]
+        if len(args) > len(names):
+            raise TypeError(f"{self.name} takes {len(names)} params, but {len(args)} were given")
+        options = {name: named.pop(name) for name in OPTIONS if name in named and name not in names}
+        twice = [name for name in names[: len(args)] if name in named]
+        unknown = [] if self.signature.rest else [name for name in named if name not in names]
+        if twice or unknown:
+            raise TypeError(f"{self.name} has no use for {(twice or unknown)[0]!r}; its params are {', '.join(names)}")
+        params = {**dict(zip(names, args, strict=False)), **named}
+        self._check_complete(params)
+        return params, options
+
+    def _check_complete(self, params: dict[str, Any]) -> None:
+        known = {**self._document.get("params", {}), **params}
+        missing = [p.name for p in self.signature.parameters if p.default is NODEFAULT and p.name not in known]
+        if missing:
+            raise TypeError(f"{self.name} needs {missing[0]!r}")
+
+
+class App:
+    """A collection of jobs, and the way to the server they are submitted to."""
+
+    def __init__(self, name: str = "app", *, client: "Client | None" = None) -> None:
+        self.name = name
+        self.jobs: dict[str, JobFunction[Any, Any]] = {}
+        if client is not None:
+            self.client = client
+
+    @cached_property
+    def client(self) -> "Client":
+        """Where submissions go: HORAE_URL, or the server on this machine. May be set."""
+        from horae.client.client import Client
+
+        return Client()
+
+    def job(
+        self,
+        name: str | None = None,
+        *,
+        schedule: str | Mapping[str, Any] | None = None,
+        retries: int | None = None,
+        retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None = None,
+        timeout: Span | None = None,
+        grace: Span | None = None,
+        queue: str | None = None,
+        priority: int | None = None,
+        needs: Sequence[str] | Mapping[str, Any] | None = None,
+        dependencies: Sequence[Any] | None = None,
+        tags: Mapping[str, str] | None = None,
+        isolation: Isolation | None = None,
+        delivery: Delivery | None = None,
+        params: Mapping[str, Any] | None = None,
+        key_for: Span | None = None,
+        description: str | None = None,
+    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
+        """Make a function a job; its name is the function's unless given, its description the docstring.
+
+        A sync function with a timeout runs in a process of its own unless `isolation` says "thread". `retry` is a
+        policy, a list of delays, or a function of (failures, error) that is asked by the worker after every failure.
+        """
+        if callable(name):
+            raise TypeError("write @app.job() with its parentheses")
+        rule = retry if callable(retry) else None
+        if rule is not None and retries is None:
+            retries = RULED_RETRIES
+        given = {
+            "schedule": dict(schedule) if isinstance(schedule, Mapping) else schedule,
+            "retries": retries,
+            "retry": None if rule is not None else _policy(retry),
+            "timeout": _spelled(timeout),
+            "grace": _spelled(grace),
+            "queue": queue,
+            "priority": priority,
+            "needs": needs if needs is None or isinstance(needs, Mapping) else list(needs),
+            "dependencies": None if dependencies is None else [getattr(job, "name", job) for job in dependencies],
+            "tags": tags,
+            "delivery": delivery,
+            "params": params,
+            "keyFor": _spelled(key_for),
+        }
+        options = {field: value for field, value in given.items() if value is not None}
+
+        def register(function: Callable[P, R]) -> JobFunction[P, R]:
+            return self._add(function, name, isolation, description, options, rule)
+
+        return register
+
+    def definitions(self) -> list[dict[str, Any]]:
+        """All jobs as POST /api/v1/jobs takes them."""
+        return [job.definition() for job in self.jobs.values()]
+
+    def _add(
+        self,
+        function: Callable[P, R],
+        name: str | None,
+        isolation: Isolation | None,
+        description: str | None,
+        options: dict[str, Any],
+        rule: Any,
+    ) -> JobFunction[P, R]:
+        chosen = name or function.__name__
+        if not NAME.fullmatch(chosen):
+            remedy = "Give it one with @app.job(name=...): letters, digits, '.', '_' and '-'."
+            raise BadInput(f"{chosen!r} cannot be the name of a job.", remedy, field="name")
+        if chosen in self.jobs:
+            raise BadInput(
+                f"There is already a job {chosen!r} in this app.", "Name one of them otherwise.", field="name"
+            )
+        about = inspect.cleandoc(function.__doc__ or "") if description is None else description
+        python = {"function": chosen, "isolation": isolation} if isolation else {"function": chosen}
+        document = {"name": chosen, "python": python, "description": about[:_MOST_DESCRIPTION], **options}
+        job = JobFunction(self, function, chosen, document, rule)
+        self.jobs[chosen] = job
+        return job
+
+
+def _policy(retry: Any) -> Any:
+    if isinstance(retry, Mapping):
+        spans = ("delay", "max")
+        return {name: _spelled(value) if name in spans else value for name, value in retry.items()}
+    return None if retry is None else [_spelled(delay) for delay in retry]
+
+
+def _spelled(span: Span | None) -> str | float | None:
+    """A span as JSON carries it; a wrong one is refused here, where it stands."""
+    if span is None:
+        return None
+    micros = micros_of(span)
+    return micros / SECOND if isinstance(span, timedelta) else span
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.title() for part in rest)

@@ -1,0 +1,241 @@
+"""Functions in child processes: a crash, a leak or a blocked interpreter takes down one execution, not the worker.
+
+Children are started when needed, used again, and ended when they have been idle for a while.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from horae.env import SECOND
+from horae.worker.failure import failed
+from horae.worker.frames import (
+    HEADER,
+    Asked,
+    Down,
+    Ended,
+    Hello,
+    Logged,
+    Order,
+    Progressed,
+    Ready,
+    Stop,
+    Up,
+    decode_up,
+    framed,
+    reply_to,
+)
+from horae.worker.frames import Reply as AskReply
+from horae.worker.holding import Begun, Fate
+from horae.worker.lines import Output
+from horae.worker.runners.base import Host, LocalPort, Run
+from horae.worker.runners.tasks import TaskRunner
+from horae.worker.spawner import ChildProcess, GuardDied, SpawnFailed
+
+IDLE = 60.0  # seconds after which a child that has nothing to do is ended
+START = 30.0  # seconds that a child may take to start
+PROGRAM = (sys.executable, "-m", "horae.worker.child")
+
+
+class Kid:
+    """A child process with its line to it. `is_alive` until it is known to be gone."""
+
+    def __init__(self, host: Host, run: Run) -> None:
+        self._host = host
+        self._outputs = [Output(host, run.session, stream) for stream in ("stdout", "stderr")]
+        self._process: ChildProcess | None = None
+        self._sock: socket.socket | None = None
+        self._writer: asyncio.StreamWriter | None = None
+        self.is_alive = False
+        self.orders = 0  # so far; tells a later use from an earlier one
+
+    async def start(self) -> None:
+        """Start it and wait until it takes orders. Raises when it cannot be."""
+        self._sock, its = socket.socketpair()
+        self._sock.setblocking(False)
+        with its:
+            fds = [output.writer for output in self._outputs]
+            self._process = await self._host.spawner.spawn(PROGRAM, dict(os.environ), None, [*fds, its.fileno()])
+        for output in self._outputs:
+            output.handed_over()
+        self._reader, self._writer = await asyncio.open_connection(sock=self._sock)
+        self.is_alive = True
+        self.send(Hello([entry or os.getcwd() for entry in sys.path]))
+        async with asyncio.timeout(START):
+            if not isinstance(await self.receive(), Ready):
+                raise GuardDied("the child process did not start")
+
+    def send(self, message: Down) -> None:
+        if self.is_alive and self._writer is not None:
+            self._writer.write(framed(message))
+
+    async def receive(self) -> Up | None:
+        """The next message, or None when the child is gone."""
+        try:
+            size = HEADER.unpack(await self._reader.readexactly(HEADER.size))[0]
+            message: Up = decode_up(await self._reader.readexactly(size))
+            return message
+        except (asyncio.IncompleteReadError, OSError):
+            self.is_alive = False
+            return None
+
+    def serve(self, run: Run, port: LocalPort | None) -> None:
+        """From now on what it prints belongs to this execution, or to nobody."""
+        for output in self._outputs:
+            output.belongs_to(run.session, port.journal if port is not None else None)
+
+    def stop(self, kind: str, grace: float) -> None:
+        """Ask it to stop, then make it."""
+        self.send(Stop(kind))
+        if self._process is not None:
+            self._process.terminate()
+            self._host.after(0 if kind == "lost" else grace, self._kill_if, self.orders)
+
+    async def bury(self) -> int | None:
+        """End it and everything it has started; its exit status, if the guard could tell."""
+        status = None
+        if self._process is not None:
+            self._process.kill()
+            with contextlib.suppress(GuardDied):
+                status = await asyncio.shield(self._process.exited)
+        if self._writer is not None:
+            self._writer.close()
+        elif self._sock is not None:
+            self._sock.close()
+        self.is_alive = False
+        for output in self._outputs:
+            output.close()
+        return status
+
+    def _kill_if(self, orders: int) -> None:
+        if self.is_alive and self.orders == orders and self._process is not None:
+            self._process.kill()
+
+
+class ProcessRunner(TaskRunner):
+    """One child per busy slot."""
+
+    is_always_ready: ClassVar[bool] = False
+
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
+        self._idle: list[Kid] = []
+        self._reserved: dict[Run, Kid | None] = {}
+        self._burying: set[asyncio.Task[Any]] = set()
+
+    def stop(self, run: Run, begun: Begun, kind: str) -> None:
+        kid = run.grip_of(begun)
+        if isinstance(kid, Kid):
+            kid.stop(kind, run.plan.spec.grace / SECOND)
+
+    async def ready(self, run: Run) -> bool:
+        """Have a child before an item's time begins to count; without one the item says why."""
+        kid = self._reserved.get(run)
+        if (kid is None or not kid.is_alive) and run.chunk.left:
+            self._reserved[run] = self._take() or await self._start(run)
+        return True
+
+    def done(self, run: Run) -> None:
+        kid = self._reserved.pop(run, None)
+        if kid is not None and kid.is_alive:
+            self._idle.append(kid)
+            self.host.after(IDLE, self._retire, kid, kid.orders)
+
+    async def _start(self, run: Run) -> Kid | None:
+        kid = Kid(self.host, run)
+        try:
+            await kid.start()
+        except BaseException as error:
+            self._bury(kid)
+            if isinstance(error, GuardDied | SpawnFailed | TimeoutError | OSError):
+                return None
+            raise
+        return kid
+
+    async def one(self, run: Run, begun: Begun) -> bytes | Fate:
+        kid = self._reserved.get(run)
+        if kid is None:
+            return failed("WorkerProcessDied", "no child process could be started; the worker's error output says why")
+        context = run.context_of(begun)
+        port = context._port
+        assert isinstance(port, LocalPort)
+        run.hold(begun, kid)
+        kid.orders += 1
+        kid.serve(run, port)
+        function = run.plan.function
+        kid.send(Order(function.__module__, function.__qualname__, context._facts, run.plan.spec.retry.permanent))
+        outcome: bytes | Fate | None = None
+        try:
+            outcome = await self._listen(kid, run, begun, port)
+        finally:
+            if outcome is None or begun in run.told or not kid.is_alive:
+                self._reserved.pop(run)  # one that was told to stop may be in any state
+                self._bury(kid)
+            else:
+                kid.serve(run, None)
+        return outcome
+
+    async def close(self) -> None:
+        await super().close()
+        for kid in self._idle:
+            self._bury(kid)
+        if self._burying:
+            await asyncio.wait(self._burying, timeout=5)
+
+    async def _listen(self, kid: Kid, run: Run, begun: Begun, port: LocalPort) -> bytes | Fate:
+        """Take in what the child says until it is done or gone."""
+        while (message := await kid.receive()) is not None:
+            if isinstance(message, Ended):
+                return message.fate if message.fate is not None else message.result
+            if isinstance(message, Logged):
+                port.log(message.stream, message.text)
+            elif isinstance(message, Progressed):
+                port.progress(message.percent, message.message)
+            elif isinstance(message, Asked):
+                answer = self.host.ask(run.session, begun[:2], message.ask)
+                answer.add_done_callback(_answering(self.host, kid, message.id))
+        status = await kid.bury()
+        return died(status)
+
+    def _take(self) -> Kid | None:
+        while self._idle:
+            kid = self._idle.pop()
+            if kid.is_alive:
+                return kid
+            self._bury(kid)
+        return None
+
+    def _retire(self, kid: Kid, orders: int) -> None:
+        if kid in self._idle and kid.orders == orders:
+            self._idle.remove(kid)
+            self._bury(kid)
+
+    def _bury(self, kid: Kid) -> None:
+        task = asyncio.get_running_loop().create_task(kid.bury())
+        self._burying.add(task)
+        task.add_done_callback(self._burying.discard)
+
+
+def _answering(host: Host, kid: Kid, id: int) -> Callable[[Any], None]:
+    def answer(future: Any) -> None:
+        error = future.exception()
+        reply = AskReply(id, error=str(error)) if error is not None else reply_to(id, future.result())
+        host.post(kid.send, reply)
+
+    return answer
+
+
+def died(status: int | None) -> Fate:
+    """What the death of a child in the middle of an order means."""
+    if status is None:
+        how = "it is gone"
+    elif status < 0:
+        how = f"killed by {signal.Signals(-status).name if -status in set(signal.Signals) else -status}"
+    else:
+        how = f"exit code {status}"
+    return failed("WorkerProcessDied", f"the process of the execution died: {how}")

@@ -1,0 +1,232 @@
+"""Jobs that tests run; at the top level of a module, so that child processes find them too."""
+
+import asyncio
+import ctypes
+import logging
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from horae.client.app import App
+from horae.model.signals import Cancelled, GiveUp, Retry
+from horae.worker.context import current
+
+app = App()
+forever = threading.Event()
+logging.getLogger("app").setLevel(logging.INFO)
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+@app.job()
+def add(a: int, b: int = 2) -> int:
+    return a + b
+
+
+@app.job()
+async def add_async(a: int, b: int = 2) -> int:
+    return a + b
+
+
+@app.job()
+def typed(day: date, point: Point) -> dict[str, object]:
+    return {"day": day, "x": point.x}
+
+
+@app.job()
+def fail(kind: str) -> None:
+    if kind == "retry":
+        raise Retry("later", after="10m")
+    if kind == "give up":
+        raise GiveUp("bad input")
+    if kind == "cancel":
+        raise Cancelled
+    if kind == "exit":
+        sys.exit(3)
+    if kind == "surrogate":
+        raise ValueError("\ud800\0")
+    raise KeyError(kind)
+
+
+@app.job()
+async def fail_async(kind: str) -> None:
+    fail(kind)
+
+
+def rule(failures: int, error: BaseException) -> object:
+    if isinstance(error, KeyError):
+        return failures * 60
+    if isinstance(error, ValueError):
+        return False
+    return None
+
+
+@app.job(retry=rule)
+def ruled(kind: str) -> None:
+    raise {"key": KeyError, "value": ValueError, "other": OSError}[kind](kind)
+
+
+@app.job()
+def unencodable() -> object:
+    return object()
+
+
+@app.job()
+def large(size: int) -> str:
+    return "x" * size
+
+
+@app.job()
+def talk(ctx, folder: str = "") -> dict[str, object]:
+    ctx.progress(50, "half")
+    ctx.log("hello")
+    ctx.log.warning("%s left", 3)
+    logging.getLogger("app").info("through logging")
+    print("printed")
+    return {
+        "id": str(ctx.execution_id),
+        "job": ctx.job,
+        "attempt": ctx.attempt,
+        "token": ctx.token,
+        "failures": ctx.failures,
+        "params": ctx.params,
+        "same": current() is ctx,
+        "deadline": ctx.deadline is not None,
+        "tags": dict(ctx.tags),
+    }
+
+
+@app.job()
+async def talk_async(ctx, folder: str = "") -> dict[str, object]:
+    return talk(ctx, folder)
+
+
+@app.job()
+def wait(ctx, folder: str, name: str = "up") -> str:
+    """Wait until told to stop, looking now and then."""
+    Path(folder, f"{name}.pid").write_text(str(os.getpid()))
+    while not ctx.cancelled:
+        forever.wait(0.02)
+    ctx.raise_if_cancelled()
+    return "never"
+
+
+@app.job()
+def stuck(folder: str, seconds: float = 60.0) -> str:
+    """Wait without looking."""
+    Path(folder, "stuck.pid").write_text(str(os.getpid()))
+    forever.wait(seconds)
+    return "late"
+
+
+@app.job()
+async def sleep(folder: str, name: str = "up") -> None:
+    Path(folder, f"{name}.pid").write_text(str(os.getpid()))
+    try:
+        await asyncio.Event().wait()
+    finally:
+        Path(folder, f"{name}.cleaned").touch()
+
+
+@app.job()
+async def deaf(folder: str) -> None:
+    """Swallow every cancellation until a file says so."""
+    Path(folder, "deaf.pid").touch()
+    while not Path(folder, "go").exists():
+        try:
+            await asyncio.wait_for(asyncio.Event().wait(), 0.02)
+        except (TimeoutError, asyncio.CancelledError):
+            continue
+
+
+@app.job()
+def crash(how: str) -> None:
+    if how == "segfault":
+        ctypes.string_at(0)
+    os._exit(7)
+
+
+@app.job()
+def breed(folder: str) -> None:
+    """Have a grandchild that ignores SIGTERM, and wait for ever."""
+    code = (
+        "import os, signal, sys, threading; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+        "open(sys.argv[1], 'w').write(str(os.getpid())); threading.Event().wait()"
+    )
+    subprocess.Popen([sys.executable, "-c", code, f"{folder}/grandchild.pid"], start_new_session=True)
+    Path(folder, "main.pid").write_text(str(os.getpid()))
+    forever.wait()
+
+
+@app.job()
+def clean(folder: str) -> None:
+    Path(folder, "main.pid").write_text(str(os.getpid()))
+    try:
+        forever.wait()
+    finally:
+        Path(folder, "cleaned").touch()
+
+
+@app.job()
+async def children(ctx, fails: bool = False) -> list[str]:
+    first = await ctx.submit("other", {"n": 1}, delay="1s", priority=7)
+    more = await ctx.submit_many("other", [{"n": 2}, {"n": 3}])
+    if fails and ctx.attempt == 1:
+        raise OSError("once more")
+    return [str(child.execution_id) for child in (first, *more)]
+
+
+@app.job()
+def children_sync(ctx, fails: bool = False) -> list[str]:
+    first = ctx.sync.submit(add, {"a": 1})
+    if fails and ctx.attempt == 1:
+        raise OSError("once more")
+    return [str(first.execution_id)]
+
+
+@app.job()
+async def steps(ctx, folder: str) -> list[object]:
+    def count(name: str) -> int:
+        file = Path(folder, name)
+        file.write_text(file.read_text() + "." if file.exists() else ".")
+        return len(file.read_text())
+
+    async def later() -> str:
+        return "b"
+
+    first = await ctx.step("first", count, "first")
+    second = await ctx.step("second", later)
+    if ctx.attempt == 1:
+        raise OSError("once more")
+    return [first, second]
+
+
+@app.job()
+def steps_sync(ctx, folder: str) -> object:
+    got = ctx.sync.step("only", lambda: {"day": date(2026, 11, 15), "n": ctx.attempt})
+    if ctx.attempt == 1:
+        raise OSError("once more")
+    return got
+
+
+@app.job()
+def where() -> int:
+    return os.getpid()
+
+
+@app.job()
+def thread_name() -> str:
+    return threading.current_thread().name
+
+
+@app.job()
+def echo(value: str = "") -> str:
+    return value
