@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
+from horae.store.postgres.pool import closed
+
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
 _COLD = {"statement_timeout": "60s", "lock_timeout": "10s", "idle_in_transaction_session_timeout": "60s"}
 _PATIENT = {"statement_timeout": "10min"}
@@ -51,7 +53,7 @@ class Connector:
         try:
             yield connection
         finally:
-            await connection.close(timeout=5)
+            await closed(connection)
 
     async def _connect(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
         connection = await asyncpg.connect(

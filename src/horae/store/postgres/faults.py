@@ -9,7 +9,13 @@ import asyncpg
 
 from horae.errors import StoreUnavailable
 
-BROKEN = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncio.TimeoutError)
+BROKEN = (
+    OSError,
+    asyncio.TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # the server said goodbye while nobody listened
+)
 RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 
 _UNAVAILABLE = (

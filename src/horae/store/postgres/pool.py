@@ -48,7 +48,7 @@ class Pool:
         for connection in self._taken:
             connection.terminate()
         for connection in self._idle:
-            await connection.close(timeout=1)
+            await closed(connection)
         self._idle.clear()
         while self._queue:
             self._wake()
@@ -98,3 +98,11 @@ class Pool:
             if not turn.done():
                 turn.set_result(None)
                 return
+
+
+async def closed(connection: asyncpg.Connection) -> None:
+    """Say goodbye, or cut the line when nobody answers."""
+    try:
+        await connection.close(timeout=1)
+    except Exception:
+        connection.terminate()
