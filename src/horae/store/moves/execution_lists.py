@@ -25,10 +25,10 @@ from horae.model.show import read_failure, status_of
 from horae.store.moves.execution_reads import HAS, SAYS, Found, needs_of, result_of, says
 from horae.store.moves.job_reads import ITEM, PROGRESS
 from horae.store.moves.shelves import SPAN
-from horae.store.script import Fetch, ForEach, Row, Script, Statement
+from horae.store.script import Fetch, ForEach, Script, Statement
 
 WINDOWS = (64, 256, 1024)  # literal, so that PostgreSQL plans for so few rows
-MOST_WINDOWS = 16
+MOST_WINDOWS = 8
 FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
 
@@ -68,11 +68,12 @@ class Mark(Struct, frozen=True):
     at: Instant
 
 
-class Listed(Struct, frozen=True, kw_only=True):
-    """A slice as a list reads it."""
+class Listed(Struct, frozen=True):
+    """A slice as a list reads it; its fields are the columns of the statement, in their order."""
 
     parcel: UUID
     job: UUID
+    queue: int
     lo: int
     hi: int
     attempt: int
@@ -85,8 +86,8 @@ class Listed(Struct, frozen=True, kw_only=True):
     started_at: Instant | None
     completed_at: Instant | None
     session: UUID | None
-    worker: str | None
     exit_code: int | None
+    worker: str | None
     error_head: str | None
     version: int
     priority: int
@@ -95,7 +96,6 @@ class Listed(Struct, frozen=True, kw_only=True):
     submitted_at: Instant
     extras: bytes | None
     job_name: str
-    queue: int
     queue_name: str | None
     needs: str | None
     last_seen: Instant | None
@@ -117,12 +117,12 @@ _SAID = ", ".join(f"s.{name}" for name, _ in SAYS if name != "worker")
 
 
 @cache
-def _window(shelves: tuple[str, ...], by_job: bool, failed: bool, size: int) -> Statement:
+def _window(shelves: tuple[str, ...], by_job: bool, failed: bool, since: bool, size: int) -> Statement:
     """The statement for a window: of each shelf the newest slices before a place, merged."""
-    newest = " UNION ALL ".join(_newest(shelf, by_job, failed, size) for shelf in shelves)
+    newest = " UNION ALL ".join(_newest(shelf, by_job, failed, since, size) for shelf in shelves)
     text = (
-        f"SELECT s.parcel, s.job, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, p.version,"
-        " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, s.queue, u.name AS queue_name, l.needs,"
+        f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, p.version,"
+        " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, u.name AS queue_name, l.needs,"
         f" c.last_seen FROM (SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size}) AS s"
         " JOIN parcels p ON p.id = s.parcel JOIN jobs j ON j.id = s.job LEFT JOIN queues u ON u.id = s.queue"
         " LEFT JOIN lanes l ON l.id = p.lane LEFT JOIN sessions c ON c.id = s.session"
@@ -131,21 +131,20 @@ def _window(shelves: tuple[str, ...], by_job: bool, failed: bool, size: int) -> 
     return Statement(f"list_{'_'.join(shelves)}", text)
 
 
-def _newest(shelf: str, by_job: bool, failed: bool, size: int) -> str:
+def _newest(shelf: str, by_job: bool, failed: bool, since: bool, size: int) -> str:
+    dead = failed and shelf == "history"
     error = "substr(error, 1, 300)" if shelf == "history" else "NULL::text"
-    where = "(parcel, lo) < ($1, $2) AND parcel <= $1 AND parcel >= $3 AND namespace = $4"
-    where += " AND job = $5" if by_job else ""
-    where += " AND state = 'failed'" if failed and shelf == "history" else ""
+    where = ["(parcel, lo) < ($1, $2)"]
+    # An equality, or two bounds of one column, would make PostgreSQL expect few rows of a table it has not analyzed
+    # yet: it would read all and sort, instead of a few in order.
+    where += ["namespace = $3" if dead and not by_job else "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END"]
+    where += ["state = 'failed'"] if dead else []
+    where += ["parcel >= $4"] if since else []
+    where += [f"job = ${4 + since}"] if by_job else []
     return (
         f"SELECT * FROM (SELECT parcel, job, queue, {says(shelf)}, {error} AS error_head FROM {shelf}"
-        f" WHERE {where} ORDER BY parcel DESC, lo DESC LIMIT {size}) AS {shelf}_slices"
+        f" WHERE {' AND '.join(where)} ORDER BY parcel DESC, lo DESC LIMIT {size}) AS {shelf}_slices"
     )
-
-
-def _listed(row: Row) -> Listed:
-    names = ["parcel", "job", *(name for name, _ in SAYS if name != "worker"), "worker", "error_head", "version"]
-    names += ["priority", "due_at", "parent", "submitted_at", "extras", "job_name", "queue", "queue_name", "needs"]
-    return Listed(**dict(zip([*names, "last_seen"], row, strict=True)))
 
 
 def page(
@@ -156,10 +155,10 @@ def page(
     size = next(size for size in WINDOWS if size >= limit)
     chosen: list[Chosen] = []
     for _ in range(MOST_WINDOWS):
-        statement = _window(wanted.shelves, wanted.job is not None, failed, size)
-        job = () if wanted.job is None else (wanted.job,)
-        rows = yield Fetch(statement, (*before, wanted.low, namespace, *job))
-        slices = [_listed(row) for row in rows]
+        statement = _window(wanted.shelves, wanted.job is not None, failed, wanted.low != FIRST, size)
+        bounds = [bound for bound in (wanted.low, wanted.job) if bound not in (None, FIRST)]
+        rows = yield Fetch(statement, (*before, namespace, *bounds))
+        slices = [Listed(*row) for row in rows]
         items = yield from _matching(slices, wanted, before)
         chosen += items[: limit - len(chosen)]
         if len(chosen) == limit:

@@ -1,0 +1,69 @@
+"""Lists cost what a page costs: each database reads history along an index, whether it has statistics or not."""
+
+from uuid import UUID
+
+import pytest
+
+from horae.model.ids import parcel_id
+from horae.store.driver import one
+from horae.store.moves import shelves, submit
+from horae.store.moves.execution_lists import END, FIRST, _window
+from horae.store.script import Insert, Script, Statement
+from horae.store.sqlite.translate import translate
+from tests.store_contract.world import NAMESPACE, TestJob, World
+
+ALL = ("waiting", "queued", "running", "history")
+ROWS = 4000
+
+
+async def plan(world: World, statement: Statement, *params: object) -> str:
+    explain = "EXPLAIN QUERY PLAN " if world.driver.dialect == "sqlite" else "EXPLAIN "
+    text = translate(statement.text) if world.driver.dialect == "sqlite" else statement.text
+    rows = await world.driver.read(one(Statement("plan", explain + text), *params))
+    return "\n".join(str(row[-1]) for row in rows)
+
+
+async def fill(world: World, job: TestJob, other: TestJob) -> None:
+    """A history in which one job has nearly all."""
+    ids = [parcel_id(world.env.ids(world.now() + i * 1000)) for i in range(ROWS)]
+    owners = [other if i % 400 == 0 else job for i in range(ROWS)]
+    now = world.now()
+    parcels = [
+        (id, 1, j.id, 1, j.queue, j.lane, 4, None, now, None, None, 0, 1, b"", b"{}", None, now)
+        for id, j in zip(ids, owners, strict=True)
+    ]
+    ended = [
+        (id, 0, 1, j.id, j.queue, 1, 1, 0, 0, "failed" if i % 100 == 0 else "success", "", "w", now, now, now, None,
+         None, None, None, None)
+        for i, (id, j) in enumerate(zip(ids, owners, strict=True))
+    ]  # fmt: skip
+
+    def script() -> Script[None]:
+        yield Insert("parcels", submit.PARCELS, parcels)
+        yield Insert("history", shelves.HISTORY, ended)
+
+    await world.store.write(script)
+
+
+def indexes(world: World) -> dict[str, str]:
+    if world.driver.dialect == "sqlite":
+        return {"key": "sqlite_autoindex_history_1", "job": "history_job", "failed": "history_dead"}
+    return {"key": "_pkey", "job": "_job_parcel_idx", "failed": "_namespace_parcel_idx"}
+
+
+@pytest.mark.parametrize("since", [False, True])
+async def test_history_is_read_in_order_along_an_index(world, since):
+    job, other = await world.job("job"), await world.job("other")
+    await fill(world, job, other)
+    known = indexes(world)
+    low: list[UUID] = [UUID(int=FIRST.int + 1)] if since else []
+    for by_job, failed, wanted in ((None, False, "key"), (other.id, False, "job"), (None, True, "failed")):
+        shelves_read = ("history",) if failed else ALL
+        statement = _window(shelves_read, by_job is not None, failed, since, 64)
+        told = await plan(world, statement, *END, NAMESPACE, *low, *([by_job] if by_job else []))
+        history = [line for line in told.splitlines() if "history" in line and ("Scan" in line or "SEARCH" in line)]
+        history = [line for line in history if known[wanted] in line]
+        assert history, told
+        assert "Seq Scan on history" not in told
+        assert by_job or "Bitmap Heap Scan on history" not in told  # of one job's few rows it does no harm
+        assert "SCAN history" not in told.replace("SCAN history_slices", "")
