@@ -99,6 +99,7 @@ class Proxy:
                 cut = self.cut and b"COMMIT" in sent
                 if cut:
                     down.cancel()
+                    await asyncio.wait([down])
                 ours.write(sent)
                 if cut:
                     await theirs.read(65536)
