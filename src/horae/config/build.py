@@ -7,8 +7,8 @@ from horae.engine.settings import EngineSettings
 def engine_settings(settings: Settings) -> EngineSettings:
     """The engine's times, and where others reach it."""
     return EngineSettings(
-        session_timeout=settings.session_timeout,
-        heartbeat=settings.heartbeat,
-        retention=settings.retention,
+        session_timeout=int(settings.session_timeout),
+        heartbeat=int(settings.heartbeat),
+        retention=int(settings.retention),
         url=settings.public_url,
     )

@@ -1,0 +1,42 @@
+"""The jobs that acceptance tests run."""
+
+import os
+from pathlib import Path
+
+from horae import App
+from tests.waiting import eventually
+
+app = App()
+
+
+@app.job()
+def add(a: int, b: int) -> int:
+    return a + b
+
+
+@app.job(retries=2, retry={"delay": "100ms"})
+def fails(message: str = "no") -> None:
+    raise ValueError(message)
+
+
+async def seen(path: str) -> str:
+    """Say in a file that it began, and wait for another."""
+    Path(f"{path}.{os.getpid()}.began").touch()
+    await eventually(lambda: Path(path).exists(), within=600)
+    return "seen"
+
+
+@app.job()
+async def waits_for(path: str) -> str:
+    return await seen(path)
+
+
+@app.job(delivery="at-most-once")
+async def waits_once(path: str) -> str:
+    return await seen(path)
+
+
+@app.job()
+async def parent(n: int, ctx) -> list[str]:
+    """Submits others."""
+    return [str((await ctx.submit("add", {"a": i, "b": 1})).id) for i in range(n)]
