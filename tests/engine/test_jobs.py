@@ -1,5 +1,6 @@
 """What can be done with jobs, on every store."""
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -383,3 +384,61 @@ async def test_a_rare_tag_is_looked_for_only_so_far(jobs, monkeypatch):
     assert page.items == []
     page = await jobs.list(NAMESPACE, tag="x=1", limit=1, cursor=page.next_cursor)
     assert [job.name for job in page.items] == ["c"]
+
+
+async def test_a_schema_that_is_none_is_refused(memory_jobs):
+    for schema in ({"type": 5}, {"$ref": "#/nope"}, {"properties": {"a": {"pattern": "("}}}):
+        with pytest.raises(BadInput) as refused:
+            await create(memory_jobs, schema=schema)
+        assert refused.value.fields["field"] == "schema"
+    assert (await create(memory_jobs, schema={"type": "object"})).schema == {"type": "object"}
+
+
+async def settled(*changes: Any) -> list[Any]:
+    return await asyncio.gather(*changes, return_exceptions=True)
+
+
+async def test_of_many_who_want_one_name_one_gets_it(jobs, world):
+    answers = await settled(*(create(jobs) for _ in range(6)))
+    assert sum(isinstance(answer, Conflict) for answer in answers) == 5
+    assert len(await world.rows("SELECT id FROM jobs")) == 1
+
+
+async def test_two_edits_at_once_cannot_close_a_circle(jobs):
+    await create(jobs, "a")
+    await create(jobs, "b")
+    answers = await settled(
+        jobs.edit(NAMESPACE, "a", {"dependencies": ["b"]}), jobs.edit(NAMESPACE, "b", {"dependencies": ["a"]})
+    )
+    assert [type(answer) for answer in answers].count(BadInput) == 1
+
+
+async def test_no_edit_at_once_is_lost(jobs):
+    await create(jobs)
+    answers = await settled(*(jobs.edit(NAMESPACE, "report", {"params": {f"p{i}": i}}) for i in range(4)))
+    assert not any(isinstance(answer, BaseException) for answer in answers), answers
+    done = await jobs.get(NAMESPACE, "report")
+    assert (done.version, done.params) == (5, {f"p{i}": i for i in range(4)})
+
+
+async def test_of_two_edits_of_one_version_one_is_stale(jobs):
+    await create(jobs)
+    answers = await settled(*(jobs.edit(NAMESPACE, "report", {"timeout": i + 1}, if_match=1) for i in range(3)))
+    assert sum(isinstance(answer, Stale) for answer in answers) == 2
+
+
+async def test_a_rename_and_a_restoration_do_not_share_a_name(jobs, world):
+    await create(jobs, "a")
+    await jobs.delete(NAMESPACE, "a")
+    await create(jobs, "b")
+    answers = await settled(jobs.restore(NAMESPACE, "a"), jobs.edit(NAMESPACE, "b", {"name": "a"}), create(jobs, "a"))
+    assert sum(isinstance(answer, Conflict) for answer in answers) == 2
+    assert len(await world.rows("SELECT id FROM jobs WHERE name = 'a' AND state <> 'deleted'")) == 1
+
+
+async def test_a_deletion_and_a_fire_leave_nothing_queued(jobs, world):
+    for _ in range(5):
+        made = await create(jobs, schedule={"every": "1s"})
+        world.clock.advance(2 * SECOND)
+        await settled(jobs.delete(NAMESPACE, "report"), world.store.fire(10, lambda queue, priority: 0))
+        assert [q for q in await world.on("queued") if q.job == made.job_id] == []

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+import jsonschema_rs
 import msgspec
 
 from horae.engine.job_changes import Draft
@@ -28,7 +29,9 @@ class Drafts:
 
     async def parse(self, namespace: int, body: Any, created_at: Instant) -> Definition:
         """A definition from a request's body."""
-        return parse_definition(body, namespace_name=await self._namespace(namespace), created_at=created_at)
+        definition = parse_definition(body, namespace_name=await self._namespace(namespace), created_at=created_at)
+        _check_schema(definition.spec)
+        return definition
 
     async def change(self, before: StoredJob, patch: Any, *, replace: bool) -> Definition:
         """What a job becomes by a patch, or as a whole."""
@@ -79,6 +82,17 @@ class Drafts:
         if missing:
             raise _missing(missing, await self._store.read(lambda: job_reads.names(namespace)))
         return tuple(dict.fromkeys(str(found[ref]) for ref in refs))
+
+
+def _check_schema(spec: Spec) -> None:
+    """A schema that cannot be compiled would refuse every submission."""
+    if spec.schema is None:
+        return
+    try:
+        jsonschema_rs.validator_for(spec.schema)
+    except ValueError as error:
+        reason = str(error).splitlines()[0]
+        raise BadInput(f"schema is not a JSON schema: {reason}.", "See json-schema.org.", field="schema") from None
 
 
 def _missing(missing: list[str], names: Sequence[str]) -> BadInput:

@@ -1,0 +1,33 @@
+"""Why nobody takes what is queued, in words."""
+
+import pytest
+
+from horae.model.hint import Offer, why_queued
+
+
+def offer(*capabilities: str, queues: tuple[str, ...] = ("default",)) -> Offer:
+    return Offer(frozenset(queues), frozenset(capabilities))
+
+
+@pytest.mark.parametrize(
+    ("queue", "needs", "offers", "words"),
+    [
+        ("default", ["kind:command"], [], "There is no live worker; start one with `horae worker`."),
+        (
+            "slow",
+            ["kind:http"],
+            [offer("kind:http")],
+            'serves the queue "slow"; start one with `horae worker --queue slow`',
+        ),
+        ("default", ["function:f"], [offer("function:g")], "knows the function f; start one with `horae worker --app"),
+        ("default", ["kind:http"], [offer("kind:command")], "runs http jobs"),
+        ("default", ["gpu=a100", "kind:command"], [offer("kind:command")], "carries the label gpu=a100"),
+        ("default", ["a", "b"], [offer("a"), offer("b")], "No single live worker offers all of a, b"),
+    ],
+)
+def test_what_is_missing_and_how_to_get_it(queue, needs, offers, words):
+    assert words in str(why_queued(queue, needs, offers))
+
+
+def test_nothing_to_say_when_somebody_can_take_it():
+    assert why_queued("default", ["kind:command"], [offer(), offer("kind:command", "gpu")]) is None
