@@ -73,7 +73,7 @@ def test_an_at_most_once_execution_ends_with_its_worker(fleet, tmp_path):
 
     done = fleet.until(id, "failed")
     assert (done["reason"], done["error"]["type"], len(began(tmp_path, "go"))) == ("delivery", "WorkerLost", 1)
-    assert [letter["executionId"] for letter in fleet.get("/dlq")["items"]] == [id]
+    assert [letter["execution"]["executionId"] for letter in fleet.get("/dlq")["items"]] == [id]
 
 
 def test_a_drained_worker_hands_back_without_burning_an_attempt(fleet, tmp_path):

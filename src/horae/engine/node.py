@@ -5,6 +5,7 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.audit import Audit
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.directory import Directory
@@ -73,6 +74,7 @@ class Node:
         self.dead_letters = DeadLetters(env, store, self._submit_all)
         self.workers = Workers(env, store, self.settings, on_request=self._session_asked)
         self.keys = Keys(env, store)
+        self.audit = Audit(env, store, self.hints)
         self._runner = Runner(env, self._on_store)
 
     @classmethod
@@ -82,10 +84,10 @@ class Node:
         try:
             await driver.migrate()
             await driver.ensure_partitions(env.now())
+            return cls(env, Store(driver, env), settings)
         except BaseException:
             await driver.close()
             raise
-        return cls(env, Store(driver, env), settings)
 
     def services(self, parts: Collection[str] = PARTS) -> list[Service]:
         """The services of the parts this server runs. Hints and the directory serve all parts."""

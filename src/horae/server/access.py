@@ -56,6 +56,8 @@ ACCESS: Mapping[str, Roles] = {
     "keys.create": ADMIN,
     "keys.revoke": ADMIN,
     "servers.list": ADMIN,
+    "audit.executions": ADMIN,
+    "audit.repair": ADMIN,
     "queues.list": ADMIN,
     "stream.follow": ADMIN,
     "metrics.read": ADMIN,

@@ -2,6 +2,7 @@
 
 from horae.server.route import Route
 from horae.server.routes import (
+    audit,
     dlq,
     executions,
     health,
@@ -18,7 +19,23 @@ from horae.server.routes import (
     workers,
 )
 
-MODULES = (health, me, jobs, executions, dlq, sessions, workers, queues, servers, keys, stream, metrics, openapi, ui)
+MODULES = (
+    health,
+    me,
+    jobs,
+    executions,
+    dlq,
+    sessions,
+    workers,
+    queues,
+    servers,
+    keys,
+    audit,
+    stream,
+    metrics,
+    openapi,
+    ui,
+)
 ROUTES: tuple[Route, ...] = tuple(
     route for module in MODULES for route in vars(module).values() if isinstance(route, Route)
 )

@@ -1,0 +1,49 @@
+"""Audit: proofs about a live store, page by page, so that nobody waits for it."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.engine.hints import Hint, Hints
+from horae.env import Env
+from horae.store.contract import Store
+from horae.store.moves import audit
+
+
+class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the store holds, what is out of place (the first of it named), and what a repair did about it."""
+
+    shelves: Mapping[str, audit.Amount]
+    kinds: Mapping[str, int]
+    findings: list[audit.Finding]
+    repaired: audit.Repaired | None = None
+
+
+class Audit:
+    """Checks that each execution lies on one shelf, in one slice, with an owner."""
+
+    def __init__(self, env: Env, store: Store, hints: Hints) -> None:
+        self._env, self._store, self._hints = env, store, hints
+
+    async def executions(self, *, repair: bool = False) -> ExecutionsAudit:
+        """Check every execution; what seems wrong is looked at once more, because shelves move meanwhile."""
+        report = await self._look()
+        repaired = None
+        if repair and report.findings:
+            now = self._env.now()
+            repaired = await self._store.write(lambda: audit.repair(report.findings, now, self._env.rng))
+            self._hints.tell(Hint(wake_at=now))
+        return ExecutionsAudit(shelves=report.shelves, kinds=report.kinds, findings=report.findings, repaired=repaired)
+
+    async def _look(self) -> audit.AuditReport:
+        report = audit.AuditReport()
+        after: UUID | None = audit.FIRST
+        while after is not None:
+            page, after = await self._page(after)
+            report.add(page)
+        return report
+
+    async def _page(self, after: UUID) -> tuple[audit.AuditReport, UUID | None]:
+        now = self._env.now()
+        return await self._store.driver.read(lambda: audit.audit_page(after, now), snapshot=True)
