@@ -154,7 +154,8 @@ STUBBORN = """
 import os, signal, subprocess, sys, time, pathlib
 folder = pathlib.Path(sys.argv[1])
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-code = "import os,signal,sys,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); open(sys.argv[1],'w').write(str(os.getpid())); time.sleep(600)"
+code = "import os,signal,sys,time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+code += "open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
 subprocess.Popen([sys.executable, "-c", code, str(folder / "grandchild.pid")])
 subprocess.Popen([sys.executable, "-c", code, str(folder / "away.pid")], start_new_session=True)
 if os.fork() == 0:
@@ -220,11 +221,8 @@ async def test_what_a_command_leaves_behind_ends_with_it(tmp_path):
 
 async def test_a_neighbour_is_not_hurt_when_a_command_ends(tmp_path):
     async with shop() as it:
-        stays = it.submit(
-            shell(
-                f"(setsid sleep 600 &) ; echo up; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; pgrep -f 'sleep 600' | wc -l"
-            )
-        )
+        wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
+        stays = it.submit(shell(f"(setsid sleep 600 &) ; echo up; {wait}; pgrep -f 'sleep 600' | wc -l"))
         await it.line(stays, "up")
         assert (await it.run(shell("true"), name="other")).outcome == "success"
         (tmp_path / "go").touch()

@@ -1,0 +1,169 @@
+"""`App` and `@app.job`."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from horae.client.app import App, cron, every, once
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.definition import parse_definition
+from horae.model.job import Python
+
+
+class FakeClient:
+    def __init__(self):
+        self.calls = []
+
+    async def submit(self, job, params, **options):
+        self.calls.append((job, params, options))
+        return "execution"
+
+    async def submit_many(self, job, items, **options):
+        self.calls.append((job, list(items), options))
+        return ["execution"]
+
+
+def read(job):
+    return parse_definition(job.definition(), namespace_name="default", created_at=1_800_000_000 * SECOND)
+
+
+def test_a_registered_function_is_still_a_function():
+    app = App()
+
+    @app.job()
+    def add(a: int, b: int = 2) -> int:
+        """Add two numbers."""
+        return a + b
+
+    assert add(1) == 3
+    assert (add.name, add.__doc__, add.__name__) == ("add", "Add two numbers.", "add")
+    assert app.jobs == {"add": add}
+
+
+def test_a_definition_is_what_the_api_takes():
+    app = App()
+    extract = app.job("extract")(lambda: None)
+
+    @app.job(
+        "daily-digest",
+        schedule=cron("0 9 * * MON-FRI", tz="Europe/Paris"),
+        retries=3,
+        retry={"delay": "10s", "factor": 2.0, "max": timedelta(minutes=5), "permanent": ["ValueError"]},
+        timeout="5m",
+        queue="mail",
+        priority=7,
+        needs=["gpu=a100"],
+        dependencies=[extract],
+        tags={"team": "a"},
+        isolation="process",
+        params={"limit": 5},
+        key_for=timedelta(hours=1),
+    )
+    async def digest(day: date, limit: int = 3) -> None:
+        """Send the digest.
+
+        To everybody.
+        """
+
+    definition = read(digest)
+    spec = definition.spec
+
+    assert spec.task == Python(function="daily-digest", isolation="process")
+    assert (spec.name, spec.description) == ("daily-digest", "Send the digest.\n\nTo everybody.")
+    assert (spec.retry.retries, spec.retry.delay, spec.retry.max) == (3, 10 * SECOND, 300 * SECOND)
+    assert (spec.timeout, spec.queue, spec.priority, spec.needs) == (300 * SECOND, "mail", 7, ("gpu=a100",))
+    assert (spec.tags, spec.params, spec.key_for) == ({"team": "a"}, {"limit": 5}, 3600 * SECOND)
+    assert definition.dependencies == ("extract",)
+    assert definition.trigger is not None
+    assert spec.schema["required"] == ["day"]
+    assert app.definitions() == [extract.definition(), digest.definition()]
+
+
+def test_what_is_not_said_is_left_to_the_server():
+    app = App()
+
+    @app.job()
+    def bare() -> None: ...
+
+    assert set(bare.definition()) == {"name", "python", "description", "schema"}
+
+
+def test_a_rule_of_its_own_is_tried_again_until_it_gives_up():
+    app = App()
+
+    def rule(failures: int, error: BaseException) -> bool:
+        return failures < 3
+
+    job = app.job("ruled", retry=rule)(lambda: None)
+
+    assert job.retry_function is rule
+    assert read(job).spec.retry.retries == 100
+    assert read(app.job("few", retry=rule, retries=5)(lambda: None)).spec.retry.retries == 5
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        (every("5m"), {"every": "5m"}),
+        (every(timedelta(seconds=90), misfire="skip"), {"every": 90.0, "misfire": "skip"}),
+        (cron("0 0 * * *"), {"cron": "0 0 * * *"}),
+        (cron("0 0 * * *", start_at="2026-01-01T00:00:00Z"), {"cron": "0 0 * * *", "startAt": "2026-01-01T00:00:00Z"}),
+        (once(datetime(2030, 1, 1, tzinfo=UTC)), {"at": "2030-01-01T00:00:00+00:00"}),
+        (once("2030-01-01T00:00:00Z"), {"at": "2030-01-01T00:00:00Z"}),
+    ],
+)
+def test_schedules_are_spelled_for_the_api(schedule, expected):
+    app = App()
+    job = app.job("j", schedule=schedule)(lambda: None)
+
+    assert job.definition()["schedule"] == expected
+    assert read(job).trigger is not None
+
+
+@pytest.mark.parametrize(
+    "options", [{"name": "no/slash"}, {"name": "taken"}, {"timeout": "soon"}, {"retry": ["x"]}, {"key_for": -1}]
+)
+def test_what_cannot_be_is_refused_where_it_stands(options):
+    app = App()
+    app.job("taken")(lambda: None)
+
+    with pytest.raises(BadInput):
+        app.job(**{"name": "j", **options})(lambda: None)
+
+
+def test_mistakes_in_writing_it():
+    app = App()
+
+    with pytest.raises(TypeError, match="parentheses"):
+        app.job(lambda: None)
+    with pytest.raises(BadInput, match="offset"):
+        once(datetime(2030, 1, 1))
+
+
+async def test_submitting_goes_to_the_client():
+    app = App(client=FakeClient())
+
+    @app.job(params={"b": 5})
+    def add(a: int, b: int, priority: int = 0) -> int:
+        return a + b
+
+    assert await add.submit(1, priority=3, delay="10m", key="k") == "execution"
+    await add.submit(a=1, b=2, tags={"x": "y"})
+    await add.submit_many([{"a": 1}, {"a": 2}], priority=2)
+
+    assert app.client.calls == [
+        ("add", {"a": 1, "priority": 3}, {"delay": "10m", "key": "k"}),
+        ("add", {"a": 1, "b": 2}, {"tags": {"x": "y"}}),
+        ("add", [{"a": 1}, {"a": 2}], {"priority": 2}),
+    ]
+
+
+@pytest.mark.parametrize(("args", "named"), [((1, 2), {}), ((), {}), ((), {"a": 1, "z": 2}), ((1,), {"a": 2})])
+async def test_submitting_what_the_function_cannot_take_is_a_type_error(args, named):
+    app = App(client=FakeClient())
+    job = app.job("one")(lambda a: None)
+
+    with pytest.raises(TypeError):
+        await job.submit(*args, **named)
+    assert app.client.calls == []

@@ -1,0 +1,173 @@
+"""The worker's calls over HTTP."""
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from horae.env import SECOND, system_env
+from horae.errors import (
+    BadInput,
+    Busy,
+    Conflict,
+    Forbidden,
+    HoraeError,
+    NotFound,
+    ProtocolMismatch,
+    SessionEnded,
+    StoreUnavailable,
+    TooLarge,
+    Unauthorized,
+)
+from horae.model.protocol import Answer, ChildSubmit, Exchange, Register, Registered, Step, Submit
+from horae.worker import http_transport
+from horae.worker.http_transport import HttpTransport
+from tests.worker.web import web
+
+ID = system_env().new_id()
+REGISTERED = Registered(session_id=ID, namespace="default", session_timeout=15, heartbeat=5, now=1)
+
+
+def ok(body, status=200):
+    return lambda asked: (status, {"content-type": "application/json"}, msgspec.json.encode(body))
+
+
+def problem(status, slug, headers=None):
+    document = {
+        "type": f"urn:horae:{slug}",
+        "title": "t",
+        "status": status,
+        "detail": "It is so.",
+        "remedy": "Do this.",
+    }
+    return lambda asked: (status, headers or {}, msgspec.json.encode(document))
+
+
+async def test_it_registers_with_its_key():
+    async with web(ok(REGISTERED, 201)) as site:
+        transport = HttpTransport([site.url + "/"], "the-key")
+        registered = await transport.register(Register(protocol=1, worker="w"))
+        asked = site.asked[0]
+
+        assert registered == REGISTERED
+        assert (asked.method, asked.path) == ("POST", "/api/v1/sessions")
+        assert asked.headers["authorization"] == "Bearer the-key"
+        assert msgspec.json.decode(asked.body)["worker"] == "w"
+        await transport.close()
+
+
+async def test_every_call_has_its_route():
+    answers = {
+        "exchange": Answer(now=1),
+        "executions": {"items": [{"executionId": ID, "deduplicated": True, "status": "queued"}]},
+        "steps": {"result": 5, "known": True},
+        f"steps?parcel={ID}&item=3": {"a": {"b": 1}},
+        str(ID): {},
+    }
+    async with web(lambda asked: ok(answers[asked.path.rpartition("/")[2]])(asked)) as site:
+        transport = HttpTransport([site.url], "k")
+        assert await transport.exchange(ID, Exchange(channel=0, n=1)) == Answer(now=1)
+        children = ChildSubmit(parcel=ID, item=0, attempt=1, call="1", submissions=[Submit(job="j")])
+        assert (await transport.submit_children(ID, children))[0].deduplicated
+        assert bytes((await transport.remember_step(ID, Step(parcel=ID, item=0, attempt=1, name="a"))).result) == b"5"
+        assert {n: bytes(r) for n, r in (await transport.known_steps(ID, ID, 3)).items()} == {"a": b'{"b":1}'}
+        await transport.close_session(ID)
+
+        assert [asked.method for asked in site.asked] == ["POST", "POST", "POST", "GET", "DELETE"]
+        assert site.connections == 1, "connections are kept"
+        await transport.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "slug", "kind"),
+    [
+        (400, "bad-input", BadInput),
+        (401, "unauthorized", Unauthorized),
+        (403, "forbidden", Forbidden),
+        (404, "not-found", NotFound),
+        (409, "session-ended", SessionEnded),
+        (409, "conflict", Conflict),
+        (413, "too-large", TooLarge),
+        (418, "teapot", BadInput),
+        (426, "protocol-mismatch", ProtocolMismatch),
+        (500, "internal", HoraeError),
+        (503, "store-unavailable", StoreUnavailable),
+    ],
+)
+async def test_errors_come_back_as_what_they_were(status, slug, kind):
+    async with web(problem(status, slug)) as site:
+        transport = HttpTransport([site.url], "k")
+        with pytest.raises(kind) as raised:
+            await transport.exchange(ID, Exchange(channel=0, n=1))
+
+        assert type(raised.value) is kind
+        assert str(raised.value) == "It is so. Do this."
+        await transport.close()
+
+
+async def test_an_answer_that_is_no_problem_document_is_still_an_error():
+    async with web(lambda asked: (502, {}, b"<html>bad gateway</html>")) as site:
+        transport = HttpTransport([site.url], "k")
+        with pytest.raises(HoraeError, match="502"):
+            await transport.exchange(ID, Exchange(channel=0, n=1))
+        await transport.close()
+
+
+async def test_a_server_that_does_not_answer_is_left_for_the_next():
+    async with web(ok(Answer(now=7))) as site:
+        transport = HttpTransport(["http://127.0.0.1:1", site.url], "k")
+        with pytest.raises(Busy, match=r"127\.0\.0\.1:1"):
+            await transport.exchange(ID, Exchange(channel=0, n=1))
+
+        assert (await transport.exchange(ID, Exchange(channel=0, n=1))).now == 7
+        assert transport.servers[0] == site.url
+        await transport.close()
+
+
+async def test_it_learns_of_other_servers():
+    transport = HttpTransport(["http://a:1"], "k")
+    transport.learn(["http://b:1/", "http://a:1", "ftp://c"])
+
+    assert transport.servers == ["http://a:1", "http://b:1"]
+
+
+async def test_a_worker_needs_a_server():
+    with pytest.raises(BadInput):
+        HttpTransport([], "k")
+
+
+async def test_a_kept_connection_that_was_closed_is_replaced():
+    async with web(ok(Answer(now=1))) as site:
+        transport = HttpTransport([site.url], "k")
+        await transport.exchange(ID, Exchange(channel=0, n=1))
+        site.drop()
+
+        assert (await transport.exchange(ID, Exchange(channel=0, n=2))).now == 1
+        assert site.connections == 2
+        await transport.close()
+
+
+async def test_a_silent_server_is_given_up_after_what_it_may_wait(monkeypatch):
+    monkeypatch.setattr(http_transport, "SLACK", 0.1)
+    async with web(lambda asked: None) as site:
+        transport = HttpTransport([site.url], "k")
+        with pytest.raises(Busy):
+            await transport.exchange(ID, Exchange(channel=0, n=1, wait=SECOND // 10))
+        await transport.close()
+
+
+async def test_an_answer_that_cannot_be_read_is_asked_for_again():
+    async with web(ok({"slices": 5})) as site:
+        transport = HttpTransport([site.url], "k")
+        with pytest.raises(Busy):
+            await transport.exchange(ID, Exchange(channel=0, n=1))
+        await transport.close()
+
+
+async def test_large_bodies_travel_whole():
+    big = Answer(now=1, jobs={"a": Raw(b'"' + b"x" * 3_000_000 + b'"')})
+    async with web(ok(big)) as site:
+        transport = HttpTransport([site.url], "k")
+        answer = await transport.exchange(ID, Exchange(channel=0, n=1))
+
+        assert len(bytes(answer.jobs["a"])) == 3_000_002
+        await transport.close()
