@@ -265,7 +265,8 @@ running = table(
     col("queued_at", BIG),
     col("granted_at", BIG),
     opt("started_at", BIG),
-    Index("running_session", "session"),
+    # In the order of the shelf: a rescue reads one session's slices in batches.
+    Index("running_session", "session", "parcel", "lo"),
     small=True,
     storage=BUSY,
 )

@@ -308,7 +308,7 @@ CREATE TABLE running (
 )
  WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
 
-CREATE INDEX running_session ON running (session);
+CREATE INDEX running_session ON running (session, parcel, lo);
 
 CREATE TABLE servers (
     id UUID NOT NULL,

@@ -312,7 +312,7 @@ CREATE TABLE running (
 )
  WITHOUT ROWID;
 
-CREATE INDEX running_session ON running (session);
+CREATE INDEX running_session ON running (session, parcel, lo);
 
 CREATE TABLE servers (
     id UUID NOT NULL,
