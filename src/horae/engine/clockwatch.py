@@ -6,6 +6,7 @@ minutes, stops firing and expiring until the clock is back or somebody accepts i
 
 import structlog
 
+from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant, SystemClock
 from horae.store.contract import Store
@@ -22,12 +23,13 @@ class ClockWatch:
 
     name = "clock"
 
-    def __init__(self, env: Env, store: Store) -> None:
-        self._env, self._store = env, store
+    def __init__(self, env: Env, store: Store, hints: Hints) -> None:
+        self._env, self._store, self._hints = env, store, hints
         self._base: tuple[Instant, float] | None = None  # store time and monotonic time when last trusted
         self.trusted = True
         self.jump: int = 0
         self.alarm = Alarm()
+        hints.listen(self._on_hint)
 
     async def step(self) -> Wait:
         """Measure the offset to the store's clock, and whether that clock jumped."""
@@ -59,6 +61,10 @@ class ClockWatch:
                 clock.offset += drift
 
     def accept(self) -> None:
-        """Take the present time for true."""
-        self._base, self.trusted, self.jump = None, True, 0
-        self.alarm.ring()
+        """Take the present time for true, on all servers."""
+        self._hints.tell(Hint(accept_clock=True))
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.accept_clock:
+            self._base, self.trusted, self.jump = None, True, 0
+            self.alarm.ring()

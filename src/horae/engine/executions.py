@@ -155,10 +155,10 @@ class Executions:
         offers = await self._store.read(lambda: reads.offers(namespace)) if queued else []
 
         def hint(f: reads.Found) -> str | None:
-            if f.execution.state == QUEUED and f.queue_name is not None:
-                return why_queued(f.queue_name, f.needs, offers)
-            paused = f.execution.state == WAITING and f.execution.reason == "paused"
-            return f"The job is paused; resume it with `horae jobs resume {f.job_name}`." if paused else None
+            if f.execution.state in PENDING and f.job_state == "paused":
+                return f"The job is paused; resume it with `horae jobs resume {f.job_name}`."
+            queued = f.execution.state == QUEUED and f.queue_name is not None
+            return why_queued(f.queue_name or "", f.needs, offers) if queued else None
 
         return [
             show_execution(f.execution, job_name=f.job_name, queue=f.queue_name, hint=hint(f), brief=brief)

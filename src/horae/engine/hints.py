@@ -30,10 +30,11 @@ class Hint(Struct, omit_defaults=True, rename="camel"):
     sessions: list[UUID] = []
     jobs: list[UUID] = []
     events: list[Event] = []
+    accept_clock: bool = False
 
     def __bool__(self) -> bool:
         changes = (self.lanes, self.sessions, self.jobs, self.events)
-        return any(changes) or self.wake_at is not None or self.fire_at is not None
+        return any(changes) or self.wake_at is not None or self.fire_at is not None or self.accept_clock
 
 
 def earlier(a: Instant | None, b: Instant | None) -> Instant | None:
@@ -75,6 +76,7 @@ class Hints:
             pending.lanes[lane] = min(rank, pending.lanes.get(lane, rank))
         pending.wake_at = earlier(pending.wake_at, hint.wake_at)
         pending.fire_at = earlier(pending.fire_at, hint.fire_at)
+        pending.accept_clock |= hint.accept_clock
         pending.sessions += hint.sessions
         pending.jobs += hint.jobs
         pending.events = (pending.events + hint.events)[-MOST_EVENTS:]

@@ -173,7 +173,8 @@ class Jobs:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[JobView]:
-        """Jobs by name; deleted ones only when `state` asks for them. `tag` is "name" or "name=value".
+        """Jobs by name; deleted ones only when `state` asks for them. `search` is a part of the name or description,
+        `tag` "name" or "name=value".
 
         A page may be short, even empty, while `nextCursor` says there is more.
         """
@@ -199,7 +200,7 @@ class Jobs:
             for stored in rows:
                 if len(found) == limit:
                     return found, after
-                if wanted.tag is None or _has_tag(stored.job.spec, *wanted.tag):
+                if wanted.fits(stored.job.spec):
                     found.append(stored)
                 after = (stored.job.name, stored.job.id)
             if len(rows) < size:
@@ -230,10 +231,7 @@ class Jobs:
         job = stored.job
         if job.state == "deleted":
             raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
-        if if_match is not None and if_match != job.version:
-            remedy = "Read it again and repeat the change if it still makes sense."
-            raise Stale(f'Job "{job.name}" is at version {job.version}, not {if_match}.', remedy, version=job.version)
-        return stored
+        return _matched(stored, if_match)
 
     async def _write(self, before: StoredJob, definition: Definition, *, revive: bool = False) -> bool:
         """Write the next version unless nothing changes; false when somebody was quicker."""
@@ -282,7 +280,9 @@ class Jobs:
     async def _delete(self, namespace: int, ref: str, *, cancel: bool, if_match: int | None) -> UUID:
         reason = "the job was deleted"
         for _ in range(TRIES):
-            before = await self._present(namespace, ref, if_match)
+            before = _matched(await find_job(self._store, namespace, ref), if_match)
+            if before.job.state == "deleted":
+                return before.job.id
             await self._decide_due()
             batches = await self._store.change(
                 lambda now: changes.delete(before, now, cancel=cancel, reason=reason)  # noqa: B023
@@ -310,8 +310,13 @@ class Jobs:
 list_of = list  # the class has a method of that name
 
 
-def _has_tag(spec: Spec, name: str, value: str | None) -> bool:
-    return name in spec.tags and (value is None or spec.tags[name] == value)
+def _matched(stored: StoredJob, if_match: int | None) -> StoredJob:
+    """The job, if it is at the version the caller has seen."""
+    job = stored.job
+    if if_match is not None and if_match != job.version:
+        remedy = "Read it again and repeat the change if it still makes sense."
+        raise Stale(f'Job "{job.name}" is at version {job.version}, not {if_match}.', remedy, version=job.version)
+    return stored
 
 
 def _one_of(value: str, field: str, choices: Sequence[str]) -> None:

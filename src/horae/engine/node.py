@@ -6,6 +6,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.audit import Audit
+from horae.engine.backstop import Backstop
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.directory import Directory
@@ -49,13 +50,14 @@ class Node:
         self.hints = Hints(env, store, self.id)
         self.directory = Directory(env, store, self.hints)
         self.statistics = Statistics(env, store, self.id)
-        self.clock = ClockWatch(env, store)
+        self.clock = ClockWatch(env, store, self.hints)
         self.events = Events(self.hints)
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
         self.promoter = Promoter(env, store, self.directory, self.hints, self.settings)
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
+        self.backstop = Backstop(env, store, self.directory, self.hints)
         self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.jobs = Jobs(
@@ -95,7 +97,7 @@ class Node:
         if "gateway" in parts:
             chosen += [self.gateway.lot, self.presence]
         if "scheduler" in parts:
-            chosen += [self.promoter, self.scheduler, self.rescuer, self.sweeper]
+            chosen += [self.promoter, self.scheduler, self.rescuer, self.backstop, self.sweeper]
         return chosen
 
     async def prepare(self) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 from uuid import UUID
 
 from horae.env import Instant
+from horae.model.protocol import RequestKind
 from horae.model.settle import Finished
 from horae.model.slice import S, part
 from horae.store.moves import shelves
@@ -84,12 +85,17 @@ def _put(insert: Insert) -> Script[None]:
 
 
 def _ask(parcel: UUID, item: int, session: UUID, now: Instant) -> Script[tuple[Cancelled, UUID | None]]:
-    """Lock the session, look again, and leave the request."""
+    """What runs is asked to stop; one that has just moved is looked for again."""
+    asked = yield from ask(parcel, item, session, "cancel", now)
+    return ("asked", session) if asked else ("moving", None)
+
+
+def ask(parcel: UUID, item: int, session: UUID, kind: RequestKind, now: Instant) -> Script[bool]:
+    """Leave a request for a running item: lock its session, look again, write it down. False when it has moved."""
     yield from lock_sessions([session])
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if not rows or rows[0][0] != session:
-        return "moving", None
-    yield Insert(
-        "requests", REQUESTS, [(parcel, item, rows[0][1], "cancel", session, now)], conflict="ON CONFLICT DO NOTHING"
-    )
-    return "asked", session
+        return False
+    row = (parcel, item, rows[0][1], kind, session, now)
+    yield Insert("requests", REQUESTS, [row], conflict="ON CONFLICT DO NOTHING")
+    return True

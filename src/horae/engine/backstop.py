@@ -1,0 +1,54 @@
+"""The backstop: run timeouts are the worker's; what it lets run on past them is asked to stop."""
+
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.service import Alarm, Wait
+from horae.env import SECOND, Env, Micros
+from horae.model.job import Spec
+from horae.store.contract import Store
+from horae.store.moves import backstop
+
+LOOK = 5.0
+SLACK: Micros = 30 * SECOND  # beyond timeout and grace, for workers that are slow to say so
+PAGE = 500
+log = structlog.get_logger("horae.engine")
+
+
+class Backstop:
+    """Leaves a timeout request for every item that has run longer than its job allows."""
+
+    name = "backstop"
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self.asked = 0
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """Look through everything that has run for a while."""
+        after: tuple[UUID, int] | None = backstop.FIRST
+        while after is not None:
+            after = await self._page(after)
+        return LOOK
+
+    async def _page(self, after: tuple[UUID, int]) -> tuple[UUID, int] | None:
+        before = self._env.now() - SLACK
+        rows = await self._store.read(lambda: backstop.long_running(after, before, PAGE))
+        specs = await self._directory.definitions(sorted({(row.job, row.version) for row in rows}))
+        for row in rows:
+            spec = msgspec.json.decode(specs[row.job, row.version], type=Spec)
+            if spec.timeout is not None and row.since + spec.timeout + spec.grace < before:
+                await self._ask(row)
+        return (rows[-1].parcel, rows[-1].lo) if len(rows) == PAGE else None
+
+    async def _ask(self, row: backstop.LongRunning) -> None:
+        now = self._env.now()
+        if await self._store.write(lambda: backstop.ask_to_end(row, now)):
+            self.asked += row.hi - row.lo
+            self._hints.tell(Hint(sessions=[row.session]))
+            log.warning("running past its timeout", parcel=str(row.parcel), session=str(row.session))
