@@ -279,7 +279,7 @@ async def test_a_rare_match_is_looked_for_only_so_far(world, executions, monkeyp
     [
         ({"status": "done"}, "status"),
         ({"limit": 0}, "limit"),
-        ({"limit": 501}, "limit"),
+        ({"limit": 1001}, "limit"),
         ({"cursor": "!"}, "cursor"),
         ({"cursor": "WzEsMl0"}, "cursor"),
         ({"since": "yesterday"}, "since"),

@@ -7,9 +7,11 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from horae.engine.executions import Executions
 from horae.engine.jobs import Jobs
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
+from horae.model.ids import execution_id
 from tests.store_contract.world import NAMESPACE, TestJob, World, began, failed, progress, rank, success
 
 MINUTE = 60 * SECOND
@@ -226,6 +228,8 @@ async def test_what_waited_at_the_gate_is_queued_by_the_resumption(jobs, world):
     assert reply.granted == []
     assert [w.reason for w in await world.on("waiting")] == ["paused"]
     assert (await jobs.get(NAMESPACE, "report")).status == "queued"
+    waits = await Executions(world.env, world.store).get(NAMESPACE, execution_id(parcel, 0))
+    assert (waits.reason, waits.hint) == ("paused", "The job is paused; resume it with `horae jobs resume report`.")
     await jobs.resume(NAMESPACE, "report")
     assert [(q.lo, q.hi) for q in await world.on("queued", parcel)] == [(0, 2)]
 
@@ -278,6 +282,7 @@ async def test_deleting_cancels_what_is_pending_and_frees_the_name(jobs, world, 
     await worker.report(success(slice))
     with pytest.raises(NotFound, match="horae jobs restore report"):
         await jobs.get(NAMESPACE, "report")
+    assert (await jobs.delete(NAMESPACE, str(made.job_id))).status == "deleted"
     with pytest.raises(Conflict, match="deleted"):
         await jobs.edit(NAMESPACE, str(made.job_id), {"timeout": "1m"})
     assert (await jobs.get(NAMESPACE, str(made.job_id))).last_execution is not None
@@ -349,6 +354,9 @@ async def test_jobs_are_listed_by_name_in_pages(jobs):
     assert await names(prefix="al") == ["alpha"]
     assert await names(search="RAV") == ["bravo"]
     assert await names(search="%") == []
+    await jobs.edit(NAMESPACE, "delta", {"description": 'Sends the "weekly" digest'})
+    assert await names(search='"Weekly"') == ["delta"]
+    assert await names(search="argv") == []  # the stored text has it, the description does not
     await jobs.pause(NAMESPACE, "alpha")
     await jobs.delete(NAMESPACE, "bravo")
     assert await names(state="paused") == ["alpha"]

@@ -24,7 +24,7 @@ def read_cursor(cursor: str, type: type[T]) -> T:
         raise BadInput("This is not a cursor of this list.", remedy, field="cursor") from None
 
 
-def check_limit(limit: int, most: int = 500) -> int:
+def check_limit(limit: int, most: int = 1000) -> int:
     """How many a page may have."""
     if not 1 <= limit <= most:
         raise BadInput(f"limit cannot be {limit}.", f"It runs from 1 to {most}.", field="limit")

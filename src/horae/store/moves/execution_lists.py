@@ -96,6 +96,7 @@ class Listed(Struct, frozen=True):
     submitted_at: Instant
     extras: bytes | None
     job_name: str
+    job_state: str
     queue_name: str | None
     needs: str | None
     last_seen: Instant | None
@@ -122,8 +123,8 @@ def _window(shelves: tuple[str, ...], by_job: bool, failed: bool, since: bool, s
     newest = " UNION ALL ".join(_newest(shelf, by_job, failed, since, size) for shelf in shelves)
     text = (
         f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, p.version,"
-        " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, u.name AS queue_name, l.needs,"
-        f" c.last_seen FROM (SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size}) AS s"
+        " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, j.state AS job_state,"
+        f" u.name AS queue_name, l.needs, c.last_seen FROM (SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size}) AS s"
         " JOIN parcels p ON p.id = s.parcel JOIN jobs j ON j.id = s.job LEFT JOIN queues u ON u.id = s.queue"
         " LEFT JOIN lanes l ON l.id = p.lane LEFT JOIN sessions c ON c.id = s.session"
         " ORDER BY s.parcel DESC, s.lo DESC"
@@ -277,7 +278,13 @@ def _execution(s: Listed, item: int, namespace: int, beside: _Beside) -> Found:
         exit_code=s.exit_code, error=read_failure(error), parent=s.parent, percent=percent, message=message,
         params=Raw(packed.part(item, item + 1)[0]) if packed else Raw(b"null"), extra=_extra(s, item),
     )  # fmt: skip
-    return Found(execution=execution, job_name=s.job_name, queue_name=s.queue_name, needs=needs_of(s.needs))
+    return Found(
+        execution=execution,
+        job_name=s.job_name,
+        job_state=s.job_state,
+        queue_name=s.queue_name,
+        needs=needs_of(s.needs),
+    )
 
 
 def _extra(slice: Listed, item: int) -> Extra:

@@ -65,7 +65,7 @@ _KEPT = "s.ends AS result_ends, s.results, s.timings, s.error"
 ONE = Statement(
     "execution",
     "SELECT p.job, p.version, p.namespace, p.queue, p.priority, p.due_at, p.parent, p.submitted_at, j.name,"
-    f" u.name AS queue_name, l.needs, s.shelf, {_SAID}, {_KEPT}, p.n, p.ends, p.items, p.extras,"
+    f" j.state AS job_state, u.name AS queue_name, l.needs, s.shelf, {_SAID}, {_KEPT}, p.n, p.ends, p.items, p.extras,"
     " c.worker AS held_by, c.last_seen, g.attempt AS noted, g.percent, g.message, b.content"
     " FROM parcels p JOIN jobs j ON j.id = p.job LEFT JOIN queues u ON u.id = p.queue"
     " LEFT JOIN lanes l ON l.id = p.lane"
@@ -93,6 +93,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
     execution: Execution
     job_name: str
+    job_state: str = "active"
     queue_name: str | None = None
     needs: tuple[str, ...] = ()
 
@@ -101,11 +102,11 @@ def by_id(id: UUID, namespace: int) -> Script[Found | None]:
     """One execution; None when it is not on any shelf of this namespace."""
     item = index_of(id)
     rows = yield Fetch(ONE, (parcel_of(id), item, namespace))
-    return _found(id, item, rows[0]) if rows and rows[0][11] is not None else None
+    return _found(id, item, rows[0]) if rows and rows[0][12] is not None else None
 
 
 def _found(id: UUID, item: int, row: Row) -> Found:
-    (job, version, namespace, queue, priority, due_at, parent, submitted_at, name, queue_name, needs, _,
+    (job, version, namespace, queue, priority, due_at, parent, submitted_at, name, job_state, queue_name, needs, _,
      lo, _, attempt, failures, losses, state, reason, wake_at, queued_at, started_at, completed_at, session, worker,
      exit_code, result_ends, results, timings, error, _, ends, items, extras, held_by, last_seen, noted, percent,
      message, content) = row  # fmt: skip
@@ -120,7 +121,7 @@ def _found(id: UUID, item: int, row: Row) -> Found:
         params=Raw(Packed(ends, items).part(item, item + 1)[0]), extra=extras_of(extras, item, item + 1)[0],
         percent=percent if fresh else None, message=message if fresh and message else "",
     )  # fmt: skip
-    return Found(execution=execution, job_name=name, queue_name=queue_name, needs=needs_of(needs))
+    return Found(execution=execution, job_name=name, job_state=job_state, queue_name=queue_name, needs=needs_of(needs))
 
 
 def needs_of(text: str | None) -> tuple[str, ...]:

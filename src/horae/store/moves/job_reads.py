@@ -9,11 +9,12 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import and_, func, literal, select, tuple_
+from sqlalchemy import and_, func, literal, or_, select, tuple_
 
 from horae.env import Instant
 from horae.model.execution import READS_AS_RUNNING
 from horae.model.ids import execution_id
+from horae.model.job import Spec
 from horae.model.settle import timing_of
 from horae.model.trigger import Trigger
 from horae.store import schema
@@ -78,6 +79,15 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     tag: tuple[str, str | None] | None = None
     queue: str | None = None
 
+    def fits(self, spec: Spec) -> bool:
+        """What the store could not tell for sure."""
+        if self.search and self.search.lower() not in f"{spec.name}\n{spec.description}".lower():
+            return False
+        if self.tag is None:
+            return True
+        name, value = self.tag
+        return name in spec.tags and (value is None or spec.tags[name] == value)
+
 
 class Running(Struct, frozen=True):
     """A job's newest running execution."""
@@ -107,7 +117,9 @@ class Activity(Struct):
 
 
 def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
-    """Jobs in the order of their names that may match; a tag is matched by its text and checked by the caller."""
+    """Jobs in the order of their names that may match: tags and descriptions are looked for in the whole spec's text,
+    and checked by the caller with `wanted.fits`.
+    """
     j, v, q = schema.jobs.c, schema.job_versions.c, schema.queues.c
     query = (
         select(
@@ -122,7 +134,9 @@ def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limi
     if wanted.prefix:
         query = query.where(j.name.startswith(wanted.prefix, autoescape=True))
     if wanted.search:
-        query = query.where(func.lower(j.name).contains(wanted.search.lower(), autoescape=True))
+        sought = wanted.search.lower()
+        described = func.lower(v.spec).contains(_json(sought)[1:-1], autoescape=True)
+        query = query.where(or_(func.lower(j.name).contains(sought, autoescape=True), described))
     if wanted.tag:
         query = query.where(v.spec.contains(_tag_text(*wanted.tag), autoescape=True))
     if wanted.queue is not None:
