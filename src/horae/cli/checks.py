@@ -118,8 +118,18 @@ async def _server(client: Any, env: Env, settings: Settings) -> Any:
         yield _workers(await client.workers.list())
         servers = await client.servers.list()
         yield Check("servers", "ok", ", ".join(str(one.raw.get("url")) for one in servers) or "this one")
+        yield _trust(await client.clock.get())
     except HoraeError as error:
         yield Check("access", "fail", error.detail, error.remedy)
+
+
+def _trust(clock: Any) -> Check:
+    """A store's clock that jumped stops firing and expiring."""
+    if clock.raw["trusted"]:
+        return Check("schedules", "ok", "fire by a clock that did not jump")
+    detail = f"stopped: the store's clock jumped by {clock.raw['jumpSeconds']:.0f} s"
+    remedy = "Set the database host's clock; if it is right now, go on with: horae doctor --accept-clock"
+    return Check("schedules", "fail", detail, remedy)
 
 
 def _workers(workers: Any) -> Check:

@@ -2,21 +2,28 @@
 
 import asyncio
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from horae.cli.lazy import Command
 from horae.cli.remote import World, output_option, server_options
 
+if TYPE_CHECKING:
+    from horae.config import Settings
+    from horae.env import Env
+
 
 @click.command(cls=Command, examples=("horae doctor", "horae doctor --offline --store postgresql://horae@db/horae"))
 @click.option("--offline", is_flag=True, help="Open the store itself instead of asking a server.")
+@click.option("--accept-clock", is_flag=True, help="Take the present time for true after a jump: schedules go on.")
 @click.option("--store", metavar="URL", help="The store to open with --offline.  [env: HORAE_STORE]")
 @click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA]")
 @server_options
 @output_option
 def doctor(
     offline: bool,
+    accept_clock: bool,
     store: str | None,
     data: str | None,
     output: str,
@@ -37,6 +44,8 @@ def doctor(
     world = click.get_current_context().find_object(World) or World()
     env = world.env or system_env()
     settings = load({"url": server, "key": api_key, "store": store, "data": data}, file=config).settings
+    if accept_clock:
+        asyncio.run(_accept_clock(settings, env, world))
     found = local_checks(settings)
     found += asyncio.run(store_checks(settings, env) if offline else server_checks(settings, env, world))
     out = Output(output, env.now)  # type: ignore[arg-type]
@@ -51,3 +60,13 @@ def doctor(
         out.document({"items": [check.row for check in found]})
     if failed:
         click.get_current_context().exit(1)
+
+
+async def _accept_clock(settings: "Settings", env: "Env", world: World) -> None:
+    from horae.cli.remote import connect
+
+    client = connect(world, env, ",".join(settings.url), str(settings.key) or None, None)
+    try:
+        await client.clock.accept()
+    finally:
+        await client.close()

@@ -14,7 +14,7 @@ from horae.client.executions import Executions
 from horae.client.http import HttpTransport
 from horae.client.jobs import Jobs
 from horae.client.local import resolve
-from horae.client.resources import Audit, DeadLetters, Keys, Listing, Workers
+from horae.client.resources import Audit, DeadLetters, Keys, Listing, ServerClock, Workers
 from horae.client.sse import events
 from horae.client.transport import Transport
 from horae.client.views import Event, Execution, Health, Submitted
@@ -51,6 +51,7 @@ class Client:
         self.keys = Keys(self._caller)
         self.queues = Listing(self._caller, "queues")
         self.servers = Listing(self._caller, "servers")
+        self.clock = ServerClock(self._caller)
         self.audit = Audit(self._caller)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The smaller resources: `client.dlq`, `.workers`, `.queues`, `.servers`, `.keys` and `.audit`."""
+"""The smaller resources: `client.dlq`, `.workers`, `.queues`, `.servers`, `.keys`, `.audit` and `.clock`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -88,3 +88,18 @@ class Audit:
         path = path_of("audit", "executions")
         timeout = 600.0
         return View.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))
+
+
+class ServerClock:
+    """What the server believes about time."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+
+    async def get(self) -> View:
+        """Server time, and whether it is trusted."""
+        return View.of(await self._caller.get(path_of("clock")))
+
+    async def accept(self) -> View:
+        """Take the present time for true on all servers."""
+        return View.of(await self._caller.post(path_of("clock", "accept")))

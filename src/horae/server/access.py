@@ -58,6 +58,8 @@ ACCESS: Mapping[str, Roles] = {
     "servers.list": ADMIN,
     "audit.executions": ADMIN,
     "audit.repair": ADMIN,
+    "clock.get": ADMIN,
+    "clock.accept": ADMIN,
     "queues.list": ADMIN,
     "stream.follow": ADMIN,
     "metrics.read": ADMIN,

@@ -3,6 +3,7 @@
 from horae.server.route import Route
 from horae.server.routes import (
     audit,
+    clock,
     dlq,
     executions,
     health,
@@ -31,6 +32,7 @@ MODULES = (
     servers,
     keys,
     audit,
+    clock,
     stream,
     metrics,
     openapi,
