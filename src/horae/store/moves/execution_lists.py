@@ -124,7 +124,8 @@ def _window(shelves: tuple[str, ...], by_job: bool, failed: bool, since: bool, s
     text = (
         f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, p.version,"
         " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, j.state AS job_state,"
-        f" u.name AS queue_name, l.needs, c.last_seen FROM (SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size}) AS s"
+        " u.name AS queue_name, l.needs, c.last_seen"
+        f" FROM (SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size}) AS s"
         " JOIN parcels p ON p.id = s.parcel JOIN jobs j ON j.id = s.job LEFT JOIN queues u ON u.id = s.queue"
         " LEFT JOIN lanes l ON l.id = p.lane LEFT JOIN sessions c ON c.id = s.session"
         " ORDER BY s.parcel DESC, s.lo DESC"
