@@ -10,7 +10,7 @@ from msgspec import Meta, Raw, Struct
 from horae.engine.keys import Role
 from horae.model.protocol import ABSENT
 
-Count = Annotated[int, Meta(ge=0)]
+MOST_ITEMS = 10_000  # in one bulk submission
 Duration = Annotated[
     str | int | float,
     Meta(description='"5m", "1h30m", ISO 8601 or seconds.', extra_json_schema={"examples": ["5m", "PT1H", 90]}),
@@ -106,7 +106,7 @@ class ManyOfOneJob(Trigger, frozen=True, kw_only=True):
     """Many executions of one job: `items` are their params, the rest is common to all."""
 
     job: Annotated[str, Meta(min_length=1, max_length=128)]
-    items: list[dict[str, Any]]
+    items: Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MOST_ITEMS)]
     atomic: Annotated[bool, Meta(description="All or nothing; otherwise each item is accepted or refused alone.")] = (
         False
     )
@@ -115,7 +115,7 @@ class ManyOfOneJob(Trigger, frozen=True, kw_only=True):
 class ManyExecutions(Body, frozen=True, kw_only=True):
     """Many executions, each on its own terms."""
 
-    items: list[NewExecution]
+    items: Annotated[list[NewExecution], Meta(min_length=1, max_length=MOST_ITEMS)]
     atomic: bool = False
 
 

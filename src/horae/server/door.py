@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from horae.engine.keys import Principal
 from horae.engine.node import Node
-from horae.errors import HoraeError, NotFound
+from horae.errors import BadInput, HoraeError, NotFound
 from horae.server.access import authorise, is_public
 from horae.server.auth import authenticate
 from horae.server.call import NOBODY, Call
@@ -35,6 +35,10 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
     except Gone:
         return Reply(499)  # nobody is there to read it
     except Exception as error:
+        if isinstance(error, OverflowError) or isinstance(error.__cause__, OverflowError):
+            return problem(
+                BadInput("A number is larger than the store can hold.", "Send a smaller one."), scope["path"]
+            )
         return broken(error, route.name, scope["path"])
 
 

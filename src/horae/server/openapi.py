@@ -20,13 +20,17 @@ from horae.server.route import Route
 from horae.server.routes import ROUTES
 from horae.version import __version__
 
+Document = dict[str, Any]
+
 PREFIX = "#/components/schemas/{name}"
 IDEMPOTENCY = "Makes a repetition safe: the same key and body are answered alike for a day (submissions: two hours)."
+HEADERS: dict[str, Document] = {
+    "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 256},
+    "If-Match": {"type": "string", "pattern": r'^(\*|(W/)?"[0-9]{1,9}")$'},
+}
 UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # whose {id} is a UUID
 UNWRITABLE = "(raw)"
 _PARAMETER = re.compile(r"\{(\w+)\}")
-
-Document = dict[str, Any]
 
 
 @cache
@@ -168,8 +172,7 @@ def _header_parameters(route: Route) -> Iterator[Document]:
     if route.repeats in ("kept", "submission"):
         headers["Idempotency-Key"] = IDEMPOTENCY
     for name, meaning in headers.items():
-        schema = {"type": "string", "minLength": 1, "maxLength": 256}
-        yield {"name": name, "in": "header", "required": False, "description": meaning, "schema": schema}
+        yield {"name": name, "in": "header", "required": False, "description": meaning, "schema": HEADERS[name]}
 
 
 def _answer(route: Route, type: Any, schemas: Schemas) -> Document:

@@ -91,9 +91,13 @@ def decode_query(query: bytes, type: type[Struct]) -> Any:
         else:
             given[name] = value
     try:
-        return msgspec.convert(given, type, strict=False)
+        values = msgspec.convert(given, type, strict=False)
     except msgspec.ValidationError as error:
         raise _invalid(str(error)) from None
+    for field in msgspec.structs.fields(type):
+        if field.encode_name in given and getattr(values, field.name) is None:
+            raise BadInput(f"{field.encode_name} cannot be null.", "Leave it out.", field=field.encode_name)
+    return values
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:

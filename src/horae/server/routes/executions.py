@@ -1,5 +1,9 @@
 """Executions: submitted one by one or in bulk, read, followed and cancelled."""
 
+from collections.abc import Sequence
+
+from msgspec import Raw
+
 from horae.errors import Conflict, Gone, KeyReused, NotFound
 from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogPage, Page
 from horae.server.bodies import ManyExecutions, ManyOfOneJob, NewExecution, Reason, Submission
@@ -9,7 +13,7 @@ from horae.server.queries import ExecutionList, Logs
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
-from horae.server.submission import bulk, one, requests_of
+from horae.server.submission import bulk, lot, one, requests_of, terms_of
 from horae.server.views import Accepted, BulkAccepted
 
 
@@ -24,6 +28,8 @@ async def submit(call: Call, body: Submission) -> Reply:
     One answers 201, or 200 with `deduplicated` when its key stood for an execution already. Many answer 201 when all
     were accepted and 207 when some were refused, each with its error; `atomic` refuses all when one is wrong.
     """
+    if body.items is not None and body.job is not None:
+        return await _submit_lot(call, body, body.job, body.items)
     partial = body.items is not None and not body.atomic
     receipts = await call.node.submitter.submit(
         call.namespace, requests_of(body, call.header(b"traceparent")), origin="submit", caller=call.caller,
@@ -34,6 +40,15 @@ async def submit(call: Call, body: Submission) -> Reply:
         return ok(answer, 207 if answer.refused else 201)
     receipt = one(receipts)
     return ok(receipt, 200 if receipt.deduplicated else 201, location=f"{API}/executions/{receipt.execution_id}")
+
+
+async def _submit_lot(call: Call, body: Submission, job: str, items: Sequence[Raw]) -> Reply:
+    """Many of one job."""
+    receipts, refused = await call.node.submitter.submit_lot(
+        call.namespace, terms_of(job, items, body, call.header(b"traceparent")), items, origin="submit",
+        caller=call.caller, idempotency=submission_key(call), partial=not body.atomic,
+    )  # fmt: skip
+    return Reply(207 if refused else 201, lot(receipts, refused))
 
 
 @get(f"{API}/executions", "executions.list", Page[ExecutionView], refuses=(NotFound,))

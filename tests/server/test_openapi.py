@@ -1,0 +1,126 @@
+"""The OpenAPI document says what the server does: complete by comparison, correct by trying it at random."""
+
+import asyncio
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND, system_env
+from horae.model.protocol import PROTOCOL, Register, Submit
+from horae.server.access import is_public
+from horae.server.openapi import build
+from horae.server.route import Route
+from horae.server.routes import ROUTES
+from horae.server.run import serve
+from tests.server.conftest import Api
+
+DOCUMENT: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(build(ROUTES)))
+
+# Bodies that fit the schema may still be wrong: an unknown dependency, a command that cannot be split.
+CONFIG = """
+request-timeout = 30
+[generation]
+max-examples = {examples}
+deterministic = true
+database = "none"
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", 400, 401, 404, 409, 410, 412, 413, 422, 426]
+[checks.negative_data_rejection]
+expected-statuses = [207, 400, 401, 404, 405, 409, 410, 412, 413, 422, 426]
+[dictionaries.jobs]
+values = ["report", "{job}"]
+[dictionaries.executions]
+values = ["{execution}"]
+[dictionaries.sessions]
+values = ["{session}"]
+[[operations]]
+include-path-regex = "^/api/v1/jobs/"
+[operations.parameters]
+"path.ref" = {{ dictionary = "jobs", probability = 0.8 }}
+[[operations]]
+include-path-regex = "^/api/v1/(executions|dlq)/"
+[operations.parameters]
+"path.id" = {{ dictionary = "executions", probability = 0.8 }}
+[[operations]]
+include-path-regex = "^/api/v1/(sessions|workers)/"
+[operations.parameters]
+"path.id" = {{ dictionary = "sessions", probability = 0.8 }}
+"""
+# A stream does not end; revoking keys and signing out would end the run; dropping the session would empty its routes.
+LEFT_OUT = ("stream.follow", "keys.revoke", "me.sign-out", "sessions.close", "workers.drain", "jobs.delete")
+
+
+def operation(route: Route) -> dict[str, Any]:
+    return DOCUMENT["paths"][route.path][route.method.lower()]
+
+
+def test_every_route_is_in_the_document():
+    documented = {(path, method) for path, methods in DOCUMENT["paths"].items() for method in methods}
+    assert documented == {(route.path, route.method.lower()) for route in ROUTES}
+    assert DOCUMENT["openapi"].startswith("3.1")
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+def test_a_route_says_what_it_is_takes_gives_and_refuses(route: Route):
+    said = operation(route)
+    assert said["summary"].endswith((".", ":"))
+    assert ("401" in said["responses"]) is not is_public(route) or route.name == "me.sign-in"
+    assert (said.get("security") == []) is is_public(route)
+    for status, answer in said["responses"].items():
+        assert answer["description"]
+        if int(status) >= 400:
+            assert answer["content"]["application/problem+json"]["schema"]["$ref"].endswith("/Problem")
+    names = {parameter["name"] for parameter in said["parameters"] if parameter["in"] == "path"}
+    assert names == set(re.findall(r"\{(\w+)\}", route.path))
+    if route.repeats in ("kept", "submission"):
+        assert "Idempotency-Key" in {parameter["name"] for parameter in said["parameters"]}
+
+
+def test_every_reference_leads_somewhere():
+    text = msgspec.json.encode(DOCUMENT).decode()
+    wanted = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
+    assert wanted <= DOCUMENT["components"]["schemas"].keys()
+
+
+async def test_it_is_served(api: Api):
+    answer = await api.get("/openapi.json")
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == DOCUMENT
+
+
+async def prepare(node: Node) -> dict[str, str]:
+    """Something of each kind to act upon."""
+    job = await node.jobs.create(1, {"name": "report", "command": "true", "tags": ["nightly"]})
+    (receipt,) = await node.submitter.submit(1, [Submit(job="report")], origin="submit")
+    session = await node.gateway.register(1, Register(protocol=PROTOCOL, worker="w1"))
+    return {"job": str(job.job_id), "execution": str(receipt.execution_id), "session": str(session.session_id)}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("store", ["memory", "postgres"])
+async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request: pytest.FixtureRequest, tmp_path: Path):
+    url = "sqlite://" if store == "memory" else request.getfixturevalue("postgres_url")
+    node = await Node.open(system_env(), url, EngineSettings(session_timeout=3600 * SECOND))
+    serving = await serve(node, "127.0.0.1", 0)
+    try:
+        config = tmp_path / "schemathesis.toml"
+        config.write_text(CONFIG.format(examples=5, **await prepare(node)))
+        key = (await node.keys.create(1, "schemathesis", "admin")).text
+        run = await asyncio.create_subprocess_exec(
+            str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run",
+            f"{serving.url}/openapi.json", "--header", f"Authorization: Bearer {key}", "--phases", "coverage,fuzzing",
+            "--no-color", "--continue-on-failure", "--no-shrink", "--warnings", "off",
+            *(part for name in LEFT_OUT for part in ("--exclude-operation-id", name)),
+            cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        output, _ = await run.communicate()
+        assert run.returncode == 0, output.decode()
+        assert f"Tested: {len(ROUTES) - len(LEFT_OUT)}" in output.decode()
+    finally:
+        await serving.stop()
