@@ -29,12 +29,12 @@ LEFT, RIGHT = "L", "R"
 
 
 class Ran(Struct, frozen=True):
-    """One interleaving: the choices, every step taken, what each side's scripts gave, and whether one waited."""
+    """One interleaving: the choices, every step taken, what each side's scripts gave, and which of them waited."""
 
     order: Order
     steps: list[str]
     results: dict[str, list[Any]]
-    blocked: bool
+    waited: frozenset[str]
     retries: int
 
 
@@ -141,7 +141,7 @@ class Duel:
         before = self.retries
         steps: list[str] = []
         order: list[str] = []
-        blocked = False
+        waited: set[str] = set()
         for side in self.sides:
             side.start(moves[side.name])
         for side in self.sides:
@@ -154,11 +154,11 @@ class Duel:
             if ready:
                 steps.append(f"{ready[0].name}:{ready[0].at}")
                 await self._step(ready[0])
-                blocked = blocked or ready[0].blocked
+                waited |= {side.name for side in self.sides if side.blocked}
             else:
                 await self._unblock()
         results = {side.name: side.results for side in self.sides}
-        return Ran(tuple(order), steps, results, blocked, self.retries - before)
+        return Ran(tuple(order), steps, results, frozenset(waited), self.retries - before)
 
     @property
     def retries(self) -> int:

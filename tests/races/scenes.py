@@ -9,6 +9,7 @@ from msgspec import structs
 
 from horae.engine import job_changes
 from horae.errors import BadInput, Conflict
+from horae.model.definition.schedule import When
 from horae.model.protocol import Exchange, Outcome
 from horae.model.protocol import Step as StepBody
 from horae.model.retry import RetryPolicy
@@ -30,7 +31,7 @@ from horae.store.moves import (
 )
 from horae.store.moves.claim import LaneView
 from horae.store.script import Fetch, Script
-from tests.races.duel import COMMIT
+from tests.races.duel import COMMIT, LEFT, RIGHT
 from tests.races.stage import Move, Scene, SetScene, Told
 from tests.store_contract.world import (
     NAMESPACE,
@@ -130,13 +131,9 @@ class Cast:
     def rescue(self, w: Worker, **more: Any) -> Move:
         return Move("rescue", lambda: rescue.rescue(w.session, 100, self.now, Random(7), **more))
 
-    def cancel(self, parcel: UUID, item: int) -> list[Move]:
-        """Cancel as the store does: again while the item is moving, as far as two tries go."""
-
-        def again() -> Script[Any]:
-            return (yield from cancel.cancel(parcel, item, "", self.now))
-
-        return [Move("cancel", again), Move("cancel", again)]
+    def cancel(self, parcel: UUID, item: int, tries: int = 1) -> list[Move]:
+        """Cancel as the store does: again while the item is moving, as far as the tries go."""
+        return [Move("cancel", lambda: cancel.cancel(parcel, item, "", self.now))] * tries
 
     def promote(self) -> Move:
         return Move("promote", lambda: promote.promote_due(promote.LONG_AGO, self.now, 100, rank))
@@ -198,7 +195,7 @@ async def _(world: World) -> Scene:
     c = await cast(world)
     await world.parcel(c.job, 3)
     a, b = await world.worker("a"), await world.worker("b")
-    return Scene(left=[c.claim(a, 2)], right=[c.claim(b, 2)])
+    return Scene(left=[c.claim(a, 2)], right=[c.claim(b, 2)], patient="")
 
 
 @scene("claim / claim, two sessions and many slices")
@@ -207,7 +204,7 @@ async def _(world: World) -> Scene:
     for n in (1, 2):
         await world.parcel(c.job, n)
     a, b = await world.worker("a"), await world.worker("b")
-    return Scene(left=[c.claim(a, 1)], right=[c.claim(b, 2)])
+    return Scene(left=[c.claim(a, 1)], right=[c.claim(b, 2)], patient="")
 
 
 @scene("claim / claim, one session and two channels")
@@ -237,7 +234,7 @@ async def _(world: World) -> Scene:
     c = await cast(world)
     await world.parcel(c.job, 3)
     a, b = await world.worker("a"), await world.worker("b")
-    return Scene(left=[c.claim(a, 2)], right=[c.serve((b, 2))])
+    return Scene(left=[c.claim(a, 2)], right=[c.serve((b, 2))], patient="")
 
 
 @scene("claim / claim_for_parked, one exchange")
@@ -249,7 +246,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert sum(s.hi - s.lo for s in await w.holds()) == 2, "one exchange was granted twice"
 
-    return Scene(left=[c.claim(w, 2, patient=True)], right=[c.serve((w, 2))], check=check)
+    return Scene(left=[c.claim(w, 2, patient=True)], right=[c.serve((w, 2))], check=check, patient=LEFT)
 
 
 @scene("claim_for_parked / claim_for_parked, one exchange parked at two servers")
@@ -261,7 +258,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert sum(s.hi - s.lo for s in await w.holds()) == 2, "one exchange was granted twice or not at all"
 
-    return Scene(left=[c.serve((w, 2))], right=[c.serve((w, 2))], check=check)
+    return Scene(left=[c.serve((w, 2))], right=[c.serve((w, 2))], check=check, patient="")
 
 
 @scene("claim_for_parked / claim_for_parked, the same sessions in two orders")
@@ -269,7 +266,7 @@ async def _(world: World) -> Scene:
     c = await cast(world)
     await world.parcel(c.job, 2)
     a, b = await world.worker("a"), await world.worker("b")
-    return Scene(left=[c.serve((a, 1), (b, 1))], right=[c.serve((b, 1), (a, 1))])
+    return Scene(left=[c.serve((a, 1), (b, 1))], right=[c.serve((b, 1), (a, 1))], patient="")
 
 
 @scene("exchange / exchange, the same two sessions in one batch each")
@@ -312,7 +309,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert (right[0][w.session, 0][0] == "taken") == bool(left[0].running)
 
-    return Scene(left=[c.serve((w, 1))], right=[c.empty(w)], check=check)
+    return Scene(left=[c.serve((w, 1))], right=[c.empty(w)], check=check, patient=RIGHT)
 
 
 @scene("claim, delayed / answer_empty, then the next claim")
@@ -384,7 +381,7 @@ async def _(world: World) -> Scene:
     c = await cast(world)
     _, w, slice = await holding(c, 2)
     other = await world.worker("other")
-    return Scene(left=[c.report(w, released(slice, 1, 2))], right=[c.claim(other, 1)])
+    return Scene(left=[c.report(w, released(slice, 1, 2))], right=[c.claim(other, 1)], patient="")
 
 
 @scene("report, started / report, one session")
@@ -439,7 +436,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert await w.holds() == [] or not right[0], "a lost session got work after it was rescued"
 
-    return Scene(left=[c.serve((w, 1))], right=c.lose(w), check=check)
+    return Scene(left=[c.serve((w, 1))], right=c.lose(w), check=check, patient=RIGHT)
 
 
 @scene("report / mark_lost, rescue")
@@ -494,6 +491,19 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.mark_lost(w)], right=[c.mark_lost(w)], check=check)
 
 
+@scene("mark_lost / close")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sorted(left + right) == [False, True], "a session ended twice"
+        (row,) = await world.rows("SELECT state FROM sessions WHERE id = $1", w.session)
+        assert row[0] == ("lost" if left[0] else "closed")
+
+    return Scene(left=[c.mark_lost(w)], right=[Move("close", lambda: rescue.close(w.session, c.now))], check=check)
+
+
 @scene("rescue / rescue")
 async def _(world: World) -> Scene:
     c = await cast(world)
@@ -516,7 +526,7 @@ async def _(world: World) -> Scene:
     _, w, _ = await holding(c, 2)
     await w.lose()
     other = await world.worker("other")
-    return Scene(left=[c.rescue(w)], right=[c.claim(other, 2), c.claim(other, 2, n=2)])
+    return Scene(left=[c.rescue(w)], right=[c.claim(other, 2)], patient="")
 
 
 @scene("close, rescue / claim")
@@ -559,17 +569,22 @@ async def _(world: World) -> Scene:
     return Scene(left=[Move("ask_drain", lambda: sessions.ask_drain(w.session))], right=[c.claim(w, 1)], check=check)
 
 
-@scene("remember a step / mark_lost, rescue")
+@scene("remember a step / mark_lost, rescue, a new attempt")
 async def _(world: World) -> Scene:
     c = await cast(world)
     parcel, w, slice = await holding(c, 1)
+    other = await world.worker("other")
     body = StepBody(parcel=parcel, item=0, attempt=slice.attempt, name="paid")
+    known = Move("steps", lambda: steps.known(parcel, 0, NAMESPACE))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        kept = await world.rows("SELECT name FROM steps")
-        assert bool(kept) == (left[0] is not None)
+        kept = bool(await world.rows("SELECT name FROM steps"))
+        assert kept == (left[0] is not None)
+        new_attempt = bool(right[2].replies[0].granted)
+        assert not (new_attempt and kept and not right[3]), "a step was remembered after the attempt was taken away"
 
-    return Scene(left=[Move("remember", lambda: steps.remember(w.session, body, c.now))], right=c.lose(w), check=check)
+    remember = Move("remember", lambda: steps.remember(w.session, body, c.now))
+    return Scene(left=[remember], right=[*c.lose(w), c.claim(other, 1), known], check=check)
 
 
 @scene("repair / rescue")
@@ -623,7 +638,7 @@ async def _(world: World) -> Scene:
         expected = {"cancelled": ("cancelled", False), "asked": ("running", True), "moving": ("running", False)}
         assert (state, asked) == expected[verdict(left)], f"it was {verdict(left)}, and is {state}"
 
-    return Scene(left=c.cancel(parcel, 1), right=[c.claim(w, 2)], check=check)
+    return Scene(left=c.cancel(parcel, 1), right=[c.claim(w, 2)], check=check, patient=LEFT)
 
 
 @scene("cancel / report of a failure with retries")
@@ -637,7 +652,7 @@ async def _(world: World) -> Scene:
         assert said in ("cancelled", "asked")
         assert state == "cancelled", f"it was {said}, and is {state}"
 
-    return Scene(left=c.cancel(parcel, 0), right=[c.report(w, failed(slice))], check=check)
+    return Scene(left=c.cancel(parcel, 0, tries=2), right=[c.report(w, failed(slice))], check=check)
 
 
 @scene("cancel / report of a success")
@@ -649,7 +664,7 @@ async def _(world: World) -> Scene:
         assert await world.states(parcel) == ["success"] * 2
         assert verdict(left) in ("asked", "final")
 
-    return Scene(left=c.cancel(parcel, 0), right=[c.report(w, success(slice))], check=check)
+    return Scene(left=c.cancel(parcel, 0, tries=2), right=[c.report(w, success(slice))], check=check)
 
 
 @scene("cancel / mark_lost, rescue")
@@ -663,7 +678,7 @@ async def _(world: World) -> Scene:
         if said != "moving":
             assert (await world.states(parcel))[0] == "cancelled", f"it was {said} and goes on"
 
-    return Scene(left=c.cancel(parcel, 0), right=c.lose(w), check=check)
+    return Scene(left=c.cancel(parcel, 0, tries=2), right=c.lose(w), check=check)
 
 
 @scene("cancel / promote")
@@ -677,7 +692,7 @@ async def _(world: World) -> Scene:
         assert (verdict(left) == "cancelled") == (states[1] == "cancelled")
         assert verdict(left) in ("cancelled", "moving")
 
-    return Scene(left=c.cancel(parcel, 1), right=[c.promote()], check=check)
+    return Scene(left=c.cancel(parcel, 1), right=[c.promote()], check=check, patient="")
 
 
 @scene("cancel / cancel, neighbours")
@@ -690,7 +705,7 @@ async def _(world: World) -> Scene:
         for item, results in ((0, left), (1, right)):
             assert (states[item] == "cancelled") == (verdict(results) == "cancelled")
 
-    return Scene(left=c.cancel(parcel, 0), right=c.cancel(parcel, 1), check=check)
+    return Scene(left=c.cancel(parcel, 0), right=c.cancel(parcel, 1), check=check, patient="")
 
 
 @scene("cancel / cancel, one running item")
@@ -715,7 +730,7 @@ async def _(world: World) -> Scene:
         lambda: cancel_job.cancel_pending("queued", c.job.id, cancel_job.START, 100, "", c.now),
     )
     del parcel
-    return Scene(left=[all_pending], right=[c.claim(w, 2)])
+    return Scene(left=[all_pending], right=[c.claim(w, 2)], patient="")
 
 
 @scene("ask a job's sessions / report")
@@ -739,7 +754,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert sum(done.rows for done in left + right) == 2
 
-    return Scene(left=[c.promote()], right=[c.promote()], check=check)
+    return Scene(left=[c.promote()], right=[c.promote()], check=check, patient="")
 
 
 @scene("promote / claim")
@@ -749,7 +764,7 @@ async def _(world: World) -> Scene:
     await world.parcel(c.job, 1)
     c.now += 1
     w = await world.worker()
-    return Scene(left=[c.promote()], right=[c.claim(w, 2)])
+    return Scene(left=[c.promote()], right=[c.claim(w, 2)], patient="")
 
 
 @scene("claim that saw a pause / open_gate")
@@ -764,7 +779,7 @@ async def _(world: World) -> Scene:
         stuck = await world.store.gates_left_open()
         assert (states == ["waiting"] * 2) == (stuck == [c.job.id]), "what waits at an open gate is not found"
 
-    return Scene(left=[c.claim(w, 2, paused=frozenset({c.job.id}))], right=[c.open_gate()], check=check)
+    return Scene(left=[c.claim(w, 2, paused=frozenset({c.job.id}))], right=[c.open_gate()], check=check, patient="")
 
 
 @scene("open_gate / open_gate")
@@ -778,7 +793,7 @@ async def _(world: World) -> Scene:
         assert sum(done.rows for done in left + right) == 1
         assert await world.states(parcel) == ["queued"] * 2
 
-    return Scene(left=[c.open_gate()], right=[c.open_gate()], check=check)
+    return Scene(left=[c.open_gate()], right=[c.open_gate()], check=check, patient="")
 
 
 @scene("open_gate / cancel")
@@ -791,7 +806,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert ((await world.states(parcel))[0] == "cancelled") == (verdict(right) == "cancelled")
 
-    return Scene(left=[c.open_gate()], right=c.cancel(parcel, 0), check=check)
+    return Scene(left=[c.open_gate()], right=c.cancel(parcel, 0), check=check, patient="")
 
 
 # Fire
@@ -822,7 +837,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert await fired(world) == (4, 4), "a nominal fire was decided twice, or not"
 
-    return Scene(left=[c.fire()], right=[c.fire()], check=check)
+    return Scene(left=[c.fire()], right=[c.fire()], check=check, patient="")
 
 
 @scene("fire / fire, twice each")
@@ -832,7 +847,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert await fired(world) == (1, 1)
 
-    return Scene(left=[c.fire(), c.fire()], right=[c.fire()], check=check)
+    return Scene(left=[c.fire(), c.fire()], right=[c.fire()], check=check, patient="")
 
 
 @scene("fire / pause")
@@ -840,17 +855,19 @@ async def _(world: World) -> Scene:
     c, trigger = await timed(world)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        (row,) = await world.rows("SELECT next_fire_at FROM timers WHERE trigger_id = $1", trigger)
+        (row,) = await world.rows("SELECT next_fire_at, decided_through FROM timers WHERE trigger_id = $1", trigger)
         assert row[0] is None, "a paused trigger will fire"
+        (last,) = await world.rows("SELECT max(last) FROM fires WHERE trigger_id = $1", trigger)
+        assert last[0] is None or row[1] >= last[0], "what was decided is undecided again"
 
-    return Scene(left=[c.fire()], right=[c.pause()], check=check)
+    return Scene(left=[c.fire()], right=[c.pause()], check=check, patient=RIGHT)
 
 
 @scene("fire / resume")
 async def _(world: World) -> Scene:
     c, _ = await timed(world, fires=3)
     await world.store.write(c.pause().make)
-    return Scene(left=[c.fire(), c.fire()], right=[c.resume()])
+    return Scene(left=[c.fire(), c.fire()], right=[c.resume()], patient=RIGHT)
 
 
 @scene("fire / delete")
@@ -862,7 +879,7 @@ async def _(world: World) -> Scene:
         rows, items = await fired(world)
         assert rows == items
 
-    return Scene(left=[c.fire()], right=[c.delete()], check=check)
+    return Scene(left=[c.fire()], right=[c.delete()], check=check, patient=RIGHT)
 
 
 @scene("fire / report of the last execution")
@@ -947,6 +964,8 @@ async def _(world: World) -> Scene:
         (fresh,) = receipts(right)
         assert fresh.execution_id != old.execution_id, "an expired key was honoured"
         assert not fresh.deduplicated
+        (row,) = await world.rows("SELECT until FROM unique_keys")
+        assert row[0] > c.now + 5, "a key was taken but not kept"
 
     fails = Move("submit, refused", refused, refusals=(Conflict,))
     return Scene(left=[fails], right=[c.submit(*asked, later=5)], check=check)
@@ -991,7 +1010,7 @@ async def _(world: World) -> Scene:
 async def _(world: World) -> Scene:
     c = await cast(world)
     w = await world.worker()
-    return Scene(left=[c.submit(*world.wanted(c.job, 2))], right=[c.claim(w, 1), c.claim(w, 1, n=2)])
+    return Scene(left=[c.submit(*world.wanted(c.job, 2))], right=[c.claim(w, 1)], patient="")
 
 
 # Jobs
@@ -1015,6 +1034,26 @@ async def _(world: World) -> Scene:
         assert len(await world.rows("SELECT job FROM dependencies")) == 1, "two edits made a circle"
 
     return Scene(left=[await edit(a, b)], right=[await edit(b, a)], check=check)
+
+
+@scene("edit of the schedule / pause")
+async def _(world: World) -> Scene:
+    job = await world.job("a")
+    now = world.now()
+    await add_trigger(world, job, Interval(every=MINUTE, anchor=now))
+    before = await world.store.job(job.id, NAMESPACE)
+    when = When(Interval(every=2 * MINUTE, anchor=now), Rules())
+    change = job_changes.Draft(spec=structs.replace(job.spec, description="slower"), when=when)
+    edit = Move("edit", lambda: job_changes.edit(before, change, world.env.new_id, now))
+    pause = Move("pause", lambda: job_changes.pause(before, now))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sorted(left + right) == [False, True], "two changes were made of one version"
+        (row,) = await world.rows("SELECT state FROM jobs WHERE id = $1", job.id)
+        ((next_fire,),) = await world.rows("SELECT next_fire_at FROM timers WHERE job = $1", job.id)
+        assert (row[0] == "paused") == (next_fire is None), "a paused trigger will fire"
+
+    return Scene(left=[edit], right=[pause], check=check)
 
 
 @scene("create / rename, one name")

@@ -1,6 +1,7 @@
 """A stage for duels: a scene is set once, photographed, put back before each interleaving, and judged after it."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from uuid import UUID
 
@@ -35,6 +36,7 @@ class Scene(Struct, frozen=True, kw_only=True):
     left: list[Move]
     right: list[Move]
     check: Callable[[World, list[Any], list[Any]], Awaitable[None]] | None = None
+    patient: str = LEFT + RIGHT  # the sides that may wait for a lock
 
 
 SetScene = Callable[[World], Awaitable[Scene]]
@@ -74,21 +76,25 @@ class Stage:
         *,
         most: int | None = None,
         seed: int = 1,
-        until_violated: bool = False,
+        changed: Callable[[], AbstractContextManager[None]] | None = None,
     ) -> Verdict:
-        """Play interleavings of a scene: all of them, or at most so many, drawn by the seed."""
+        """Play interleavings of a scene: all of them, or at most so many, drawn by the seed.
+
+        With code that was `changed` for the moves alone, the first violation ends it.
+        """
         scene = await self._set(set_scene)
         explorer, verdict = Explorer(seed), Verdict()
         while (most is None or verdict.runs < most) and (prefix := explorer.next()) is not None:
             await self._put_back()
-            ran = await self.duel.run(_moves(scene), explorer.chooser(prefix))
+            with changed() if changed else nullcontext():
+                ran = await self.duel.run(_moves(scene), explorer.chooser(prefix))
             explorer.visited(prefix, ran.order)
             verdict.runs += 1
-            verdict.blocked += ran.blocked
+            verdict.blocked += bool(ran.waited)
             wrong = await self._judge(scene, ran)
             if wrong:
                 verdict.violations.append((ran.order, f"{wrong}\n  {' '.join(ran.steps)}"))
-                if until_violated:
+                if changed:
                     return verdict
         verdict.complete = explorer.exhausted
         return verdict
@@ -128,6 +134,8 @@ class Stage:
             return f"an operation failed: {errors[0]!r}"
         if ran.retries:
             return "a deadlock or a serialization failure"
+        if not ran.waited <= set(scene.patient):
+            return "an operation waited for rows that it must pass over"
         try:
             await self.world.check()
             await self._judge_answers(_told(scene, left, right))

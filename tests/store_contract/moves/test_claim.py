@@ -50,6 +50,18 @@ async def test_a_cut_slice_keeps_its_place_and_its_budgets(world: World):
     assert (after.rank, after.lane, after.queued_at, after.attempt) == (before.rank, before.lane, before.queued_at, 0)
 
 
+async def test_slices_of_one_parcel_are_taken_and_cut_apart(world: World):
+    parcel = await world.parcel(await world.job(), 6)
+    await world.store.cancel(parcel, 2, "")
+    w = await world.worker()
+    await w.claim(1)
+    assert spans(await world.on("queued", parcel)) == [(1, 2), (3, 6)]
+    await w.claim(1)
+    assert spans(await world.on("queued", parcel)) == [(3, 6)]
+    await w.claim(2)
+    assert spans(await world.on("queued", parcel)) == [(5, 6)]
+
+
 async def test_ten_claims_of_one_item_from_one_slice_are_all_served(world: World):
     """On PostgreSQL each skips what another holds, so an empty answer says nothing: they ask until they are served."""
     job = await world.job()

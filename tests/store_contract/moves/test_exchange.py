@@ -203,6 +203,16 @@ async def test_channels_are_numbered_apart(world: World):
     assert not (await w.exchange(channel=4, n=2)).known
 
 
+async def test_the_answer_to_a_channel_is_its_own(world: World):
+    await world.parcel(await world.job(), 3)
+    w = await world.worker()
+    await w.claim(1, channel=0)
+    await w.claim(2, channel=1)
+
+    assert spans(await world.store.stamped(w.session, 0, 1)) == [(0, 1)]
+    assert spans(await world.store.stamped(w.session, 1, 1)) == [(1, 3)]
+
+
 async def test_an_ended_session_changes_nothing_and_gets_nothing(world: World):
     parcel = await world.parcel(await world.job(), 4)
     w = await world.worker()

@@ -227,3 +227,11 @@ async def test_sessions_of_an_old_epoch_end_and_are_charged_nothing(world: World
     assert (await world.store.session(w.session)).state == "closed"
     (queued,) = await world.on("queued", parcel)
     assert queued.losses == 0
+
+
+async def test_a_lost_session_of_an_old_epoch_stays_lost(world: World):
+    w = await world.worker()
+    await w.lose()
+
+    assert await world.store.end_old_epochs(2) == []
+    assert (await world.store.session(w.session)).state == "lost"

@@ -1,0 +1,153 @@
+"""The order of locks within one statement, where no barrier can stand.
+
+An onlooker holds one of three rows that both sides need. Each side takes what comes before it in its own order, and
+waits; when the onlooker lets go, sides whose orders differ wait for each other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from random import Random
+from typing import Any
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.model.protocol import Exchange
+from horae.store.moves import exchange, submit, sweep
+from horae.store.script import ScriptFactory
+from tests.races.stage import Stage
+from tests.store_contract.world import NAMESPACE, World
+from tests.waiting import eventually
+
+
+class Crossing(Struct, frozen=True):
+    """What the onlooker holds, and the two scripts that cross."""
+
+    hold: str
+    params: tuple[Any, ...]
+    first: ScriptFactory[Any]
+    second: ScriptFactory[Any]
+
+
+SetCrossing = Callable[[World], Awaitable[Crossing]]
+CROSSINGS: dict[str, SetCrossing] = {}
+
+
+def crossing(name: str) -> Callable[[SetCrossing], SetCrossing]:
+    def keep(made: SetCrossing) -> SetCrossing:
+        CROSSINGS[name] = made
+        return made
+
+    return keep
+
+
+async def cross(
+    stage: Stage, set_crossing: SetCrossing, changed: AbstractContextManager[None] | None = None
+) -> str | None:
+    """Let two scripts cross; what is wrong afterwards, or None."""
+    await stage.world.wipe()
+    made = await set_crossing(stage.world)
+    with changed or nullcontext():
+        return await _cross(stage, made)
+
+
+async def _cross(stage: Stage, made: Crossing) -> str | None:
+    left, right = stage.duel.sides
+    drivers = left.driver, right.driver
+    retries, hooks = stage.duel.retries, [driver.before for driver in drivers]
+    for driver in drivers:
+        driver.before = None
+    transaction = stage.duel.onlooker.transaction()
+    await transaction.start()
+    try:
+        await stage.duel.onlooker.execute(made.hold, *made.params)
+        first = asyncio.create_task(drivers[0].write(made.first))
+        await _stands(stage, left.pid, first)
+        second = asyncio.create_task(drivers[1].write(made.second))
+        await _stands(stage, right.pid, second)
+        await transaction.rollback()
+        done = await asyncio.gather(first, second, return_exceptions=True)
+    finally:
+        for driver, hook in zip(drivers, hooks, strict=True):
+            driver.before = hook
+    errors = [result for result in done if isinstance(result, BaseException)]
+    if errors:
+        return f"an operation failed: {errors[0]!r}"
+    return "a deadlock" if stage.duel.retries != retries else None
+
+
+async def _stands(stage: Stage, pid: int, task: "asyncio.Task[Any]") -> None:
+    """Wait until a side waits for a lock, or has ended without."""
+
+    async def stands() -> bool:
+        blocked = await stage.duel.onlooker.fetchval("SELECT cardinality(pg_blocking_pids($1)) > 0", pid)
+        return task.done() or bool(blocked)
+
+    await eventually(stands, every=0.002)
+
+
+HOLD_SESSION = "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE"
+HOLD_KEY = "INSERT INTO unique_keys (namespace, scope, key, execution, until) VALUES ($1, $2, $3, $4, $5)"
+HOLD_REQUEST = (
+    "INSERT INTO idempotency (namespace, route, key, body_hash, until, created_at) VALUES ($1, $2, $3, $4, $5, 0)"
+)
+
+
+@crossing("exchange / exchange, the same sessions named in two orders")
+async def _(world: World) -> Crossing:
+    a, m, z = sorted([await world.worker(name) for name in "amz"], key=lambda w: w.session)
+    now = world.now()
+
+    def batch(channel: int, *workers: Any) -> ScriptFactory[Any]:
+        heads = [w.head(Exchange(channel=channel, n=1), frozenset()) for w in workers]
+        return lambda: exchange.exchange(heads, [], frozenset(), {}, now, Random(7))
+
+    return Crossing(HOLD_SESSION, (m.session,), batch(0, a, m, z), batch(1, z, m, a))
+
+
+@crossing("submit / submit, the same keys named in two orders")
+async def _(world: World) -> Crossing:
+    job = await world.job()
+    now = world.now()
+
+    def batch(keys: str) -> ScriptFactory[Any]:
+        asked = [submit.Submission(executions=[e for key in keys for e in world.wanted(job, key=key)])]
+        return lambda: submit.submit(asked, world.env.new_id, now)
+
+    held = (NAMESPACE, f"job:{job.id}", "m", UUID(int=0), now + 5)
+    return Crossing(HOLD_KEY, held, batch("amz"), batch("zma"))
+
+
+@crossing("submit / submit, the same requests in two orders")
+async def _(world: World) -> Crossing:
+    job = await world.job()
+    now = world.now()
+
+    def batch(keys: str) -> ScriptFactory[Any]:
+        asked = [
+            submit.Submission(
+                executions=world.wanted(job),
+                idempotency=submit.Idempotency(NAMESPACE, "POST", key, b"", now + 5),
+            )
+            for key in keys
+        ]
+        return lambda: submit.submit(asked, world.env.new_id, now)
+
+    return Crossing(HOLD_REQUEST, (NAMESPACE, "POST", "m", b"", now + 5), batch("amz"), batch("zma"))
+
+
+@crossing("sweep of expired keys / submit that replaces some of them")
+async def _(world: World) -> Crossing:
+    job = await world.job()
+    for key, until in (("a", 1), ("c", 2), ("b", 3)):
+        await world.submit(job, key=key, key_for=until)
+    now = world.now() + 5
+    asked = [submit.Submission(executions=[e for key in "ab" for e in world.wanted(job, key=key)])]
+    held = "SELECT 1 FROM unique_keys WHERE key = 'c' AND scope = $1 FOR UPDATE"
+    return Crossing(
+        held,
+        (f"job:{job.id}",),
+        lambda: sweep.forget_expired(now, 0),
+        lambda: submit.submit(asked, world.env.new_id, now),
+    )

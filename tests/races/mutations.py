@@ -1,0 +1,483 @@
+"""Every lock and guard of the moves, removed one at a time: something must notice.
+
+A mutation rewrites the text of a statement or the source of a function while it is applied. `caught_by` names what is
+expected to notice: a scene, a crossing, or a contract test (`test_module.test_name`, run on SQLite in memory). Those
+that nothing can notice say why the guard is kept all the same.
+"""
+
+import inspect
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+from horae.store.script import Statement
+
+
+class Edit(Struct, frozen=True):
+    """One change: in `module.name` of the moves, this text becomes that."""
+
+    where: str
+    old: str
+    new: str
+
+
+class Mutation(Struct, frozen=True, kw_only=True):
+    """A guard that is gone, and who notices; without anybody, why it is kept."""
+
+    name: str
+    edits: tuple[Edit, ...]
+    caught_by: str = ""
+    kept_because: str = ""
+
+
+@contextmanager
+def applied(mutation: Mutation) -> Iterator[None]:
+    """The code without the guard, until the end of the block."""
+    with ExitStack() as stack:
+        for where in dict.fromkeys(edit.where for edit in mutation.edits):
+            stack.enter_context(_edited(where, [edit for edit in mutation.edits if edit.where == where]))
+        yield
+
+
+@contextmanager
+def _edited(where: str, edits: Sequence[Edit]) -> Iterator[None]:
+    target = _target(where)
+    if isinstance(target, Statement):
+        before = target.text
+        force_setattr(target, "text", _changed(before, edits))
+        try:
+            yield
+        finally:
+            force_setattr(target, "text", before)
+        return
+    code = target.__code__
+    target.__code__ = _rewritten(target, edits)
+    try:
+        yield
+    finally:
+        target.__code__ = code
+
+
+def _changed(text: str, edits: Sequence[Edit]) -> str:
+    for edit in edits:
+        assert edit.old in text, f"{edit.where} does not say {edit.old!r}"
+        text = text.replace(edit.old, edit.new)
+    return text
+
+
+def _target(where: str) -> Any:
+    """What a path names: a module's statement or function, a class's method, an element of a collection."""
+    parts = (where if where.startswith("horae.") else f"horae.store.moves.{where}").split(".")
+    modules = 3 if parts[1] != "store" else 4
+    found: Any = import_module(".".join(parts[:modules]))
+    for part in parts[modules:]:
+        if isinstance(found, dict):
+            found = found[part]
+        else:
+            found = found[int(part)] if part.isdigit() else getattr(found, part)
+    return found
+
+
+def _rewritten(function: FunctionType, edits: Sequence[Edit]) -> CodeType:
+    """The function's code as its changed source gives it; its own globals stay."""
+    source = _changed(textwrap.dedent(inspect.getsource(function)), edits)
+    whole = compile(source, function.__code__.co_filename, "exec")
+    return next(part for part in whole.co_consts if isinstance(part, CodeType) and part.co_name == function.__name__)
+
+
+def one(name: str, where: str, old: str, new: str = "", *, by: str = "", because: str = "") -> Mutation:
+    return Mutation(name=name, edits=(Edit(where, old, new),), caught_by=by, kept_because=because)
+
+
+SESSION_LOCK = " FOR NO KEY UPDATE OF s"
+SKIP = " SKIP LOCKED"
+UNLOCKED = (
+    'Statement("unlocked", "SELECT s.id, s.state, s.seen, s.worker, s.concurrency FROM sessions s'
+    ' JOIN given ON s.id = given.id")'
+)
+
+SESSIONS = [
+    one(
+        "exchange, rescue and cancel lock no session", "exchange.LOCK_SESSIONS", SESSION_LOCK,
+        by="claim / claim, one exchange at two servers",
+    ),
+    Mutation(
+        name="sessions are locked in the order they were named",
+        edits=(
+            Edit("exchange.LOCK_SESSIONS", " ORDER BY s.id", ""),
+            Edit("exchange.lock_sessions", "sorted(set(ids))", "dict.fromkeys(ids)"),
+        ),
+        caught_by="exchange / exchange, the same sessions named in two orders",
+    ),
+    one(
+        "the claim for parked exchanges locks no session", "exchange.LOCK_PARKED", f"{SESSION_LOCK}{SKIP}",
+        by="claim_for_parked / claim_for_parked, one exchange parked at two servers",
+    ),
+    one(
+        "the claim for parked exchanges waits for sessions", "exchange.LOCK_PARKED", SKIP,
+        by="claim / claim_for_parked, one exchange",
+    ),
+    one(
+        "an exchange does not look at the session's state", "exchange._refuse", "row is None or not row.live",
+        "row is None", by="claim / mark_lost, rescue",
+    ),
+    one(
+        "an exchange that leaves numbers out is heard", "exchange._refuse", "head.exchange.n > seen + 1", "False",
+        by="test_exchange.test_a_gap_is_refused_and_changes_nothing",
+    ),
+    one(
+        "any number of a channel claims", "exchange._asks", "is_next and ", "",
+        by="test_exchange.test_one_number_sent_to_many_servers_is_granted_once",
+    ),
+    one(
+        "a draining session claims", "exchange._asks", 'row.state == "live" and ', "",
+        by="test_exchange.test_a_draining_session_reports_but_gets_nothing",
+    ),
+    one(
+        "an exchange does not take its number", "exchange._reply",
+        "row.seen, row.dirty = see(row.seen, up.channel, up.n), True", "pass",
+        by="claim / claim, one exchange at two servers",
+    ),
+    one(
+        "a parked exchange's number is not looked at", "exchange._awaits",
+        " and seen_on(row.seen, want.channel) == want.n - 1", "",
+        by="claim_for_parked / claim_for_parked, one exchange parked at two servers",
+    ),
+    one(
+        "a parked exchange's session may have ended", "exchange._awaits", ' and row.state == "live"', "",
+        by="claim_for_parked / mark_lost, rescue",
+    ),
+    one(
+        "a claim for parked exchanges does not take their numbers", "exchange.claim_for_parked",
+        "row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True", "pass",
+        by="claim_for_parked / claim_for_parked, one exchange parked at two servers",
+    ),
+    one(
+        "an empty answer does not compare its number", "exchange._empty", "seen_on(row.seen, channel) != n - 1",
+        "False", by="claim_for_parked / answer_empty, one exchange",
+    ),
+    one(
+        "an empty answer does not take its number", "exchange._empty",
+        "row.seen, row.dirty = see(row.seen, channel, n), True", "pass",
+        by="claim, delayed / answer_empty, then the next claim",
+    ),
+    one(
+        "an empty answer does not look at the session's state", "exchange._empty", "row is None or not row.live",
+        "row is None", by="answer_empty / mark_lost",
+    ),
+    one(
+        "answers are no sign of life", "exchange.TOUCH_SESSIONS", ", last_seen = given.at", "",
+        by="answer_empty / mark_lost",
+    ),
+    one("mark_lost locks no session", "rescue.LOCK_SILENT", SESSION_LOCK, by="answer_empty / mark_lost"),
+    one(
+        "mark_lost does not look at the heartbeat", "rescue.mark_lost", " or rows[0][2] != last_seen", "",
+        by="answer_empty / mark_lost",
+    ),
+    one(
+        "mark_lost ends what has ended", "rescue.mark_lost", " or rows[0][1] not in LIVE", "",
+        by="mark_lost / mark_lost",
+    ),
+    one(
+        "rescue locks no session", "rescue.rescue", "lock_sessions([session])",
+        f"lock_sessions([session], {UNLOCKED})", by="rescue / rescue",
+    ),
+    one(
+        "rescue does not look at the session's state", "rescue.rescue", "row is None or row.live", "row is None",
+        by="test_rescue.test_a_live_session_is_not_rescued",
+    ),
+    one(
+        "close does not look at the session's state", "rescue.close", "row is None or not row.live", "row is None",
+        by="test_rescue.test_a_session_ends_once",
+    ),
+    one(
+        "close locks no session", "rescue.close", "lock_sessions([session])",
+        f"lock_sessions([session], {UNLOCKED})", by="mark_lost / close",
+    ),
+    one(
+        "a wish to drain revives an ended session", "sessions.DRAIN", " AND state = 'live'", "",
+        by="test_sessions.test_a_closed_session_is_not_live",
+    ),
+    one(
+        "a new epoch ends what has ended", "sessions.OLD_EPOCH", " AND state IN ('live', 'draining')", "",
+        by="test_rescue.test_a_lost_session_of_an_old_epoch_stays_lost",
+    ),
+    one(
+        "the sweep forgets sessions that own something", "sweep.OLD_SESSIONS",
+        " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = sessions.id)", "",
+        by="test_sweep.test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing",
+    ),
+]  # fmt: skip
+
+CLAIMS = [
+    one("a claim locks no slice", "claim.PICK", f" FOR UPDATE{SKIP}", by="claim / claim, two sessions"),
+    one("a claim waits for slices", "claim.PICK", SKIP, by="claim / claim, two sessions"),
+    one(
+        "a claim does not follow the rank", "claim.PICK", "ORDER BY lane, rank,", "ORDER BY lane, rank DESC,",
+        by="test_claim.test_lower_ranks_are_claimed_first",
+    ),
+    one(
+        "a cut does not name the slice", "claim.CUT", " AND queued.lo = given.lo", "",
+        by="test_claim.test_slices_of_one_parcel_are_taken_and_cut_apart",
+    ),
+    one(
+        "taking a queued slice does not name it", "shelves._TAKE.queued", "(parcel, lo) IN (SELECT parcel, lo",
+        "parcel IN (SELECT parcel", by="test_claim.test_slices_of_one_parcel_are_taken_and_cut_apart",
+    ),
+    one(
+        "the answer is not bound to its number", "exchange.STAMPED", " AND n = $3", " AND $3 > 0",
+        by="test_exchange.test_an_old_number_is_answered_with_what_is_left_of_it",
+    ),
+    one(
+        "the answer is not bound to its channel", "exchange.STAMPED", " AND channel = $2", " AND $2 >= 0",
+        by="test_exchange.test_the_answer_to_a_channel_is_its_own",
+    ),
+    one(
+        "a claim starts no new attempt", "claim._granted", "attempt=s.attempt + 1", "attempt=s.attempt",
+        by="test_claim.test_every_claim_starts_a_new_attempt",
+    ),
+    one(
+        "paused jobs are not set aside", "claim._set_paused_aside", "s.job in paused", "False",
+        by="test_claim.test_paused_jobs_are_set_aside_and_the_rest_goes_on",
+    ),
+]  # fmt: skip
+
+REPORTS = [
+    Mutation(
+        name="a report is matched with any session's slices",
+        edits=(
+            Edit("report.HELD", "r.session = given.session AND ", ""),
+            Edit("report._held", "held.setdefault(slice.session, {})", "held.setdefault(heads[0].session, {})"),
+        ),
+        caught_by="test_report.test_another_sessions_items_are_not_touched",
+    ),
+    one(
+        "the statement that finds what is held does not ask for the session", "report.HELD",
+        "r.session = given.session AND ", "",
+        because="what it finds is grouped by the session that holds it: it would only read more than it needs",
+    ),
+    Mutation(
+        name="a report is matched with any attempt",
+        edits=(
+            Edit("report.HELD", " AND r.attempt = given.attempt", ""),
+            Edit("horae.model.slice.match", "slice.parcel, slice.attempt", "slice.parcel, 0"),
+            Edit("horae.model.slice.match", "span.parcel, span.attempt", "span.parcel, 0"),
+        ),
+        caught_by="test_report.test_a_late_report_of_an_older_attempt_changes_nothing",
+    ),
+    one(
+        "the statement that finds what is held does not ask for the attempt", "report.HELD",
+        " AND r.attempt = given.attempt", "",
+        because="`match` and the check of notes compare attempts too: it would only read more than it needs",
+    ),
+    one(
+        "a report is matched by equal bounds", "report.HELD", "r.lo < given.hi AND r.hi > given.lo",
+        "r.lo = given.lo AND r.hi = given.hi",
+        by="report / report, overlapping parts of one slice",
+    ),
+    one(
+        "a finished attempt leaves its requests", "report._settle_one", "yield ForEach(FORGET_REQUESTS",
+        "ForEach(FORGET_REQUESTS", by="test_cancel.test_a_request_goes_with_the_attempt",
+    ),
+    one(
+        "a rescue leaves the requests", "rescue.rescue", "yield ForEach(report.FORGET_REQUESTS",
+        "ForEach(report.FORGET_REQUESTS", by="test_rescue.test_what_a_rescued_worker_was_asked_to_stop_has_stopped",
+    ),
+    one(
+        "a cancelled item that fails is retried", "report.asked_of", "if cancels else []", "if False else []",
+        by="test_cancel.test_an_item_that_fails_after_being_asked_is_not_retried",
+    ),
+    one(
+        "known log lines are not ignored", "report._note", 'lines, conflict="ON CONFLICT DO NOTHING"', "lines",
+        by="test_report.test_a_repeated_exchange_doubles_no_log_line",
+    ),
+    Mutation(
+        name="notes are not fenced",
+        edits=(
+            Edit("report.HELD", " AND r.attempt = given.attempt", ""),
+            Edit("report._Holds.__call__", "s.attempt == attempt", "True"),
+        ),
+        caught_by="test_report.test_progress_and_logs_of_an_older_attempt_are_refused",
+    ),
+    one(
+        "a large result may be stored once", "report.put_fates", 'fates.blobs, conflict="ON CONFLICT DO NOTHING"',
+        "fates.blobs",
+        because="an item succeeds once, so its result is stored once; after a repair it must not stand in the way",
+    ),
+    one(
+        "what may run once is handed back after it began", "report._go_on", "slice.started_at is not None", "False",
+        by="test_report.test_a_started_item_that_may_run_once_cannot_be_handed_back",
+    ),
+    one(
+        "what may run once is taken back uncharged", "rescue._give_up", "charge or delivery == AT_MOST_ONCE", "charge",
+        by="test_rescue.test_what_may_run_once_is_final_also_when_nothing_is_charged",
+    ),
+]  # fmt: skip
+
+CANCELS = [
+    one("cancel locks no queued slice", "cancel.ON_QUEUED", f" FOR UPDATE{SKIP}", by="cancel / claim"),
+    one("cancel waits for a queued slice", "cancel.ON_QUEUED", SKIP, by="cancel / cancel, neighbours"),
+    one("cancel locks no waiting slice", "cancel.ON_WAITING", f" FOR UPDATE{SKIP}", by="cancel / promote"),
+    one("cancel waits for a waiting slice", "cancel.ON_WAITING", SKIP, by="cancel / promote"),
+    one(
+        "cancel asks without the session's lock", "cancel.ask", "yield from lock_sessions([session])",
+        "yield from ()", by="cancel / report of a failure with retries",
+    ),
+    one(
+        "cancel does not look again under the lock", "cancel.ask", "if not rows or rows[0][0] != session:",
+        "if False:", by="cancel / report of a success",
+    ),
+    one(
+        "a request is left twice", "cancel.ask", ', conflict="ON CONFLICT DO NOTHING"', "",
+        by="test_cancel.test_asking_twice_is_asking_once",
+    ),
+    one(
+        "cancelling a job's queue locks no slice", "cancel_job.OF_JOB.queued", f" FOR UPDATE{SKIP}",
+        by="cancel a job's pending / claim",
+    ),
+    one(
+        "cancelling a job's queue waits for slices", "cancel_job.OF_JOB.queued", SKIP,
+        by="cancel a job's pending / claim",
+    ),
+    one(
+        "asking a job's sessions locks none", "cancel_job.ask_session", "yield from lock_sessions([session])",
+        "yield from ()", by="ask a job's sessions / report",
+    ),
+    one(
+        "cancel takes the whole slice", "cancel._around", "if lo < hi", "if False",
+        by="test_cancel.test_a_queued_item_ends_and_its_neighbours_stay",
+    ),
+]  # fmt: skip
+
+PROMOTES = [
+    one("promote locks no slice", "promote.DUE", f" FOR UPDATE OF w{SKIP}", by="promote / promote"),
+    one("promote waits for slices", "promote.DUE", SKIP, by="promote / promote"),
+    one(
+        "promote does not wait for the time", "promote.DUE", " AND w.wake_at <= $2", " AND $2 > 0",
+        by="test_promote.test_what_is_due_is_queued_and_what_is_not_waits",
+    ),
+    one("opening a gate locks no slice", "promote.AT_GATE", f" FOR UPDATE OF w{SKIP}", by="open_gate / open_gate"),
+    one("opening a gate waits for slices", "promote.AT_GATE", SKIP, by="open_gate / open_gate"),
+    one(
+        "promote locks the parcels too", "promote.DUE", " OF w", "",
+        because="parcels never change and nobody else locks them: it would only write to rows it need not touch",
+    ),
+]  # fmt: skip
+
+FIRES = [
+    one("fire locks no timer", "triggers.DUE", f" FOR UPDATE OF t{SKIP}", by="fire / fire"),
+    one("fire waits for timers", "triggers.DUE", SKIP, by="fire / fire"),
+    one(
+        "what was decided is not remembered", "triggers.ADVANCE", " decided_through = given.decided_through,", "",
+        by="test_fire.test_a_due_timer_fires_once_and_moves_on",
+    ),
+    one(
+        "the next fire is not advanced", "triggers.ADVANCE", "next_fire_at = given.next_fire_at,", "",
+        by="test_fire.test_a_due_timer_fires_once_and_moves_on",
+    ),
+    one("a pause does not lock the timers", "triggers.OF_JOB", " FOR UPDATE OF t", by="fire / pause"),
+    one(
+        "overlap does not look at the last execution", "triggers._allowed", "[] if busy else fires[-1:]", "fires[-1:]",
+        by="test_fire.test_overlap_skip_does_not_start_beside_the_last",
+    ),
+]  # fmt: skip
+
+SUBMITS = [
+    one(
+        "a key that is taken is an error", "submit._take_keys", 'conflict="ON CONFLICT DO NOTHING"', 'conflict=""',
+        by="submit / submit, one key",
+    ),
+    one(
+        "a request that is known is an error", "submit._known_requests", 'conflict="ON CONFLICT DO NOTHING"',
+        'conflict=""', by="submit / submit, one request at two servers",
+    ),
+    one(
+        "keys are taken in the order they were named", "submit._take_keys", "sorted(wanted)", "list(wanted)",
+        by="submit / submit, the same keys named in two orders",
+    ),
+    one(
+        "requests are reserved in the order they came", "submit._known_requests", "sorted(keyed)", "list(keyed)",
+        by="submit / submit, the same requests in two orders",
+    ),
+    one(
+        "an expired key is honoured", "submit.READ_KEYS", " WHERE k.until > $4", " WHERE $4 > 0",
+        by="submit that is refused / submit, a key that has expired",
+    ),
+    one(
+        "a loser that finds nothing goes on", "submit._take_keys", "if len(held) < len(losers):", "if False:",
+        by="submit that is refused / submit, a key that has expired",
+    ),
+    one(
+        "keys are freed before their time", "submit.FREE_EXPIRED", "k.until <= $4", "$4 > 0",
+        by="test_submit.test_a_key_stands_for_the_first_submission_until_it_expires",
+    ),
+    one(
+        "freeing expired keys waits for others", "submit.FREE_EXPIRED", SKIP,
+        because="keys are named in one order, so waiting here instead of at the insert leads to the same end",
+    ),
+    one(
+        "jobs that changed are not noticed", "submit._check_jobs", "if moved:", "if False:",
+        by="test_submit.test_every_version_in_a_batch_is_checked",
+    ),
+    one(
+        "the sweep of keys waits for others", "sweep.EXPIRED.0", SKIP,
+        by="sweep of expired keys / submit that replaces some of them",
+    ),
+    one(
+        "the sweep forgets keys before their time", "sweep.EXPIRED.0", "until <= $1", "$1 > 0",
+        by="test_sweep.test_only_expired_keys_are_forgotten",
+    ),
+]  # fmt: skip
+
+OTHERS = [
+    one(
+        "a queue that exists is an error", "lanes.ADD_QUEUE", " ON CONFLICT (namespace, name) DO NOTHING", "",
+        by="ensure_lane / ensure_lane",
+    ),
+    one(
+        "a lane that exists is an error", "lanes.ADD_LANE", " ON CONFLICT (queue, needs, share) DO NOTHING", "",
+        by="ensure_lane / ensure_lane",
+    ),
+    one(
+        "a job's name that is taken is an error", "jobs.ADD", " ON CONFLICT DO NOTHING", "",
+        by="test_jobs.test_a_name_is_taken_once",
+    ),
+    one(
+        "edits of dependencies do not lock each other", "horae.engine.job_changes.edit",
+        ', f"dependencies:{job.namespace}"', ",", by="edit / edit, dependencies on each other",
+    ),
+    one(
+        "who names a job does not lock the name", "horae.engine.job_changes.edit",
+        "_name_lock(job.namespace, draft.spec.name), ", '"nothing", ', by="create / rename, one name",
+    ),
+    one("a change of a job does not lock it", "jobs.LOCK", " FOR UPDATE", by="edit of the schedule / pause"),
+    one(
+        "a step is remembered without the session's lock", "steps.remember", "yield from lock_sessions([session])",
+        "yield from ()", by="remember a step / mark_lost, rescue, a new attempt",
+    ),
+    one(
+        "a step is remembered by whoever says so", "steps.HELD",
+        " AND r.session = $1 AND r.attempt = $4 AND s.state IN ('live', 'draining')",
+        " AND $4 > 0 AND s.id IS NOT NULL AND CAST($1 AS uuid) IS NOT NULL",
+        by="test_sweep.test_a_step_is_remembered_once_and_only_for_who_holds_it",
+    ),
+    one("repairs do not lock each other", "audit.repair", 'yield Lock(("repair",))', "yield from ()",
+        by="repair / repair, items on no shelf"),
+    one(
+        "a duty is taken from its holder", "sweep.DUTY",
+        " WHERE duties.holder = excluded.holder OR duties.until < $3", " WHERE $3 > 0",
+        by="test_sweep.test_a_duty_is_held_by_one_until_its_time_is_over",
+    ),
+]  # fmt: skip
+
+MUTATIONS: dict[str, Mutation] = {
+    mutation.name: mutation
+    for group in (SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, SUBMITS, OTHERS)
+    for mutation in group
+}

@@ -1,0 +1,82 @@
+"""Housekeeping: duties are held by one, and only what has expired is forgotten."""
+
+import asyncio
+
+from horae.model.protocol import Step
+from horae.store.moves import steps, sweep
+from tests.store_contract.world import NAMESPACE, World, released
+
+HOUR = 3_600_000_000
+
+
+async def test_a_duty_is_held_by_one_until_its_time_is_over(world: World):
+    a, b = world.env.new_id(), world.env.new_id()
+
+    async def take(holder):
+        now = world.now()
+        return await world.store.write(lambda: sweep.take_duty("sweep", holder, now, now + 30))
+
+    assert await take(a) == 1
+    assert await take(b) is None
+    assert await take(a) == 1
+    world.clock.advance(31)
+    assert await take(b) == 2
+    assert await take(a) is None
+
+
+async def test_of_many_one_gets_the_duty(world: World):
+    now = world.now()
+    holders = [world.env.new_id() for _ in range(5)]
+    taken = await asyncio.gather(
+        *(world.store.write(lambda id=id: sweep.take_duty("sweep", id, now, now + 30)) for id in holders)
+    )
+
+    assert sorted(epoch or 0 for epoch in taken) == [0, 0, 0, 0, 1]
+
+
+async def test_only_expired_keys_are_forgotten(world: World):
+    job = await world.job()
+    await world.submit(job, key="short", key_for=5)
+    await world.submit(job, key="long", key_for=6)
+    world.clock.advance(5)
+    await world.store.write(lambda: sweep.forget_expired(world.now(), 0))
+
+    assert await world.rows("SELECT key FROM unique_keys") == [("long",)]
+
+
+async def test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing(world: World):
+    await world.parcel(await world.job(), 1)
+    live, ended, owner = [await world.worker(name) for name in ("live", "ended", "owner")]
+    await owner.claim(1)
+    for w in (ended, owner):
+        await world.store.close_session(w.session)
+    world.clock.advance(HOUR)
+    await world.store.write(lambda: sweep.forget_expired(world.now(), world.now() - HOUR + 1))
+
+    rows = await world.rows("SELECT id FROM sessions")
+    assert {row[0] for row in rows} == {live.session, owner.session}
+
+
+async def test_a_step_is_remembered_once_and_only_for_who_holds_it(world: World):
+    parcel = await world.parcel(await world.job(), 1)
+    w, thief = await world.worker(), await world.worker("thief")
+    (slice,) = await w.claim(1)
+
+    async def remember(by, attempt, result):
+        step = Step(parcel=parcel, item=0, attempt=attempt, name="pay", result=result)
+        return await world.store.write(lambda: steps.remember(by.session, step, world.now()))
+
+    assert await remember(thief, 1, b"0") is None
+    assert await remember(w, 2, b"0") is None
+    first = await remember(w, 1, b"1")
+    again = await remember(w, 1, b"2")
+    assert (first.known, again.known, bytes(again.result)) == (False, True, b"1")
+    await w.report(released(slice))
+    await w.claim(1)
+    assert await remember(w, 1, b"3") is None
+    kept = await remember(w, 2, b"4")
+    assert (kept.known, bytes(kept.result)) == (True, b"1")
+    known = await world.store.read(lambda: steps.known(parcel, 0, NAMESPACE))
+    assert {name: bytes(result) for name, result in known.items()} == {"pay": b"1"}
+    await w.lose()
+    assert await remember(w, 2, b"5") is None
