@@ -141,3 +141,16 @@ async def test_metrics_tell_of_requests_and_workers(worker: Api, api: Api):
 async def test_a_worker_key_is_what_its_role_says(node: Node, connect: Connect):
     worker = connect(authorization=f"Bearer {await key_for(node, 'worker')}")
     assert (await worker.get("/api/v1/me")).json()["role"] == "worker"
+
+
+async def test_the_store_is_audited_and_repaired(api: Api):
+    report = (await api.get("/api/v1/audit/executions")).json()
+    assert report["findings"] == []
+    assert (await api.post("/api/v1/audit/executions")).json()["repaired"] is None
+
+
+async def test_a_clock_that_jumped_is_accepted(api: Api, node: Node):
+    node.clock.trusted, node.clock.jump = False, -600_000_000
+    told = (await api.get("/api/v1/clock")).json()
+    assert (told["trusted"], told["jumpSeconds"]) == (False, -600.0)
+    assert (await api.post("/api/v1/clock/accept")).json()["trusted"] is True

@@ -1,7 +1,7 @@
 """The clock: what this server believes about time. A clock that jumped stops firing until somebody accepts it."""
 
 from horae.model.instant import format_instant
-from horae.model.view import View
+from horae.model.view import Time, View
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
@@ -10,7 +10,7 @@ from horae.server.route import API, get, post
 class ClockView(View, frozen=True, kw_only=True):
     """Server time, whether it is trusted, and by how much the store's clock jumped since it last was."""
 
-    now: str
+    now: Time
     trusted: bool
     jump_seconds: float
 
