@@ -208,7 +208,10 @@ class Jobs:
         return found, after
 
     async def _views(self, jobs: Sequence[StoredJob]) -> "list_of[JobView]":
-        activities = await self._store.read(lambda: job_reads.activities([s.job.id for s in jobs]))
+        # One instant for all: an execution that goes from one shelf to another meanwhile would be on neither.
+        activities = await self._store.driver.read(
+            lambda: job_reads.activities([s.job.id for s in jobs]), snapshot=True
+        )
         names = await self._names([s.job.spec for s in jobs])
         return [show_job(s, activities[s.job.id], names) for s in jobs]
 
