@@ -270,3 +270,51 @@ async def test_a_file_that_is_no_database_is_told(path: Path, env: Env):
     path.unlink()
     driver = await open_store_driver(f"sqlite:///{path}", env)
     await driver.close()
+
+
+async def test_what_is_not_hot_runs_apart_and_in_its_turn(file_driver: FileDriver):
+    order: list[int] = []
+
+    def put(number: int) -> Script[None]:
+        yield Fetch(PUT, (f"k{number}", "x"))
+        order.append(number)
+
+    await asyncio.gather(*(file_driver.write(lambda n=n: put(n), hot=n % 3 != 0) for n in range(10)))
+
+    assert order == list(range(10))
+
+
+async def test_a_hook_stops_what_is_not_hot_too(file_driver: FileDriver):
+    names: list[str] = []
+
+    async def before(op: Any) -> None:
+        names.append(op.statement.name)
+
+    file_driver.before = before
+    await file_driver.write(one(PUT, "a", "1"), hot=False)
+    assert names == ["put"]
+
+
+async def test_a_writer_that_is_torn_down_leaves_nobody_waiting(file_driver: FileDriver):
+    stopped = asyncio.Event()
+
+    async def before(op: Any) -> None:
+        stopped.set()
+        await asyncio.Event().wait()
+
+    file_driver.before = before
+    writing = [asyncio.create_task(file_driver.write(one(PUT, f"k{n}", "1"))) for n in range(3)]
+    await stopped.wait()
+    file_driver._writer._task.cancel()
+    results = await asyncio.gather(*writing, return_exceptions=True)
+    file_driver.before = None
+
+    assert all(isinstance(result, asyncio.CancelledError) for result in results)
+    await file_driver.write(one(PUT, "later", "1"))
+    assert await file_driver.read(one(GET, "k0")) == []
+
+
+async def test_a_password_in_a_url_is_not_told(env: Env):
+    with pytest.raises(BadInput) as told:
+        await open_store_driver("mysql://me:secret@host/db", env)
+    assert "secret" not in str(told.value)

@@ -77,14 +77,20 @@ async def recorded(world: World) -> list[Op]:
 
 async def fill(driver: Driver, rows: int) -> None:
     """Slices, parcels and history in numbers; statistics are gathered as autovacuum would."""
-    make = "SELECT gen_random_uuid(), 0, 1, gen_random_uuid(), 1, 1, 1, 0, 0"
-    many = f"FROM generate_series(1, {rows}) AS i"
+    make = "SELECT lpad(to_hex(i), 32, '0')::uuid, 0, 1, lpad(to_hex(i % 1000), 32, '0')::uuid, 1, 1, 1, 0, 0"
+    for first in range(1, rows + 1, 100_000):
+        await fill_some(driver, make, f"FROM generate_series({first}, {min(rows, first + 99_999)}) AS i")
+    await driver.write(one(Statement("analyze", "ANALYZE")), hot=False)
+
+
+async def fill_some(driver: Driver, make: str, many: str) -> None:
+    parcel = "lpad(to_hex(i), 32, '0')::uuid, 1, lpad(to_hex(i % 1000), 32, '0')::uuid, 1, 1, 1, 4, NULL, i, NULL, NULL"
     texts = [
+        f"INSERT INTO parcels SELECT {parcel}, 0, 1, '', '{{}}', NULL, i {many}",
         f"INSERT INTO waiting {make}, false, i, '', NULL {many}",
         f"INSERT INTO queued {make}, false, 1 + i % 10, i, 0, NULL, NULL {many}",
-        f"INSERT INTO running {make}, false, gen_random_uuid(), 0, 1, 1, i, 0, 0, NULL {many}",
+        f"INSERT INTO running {make}, false, lpad(to_hex(i % 100), 32, '0')::uuid, 0, 1, 1, i, 0, 0, NULL {many}",
         f"INSERT INTO history {make}, 'success', '', '', 0, 0, i, NULL, NULL, NULL, NULL, NULL {many}",
-        "ANALYZE",
     ]
     for text in texts:
         await driver.write(one(Statement("fill", text)), hot=False)

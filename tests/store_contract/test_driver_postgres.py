@@ -5,10 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+import asyncpg
 import pytest
 
 from horae.env import Env, system_env
-from horae.errors import StoreUnavailable
+from horae.errors import BadInput, StoreUnavailable
 from horae.store.driver import Driver, one, op_name
 from horae.store.open import open_store_driver
 from horae.store.postgres.driver import PostgresDriver
@@ -248,3 +249,24 @@ async def test_a_long_snapshot_sees_one_state(postgres_driver: Driver):
         await postgres_driver.write(one(PUT, "a", "2"))
         assert await read(one(GET, "a")) == [("1",)]
     assert await postgres_driver.read(one(GET, "a")) == [("2",)]
+
+
+async def test_a_database_that_does_not_exist_is_told_with_a_remedy(postgres: Postgres, env: Env):
+    with pytest.raises(BadInput, match=r'database "nowhere" does not exist.*createdb'):
+        await open_store_driver(postgres.url("nowhere"), env)
+
+
+async def test_a_pooler_that_takes_no_settings_is_connected_to_without(
+    migrated_url: str, env: Env, monkeypatch: pytest.MonkeyPatch
+):
+    connect = asyncpg.connect
+
+    async def pooler(url: str, server_settings: dict[str, str], **more: Any) -> Any:
+        if server_settings:
+            raise asyncpg.ProtocolViolationError("unsupported startup parameter: jit")
+        return await connect(url, **more)
+
+    monkeypatch.setattr(asyncpg, "connect", pooler)
+    driver = await open_store_driver(migrated_url, env)
+    await driver.write(one(PUT, "a", "1"))
+    await driver.close()

@@ -19,7 +19,8 @@ async def open_store_driver(url: str, env: Env, owner: str = "") -> Driver:
         return await _sqlite(rest, env, owner)
     if scheme in ("postgresql", "postgres") and found:
         return await _postgres(url, env)
-    raise BadInput(f"Horae cannot open a store at {url!r}.", _FORMS, field="store")
+    shown = f"{scheme}://..." if "@" in url else url  # a password stays secret
+    raise BadInput(f"Horae cannot open a store at {shown!r}.", _FORMS, field="store")
 
 
 async def _sqlite(rest: str, env: Env, owner: str) -> Driver:

@@ -37,6 +37,7 @@ class Connector:
         self._url = url
         self._moved = moved
         self._timeline: str | None = None
+        self._pooled = False
 
     async def hot(self) -> asyncpg.Connection:
         """For the moves; what they wait for is bounded by seconds."""
@@ -56,15 +57,7 @@ class Connector:
             await closed(connection)
 
     async def _connect(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
-        connection = await asyncpg.connect(
-            self._url,
-            timeout=5,
-            command_timeout=patience,
-            statement_cache_size=1000,
-            max_cached_statement_lifetime=0,
-            max_cacheable_statement_size=0,
-            server_settings=settings,
-        )
+        connection = await self._open({} if self._pooled else settings, patience)
         try:
             await connection.execute(_DURABLE)
             await self._compare(connection)
@@ -72,6 +65,23 @@ class Connector:
             connection.terminate()
             raise
         return connection
+
+    async def _open(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
+        try:
+            return await asyncpg.connect(
+                self._url,
+                timeout=5,
+                command_timeout=patience,
+                statement_cache_size=1000,
+                max_cached_statement_lifetime=0,
+                max_cacheable_statement_size=0,
+                server_settings=settings,
+            )
+        except asyncpg.ProtocolViolationError:
+            if not settings:
+                raise
+            self._pooled = True  # pgbouncer takes no settings from clients: they belong to the role there
+            return await self._open({}, patience)
 
     async def _compare(self, connection: asyncpg.Connection) -> None:
         """A failover between two connections moves the store to another timeline; nobody uses it untold."""

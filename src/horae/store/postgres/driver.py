@@ -9,18 +9,20 @@ from typing import TypeVar
 import asyncpg
 
 from horae.env import Env, Instant
-from horae.errors import Busy
+from horae.errors import BadInput, Busy, StoreUnavailable
 from horae.store import epochs, expiry, seed
 from horae.store.driver import REPEATS, Before, Read, op_name, run_async
 from horae.store.postgres import migrate, partitions
 from horae.store.postgres.connect import Connector, timeline_of
-from horae.store.postgres.faults import BROKEN, RACES, reraise, translated
+from horae.store.postgres.faults import BROKEN, RACES, REFUSED, reraise, translated
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.pool import Pool
 from horae.store.postgres.statements import execute
 from horae.store.script import Again, Op, Rows, ScriptFactory
 
 T = TypeVar("T")
+
+_REMEDY = "Check the URL's user, password and database; 'createdb horae' makes a database."
 
 
 class PostgresDriver:
@@ -41,9 +43,14 @@ class PostgresDriver:
 
     @classmethod
     async def open(cls, url: str, env: Env, hot: int = 4, cold: int = 4) -> "PostgresDriver":
-        """Connect; raises StoreUnavailable when PostgreSQL does not answer."""
+        """Connect; raises StoreUnavailable when PostgreSQL does not answer, BadInput when it says no."""
         driver = cls(url, env, hot, cold)
-        await driver.ping()
+        try:
+            await driver.ping()
+        except StoreUnavailable as error:
+            if isinstance(error.__cause__, REFUSED):
+                raise BadInput(f"PostgreSQL refuses: {error.__cause__}.", _REMEDY, field="store") from error
+            raise
         return driver
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:

@@ -17,6 +17,11 @@ BROKEN = (
     asyncpg.InternalClientError,  # the server said goodbye while nobody listened
 )
 RACES = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+REFUSED = (
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.exceptions.ClientConfigurationError,
+)
 
 _UNAVAILABLE = (
     asyncpg.InsufficientResourcesError,  # full disk, too many connections, out of memory

@@ -13,6 +13,7 @@ from horae.store.postgres.pool import Connect
 CHANNEL = "horae"
 _PROBE = 15.0  # seconds between two looks whether the connection still lives
 _PAUSE = 0.5
+_PATIENCE = 5.0
 
 
 class Listener:
@@ -26,11 +27,12 @@ class Listener:
         self._listening = asyncio.Event()
 
     async def add(self, callback: Callable[[str], None]) -> None:
-        """Returns once the connection listens."""
+        """Returns once the connection listens, or soon: hints are not worth waiting for."""
         self._callbacks.append(callback)
         if self._task is None:
             self._task = asyncio.create_task(self._stay())
-        await self._listening.wait()
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._listening.wait(), _PATIENCE)
 
     async def close(self) -> None:
         if self._task is not None:

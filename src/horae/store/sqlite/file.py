@@ -124,6 +124,7 @@ def open_durable(path: Path) -> "sqlite3.Connection":
     raw.execute("PRAGMA synchronous = FULL")
     raw.execute("PRAGMA cache_size = -32768")
     raw.execute("PRAGMA wal_autocheckpoint = 0")  # see checkpoint.py
+    raw.execute("PRAGMA journal_size_limit = 67108864")
     mode, level = raw.execute("PRAGMA journal_mode").fetchone()[0], raw.execute("PRAGMA synchronous").fetchone()[0]
     if (mode, level) != ("wal", 2):
         raw.close()

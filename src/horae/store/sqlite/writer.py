@@ -9,47 +9,22 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from contextlib import suppress
+from typing import TypeVar
 
 from horae.env import Clock
-from horae.errors import Busy
-from horae.store.driver import REPEATS, Before, run, run_async
-from horae.store.script import Again, Op, Rows, ScriptFactory
+from horae.store.driver import Before
+from horae.store.script import ScriptFactory
 from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection
-from horae.store.sqlite.faults import in_our_words
+from horae.store.sqlite.job import Job
+from horae.store.sqlite.library import sqlite3
 
 T = TypeVar("T")
 
 BATCH = 256  # scripts in one transaction at most
 QUICK = 0.0005  # a disk that syncs in less than this many seconds is not worth a thread's wake-up
 PATIENCE = 0.01  # seconds after which a batch is committed, so that the loop and the first in it do not wait long
-
-
-class Job:
-    """A script, whoever waits for it, and what came of it."""
-
-    __slots__ = ("before", "error", "future", "hot", "make", "result")
-
-    def __init__(self, make: ScriptFactory[Any], before: Before | None, hot: bool) -> None:
-        self.make = make
-        self.before = before
-        self.hot = hot
-        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self.result: Any = None
-        self.error: BaseException | None = None
-
-    def resolve(self) -> None:
-        if self.future.done():
-            return
-        if self.error is None:
-            self.future.set_result(self.result)
-        else:
-            self.future.set_exception(self.error)
-
-
-class _TransactionLost(Exception):
-    """SQLite rolled the whole transaction back, not only the script that failed."""
 
 
 class Writer:
@@ -72,10 +47,6 @@ class Writer:
         result: T = await job.future
         return result
 
-    async def _apart(self, work: Callable[[], T]) -> T:
-        """Run something on the thread; the caller waits, so nobody else uses the connection."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
     async def close(self) -> None:
         """Commit what was submitted and end."""
         if self._task is not None:
@@ -85,10 +56,11 @@ class Writer:
     async def _work(self) -> None:
         try:
             while self._pending:
-                if self._pending[0].hot or self._pending[0].before:
+                if _inline(self._pending[0]):
                     await self._together()
                 else:
                     await self._alone(self._pending.popleft())
+                await asyncio.sleep(0)
         finally:
             self._task = None
             for job in self._pending:  # only when the loop is being torn down
@@ -105,27 +77,12 @@ class Writer:
             committing = True
             await self._syncing(self._commit, self._connection.raw.total_changes == changes)
         except BaseException as error:
-            self._connection.rollback()
+            self._roll_back()
             await self._after_loss(jobs, error, committing)
         for job in jobs:
             job.resolve()
         if self._checkpoints.due(self._connection.raw.total_changes):
             await self._syncing(self._finish_checkpoint)
-
-    async def _syncing(self, work: Callable[[], None], nothing: bool = False) -> None:
-        """Run what waits for the disk: here while the disk is quick or has nothing to do, else on the thread."""
-        if nothing or self._sync < QUICK:
-            work()
-        else:
-            await self._apart(work)
-
-    def _commit(self) -> None:
-        begun = self._clock.monotonic()
-        self._connection.commit()
-        self._sync += (self._clock.monotonic() - begun - self._sync) / 8
-
-    def _finish_checkpoint(self) -> None:
-        self._connection.raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _begin(self, jobs: list[Job]) -> None:
         try:
@@ -136,27 +93,27 @@ class Writer:
 
     async def _run_batch(self, jobs: list[Job]) -> None:
         end = self._clock.monotonic() + PATIENCE
-        while self._pending and self._pending[0].hot and len(jobs) < BATCH:
+        while self._pending and _inline(self._pending[0]) and len(jobs) < BATCH:
             job = self._pending.popleft()
             if job.future.cancelled():
                 continue
             jobs.append(job)
             if job.before is None:
-                self._attempt(job)
+                job.attempt(self._connection)
             else:
-                await self._attempt_stopping(job, job.before)
+                await job.attempt_stopping(self._connection, job.before)
             if self._clock.monotonic() > end:
                 return
 
     async def _after_loss(self, jobs: Sequence[Job], error: BaseException, committing: bool) -> None:
         """Repeat one by one, so that only the guilty one fails."""
-        if len(jobs) == 1 or not jobs:
-            for job in jobs:
-                cause = error.__cause__ if isinstance(error, _TransactionLost) else error
-                job.error = in_our_words(cause or error, committing)
-            return
         if isinstance(error, asyncio.CancelledError):
+            for job in jobs:
+                job.future.cancel()
             raise error
+        if len(jobs) == 1:
+            jobs[0].fail(error, committing)
+            return
         for job in jobs:
             job.error = None
             await self._alone(job)
@@ -170,57 +127,37 @@ class Writer:
         committing = False
         try:
             self._connection.begin()
-            self._attempt(job)
+            job.attempt(self._connection)
             committing = True
             self._commit()
         except BaseException as error:
+            self._roll_back()
+            job.fail(error, committing)
+
+    def _commit(self) -> None:
+        begun = self._clock.monotonic()
+        self._connection.commit()
+        self._sync += (self._clock.monotonic() - begun - self._sync) / 8
+
+    def _roll_back(self) -> None:
+        with suppress(sqlite3.Error):
             self._connection.rollback()
-            cause = error.__cause__ if isinstance(error, _TransactionLost) else error
-            job.error = in_our_words(cause or error, committing)
 
-    def _attempt(self, job: Job) -> None:
-        """Run a script inside a savepoint, which it leaves as if it had never run when it fails."""
-        for _ in range(REPEATS):
-            self._connection.raw.execute("SAVEPOINT script")
-            try:
-                job.result = run(job.make(), self._connection.execute)
-            except BaseException as error:
-                if self._undo(job, error):
-                    return
-            else:
-                self._connection.raw.execute("RELEASE script")
-                return
-        job.error = Busy("The operation kept losing races for the same rows.")
+    def _finish_checkpoint(self) -> None:
+        with suppress(sqlite3.Error):  # the next one will do
+            self._connection.raw.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
-    async def _attempt_stopping(self, job: Job, before: Before) -> None:
-        """The same with a hook before each statement, which ends when nobody waits for the script any more."""
+    async def _syncing(self, work: Callable[[], None], nothing: bool = False) -> None:
+        """Run what waits for the disk: here while the disk is quick or has nothing to do, else on the thread."""
+        if nothing or self._sync < QUICK:
+            work()
+        else:
+            await self._apart(work)
 
-        async def stopping(op: Op) -> Rows:
-            hook = asyncio.ensure_future(before(op))
-            job.future.add_done_callback(lambda _: hook.cancel())
-            await hook
-            return self._connection.execute(op)
+    async def _apart(self, work: Callable[[], T]) -> T:
+        """Run something on the thread; the caller waits, so nobody else uses the connection."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
-        for _ in range(REPEATS):
-            self._connection.raw.execute("SAVEPOINT script")
-            try:
-                job.result = await run_async(job.make(), stopping)
-            except BaseException as error:
-                if self._undo(job, error):
-                    return
-            else:
-                self._connection.raw.execute("RELEASE script")
-                return
-        job.error = Busy("The operation kept losing races for the same rows.")
 
-    def _undo(self, job: Job, error: BaseException) -> bool:
-        """Take a failed script back; true when it must not be repeated."""
-        raw = self._connection.raw
-        if not raw.in_transaction:
-            raise _TransactionLost from error
-        raw.execute("ROLLBACK TO script")
-        raw.execute("RELEASE script")
-        if isinstance(error, Again):
-            return False
-        job.error = in_our_words(error)
-        return True
+def _inline(job: Job) -> bool:
+    return job.hot or job.before is not None

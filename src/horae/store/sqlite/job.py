@@ -1,0 +1,90 @@
+"""One script among many in a transaction: it succeeds, or leaves as if it had never run."""
+
+import asyncio
+from typing import Any
+
+from horae.errors import Busy
+from horae.store.driver import REPEATS, Before, run, run_async
+from horae.store.script import Again, Op, Rows, ScriptFactory
+from horae.store.sqlite.connection import Connection
+from horae.store.sqlite.faults import in_our_words
+
+
+class TransactionLost(Exception):
+    """SQLite rolled the whole transaction back, not only the script that failed."""
+
+
+class Job:
+    """A script, whoever waits for it, and what came of it."""
+
+    __slots__ = ("before", "error", "future", "hot", "make", "result")
+
+    def __init__(self, make: ScriptFactory[Any], before: Before | None, hot: bool) -> None:
+        self.make = make
+        self.before = before
+        self.hot = hot
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def resolve(self) -> None:
+        """Tell whoever waits."""
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+    def attempt(self, connection: Connection) -> None:
+        """Run inside a savepoint; a failure is kept in `error`. Raises TransactionLost."""
+        for _ in range(REPEATS):
+            connection.raw.execute("SAVEPOINT script")
+            try:
+                self.result = run(self.make(), connection.execute)
+            except BaseException as error:
+                if self._undone(connection, error):
+                    return
+            else:
+                connection.raw.execute("RELEASE script")
+                return
+        self.error = Busy("The operation kept losing races for the same rows.")
+
+    async def attempt_stopping(self, connection: Connection, before: Before) -> None:
+        """The same with a hook before each statement, which ends when nobody waits for the script any more."""
+
+        async def stopping(op: Op) -> Rows:
+            hook = asyncio.ensure_future(before(op))
+            self.future.add_done_callback(lambda _: hook.cancel())
+            await hook
+            return connection.execute(op)
+
+        for _ in range(REPEATS):
+            connection.raw.execute("SAVEPOINT script")
+            try:
+                self.result = await run_async(self.make(), stopping)
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and not self.future.cancelled():
+                    raise  # not this script is given up, but the writer
+                if self._undone(connection, error):
+                    return
+            else:
+                connection.raw.execute("RELEASE script")
+                return
+        self.error = Busy("The operation kept losing races for the same rows.")
+
+    def fail(self, error: BaseException, committing: bool) -> None:
+        """Keep what ended the transaction as this script's failure."""
+        cause = error.__cause__ if isinstance(error, TransactionLost) else error
+        self.error = in_our_words(cause or error, committing)
+
+    def _undone(self, connection: Connection, error: BaseException) -> bool:
+        """Take a failed script back; true when it must not be repeated."""
+        if not connection.raw.in_transaction:
+            raise TransactionLost from error
+        connection.raw.execute("ROLLBACK TO script")
+        connection.raw.execute("RELEASE script")
+        if isinstance(error, Again):
+            return False
+        self.error = in_our_words(error)
+        return True
