@@ -11,9 +11,9 @@ from uuid import UUID
 import msgspec
 
 from horae.engine.hints import Hint, Hints
+from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
-from horae.errors import NotFound
 from horae.model.job import Spec
 from horae.model.rank import Policy, rank_of
 from horae.model.retry import RetryPolicy
@@ -141,29 +141,24 @@ class Directory:
 
     # Jobs
 
+    def known(self, namespace: int, ref: str) -> StoredJob | None:
+        """A job by name or id, if this server knows it."""
+        return self._jobs.get((namespace, ref))
+
     async def job(self, namespace: int, ref: str) -> StoredJob:
         """A job by name or id; cached until a hint, or a submission that finds another version."""
-        known = self._jobs.get((namespace, ref))
+        known = self.known(namespace, ref)
         if known is not None:
             return known
-        stored = await self._find(namespace, ref)
-        if stored is None or stored.job.state == "deleted":
-            raise NotFound(f'No job "{ref}".', "List jobs with `horae jobs list` or GET /api/v1/jobs.", job=ref)
+        stored = await find_job(self._store, namespace, ref)
+        if stored.job.state == "deleted":
+            raise await no_such_job(self._store, namespace, stored.job.name)
         if stored.queue not in self.queues or stored.lane not in self.lanes:
             await self.load()
         self._jobs[namespace, ref] = stored
         if len(self._jobs) > MOST_JOBS:
             self._jobs.popitem(last=False)
         return stored
-
-    async def _find(self, namespace: int, ref: str) -> StoredJob | None:
-        named = await self._store.job_named(namespace, ref)
-        if named is not None:
-            return named
-        try:
-            return await self._store.job(UUID(ref), namespace)
-        except ValueError:
-            return None
 
     def forget(self, jobs: Iterable[UUID]) -> None:
         """Read these jobs again when next asked for."""

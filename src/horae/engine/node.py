@@ -66,12 +66,13 @@ class Node:
             self.directory.alarm.ring,
             rank=self.directory.rank,
             on_change=self._job_changed,
+            on_event=self._tell,
             on_queued=lambda lanes: self.hints.tell(Hint(lanes=dict(lanes))),
             on_asked=self._session_asked,
             fire_due=self.scheduler.step,
         )
         self.executions = Executions(
-            env, store, retention=self.settings.retention, on_asked=self._session_asked, on_ended=self._cancelled
+            env, store, retention=self.settings.retention, on_asked=self._session_asked, on_event=self._tell
         )
         self.dead_letters = DeadLetters(env, store, self._submit_all)
         self.workers = Workers(env, store, self.settings, on_request=self._session_asked)
@@ -134,11 +135,10 @@ class Node:
         self.ready = reachable
 
     def _job_changed(self, job: UUID) -> None:
-        event = Event("job", job, "changed", 0, self.env.now())
-        self.hints.tell(Hint(jobs=[job], fire_at=self.env.now(), events=[event]))
+        self.hints.tell(Hint(jobs=[job], fire_at=self.env.now()))
 
-    def _cancelled(self, execution: UUID) -> None:
-        self.hints.tell(Hint(events=[Event("execution", execution, "cancelled", 0, self.env.now())]))
+    def _tell(self, event: Event) -> None:
+        self.hints.tell(Hint(events=[event]))
 
     def _session_asked(self, session: UUID) -> None:
         self.hints.tell(Hint(sessions=[session]))

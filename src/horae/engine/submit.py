@@ -1,31 +1,30 @@
 """Submit: requests for executions, resolved, checked, and committed together."""
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Any
 from uuid import UUID
 
-import jsonschema_rs
-import msgspec
 from msgspec import Struct, structs
 
 from horae.engine.batcher import Batcher
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
+from horae.engine.params import Params
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, Conflict, HoraeError, KeyReused, NotFound
 from horae.model.event import Event
 from horae.model.execution import Extra
 from horae.model.job import PRIORITIES
-from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel, check_item
+from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel
 from horae.model.protocol import Submit
 from horae.store.contract import Store
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.submit import (
+    Asked,
     Idempotency,
     JobMoved,
     NewExecution,
+    NewLot,
     Receipt,
     Repeated,
     Reused,
@@ -40,10 +39,14 @@ RESOLVE_TRIES = 3
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """One request as it came in: what it wants, and under what circumstances."""
+    """One request as it came in: what it wants, and under what circumstances.
+
+    With `items`, the single request says on which terms each of them is wanted as params.
+    """
 
     namespace: int
     requests: Sequence[Submit]
+    items: Sequence[bytes] | None = None
     origin: str
     caller: str = ""
     parent: UUID | None = None
@@ -63,6 +66,7 @@ class Submitter:
     def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, settings: EngineSettings) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._settings = settings
+        self._params = Params()
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
             self._commit,
             most=settings.batch_requests,
@@ -83,19 +87,45 @@ class Submitter:
         partial: bool = False,
     ) -> list[Receipt | HoraeError]:
         """Accept executions, in order. With `partial`, refused ones come back as errors; otherwise they refuse all."""
-        if len(self._batcher) >= self._settings.max_pending:
-            raise Busy("Too many submissions wait for the store.")
         wanted = Wanted(
             namespace=namespace, requests=requests, origin=origin, caller=caller, parent=parent, extras=extras,
             idempotency=idempotency,
         )  # fmt: skip
         refused: dict[int, HoraeError] = {}
-        submission = await self._resolve(wanted, refused if partial else None)
-        if not submission.executions:
-            return [refused[i] for i in range(len(requests))]
-        size = sum(len(e.item) for e in submission.executions)
-        accepted = iter(await self._batcher.do(_Pending(_without(wanted, refused), submission, size)))
+        accepted = iter(await self._accept(wanted, refused if partial else None))
         return [refused[i] if i in refused else next(accepted) for i in range(len(requests))]
+
+    async def submit_lot(
+        self,
+        namespace: int,
+        terms: Submit,
+        items: Sequence[bytes],
+        *,
+        origin: str,
+        caller: str = "",
+        idempotency: Idempotency | None = None,
+        partial: bool = False,
+    ) -> tuple[list[Receipt], dict[int, HoraeError]]:
+        """Accept an execution for each of these params, on the same terms, in order.
+
+        The receipts cover what was accepted. With `partial`, refused ones are told by their index; otherwise they
+        refuse all.
+        """
+        wanted = Wanted(
+            namespace=namespace, requests=[terms], items=items, origin=origin, caller=caller, idempotency=idempotency
+        )
+        refused: dict[int, HoraeError] = {}
+        return await self._accept(wanted, refused if partial else None), refused
+
+    async def _accept(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+        """Resolve a request and have it committed; what was refused is noted, and left out."""
+        if len(self._batcher) >= self._settings.max_pending:
+            raise Busy("Too many submissions wait for the store.")
+        submission = await self._resolve(wanted, refused)
+        if not submission.executions:
+            return []
+        size = sum(map(_bytes_of, submission.executions))
+        return await self._batcher.do(_Pending(_without(wanted, refused or {}), submission, size))
 
     async def close(self) -> None:
         """Finish what was accepted."""
@@ -104,10 +134,12 @@ class Submitter:
     async def _resolve(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> Submission:
         """Check each request against its job; everything that can be refused is refused here."""
         now = self._env.now()
+        if wanted.items is not None:
+            return await self._resolve_lot(wanted, wanted.items, refused, now)
         executions = []
         for i, request in enumerate(wanted.requests):
             try:
-                stored = await self._directory.job(wanted.namespace, request.job)
+                stored = await self._job(wanted, request)
                 executions.append(self._execution(wanted, i, request, stored, now))
             except HoraeError as error:
                 if refused is None:
@@ -115,26 +147,52 @@ class Submitter:
                 refused[i] = error
         return Submission(executions=executions, idempotency=wanted.idempotency)
 
-    def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
-        spec = stored.job.spec
-        item = bytes(request.params) or b"{}"
-        check_item(item)
-        if spec.schema is not None:
-            _check_params(spec.schema, {**spec.params, **(msgspec.json.decode(item) or {})}, spec.name)
-        priority = _priority(request.priority, spec.priority)
-        envelope = Envelope(
-            namespace=wanted.namespace, job=stored.job.id, version=stored.job.version, queue=stored.queue,
-            lane=stored.lane, priority=priority, due_at=_due(request, now), parent=wanted.parent,
-            delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+    async def _resolve_lot(
+        self, wanted: Wanted, items: Sequence[bytes], refused: dict[int, HoraeError] | None, now: Instant
+    ) -> Submission:
+        """Terms are checked once, params one by one."""
+        (terms,) = wanted.requests
+        stored = await self._job(wanted, terms)
+        wrong = self._params.check_all(items, stored.job)
+        if wrong and refused is None:
+            first = min(wrong)
+            raise _placed(wrong[first], first, len(items))
+        if refused is not None:
+            refused |= wrong
+        kept = [item for i, item in enumerate(items) if i not in wrong] if wrong else items
+        envelope = self._envelope(wanted, terms, stored, now)
+        lot = NewLot(
+            envelope=envelope, rank_lead=self._directory.lead(stored.queue, envelope.priority), items=kept,
+            extra=_extra(wanted, 0, terms),
         )  # fmt: skip
+        return Submission(executions=[lot] if kept else [], idempotency=wanted.idempotency)
+
+    async def _job(self, wanted: Wanted, request: Submit) -> StoredJob:
+        return self._directory.known(wanted.namespace, request.job) or await self._directory.job(
+            wanted.namespace, request.job
+        )
+
+    def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
+        item = bytes(request.params) or b"{}"
+        self._params.check(item, stored.job)
+        envelope = self._envelope(wanted, request, stored, now)
+        spec = stored.job.spec
         return NewExecution(
             envelope=envelope,
-            rank_lead=self._directory.lead(stored.queue, priority),
+            rank_lead=self._directory.lead(stored.queue, envelope.priority),
             item=item,
             extra=_extra(wanted, index, request),
             unique=None if request.key is None else (wanted.namespace, f"job:{stored.job.id}", _key(request.key)),
             unique_for=request.key_for if request.key_for is not None else spec.key_for,
         )
+
+    def _envelope(self, wanted: Wanted, request: Submit, stored: StoredJob, now: Instant) -> Envelope:
+        spec = stored.job.spec
+        return Envelope(
+            namespace=wanted.namespace, job=stored.job.id, version=stored.job.version, queue=stored.queue,
+            lane=stored.lane, priority=_priority(request.priority, spec.priority), due_at=_due(request, now),
+            parent=wanted.parent, delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+        )  # fmt: skip
 
     async def _commit(self, batch: Sequence[_Pending]) -> Sequence[list[Receipt] | BaseException]:
         """One transaction for the batch; a job that changed meanwhile is resolved again, alone."""
@@ -180,10 +238,16 @@ def created(parcel: Parcel, now: Instant) -> Event:
     return Event("execution", parcel.id, state, e.namespace, now, e.job, len(parcel))
 
 
+def _bytes_of(asked: Asked) -> int:
+    return len(asked.item) if isinstance(asked, NewExecution) else sum(map(len, asked.items))
+
+
 def _without(wanted: Wanted, refused: dict[int, HoraeError]) -> Wanted:
     """The request less what was refused, in case it must be resolved again."""
     if not refused:
         return wanted
+    if wanted.items is not None:
+        return structs.replace(wanted, items=[item for i, item in enumerate(wanted.items) if i not in refused])
     kept = [i for i in range(len(wanted.requests)) if i not in refused]
     extras = None if wanted.extras is None else [wanted.extras[i] for i in kept]
     return structs.replace(wanted, requests=[wanted.requests[i] for i in kept], extras=extras)
@@ -236,15 +300,3 @@ def _key(key: str) -> str:
     if not 0 < len(key) <= MOST_KEY:
         raise BadInput(f"key has {len(key)} characters.", f"Use 1 to {MOST_KEY}.", field="key")
     return key
-
-
-@lru_cache(256)
-def _validator(schema: bytes) -> Any:
-    return jsonschema_rs.validator_for(msgspec.json.decode(schema))
-
-
-def _check_params(schema: dict[str, Any], params: dict[str, Any], job: str) -> None:
-    """Params against the job's signature."""
-    for error in _validator(msgspec.json.encode(schema)).iter_errors(params):
-        where = ".".join(["params", *map(str, error.instance_path)])
-        raise BadInput(f'{where} of job "{job}": {error.message}', "See the job's `schema`.", field=where)
