@@ -40,10 +40,12 @@ from horae.worker.frames import (
     decode_down,
     framed,
 )
+from horae.worker.guard import prctl
 from horae.worker.holding import Fate
 from horae.worker.runners.outcome import encoded
 
 SOCKET = 3
+PR_SET_PDEATHSIG = 1
 
 
 class PipePort:
@@ -216,6 +218,8 @@ class _Bare:
 
 
 def main() -> None:
+    """Begin. The kernel ends this process with the guard that started it; the socket's end ends it with the worker."""
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     Child(socket.socket(fileno=SOCKET)).run()
 
 

@@ -12,12 +12,14 @@ over a socket (a length and a JSON object, file descriptors attached); it answer
 A child leads its own session and process group. When it exits without having been told to, what is left of its group
 is killed. On Linux the guard also adopts what the child's descendants orphan (PR_SET_CHILD_SUBREAPER), tells by
 HORAE_GUARD in their environment whose they are, and kills them too. When the worker's end of the socket closes,
-however the worker died, everything is killed and the worker's temporary folder removed. If the guard itself is killed,
-its direct children die with it (PR_SET_PDEATHSIG).
+however the worker died, everything is killed and the worker's temporary folder removed. If the guard is killed, the
+worker does the killing, by the same mark. Only the death of both at one instant leaves commands alive: to have the
+kernel kill them too (PR_SET_PDEATHSIG) costs a fork of this process for each, which takes several times as long.
 """
 
 import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -32,10 +34,11 @@ from collections.abc import Iterator
 
 TICK = 0.05  # seconds between looks at what should be gone
 IDLE = 5.0  # seconds between looks at what died unnoticed
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+PR_SET_CHILD_SUBREAPER = 36
 HEADER = struct.Struct("<I")
 MAX_FDS = 8
 LINUX = sys.platform == "linux"
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # by the guard, not by its children
 
 
 def prctl(option: int, value: int) -> None:
@@ -78,19 +81,23 @@ class Guard:
         self.poll = select.poll()
         self.poll.register(sock, select.POLLIN)
         self.pidfds: dict[int, Child] = {}
+        self.watched: dict[int, Child] = {}  # to be looked at now and then
+        self.events = 0
 
     def run(self) -> None:
         """Serve until the worker is gone, then leave nothing behind."""
         try:
             while True:
-                waiting = any(child.is_dead or child.pidfd < 0 for child in self.children.values())
-                for fd, _ in self.poll.poll(1000 * (TICK if waiting else IDLE)):
+                ready = self.poll.poll(1000 * (TICK if self.watched else IDLE))
+                for fd, _ in ready:
                     if fd == self.sock.fileno():
                         self.receive()
                     else:
                         self.note_death(self.pidfds[fd])
                 self.look()
-                self.reap_adopted()
+                self.events += 1
+                if not ready or self.events % 256 == 0:
+                    self.reap_adopted()
         except (EOFError, ConnectionError):
             pass
         finally:
@@ -143,49 +150,33 @@ class Guard:
         if child.pidfd >= 0:
             self.pidfds[child.pidfd] = child
             self.poll.register(child.pidfd, select.POLLIN)
+        else:
+            self.watched[child.id] = child
         self.send({"started": id, "pid": pid})
 
     def start(self, frame: dict[str, object], fds: list[int]) -> int:
-        """Fork and exec; an error of the child before its program runs is raised here, with the step it failed at."""
-        heard, told = os.pipe()
-        parent = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            step = "chdir"
-            try:
-                told = out_of_the_way(told)
-                self.become_child(parent, fds)
-                if frame["cwd"]:
-                    os.chdir(frame["cwd"])  # type: ignore[arg-type]
-                step = "exec"
-                os.execvpe(frame["argv"][0], frame["argv"], frame["env"])  # type: ignore[index, arg-type]
-            except OSError as error:
-                os.write(told, f"{error.errno} {step}".encode())
-            except BaseException:
-                os.write(told, f"22 {step}".encode())
-            finally:
-                os._exit(127)
-        os.close(told)
-        with open(heard, "rb") as pipe:
-            wrong = pipe.read().decode()
-        if wrong:
-            os.waitpid(pid, 0)
-            raise OSError(int(wrong.split()[0]), wrong.split()[1])
-        return pid
-
-    def become_child(self, parent: int, fds: list[int]) -> None:
-        os.setsid()
-        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(127)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (self.nofile if hard < 0 else min(self.nofile, hard), hard))
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        high = [out_of_the_way(fd) for fd in (nothing, *fds)]
-        for target, fd in enumerate(high):
-            os.dup2(fd, target)
+        """Start the program; what stands against it is raised as OSError, with the step it failed at."""
+        argv, env, cwd = frame["argv"], frame["env"], frame["cwd"]
+        here = os.open(".", os.O_RDONLY)
+        moved = [out_of_the_way(fd) for fd in fds]
+        files = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+        files += [(os.POSIX_SPAWN_DUP2, fd, i) for i, fd in enumerate(moved, 1)]  # type: ignore[misc]
+        step = "chdir"
+        try:
+            if cwd:
+                os.chdir(cwd)  # type: ignore[arg-type]
+            step = "exec"
+            program = find_program(argv[0], env)  # type: ignore[index, arg-type]
+            with open_files(self.nofile):
+                return os.posix_spawn(program, argv, env, file_actions=files, setsid=True, setsigdef=IGNORED)  # type: ignore[arg-type]
+        except ValueError:
+            raise OSError(errno.EINVAL, step) from None
+        except OSError as error:
+            raise OSError(error.errno, step) from None
+        finally:
+            os.fchdir(here)
+            for fd in (here, *moved):
+                os.close(fd)
 
     def term(self, id: int) -> None:
         child = self.children.get(id)
@@ -212,12 +203,14 @@ class Guard:
             os.close(child.pidfd)
             child.pidfd = -2
         child.is_dead = True
-        if not child.is_told:
+        if child.is_told:
+            self.watched[child.id] = child
+        else:
             self.bury(child)
 
     def look(self) -> None:
         """Look again at children that had no pidfd, or whose processes were given time."""
-        for child in list(self.children.values()):
+        for child in list(self.watched.values()):
             if child.pidfd == -1 and os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 child.pidfd = -2
                 self.note_death(child)
@@ -230,6 +223,7 @@ class Guard:
         self.kill_orphans(child)
         _, status = os.waitpid(child.pid, 0)
         del self.children[child.id]
+        self.watched.pop(child.id, None)
         self.send({"exit": child.id, "status": os.waitstatus_to_exitcode(status)})
 
     def kill_all_of(self, child: Child) -> None:
@@ -283,6 +277,31 @@ class Guard:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def find_program(name: str, env: dict[str, str]) -> str:
+    """Where a program lies, by the PATH it will itself have."""
+    if "/" in name:
+        return name
+    found = errno.ENOENT
+    for folder in os.get_exec_path(env):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            if os.access(path, os.X_OK):
+                return path
+            found = errno.EACCES
+    raise OSError(found, "exec")
+
+
+@contextlib.contextmanager
+def open_files(limit: int) -> Iterator[None]:
+    """Have another limit on open files for a moment, for a child to inherit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(limit, soft), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 def out_of_the_way(fd: int) -> int:
     """The same file under a number that no child expects anything at."""
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
@@ -318,6 +337,17 @@ def send_signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
+def kill_marked(guard: int) -> None:
+    """Kill whatever a guard that is gone had started; what forks against it is found in the next round."""
+    mark = f"HORAE_GUARD={guard}.".encode()
+    for _ in range(20):
+        found = [pid for pid, *_, state in all_processes() if state not in "ZX" and has_mark(pid, mark, whole=False)]
+        for pid in found:
+            send_signal(pid, signal.SIGKILL)
+        if not found:
+            return
+
+
 def own_children() -> list[int]:
     """The guard's direct children, adopted ones included."""
     me = os.getpid()
@@ -340,17 +370,19 @@ def all_processes() -> Iterator[tuple[int, int, int, int, str]]:
             yield int(name), int(fields[1]), int(fields[2]), int(fields[3]), fields[0].decode()
 
 
-def has_mark(pid: int, mark: bytes) -> bool:
+def has_mark(pid: int, mark: bytes, *, whole: bool = True) -> bool:
+    """Whether a process was born with this variable, or with one that begins so."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return mark in file.read().split(b"\0")
+            variables = file.read().split(b"\0")
     except OSError:
         return False
+    return mark in variables if whole else any(variable.startswith(mark) for variable in variables)
 
 
 def main() -> None:
     """Usage: guard.py SOCKET-FD TEMPORARY-FOLDER OPEN-FILES."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+    for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     sock = socket.socket(fileno=int(sys.argv[1]))

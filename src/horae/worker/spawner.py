@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from horae.worker.guard import HEADER
+from horae.worker.guard import HEADER, kill_marked
 
 MAX_OPEN_FILES = 65_536
 
@@ -176,6 +176,8 @@ class Spawner:
             data = b""
         if not data:
             self._lose_guard()
+            if self._guard is not None:
+                kill_marked(self._guard.pid)
             return
         self._in += data
         while len(self._in) >= HEADER.size:
