@@ -25,7 +25,7 @@ Unmatched = NotFoundException | MethodNotAllowedException
 
 def create_app(node: Node, parts: Collection[str] = PARTS) -> Litestar:
     """The ASGI application that serves these parts of a node; whoever made the node starts and stops it."""
-    metrics = Metrics()
+    metrics = Metrics(node)
     routes = [route for route in ROUTES if serves(parts, route)]
     return Litestar(
         route_handlers=[_no_options({_path(r) for r in routes}), *(_handler(node, metrics, r) for r in routes)],

@@ -1,9 +1,12 @@
 """Metrics: what this server measured, and what the store says when it is asked."""
 
 from collections import Counter as Tally
+from collections.abc import Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
 from horae.server.call import Call
@@ -15,11 +18,25 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
+class Outcomes(Collector):
+    """What became of the attempts that were reported to this server."""
+
+    def __init__(self, totals: Mapping[str, int]) -> None:
+        self._totals = totals
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily("horae_outcomes", "Executions by what became of them.", labels=["outcome"])
+        for outcome, count in self._totals.items():
+            family.add_metric([outcome], count)
+        yield family
+
+
 class Metrics:
     """The instruments of one server."""
 
-    def __init__(self) -> None:
+    def __init__(self, node: Node) -> None:
         self.registry = CollectorRegistry()
+        self.registry.register(Outcomes(node.statistics.totals))
         self._requests = Counter(
             "horae_http_requests",
             "Requests answered, by route and status.",
@@ -59,8 +76,9 @@ async def exposition(call: Call) -> bytes:
 async def _look(metrics: Metrics, node: Node, namespace: int) -> None:
     """Set what only the store knows."""
     metrics.ready.set(node.ready)
-    lanes = {lane.id: lane.queue for lane in (await node.store.directory()).lanes}
-    names = {queue.id: queue.name for queue in (await node.store.directory()).queues}
+    directory = await node.store.directory()
+    lanes = {lane.id: lane.queue for lane in directory.lanes}
+    names = {queue.id: queue.name for queue in directory.queues}
     metrics.queued.clear()
     for lane, count in (await node.store.read(lambda: depths(namespace))).items():
         if lane in lanes:
