@@ -1,4 +1,4 @@
-"""Pairs of operations, interleaved statement by statement on PostgreSQL: a sample here, all in `make prove`."""
+"""Pairs of operations, interleaved statement by statement on PostgreSQL: a sample here, all by `tools/races`."""
 
 import pytest
 
@@ -15,13 +15,3 @@ async def test_the_invariants_hold_in_every_order(stage: Stage, name: str):
 
     assert verdict.violations == []
     assert verdict.runs == SAMPLE or verdict.complete
-
-
-@pytest.mark.prove
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", SCENES)
-async def test_the_invariants_hold_in_all_orders(stage: Stage, name: str):
-    verdict = await stage.play(SCENES[name])
-
-    assert verdict.violations == []
-    assert verdict.complete
