@@ -275,12 +275,12 @@ async def test_a_result_that_is_too_large_fails_the_item():
 
 async def test_a_lost_guard_fails_its_commands_and_is_replaced(tmp_path):
     async with shop() as it:
-        parcel = it.submit(shell(f"echo $$ > {tmp_path}/a.pid; exec sleep 600"))
-        pids = await pids_in(tmp_path, 1)
+        parcel = it.submit(Command(argv=(PYTHON, "-c", STUBBORN, str(tmp_path))))
+        pids = await pids_in(tmp_path, 4)
         os.kill(it.worker.spawner._guard.pid, signal.SIGKILL)
 
         assert (await it.outcome(parcel)).error.type == "WorkerProcessDied"
-        await eventually(lambda: not alive(pids[0]))
+        await eventually(lambda: not any(map(alive, pids)))
         assert (await it.run(shell("echo again"), name="again")).outcome == "success"
 
 
@@ -294,3 +294,31 @@ async def test_many_commands_run_at_once(tmp_path):
 
         for index in range(count):
             assert (await it.outcome(parcel, index)).outcome == "success"
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(600)
+async def test_a_thousand_stopped_commands_leave_no_process(tmp_path):
+    """F33: process groups, grandchildren that left the session, ignored SIGTERM."""
+    away = f'trap "" TERM; echo $$ > {tmp_path}/$HORAE_EXECUTION_ID.pid; sleep 600'
+    line = f"trap '' TERM; (setsid sh -c '{away}' &); sleep 600"
+    async with shop(concurrency=50) as it:
+        parcel = it.submit(shell(line), *[{}] * 1000, timeout=2 * SECOND, grace=SECOND // 10)
+        for index in range(1000):
+            assert (await it.outcome(parcel, index, within=300)).error.type == "Timeout"
+        pids = await pids_in(tmp_path, 1000)
+
+        await eventually(lambda: not any(map(alive, pids)))
+
+
+@pytest.mark.prove
+@pytest.mark.timeout(600)
+async def test_a_gigabyte_of_output_hurts_nobody():
+    """F40: the worker survives, others run meanwhile, the log stays within its bound."""
+    async with shop(heartbeat=1.0) as it:
+        noisy = it.submit(script("import os\nfor _ in range(16384): os.write(1, b'x' * 65535 + b'\\n')"), name="noisy")
+        others = [await it.run(shell("true"), name="other") for _ in range(20)]
+        assert {outcome.outcome for outcome in others} == {"success"}
+        assert (await it.outcome(noisy, within=300)).outcome == "success"
+
+        assert sum(map(len, it.gateway.lines(noisy, 0))) < 11 * 1024 * 1024

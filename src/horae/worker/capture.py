@@ -1,4 +1,8 @@
-"""Records of Python's logging that are made during an execution belong to its log."""
+"""Records of Python's logging that are made during an execution belong to its log.
+
+What a function prints does so too when it runs in a process of its own; in a thread or on the loop it goes to the
+worker's own output, because that is shared by everything the worker runs at once.
+"""
 
 import logging
 

@@ -12,14 +12,18 @@ from horae.env import Clock
 class Timer:
     """A call that is still to be made."""
 
-    __slots__ = ("args", "call")
+    __slots__ = ("_timers", "args", "call")
 
-    def __init__(self, call: Callable[..., object], args: tuple[Any, ...]) -> None:
+    def __init__(self, timers: "Timers", call: Callable[..., object], args: tuple[Any, ...]) -> None:
         self.call: Callable[..., object] | None = call
         self.args = args
+        self._timers = timers
 
     def cancel(self) -> None:
-        self.call, self.args = None, ()
+        """Do not make the call. Timers that were cancelled do not pile up."""
+        if self.call is not None:
+            self.call, self.args = None, ()
+            self._timers.forget_one()
 
 
 class Timers:
@@ -31,10 +35,14 @@ class Timers:
         self._order = itertools.count()
         self._sleeper: asyncio.Task[None] | None = None
         self._sleeps_until = 0.0
+        self._cancelled = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
 
     def at(self, when: float, call: Callable[..., object], *args: Any) -> Timer:
         """Call at a monotonic time, or as soon as possible after it."""
-        timer = Timer(call, args)
+        timer = Timer(self, call, args)
         heapq.heappush(self._heap, (when, next(self._order), timer))
         if self._sleeper is None or when < self._sleeps_until:
             self._sleep()
@@ -43,6 +51,14 @@ class Timers:
     def after(self, seconds: float, call: Callable[..., object], *args: Any) -> Timer:
         """Call in so many seconds."""
         return self.at(self._clock.monotonic() + seconds, call, *args)
+
+    def forget_one(self) -> None:
+        """A timer was cancelled; when most were, they are cleared away."""
+        self._cancelled += 1
+        if self._cancelled > 100 and self._cancelled > len(self._heap) // 2:
+            self._heap = [entry for entry in self._heap if entry[2].call is not None]
+            heapq.heapify(self._heap)
+            self._cancelled = 0
 
     def close(self) -> None:
         self._heap.clear()
@@ -70,5 +86,8 @@ class Timers:
         while self._heap and self._heap[0][0] <= now:
             due.append(heapq.heappop(self._heap)[2])
         for timer in due:
-            if timer.call is not None:
-                timer.call(*timer.args)
+            call, timer.call = timer.call, None
+            if call is not None:
+                call(*timer.args)
+            else:
+                self._cancelled = max(0, self._cancelled - 1)

@@ -122,6 +122,8 @@ class Worker:
     def over(self, run: Run) -> None:
         """A slot is done with its chunk."""
         run.is_over = True
+        if run.watch is not None:
+            run.watch.cancel()
         run.session.finish(run.chunk)
         if run.session is not self.session:
             self._strays -= 1

@@ -51,7 +51,19 @@ class Host(Protocol):
 class Run:
     """A chunk at work: which of its items were told to stop, and the context of the one that runs."""
 
-    __slots__ = ("_context", "_context_of", "chunk", "grip", "held", "host", "is_over", "plan", "session", "told")
+    __slots__ = (
+        "_context",
+        "_context_of",
+        "chunk",
+        "grip",
+        "held",
+        "host",
+        "is_over",
+        "plan",
+        "session",
+        "told",
+        "watch",
+    )
 
     def __init__(self, host: Host, session: Session, chunk: Chunk, plan: Plan) -> None:
         self.host = host
@@ -60,6 +72,7 @@ class Run:
         self.plan = plan
         self.told: dict[Begun, str] = {}  # why items must stop
         self.is_over = False
+        self.watch: Timer | None = None  # on the present item's time
         self.grip: Any = None  # the task that works through the chunk
         self.held: tuple[Begun, Any] | None = None  # what the present item is run by
         self._context: Context | None = None
@@ -216,7 +229,7 @@ class Runner:
         """Let go of everything at once."""
 
     def _watch(self, run: Run, seconds: float) -> None:
-        self.host.after(seconds, self._look, run)
+        run.watch = self.host.after(seconds, self._look, run)
 
     def _look(self, run: Run) -> None:
         """Stop the running item when its time is up; otherwise come back when it would be."""
