@@ -4,7 +4,7 @@ Order: keys first, sorted, ON CONFLICT DO NOTHING; losers are answered with what
 their indexes and form parcels. Everything that can be refused was refused before.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID
 
 import msgspec
@@ -76,6 +76,19 @@ class NewExecution(Struct, frozen=True, kw_only=True):
     unique_for: int = 0
 
 
+class NewLot(Struct, frozen=True, kw_only=True):
+    """Many executions asked for at once on the same terms, without keys."""
+
+    envelope: Envelope
+    rank_lead: int
+    items: Sequence[bytes]
+    extra: Extra = Extra()
+    unique: None = None
+
+
+Asked = NewExecution | NewLot
+
+
 class Idempotency(Struct, frozen=True):
     """A request's own key: a repeat is answered with the stored answer, another body is refused."""
 
@@ -89,16 +102,17 @@ class Idempotency(Struct, frozen=True):
 class Submission(Struct, frozen=True, kw_only=True):
     """One request: executions that are accepted together."""
 
-    executions: list[NewExecution]
+    executions: Sequence[Asked]
     idempotency: Idempotency | None = None
 
 
-class Receipt(Struct, frozen=True, rename="camel"):
-    """What became of one execution asked for."""
+class Receipt(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What became of an execution asked for, or of `count` of a lot that stand one after another in a parcel."""
 
     execution_id: UUID
     deduplicated: bool = False
     state: str = "queued"
+    count: int = 1
 
 
 class Repeated(Struct, frozen=True):
@@ -136,15 +150,16 @@ def submit(
     if any(s.idempotency for s in submissions):
         answers = yield from _known_requests(submissions, now)
     fresh = [(i, s) for i, s in enumerate(submissions) if i not in answers]
+    asked = [e for _, s in fresh for e in s.executions]
     if check_jobs:
-        yield from _check_jobs(e for _, s in fresh for e in s.executions)
-    known = yield from _take_keys([e for _, s in fresh for e in s.executions], now)
-    placed, parcels = place([e for _, s in fresh for e in s.executions], known, new_id, now)
+        yield from _check_jobs(asked)
+    known = yield from _take_keys(asked, now)
+    placed, parcels = place(asked, known, new_id, now)
     lanes, wake_at = yield from put_parcels(parcels, now)
-    yield from _name_keys(placed)
+    yield from _name_keys(asked, placed)
     receipts = iter(placed)
     for i, submission in fresh:
-        answers[i] = [next(receipts)[1] for _ in submission.executions]
+        answers[i] = [receipt for _ in submission.executions for receipt in next(receipts)]
     yield from _remember_answers([(s, answers[i]) for i, s in fresh if s.idempotency])
     return Submitted([answers[i] for i in range(len(submissions))], [p for p, _ in parcels], lanes, wake_at)
 
@@ -202,7 +217,7 @@ class TwinRequests(Exception):
     """Two requests with one idempotency key met in one batch: they are repeated one at a time."""
 
 
-def _check_jobs(executions: Iterable[NewExecution]) -> Script[None]:
+def _check_jobs(executions: Iterable[Asked]) -> Script[None]:
     """Every job still has the version the request was resolved against."""
     resolved = {(e.envelope.job, e.envelope.version) for e in executions}
     if not resolved:
@@ -214,9 +229,9 @@ def _check_jobs(executions: Iterable[NewExecution]) -> Script[None]:
         raise JobMoved(moved)
 
 
-def _take_keys(executions: Sequence[NewExecution], now: Instant) -> Script[dict[UniqueKey, UUID]]:
+def _take_keys(executions: Sequence[Asked], now: Instant) -> Script[dict[UniqueKey, UUID]]:
     """Take the unique keys; those held by others come back with their execution."""
-    wanted = {e.unique: e for e in executions if e.unique}
+    wanted = {e.unique: e for e in executions if isinstance(e, NewExecution) and e.unique}
     if not wanted:
         return {}
     keys = sorted(wanted)
@@ -239,13 +254,10 @@ def _take_keys(executions: Sequence[NewExecution], now: Instant) -> Script[dict[
     return {(row[0], row[1], row[2]): row[3] for row in held}
 
 
-Placed = tuple[NewExecution, Receipt]
-
-
 def place(
-    executions: Sequence[NewExecution], known: dict[UniqueKey, UUID], new_id: Callable[[], UUID], now: Instant
-) -> tuple[list[Placed], list[tuple[Parcel, int]]]:
-    """Give winners their place in a parcel, losers what their key stands for."""
+    executions: Sequence[Asked], known: dict[UniqueKey, UUID], new_id: Callable[[], UUID], now: Instant
+) -> tuple[list[list[Receipt]], list[tuple[Parcel, int]]]:
+    """Give winners their place in a parcel, losers what their key stands for; the receipts of each, in order."""
     groups: dict[tuple[Envelope, int], list[int]] = {}
     first: dict[UniqueKey, int] = {}
     for i, e in enumerate(executions):
@@ -254,36 +266,50 @@ def place(
         if e.unique is not None:
             first[e.unique] = i
         groups.setdefault((e.envelope, e.rank_lead), []).append(i)
-    receipts: dict[int, Receipt] = {}
+    receipts: dict[int, list[Receipt]] = {}
     parcels: list[tuple[Parcel, int]] = []
     for (envelope, lead), members in groups.items():
-        for parcel, indexes in _fill(envelope, members, executions, new_id, now):
-            parcels.append((parcel, lead))
-            state = "queued" if parcel.envelope.due_at <= now else "waiting"
-            receipts |= {i: Receipt(execution_id(parcel.id, k), state=state) for k, i in enumerate(indexes)}
+        filled = list(_fill(envelope, [executions[i] for i in members], new_id, now))
+        parcels += [(parcel, lead) for parcel in filled]
+        receipts |= zip(members, _receipts([_items(executions[i]) for i in members], filled, now), strict=True)
     for i, e in enumerate(executions):
         if i not in receipts and e.unique is not None:
-            held = known.get(e.unique) or receipts[first[e.unique]].execution_id
-            receipts[i] = Receipt(held, deduplicated=True)
-    return [(e, receipts[i]) for i, e in enumerate(executions)], parcels
+            held = known.get(e.unique) or receipts[first[e.unique]][0].execution_id
+            receipts[i] = [Receipt(held, deduplicated=True)]
+    return [receipts[i] for i in range(len(executions))], parcels
 
 
-def _fill(
-    envelope: Envelope,
-    members: Sequence[int],
-    executions: Sequence[NewExecution],
-    new_id: Callable[[], UUID],
-    now: Instant,
-) -> Iterable[tuple[Parcel, Sequence[int]]]:
+def _items(asked: Asked) -> Sequence[bytes]:
+    return (asked.item,) if isinstance(asked, NewExecution) else asked.items
+
+
+def _fill(envelope: Envelope, asked: Sequence[Asked], new_id: Callable[[], UUID], now: Instant) -> Iterator[Parcel]:
     """Fill parcels of one envelope; what is due at once is due at the batch's instant."""
     due = msgspec.structs.replace(envelope, due_at=envelope.due_at or now)
+    items = [item for e in asked for item in _items(e)]
+    extras = [e.extra for e in asked for _ in _items(e)]
     start = 0
-    for count in loads(len(executions[i].item) for i in members):
-        indexes = members[start : start + count]
+    for count in loads(map(len, items)):
+        cut = slice(start, start + count)
         start += count
-        items = [executions[i].item for i in indexes]
-        extras = [executions[i].extra for i in indexes]
-        yield make_parcel(parcel_id(new_id()), due, items, extras, now), indexes
+        yield make_parcel(parcel_id(new_id()), due, items[cut], extras[cut], now)
+
+
+def _receipts(lots: Iterable[Sequence[bytes]], parcels: Sequence[Parcel], now: Instant) -> Iterator[list[Receipt]]:
+    """Where each lot came to lie in the parcels that were filled with them in order."""
+    at = offset = 0
+    for lot in lots:
+        mine: list[Receipt] = []
+        left = len(lot)
+        while left:
+            parcel = parcels[at]
+            count = min(left, len(parcel) - offset)
+            state = "queued" if parcel.envelope.due_at <= now else "waiting"
+            mine.append(Receipt(execution_id(parcel.id, offset), state=state, count=count))
+            left, offset = left - count, offset + count
+            if offset == len(parcel):
+                at, offset = at + 1, 0
+        yield mine
 
 
 def put_parcels(parcels: Sequence[tuple[Parcel, int]], now: Instant) -> Script[tuple[dict[int, int], Instant | None]]:
@@ -326,9 +352,10 @@ def _waiting(p: Parcel) -> Waiting:
     )
 
 
-def _name_keys(placed: Sequence[Placed]) -> Script[None]:
+def _name_keys(asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]]) -> Script[None]:
     """Write into each key taken which execution it stands for."""
-    rows = [(*e.unique, r.execution_id) for e, r in placed if e.unique is not None and not r.deduplicated]
+    keyed = [(e.unique, mine[0]) for e, mine in zip(asked, placed, strict=True) if e.unique is not None]
+    rows = [(*unique, receipt.execution_id) for unique, receipt in keyed if not receipt.deduplicated]
     if rows:
         columns: shelves.Columns = (*UNIQUE, ("execution", "uuid"))
         yield ForEach(NAME_KEYS, columns, rows)

@@ -188,7 +188,7 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant) -> Sc
     wanted = [(d, fire_at, since) for d, run in zip(due, runs, strict=True) for fire_at, since in run]
     placed, parcels = place([_execution(d, at, since, lead) for d, at, since in wanted], {}, new_id, now)
     lanes, wake_at = yield from put_parcels(parcels, now)
-    executions = {(d.timer.id, at): r.execution_id for (d, at, _), (_, r) in zip(wanted, placed, strict=True)}
+    executions = {(d.timer.id, at): mine[0].execution_id for (d, at, _), mine in zip(wanted, placed, strict=True)}
     yield from put_fires(_ledger(due, decisions, executions), now)
     yield from _advance(due, decisions, executions)
     return Fired(len(due), [p for p, _ in parcels], lanes, wake_at)
