@@ -1,0 +1,27 @@
+"""The jobs that benches run: `horae worker --app horae.bench.app:app`."""
+
+import time
+
+from horae.client.app import App
+from horae.env import system_env
+
+app = App("bench")
+_clock = system_env().clock
+
+
+@app.job("bench-noop")
+def noop(i: int) -> int:
+    """Return what came in."""
+    return i
+
+
+@app.job("bench-stamp")
+def stamp() -> int:
+    """Return when this started, by the clock that all processes of a machine share."""
+    return time.perf_counter_ns()
+
+
+@app.job("bench-hold")
+async def hold(seconds: float) -> None:
+    """Be there for a while."""
+    await _clock.sleep(seconds)

@@ -1,0 +1,88 @@
+"""Load: submissions in bulk, and waiting until everything submitted has ended."""
+
+import time
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from horae.bench.stage import Stage
+from horae.client.calls import path_of
+from horae.errors import HoraeError
+
+PATIENCE = 900.0  # seconds for one load to be drained
+LOOK = 0.01
+LIVE = ("waiting", "queued", "running")
+
+
+class Whole(Struct, frozen=True):
+    """One load's times in seconds."""
+
+    submitted: float  # from the first request to the last acknowledgement
+    ended: float  # from the first request to the end of the last execution
+
+
+async def counts(stage: Stage) -> dict[str, int]:
+    """Executions by status; the live ones are counted on the shelves, so they are exact."""
+    found: dict[str, int] = await stage.client._caller.get(path_of("executions", "counts"))
+    return found
+
+
+async def submit(stage: Stage, count: int, job: str = "bench-noop") -> float:
+    """Submit so many in bulk; the seconds it took."""
+    begun = time.perf_counter()
+    accepted = await stage.client.submit_many(job, _items(count))
+    took = time.perf_counter() - begun
+    refused = [item for item in accepted if item.execution_id is None]
+    if refused or len(accepted) != count:
+        raise HoraeError(f"{count - len(accepted) + len(refused)} of {count} submissions were refused: {refused[:1]}")
+    return took
+
+
+def _items(count: int) -> Iterable[dict[str, int]]:
+    return ({"i": i} for i in range(count))
+
+
+async def drained(stage: Stage) -> None:
+    """Wait until nothing waits, is queued or runs."""
+
+    async def is_empty() -> bool:
+        found = await counts(stage)
+        return not any(found[state] for state in LIVE)
+
+    await stage.until(is_empty, "the executions to end", PATIENCE, LOOK)
+
+
+async def whole_life(stage: Stage, count: int) -> Whole:
+    """Submit so many to a system with a worker, and wait until all have ended."""
+    begun = time.perf_counter()
+    submitted = await submit(stage, count)
+    await drained(stage)
+    return Whole(submitted, time.perf_counter() - begun)
+
+
+async def drain(stage: Stage, count: int, concurrency: int) -> Whole:
+    """Submit so many to a system without a worker; time a worker from its first claim to the last end."""
+    stage.stop_worker()
+    submitted = await submit(stage, count)
+    stage.begin_worker(concurrency)
+
+    async def has_claimed() -> bool:
+        return (await counts(stage))["queued"] < count
+
+    await stage.until(has_claimed, "the worker's first claim", PATIENCE)
+    begun = time.perf_counter()
+    await drained(stage)
+    return Whole(submitted, time.perf_counter() - begun)
+
+
+async def check_ended(stage: Stage, count: int) -> None:
+    """Make sure that so many succeeded and none otherwise; statistics are a few seconds behind."""
+
+    async def is_told() -> bool:
+        found = await counts(stage)
+        others = {state: found[state] for state in ("failed", "cancelled", "skipped") if found[state]}
+        if others or found["success"] > count:
+            raise HoraeError(f"Of {count} executions {found['success']} succeeded, and: {others}.")
+        return found["success"] == count
+
+    await stage.until(is_told, "the statistics", 30.0, 0.1)

@@ -1,0 +1,97 @@
+"""What a bench found, and how it is printed: a table for people, JSON or one JSON line a result for programs."""
+
+import os
+import platform
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import click
+import msgspec
+from msgspec import Struct
+
+from horae.version import __version__
+
+Format = Literal["table", "json", "jsonl"]
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """One figure. `case` says of what, `settings` under which circumstances."""
+
+    bench: str
+    case: str
+    metric: str
+    value: float
+    unit: str
+    settings: dict[str, Any]
+
+
+def median(values: Sequence[float]) -> float:
+    """The middle value, or the mean of the two middle ones."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The least value that this share of all values does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, -(-len(ordered) * share // 1).__int__() - 1)]
+
+
+def machine() -> dict[str, Any]:
+    """What it was measured on."""
+    return {
+        "cpu": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memoryGb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "horae": __version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def show(results: Sequence[Result], format: Format) -> None:
+    """Print what was found."""
+    if format == "jsonl":
+        for result in results:
+            click.echo(msgspec.json.encode(result).decode())
+    elif format == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(results), indent=2).decode())
+    elif results:
+        _table(results)
+
+
+def _table(results: Sequence[Result]) -> None:
+    from rich.table import Table
+
+    from horae.cli.output import show as show_table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("CASE", "METRIC"):
+        table.add_column(heading)
+    for heading in ("VALUE", "UNIT"):
+        table.add_column(heading, justify="right" if heading == "VALUE" else "left")
+    table.add_column("RUNS")
+    for result in results:
+        runs = ", ".join(map(figure, result.settings.get("runs", ())))
+        table.add_row(result.case, result.metric, figure(result.value), result.unit, runs)
+    show_table(table)
+    click.echo(f"\n{about(results[0].settings)}")
+
+
+def about(settings: dict[str, Any]) -> str:
+    """Settings in a line, without those that a case has for itself."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items() if name not in ("runs", "store"))
+
+
+def figure(value: float) -> str:
+    """A number as people read it: three digits that count, or all of a large one."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,122 @@
+"""Stores to measure on: one of each kind that this installation can bring, or fresh ones where --store points.
+
+What a bench writes is gone afterwards: a SQLite file lies in a folder of its own, on PostgreSQL it is a database.
+"""
+
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from horae.env import Env
+from horae.errors import BadInput
+from horae.testing import postgres
+
+# PostgreSQL's own defaults, where the server for tests has smaller ones.
+DEFAULTS: Mapping[str, str] = {"shared_buffers": "128MB", "max_wal_size": "1GB", "checkpoint_timeout": "5min"}
+
+
+class Source(Protocol):
+    """Where fresh stores of one kind come from."""
+
+    name: str
+
+    def fresh(self) -> AbstractAsyncContextManager[str]:
+        """The URL of an empty store, gone when the block ends."""
+        ...
+
+    async def version(self) -> str:
+        """What runs there."""
+        ...
+
+
+class SqliteSource:
+    """SQLite files below a folder."""
+
+    name = "sqlite"
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncIterator[str]:
+        with tempfile.TemporaryDirectory(prefix="horae-bench-", dir=self._folder) as folder:
+            yield f"sqlite:///{folder}/horae.db"
+
+    async def version(self) -> str:
+        from horae.store.sqlite.library import NAME, VERSION
+
+        return f"SQLite {VERSION} ({NAME}), synchronous FULL"
+
+
+class PostgresSource:
+    """Databases of a PostgreSQL server."""
+
+    name = "postgresql"
+
+    def __init__(self, url: str, env: Env) -> None:
+        self._url, self._env = url, env
+
+    @asynccontextmanager
+    async def fresh(self) -> AsyncIterator[str]:
+        name = f"horae_bench_{self._env.new_id().hex}"
+        await self._execute(f'CREATE DATABASE "{name}" TEMPLATE template0')
+        try:
+            yield urlunsplit(urlsplit(self._url)._replace(path=f"/{name}"))
+        finally:
+            await self._execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+    async def version(self) -> str:
+        shown = await self._execute(
+            "SELECT current_setting('server_version') || ', fsync ' || current_setting('fsync')"
+            " || ', shared_buffers ' || current_setting('shared_buffers')"
+        )
+        return f"PostgreSQL {shown}"
+
+    async def _execute(self, sql: str) -> str:
+        import asyncpg
+
+        try:
+            connection = await asyncpg.connect(self._url, timeout=10)
+            try:
+                return str(await connection.fetchval(sql))
+            finally:
+                await connection.close()
+        except (OSError, asyncpg.PostgresError) as error:
+            raise BadInput(
+                f"{urlsplit(self._url).hostname} cannot be measured: {error}.",
+                "Name a PostgreSQL in which this account may create a database.",
+                field="store",
+            ) from None
+
+
+@contextmanager
+def sources(store: str | None, env: Env) -> Iterator[list[Source]]:
+    """What to measure on: where a URL points, or SQLite and, when its wheel is installed, a PostgreSQL of our own."""
+    if store is not None:
+        yield [_source(store, env)]
+    elif not _has_postgres():
+        yield [SqliteSource()]
+    else:
+        with postgres.running_postgres(DEFAULTS) as server:
+            yield [SqliteSource(), PostgresSource(server.url(), env)]
+
+
+def _has_postgres() -> bool:
+    from importlib.util import find_spec
+
+    return postgres.available() and find_spec("asyncpg") is not None
+
+
+def _source(store: str, env: Env) -> Source:
+    scheme, _, rest = store.partition("://")
+    if scheme == "sqlite":
+        folder = Path(rest.removeprefix("/")).parent if rest.strip("/") else None
+        if folder is not None and not folder.is_dir():
+            raise BadInput(f"There is no folder {folder}.", "Name a file in a folder that exists.", field="store")
+        return SqliteSource(folder)
+    if scheme in ("postgresql", "postgres"):
+        return PostgresSource(store, env)
+    raise BadInput(f"There is no store {store!r}.", "Use sqlite:///path or postgresql://...", field="store")
