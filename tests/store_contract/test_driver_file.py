@@ -18,6 +18,7 @@ from horae.store.sqlite.connection import connect
 from horae.store.sqlite.file import FileDriver
 from horae.store.sqlite.owner import refuse_network
 from tests.store_contract.test_driver import GET, PUT
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -192,8 +193,7 @@ async def test_a_long_read_leaves_the_loop_and_an_endless_one_is_stopped(path: P
 async def test_a_read_nobody_waits_for_is_stopped(path: Path, env: Env):
     driver = await open_store_driver(f"sqlite:///{path}", Env(Running(), env.ids, env.rng))
     reading = asyncio.create_task(driver.read(one(ENDLESS, 1 << 60)))
-    while driver.statements["endless"] < 2:  # noqa: ASYNC110
-        await asyncio.sleep(0.001)
+    await eventually(lambda: driver.statements["endless"] == 2)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
@@ -203,7 +203,6 @@ async def test_a_read_nobody_waits_for_is_stopped(path: Path, env: Env):
 async def test_the_log_is_moved_into_the_file_while_writing_goes_on(file_driver: FileDriver, path: Path):
     for _ in range(30):
         await asyncio.gather(*(file_driver.write(one(PUT, f"k{n}", "x" * 300)) for n in range(200)))
-        await asyncio.sleep(0.001)
 
     assert path.with_name("horae.db-wal").stat().st_size < 8_000_000
     assert path.stat().st_size > 50_000

@@ -16,6 +16,7 @@ from horae.store.postgres.driver import PostgresDriver
 from horae.store.script import Fetch, Op, Script, Statement
 from horae.testing.postgres import Postgres
 from tests.store_contract.test_driver import GET, PUT
+from tests.waiting import eventually
 
 LOCK = Statement("lock", "SELECT value FROM store WHERE key = $1 FOR UPDATE")
 SLEEP = Statement("sleep", "SELECT pg_sleep($1)")
@@ -63,7 +64,8 @@ async def test_a_lock_by_name_excludes_and_frees_at_the_end(postgres_driver: Dri
     first = asyncio.create_task(driver.write(script))
     await held.wait()
     second = asyncio.create_task(driver.write(script))
-    await asyncio.sleep(0.1)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.shield(second), 0.1)
     assert order == ["lock", "put", "lock"]
     going.set()
     await asyncio.gather(first, second)
@@ -111,7 +113,8 @@ class Proxy:
             down.cancel()
             for end in (ours, writer):
                 end.transport.abort()
-            await asyncio.sleep(0)
+                with suppress(ConnectionError):
+                    await end.wait_closed()
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
@@ -165,10 +168,12 @@ async def test_a_restart_of_the_database_is_survived(own_postgres: Postgres):
 
     await driver.write(one(PUT, "a", "1"))
     assert await driver.read(one(GET, "a")) == [("1",)]
-    async with asyncio.timeout(5):
-        while heard.empty():
-            await driver.notify("again")
-            await asyncio.sleep(0.05)
+
+    async def reached() -> bool:
+        await driver.notify("again")
+        return not heard.empty()
+
+    await eventually(reached)
     await driver.close()
 
 
@@ -186,7 +191,7 @@ async def test_a_write_that_finds_no_connection_gives_up_in_time(migrated_url: s
     driver = await PostgresDriver.open(migrated_url, env, hot=1)
     driver._hot._patience = 0.1
     blocking = asyncio.create_task(driver.write(one(SLEEP, 1.0)))
-    await asyncio.sleep(0.05)
+    await eventually(lambda: driver.statements["sleep"])
     with pytest.raises(StoreUnavailable, match="busy"):
         await driver.write(one(PUT, "a", "1"))
     await blocking
@@ -196,9 +201,9 @@ async def test_a_write_that_finds_no_connection_gives_up_in_time(migrated_url: s
 
 async def test_a_cancelled_statement_gives_its_connection_back(migrated_url: str, env: Env):
     driver = await PostgresDriver.open(migrated_url, env, hot=1)
-    for _ in range(3):
+    for number in range(1, 4):
         writing = asyncio.create_task(driver.write(one(SLEEP, 30.0)))
-        await asyncio.sleep(0.05)
+        await eventually(lambda number=number: driver.statements["sleep"] == number)
         writing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await writing

@@ -20,6 +20,7 @@ from horae.store.script import Insert, Script, Statement
 from horae.store.sqlite.connection import connect
 from horae.store.sqlite.migrate import copy_fresh
 from tests.store_contract.test_driver_expiry import HISTORY, SLICE, WAITING
+from tests.waiting import eventually
 
 VERSION = Statement("version", "SELECT version_num FROM alembic_version")
 SET_VERSION = Statement("set_version", "UPDATE alembic_version SET version_num = '9999'")
@@ -135,11 +136,13 @@ async def test_heartbeats_stay_in_their_page(postgres_driver: Driver, env: Env):
     figures = Statement(
         "figures", "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'sessions'"
     )
-    await driver.write(one(Statement("flush", "SELECT 1 FROM pg_stat_force_next_flush()")))
-    await asyncio.sleep(0.1)
-    updates, hot = (await driver.write(one(figures)))[0]
-    assert updates >= 100
-    assert hot / updates > 0.95
+
+    async def told() -> bool:
+        await driver.write(one(Statement("flush", "SELECT 1 FROM pg_stat_force_next_flush()")))
+        updates, hot = (await driver.write(one(figures)))[0]
+        return bool(updates >= 100 and hot / updates > 0.95)
+
+    await eventually(told)
 
 
 async def test_shelves_are_vacuumed_by_dead_rows(postgres_driver: Driver):
