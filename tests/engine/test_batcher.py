@@ -1,0 +1,102 @@
+"""Group commit: who arrives while a batch is under way meets in the next one."""
+
+import asyncio
+
+import pytest
+
+from horae.engine.batcher import Batcher
+
+
+class Recorder:
+    """Answers with what it was asked, and remembers the batches; `bad` fails the batch it is in."""
+
+    def __init__(self):
+        self.batches = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def run(self, batch):
+        self.batches.append(list(batch))
+        await self.gate.wait()
+        if "bad" in batch:
+            raise ValueError("bad")
+        return [word.upper() for word in batch]
+
+
+async def test_a_lone_caller_is_served_at_once():
+    recorder = Recorder()
+
+    assert await Batcher(recorder.run, most=10).do("a") == "A"
+    assert recorder.batches == [["a"]]
+
+
+async def test_callers_meet_while_a_batch_is_under_way():
+    recorder = Recorder()
+    batcher = Batcher(recorder.run, most=3)
+    recorder.gate.clear()
+
+    asked = [asyncio.create_task(batcher.do(word)) for word in "abcdef"]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    recorder.gate.set()
+
+    assert await asyncio.gather(*asked) == list("ABCDEF")
+    assert [len(batch) for batch in recorder.batches] == [3, 3]
+
+
+async def test_a_caller_that_comes_as_a_flush_ends_is_not_forgotten():
+    batcher = Batcher(Recorder().run, most=10)
+
+    for _ in range(100):
+        assert await asyncio.wait_for(batcher.do("a"), 5) == "A"
+
+
+async def test_of_64_with_one_bad_63_succeed():
+    batcher = Batcher(Recorder().run, most=64)
+    words = ["good"] * 63 + ["bad"]
+
+    done = await asyncio.gather(*(batcher.do(word) for word in words), return_exceptions=True)
+
+    assert done[:63] == ["GOOD"] * 63
+    assert isinstance(done[63], ValueError)
+
+
+async def test_a_batch_is_bounded_by_size():
+    recorder = Recorder()
+    batcher = Batcher(recorder.run, most=100, size=len, most_size=4)
+
+    await asyncio.gather(*(batcher.do(word) for word in ("aa", "bb", "cc", "dddddd", "e")))
+
+    assert recorder.batches == [["aa", "bb"], ["cc"], ["dddddd"], ["e"]]
+
+
+async def test_closing_waits_for_what_was_begun():
+    recorder = Recorder()
+    batcher = Batcher(recorder.run, most=10)
+    recorder.gate.clear()
+    asked = asyncio.create_task(batcher.do("a"))
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(batcher.close())
+    await asyncio.sleep(0)
+    assert not closing.done()
+
+    recorder.gate.set()
+    await closing
+
+    assert await asked == "A"
+
+
+async def test_a_cancelled_flush_cancels_who_waits():
+    recorder = Recorder()
+    recorder.gate.clear()
+    batcher = Batcher(recorder.run, most=1)
+    asked = [asyncio.create_task(batcher.do(word)) for word in "ab"]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+    for flush in list(batcher._flushes):
+        flush.cancel()
+
+    for task in asked:
+        with pytest.raises(asyncio.CancelledError):
+            await task
