@@ -13,11 +13,12 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.model.protocol import Exchange
-from horae.store.moves import exchange, submit, sweep
+from horae.model.ids import execution_id
+from horae.model.protocol import Exchange, Register
+from horae.store.moves import dead_letters, exchange, sessions, submit, sweep
 from horae.store.script import ScriptFactory
 from tests.races.stage import Stage
-from tests.store_contract.world import NAMESPACE, World
+from tests.store_contract.world import NAMESPACE, Worker, World
 from tests.waiting import eventually
 
 
@@ -104,6 +105,35 @@ async def _(world: World) -> Crossing:
         return lambda: exchange.exchange(heads, [], frozenset(), {}, now, Random(7))
 
     return Crossing(HOLD_SESSION, (m.session,), batch(0, a, m, z), batch(1, z, m, a))
+
+
+@crossing("exchange / end_old_epochs")
+async def _(world: World) -> Crossing:
+    """The sessions were registered in another order than that of their ids."""
+    ids = sorted(world.env.new_id() for _ in range(3))
+    presence, now = Register(protocol=1, worker="w"), world.now()
+    for id in reversed(ids):
+        await world.store.write(lambda id=id: sessions.register(id, NAMESPACE, presence, 1, now))
+    heads = [Worker(world, id).head(Exchange(channel=0, n=1), frozenset()) for id in ids]
+    return Crossing(
+        HOLD_SESSION,
+        (ids[1],),
+        lambda: exchange.exchange(heads, [], frozenset(), {}, now, Random(7)),
+        lambda: sessions.end_old_epochs(2, now),
+    )
+
+
+@crossing("mark / mark, the same dead letters in two orders")
+async def _(world: World) -> Crossing:
+    parcel, now = await world.parcel(await world.job(), 3), world.now()
+    letters = [(execution_id(parcel, item), None) for item in range(3)]
+    held = "INSERT INTO marks (parcel, item, kind, at) VALUES ($1, 1, 'discarded', 0)"
+    return Crossing(
+        held,
+        (parcel,),
+        lambda: dead_letters.mark("discarded", letters, now),
+        lambda: dead_letters.mark("retried", letters[::-1], now),
+    )
 
 
 @crossing("submit / submit, the same keys named in two orders")

@@ -209,8 +209,12 @@ SESSIONS = [
         by="test_rescue.test_a_lost_session_of_an_old_epoch_stays_lost",
     ),
     one(
+        "a new epoch locks sessions as it finds them", "sessions.LOCK_OLD_EPOCH", " ORDER BY id FOR NO KEY UPDATE", "",
+        by="exchange / end_old_epochs",
+    ),
+    one(
         "the sweep forgets sessions that own something", "sweep.OLD_SESSIONS",
-        " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = sessions.id)", "",
+        " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = s.id)", "",
         by="test_sweep.test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing",
     ),
 ]  # fmt: skip
@@ -466,6 +470,11 @@ OTHERS = [
         " AND r.session = $1 AND r.attempt = $4 AND s.state IN ('live', 'draining')",
         " AND $4 > 0 AND s.id IS NOT NULL AND CAST($1 AS uuid) IS NOT NULL",
         by="test_sweep.test_a_step_is_remembered_once_and_only_for_who_holds_it",
+    ),
+    one(
+        "dead letters are marked in the order they were named", "dead_letters.mark",
+        "sorted(letters, key=lambda letter: letter[0])", "letters",
+        by="mark / mark, the same dead letters in two orders",
     ),
     one("repairs do not lock each other", "audit.repair", 'yield Lock(("repair",))', "yield from ()",
         by="repair / repair, items on no shelf"),

@@ -21,6 +21,7 @@ _UNLESS_RETRIED = (
 
 def mark(kind: str, letters: Sequence[tuple[UUID, UUID | None]], now: Instant) -> Script[None]:
     """Say what was done with failed executions; a retried one names its new execution. The first retry stays."""
+    letters = sorted(letters, key=lambda letter: letter[0])  # marks are taken in one order by everybody
     rows = [(parcel_of(id), index_of(id), kind, new, now) for id, new in letters]
     if rows:
         yield Insert("marks", COLUMNS, rows, conflict=_UNLESS_RETRIED)

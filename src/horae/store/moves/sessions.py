@@ -32,6 +32,10 @@ ALL = Statement(
 )
 DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
 EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
+LOCK_OLD_EPOCH = Statement(
+    "lock_old_epoch",
+    "SELECT id FROM sessions WHERE epoch < $1 AND state IN ('live', 'draining') ORDER BY id FOR NO KEY UPDATE",
+)
 OLD_EPOCH = Statement(
     "end_old_epoch",
     "UPDATE sessions SET state = 'closed', ended_at = $2 WHERE epoch < $1 AND state IN ('live', 'draining')"
@@ -103,6 +107,7 @@ def epoch() -> Script[int]:
 
 def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
     """After a restore or failover no old session is valid; what they held is charged nothing."""
+    yield Fetch(LOCK_OLD_EPOCH, (current,))  # in the order of their ids, as everybody does
     rows = yield Fetch(OLD_EPOCH, (current, now))
     return [row[0] for row in rows]
 

@@ -30,7 +30,8 @@ EXPIRED = (
 )
 OLD_SESSIONS = Statement(
     "forget_sessions",
-    "DELETE FROM sessions WHERE ended_at < $1 AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = sessions.id)",
+    "DELETE FROM sessions WHERE id IN (SELECT s.id FROM sessions s WHERE s.ended_at < $1"
+    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = s.id) FOR UPDATE SKIP LOCKED)",
 )
 UNKNOWN = Statement(
     "unknown_sessions",
