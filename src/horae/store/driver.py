@@ -86,7 +86,7 @@ class Driver(Protocol):
 
 def op_name(op: Op) -> str:
     """What statistics and tests call an op."""
-    if isinstance(op, Fetch | ForEach):
+    if isinstance(op, (Fetch, ForEach)):
         return op.statement.name
     if isinstance(op, Insert):
         return f"insert {op.table}"
