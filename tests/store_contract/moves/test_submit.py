@@ -9,7 +9,15 @@ import pytest
 from horae.model.execution import Extra
 from horae.model.ids import execution_id, index_of, instant_of, parcel_of
 from horae.model.parcel import MAX_BYTES, extras_of
-from horae.store.moves.submit import Idempotency, JobMoved, Repeated, Reused, Submission, TwinRequests
+from horae.store.moves.submit import (
+    Idempotency,
+    JobMoved,
+    NewLot,
+    Repeated,
+    Reused,
+    Submission,
+    TwinRequests,
+)
 from tests.store_contract.world import World, spans
 
 HOUR = 3_600_000_000
@@ -308,3 +316,56 @@ async def test_executions_keep_their_ids_apart(world: World):
     assert {execution_id(parcel_of(r.execution_id), index_of(r.execution_id)) for r in receipts} == {
         r.execution_id for r in receipts
     }
+
+
+# Lots
+
+
+def lot(world: World, job, items, **more):
+    (one,) = world.wanted(job, **more)
+    return NewLot(envelope=one.envelope, rank_lead=one.rank_lead, items=items)
+
+
+async def test_a_lot_lies_together_and_is_answered_with_its_place(world: World):
+    job = await world.job()
+    done = await world.store.submit(
+        [
+            request(*world.wanted(job, 2)),
+            request(lot(world, job, [b'{"a":1}', b'{"a":2}', b'{"a":3}'])),
+            request(*world.wanted(job)),
+        ]
+    )
+
+    (parcel,) = done.parcels
+    first, many, last = done.answers
+    assert [(index_of(r.execution_id), r.count) for r in first + many + last] == [(0, 1), (1, 1), (2, 3), (5, 1)]
+    assert parcel.items.part(2, 5) == [b'{"a":1}', b'{"a":2}', b'{"a":3}']
+    assert await world.states(parcel.id) == ["queued"] * 6
+
+
+async def test_a_lot_too_large_for_one_parcel_is_answered_part_by_part(world: World):
+    job = await world.job()
+    done = await world.store.submit([request(*world.wanted(job)), request(lot(world, job, [b"{}"] * 2100))])
+
+    assert [len(parcel) for parcel in done.parcels] == [1024, 1024, 53]
+    parts = [(parcel_of(r.execution_id), index_of(r.execution_id), r.count) for r in done.answers[1]]
+    assert parts == [(p.id, lo, n) for p, lo, n in zip(done.parcels, (1, 0, 0), (1023, 1024, 53), strict=True)]
+    assert sum(s.hi - s.lo for s in await world.on("queued")) == 2101
+
+
+async def test_a_repeated_lot_gets_the_stored_answer(world: World):
+    job = await world.job()
+    until = world.now() + HOUR
+    asked = request(lot(world, job, [b"{}"] * 3, due_at=world.now() + 5), key="r", until=until)
+    first = await world.store.submit([asked])
+    again = await world.store.submit([asked])
+
+    assert again.answers == [Repeated(first.answers[0])]
+    assert [(r.state, r.count) for r in first.answers[0]] == [("waiting", 3)]
+    assert spans(await world.on("waiting")) == [(0, 3)]
+
+
+async def test_the_job_of_a_lot_is_checked(world: World):
+    stale = msgspec.structs.replace(await world.job(), version=2)
+    with pytest.raises(JobMoved):
+        await world.store.submit([request(lot(world, stale, [b"{}"]))])
