@@ -121,6 +121,6 @@ async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request:
         )  # fmt: skip
         output, _ = await run.communicate()
         assert run.returncode == 0, output.decode()
-        assert f"Tested: {len(ROUTES) - len(LEFT_OUT)}" in output.decode()
+        assert f"Selected: {len(ROUTES) - len(LEFT_OUT)}/{len(ROUTES)}" in output.decode()
     finally:
         await serving.stop()

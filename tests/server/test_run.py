@@ -52,6 +52,15 @@ async def test_it_takes_a_free_port_and_answers(serving: Serving, node: Node):
         assert (await client.get("/api/v1/jobs")).status_code == 401
 
 
+async def test_answers_do_not_wait_for_acknowledgements(serving: Serving, monkeypatch):
+    """asyncio sets TCP_NODELAY only on sockets that say they are TCP's."""
+    set_for = []
+    monkeypatch.setattr("asyncio.base_events._set_nodelay", lambda sock: set_for.append(sock.proto))
+    async with httpx2.AsyncClient(base_url=serving.url) as client:
+        await client.get("/healthz")
+    assert set(set_for) == {socket.IPPROTO_TCP}
+
+
 async def test_a_taken_port_is_refused_with_a_remedy(serving: Serving):
     with pytest.raises(BadInput) as refused:
         await serve(await Node.open(system_env(), "sqlite://"), "127.0.0.1", serving.port)
