@@ -78,7 +78,7 @@ def is_loopback(host: str) -> bool:
 
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, so that asyncio sets TCP_NODELAY: without it an answer's second part waits 40 ms for the first's ACK.
+    # Named as TCP, so that asyncio sets TCP_NODELAY: else an answer's second part waits 40 ms for the first one's ACK.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
