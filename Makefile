@@ -57,6 +57,7 @@ clean:
 
 browser:
 	@tools/browser
+	@tools/node
 
 # Each stamp records that the environment holds what its prerequisites say, so a second run installs nothing.
 install: $(VENV)/.locked $(VENV)/.package

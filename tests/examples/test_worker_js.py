@@ -1,0 +1,61 @@
+"""The worker in JavaScript passes the very tests that the Python worker passes (tests/acceptance/test_fleet.py)."""
+
+import pytest
+
+from tests.acceptance.test_fleet import (  # noqa: F401
+    test_a_drained_worker_hands_back_without_burning_an_attempt,
+    test_a_frozen_worker_finds_its_report_refused,
+    test_a_worker_hears_of_a_submission_at_another_server,
+    test_an_at_most_once_execution_ends_with_its_worker,
+    test_two_servers_share_the_work_and_either_may_die,
+    test_work_goes_on_when_a_worker_is_killed,
+)
+from tests.examples.fleet_js import WORKER, JsFleet, NodeProcess
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def fleet(node, tmp_path):
+    fleet = JsFleet(tmp_path, f"sqlite:///{tmp_path}/horae.db", node)
+    yield fleet
+    print(fleet.logs())
+    fleet.close()
+
+
+@pytest.fixture
+def pg_fleet(node, postgres_url, tmp_path):
+    fleet = JsFleet(tmp_path, postgres_url, node)
+    yield fleet
+    print(fleet.logs())
+    fleet.close()
+
+
+def test_it_is_short_and_needs_nothing():
+    lines = WORKER.read_text().splitlines()
+    assert len(lines) < 150
+    assert all(len(line) <= 120 for line in lines)
+    assert [line for line in lines if line.startswith("import") and '"node:' not in line] == []
+
+
+def test_texts_that_no_store_can_hold_are_mended(pg_fleet):
+    pg_fleet.add_server("a")
+    pg_fleet.post("/jobs", {"name": "unfit", "python": "unfit", "retries": 1, "retry": {"delay": "10ms"}})
+    pg_fleet.add_worker("w")
+    done = pg_fleet.until(pg_fleet.submit("unfit"), "success", "failed")
+    assert (done["status"], done["attempt"], done["result"]) == ("success", 2, {"\ufffd": "\ufffd"})
+    assert done["message"] == "half a \ufffd"
+    lines = pg_fleet.get(f"/executions/{done['executionId']}/logs")["items"]
+    assert [line["text"] for line in lines] == ["a lone \ufffd, a \ufffd, a \\ud800 and a \U0001f600"] * 2
+    attempts = pg_fleet.get(f"/executions/{done['executionId']}/attempts")["items"]
+    assert attempts[0]["errorMessage"] == "a text with \ufffd, not an error"
+
+
+def test_a_refused_key_ends_it_with_the_reason(fleet):
+    fleet.add_server("a")
+    worker = fleet.add_worker("known")
+    stranger = NodeProcess(fleet.folder, "stranger", fleet.node, fleet.functions, {"HORAE_URL": fleet.urls["a"]})
+    fleet.workers["stranger"] = stranger
+    assert stranger.wait(20) == 1
+    assert "Error: " in stranger.log.read_text()
+    assert worker.running
