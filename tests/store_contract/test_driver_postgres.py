@@ -40,7 +40,7 @@ async def test_a_deadlock_repeats_one_of_the_two_and_is_counted(postgres_driver:
     driver.before = before
     await asyncio.gather(driver.write(lambda: script("a", "b")), driver.write(lambda: script("b", "a")))
 
-    assert driver.retries == 1
+    assert driver.retries >= 1  # the repeated one may come in between again
     assert {(await driver.read(one(GET, key)))[0][0] for key in "ab"} == {"a", "b"}
 
 
@@ -183,8 +183,11 @@ async def test_connections_that_broke_while_idle_are_passed_over(postgres_driver
     others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
     kill = Statement("kill", f"SELECT count(pg_terminate_backend(pid)) {others}")
     await driver.read(one(kill))
-
     await asyncio.gather(*(driver.write(one(PUT, f"k{n}", "1")) for n in range(8)))
+
+    await asyncio.gather(*(driver.read(one(SLEEP, 0.05)) for _ in range(4)))
+    await driver.write(one(kill))
+    await asyncio.gather(*(driver.read(one(GET, f"k{n}")) for n in range(8)))
 
 
 async def test_a_write_that_finds_no_connection_gives_up_in_time(migrated_url: str, env: Env):

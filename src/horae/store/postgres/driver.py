@@ -11,11 +11,12 @@ import asyncpg
 from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, StoreUnavailable
 from horae.store import epochs, expiry, seed
-from horae.store.driver import REPEATS, Before, Read, op_name, run_async
-from horae.store.postgres import migrate, partitions
+from horae.store.driver import REPEATS, Before, Read, one, op_name, run_async
+from horae.store.postgres import migrate
 from horae.store.postgres.connect import Connector, timeline_of
 from horae.store.postgres.faults import BROKEN, RACES, REFUSED, reraise, translated
 from horae.store.postgres.listener import Listener
+from horae.store.postgres.partitions import TABLES, Partitions
 from horae.store.postgres.pool import Pool
 from horae.store.postgres.statements import execute
 from horae.store.script import Again, Op, Rows, ScriptFactory
@@ -39,6 +40,7 @@ class PostgresDriver:
         self._connector = connector = Connector(url, self._on_timeline)
         self._hot = Pool(connector.hot, hot)
         self._cold = Pool(connector.cold, cold)
+        self._partitions = Partitions(connector, env.clock)
         self._listener = Listener(connector.cold, env)
 
     @classmethod
@@ -67,13 +69,17 @@ class PostgresDriver:
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
         if snapshot:
             return await self._transact(self._cold, make, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        connection = await self._cold.take()
-        try:
-            return await run_async(make(), self._executing(connection))
-        except BaseException as error:
-            reraise(error)
-        finally:
-            self._cold.give_back(connection)
+        for tries_left in reversed(range(self._cold.size + 1)):
+            connection = await self._cold.take()
+            try:
+                return await run_async(make(), self._executing(connection))
+            except BaseException as error:
+                if not isinstance(error, BROKEN) or not tries_left:
+                    reraise(error)
+                connection.terminate()  # it broke while it was idle; a read may be repeated on another
+            finally:
+                self._cold.give_back(connection)
+        raise AssertionError("unreachable")
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Read]:
@@ -144,7 +150,7 @@ class PostgresDriver:
             async with self._connector.patient() as connection:
                 if timeline := await timeline_of(connection):
                     await self._on_timeline(connection, timeline)
-                await partitions.ensure(connection, self._env.clock, await self.server_time())
+        await self.ensure_partitions(await self.server_time())
 
     async def _on_timeline(self, connection: asyncpg.Connection, timeline: str) -> None:
         async with connection.transaction():
@@ -152,13 +158,12 @@ class PostgresDriver:
 
     async def ensure_partitions(self, now: Instant) -> None:
         with translated():
-            async with self._connector.patient() as connection:
-                await partitions.ensure(connection, self._env.clock, now)
+            await self._partitions.ensure(now)
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
+        tables: dict[str, bool] = dict(await self.read(one(TABLES)))
         with translated():
-            async with self._connector.patient() as connection:
-                gone = await partitions.expire(connection, self._env.clock, before)
+            gone = await self._partitions.expire(tables, before)
         return gone or await self.write(expiry.expire(self.dialect, before, batch), hot=False)
 
     async def ping(self) -> None:

@@ -4,7 +4,7 @@
 longer than its range moves to the DEFAULT partitions, which also catch what no range covers.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -16,7 +16,9 @@ from msgspec import Struct
 from horae.env import SECOND, Clock, Instant
 from horae.model.ids import first_id_at
 from horae.store.expiry import PARENT_PARCEL, live
+from horae.store.postgres.connect import Connector
 from horae.store.schema import BESIDE, PARTITIONED, SHELVES
+from horae.store.script import Statement
 
 T = TypeVar("T")
 
@@ -28,11 +30,14 @@ _KEY = {"parcels": "id"}
 # Shorter than PostgreSQL's deadlock timeout, so that whoever meets us in the wrong order goes on and we step back.
 _PATIENCE = "SET LOCAL lock_timeout = '500ms'"
 _ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('horae partitions', 0))"
-_PARTITIONS = """
+TABLES = Statement(
+    "partitions",
+    """
 SELECT c.relname, i.inhparent IS NOT NULL FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
 WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
 AND c.relname ~ '^(parcels|history|attempts|logs)_d[0-9]{8}$'
-ORDER BY right(c.relname, 8), c.relname"""
+ORDER BY right(c.relname, 8), c.relname""",
+)
 
 
 class Day(Struct, frozen=True, order=True):
@@ -53,19 +58,63 @@ def day_at(at: Instant) -> Day:
     return Day(date.strftime("d%Y%m%d"), first_id_at(start), first_id_at(start + _DAY))
 
 
-async def ensure(connection: asyncpg.Connection, clock: Clock, now: Instant) -> None:
-    """Make the partitions of today and the coming days that are not there."""
-    there = {name for name, _ in await connection.fetch(_PARTITIONS)}
-    for ahead in range(AHEAD + 1):
-        day = day_at(now + ahead * _DAY)
-        if not all(day.table(parent) in there for parent in PARTITIONED):
-            await _patiently(connection, clock, partial(_make, connection, day))
+class Partitions:
+    """One server's view of the days; it remembers what it has seen, for it is asked every few seconds."""
+
+    def __init__(self, connector: Connector, clock: Clock) -> None:
+        self._connector = connector
+        self._clock = clock
+        self._made: set[str] = set()  # days that are known to be there
+        self._ends: dict[str, Instant] = {}  # the newest end that was found in a day: it only grows
+
+    async def ensure(self, now: Instant) -> None:
+        """Make the partitions of today and the coming days that are not there."""
+        days = [day_at(now + ahead * _DAY) for ahead in range(AHEAD + 1)]
+        if all(day.suffix in self._made for day in days):
+            return
+        async with self._connector.patient() as connection:
+            there = await _tables(connection)
+            for day in days:
+                if not all(day.table(parent) in there for parent in PARTITIONED):
+                    await _patiently(connection, self._clock, partial(_make, connection, day))
+        self._made = {day.suffix for day in days}
+
+    async def expire(self, tables: Mapping[str, bool], before: Instant) -> int:
+        """Drop the oldest day with something to forget, and empty ones before it; tell how many parcels went.
+
+        `tables` are the day tables there are, and whether each is attached.
+        """
+        days = [day for day in days_before(tables, before) if self._ends.get(day.suffix, 0) < before]
+        if not days and all(tables.values()):
+            return 0
+        async with self._connector.patient() as connection:
+            await _drop_detached(connection)
+            for day in days:
+                if await self._ended(connection, day, before) and (gone := await _let_go(connection, self._clock, day)):
+                    return gone
+        return 0
+
+    async def _ended(self, connection: asyncpg.Connection, day: Day, before: Instant) -> bool:
+        newest = await connection.fetchval(f"SELECT max(completed_at) FROM {day.table('history')}")
+        self._ends[day.suffix] = newest or 0
+        return newest is None or newest < before
+
+
+def days_before(tables: Mapping[str, bool], before: Instant) -> list[Day]:
+    """The attached days that had ended at an instant, the oldest first."""
+    suffixes = {name[-9:] for name, attached in tables.items() if attached}
+    days = [day_at(_instant(suffix)) for suffix in sorted(suffixes)]
+    return [day for day in days if day.end <= first_id_at(before)]
+
+
+async def _tables(connection: asyncpg.Connection) -> dict[str, bool]:
+    return dict(await connection.fetch(TABLES.text))
 
 
 async def _make(connection: asyncpg.Connection, day: Day) -> None:
     """Create a day's tables, move what DEFAULT caught of them, and attach them."""
     await connection.execute(_ONE_AT_A_TIME)
-    there = {name for name, _ in await connection.fetch(_PARTITIONS)}
+    there = await _tables(connection)
     for parent in PARTITIONED:
         name, key = day.table(parent), _KEY.get(parent, "parcel")
         if name in there:
@@ -76,26 +125,6 @@ async def _make(connection: asyncpg.Connection, day: Day) -> None:
             INSERT INTO {name} SELECT * FROM {parent}_default WHERE {key} >= '{day.first}' AND {key} < '{day.end}';
             DELETE FROM {parent}_default WHERE {key} >= '{day.first}' AND {key} < '{day.end}';
             ALTER TABLE {parent} ATTACH PARTITION {name} FOR VALUES FROM ('{day.first}') TO ('{day.end}')""")
-
-
-async def expire(connection: asyncpg.Connection, clock: Clock, before: Instant) -> int:
-    """Drop the oldest day with something to forget, and empty ones before it; tell how many parcels went."""
-    await _drop_detached(connection)
-    for day in await _days_before(connection, before):
-        if await _ended(connection, day, before) and (gone := await _let_go(connection, clock, day)):
-            return gone
-    return 0
-
-
-async def _days_before(connection: asyncpg.Connection, before: Instant) -> list[Day]:
-    names = {name[-9:] for name, attached in await connection.fetch(_PARTITIONS) if attached}
-    days = [day_at(_instant(suffix)) for suffix in sorted(names)]
-    return [day for day in days if day.end <= first_id_at(before)]
-
-
-async def _ended(connection: asyncpg.Connection, day: Day, before: Instant) -> bool:
-    newest = await connection.fetchval(f"SELECT max(completed_at) FROM {day.table('history')}")
-    return newest is None or newest < before
 
 
 async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day) -> int:
@@ -124,6 +153,9 @@ async def _with_open_parents(connection: asyncpg.Connection, day: Day) -> list[U
 
 async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]) -> int:
     """Take a day's tables out and put its survivors back through the parents; tell how many parcels survived."""
+    await connection.execute(_ONE_AT_A_TIME)
+    if not (await _tables(connection)).get(day.table("parcels")):
+        return 0
     await connection.execute(f"LOCK TABLE {', '.join(PARTITIONED)} IN ACCESS EXCLUSIVE MODE")
     needed = " UNION ".join(f"SELECT parcel FROM {shelf} WHERE parcel >= $2 AND parcel < $3" for shelf in SHELVES)
     await connection.execute("CREATE TEMP TABLE survivors (parcel uuid PRIMARY KEY) ON COMMIT DROP")
@@ -143,7 +175,7 @@ async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]
 
 async def _drop_detached(connection: asyncpg.Connection) -> None:
     """Drop tables that were detached, also by a server that died before it could."""
-    for name, attached in await connection.fetch(_PARTITIONS):
+    for name, attached in (await _tables(connection)).items():
         if not attached:
             await connection.execute(f"DROP TABLE IF EXISTS {name}")
 

@@ -16,6 +16,7 @@ class Pool:
     """Up to `size` connections, opened when needed; broken ones are replaced at the next use."""
 
     def __init__(self, connect: Connect, size: int, patience: float = 10.0) -> None:
+        self.size = size
         self._connect = connect
         self._free = size  # connections that may still be opened
         self._patience = patience
