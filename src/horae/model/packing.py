@@ -34,7 +34,7 @@ class Packed(Struct, frozen=True):
 
 
 def pack(parts: Sequence[bytes]) -> Packed:
-    """Lay byte strings end to end."""
+    """Lay byte strings, or what may be read as such, end to end."""
     if len(parts) == 1:
         return Packed(b"", bytes(parts[0]))
     ends = array("I", accumulate(map(len, parts)))

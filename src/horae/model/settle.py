@@ -102,12 +102,12 @@ class Settler:
 
     def succeed(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
         """Put successes on history; results over their limit fail their item, not the report."""
-        results = [bytes(r) for r in outcome.results[lo - outcome.lo : hi - outcome.lo]]
-        if results and len(max(results, key=len)) > MAX_INLINE_RESULT:
+        results = outcome.results[lo - outcome.lo : hi - outcome.lo]
+        if results and max(map(len, results)) > MAX_INLINE_RESULT:
             for item in range(lo, hi):
-                self._succeed_large(slice, item, outcome, results[item - lo])
+                self._succeed_large(slice, item, outcome, bytes(results[item - lo]))
             return
-        plain = not results or all(r == b"null" for r in results)
+        plain = all(len(r) == 4 and bytes(r) == b"null" for r in results)
         self._finish(slice, lo, hi, outcome, "success", results=None if plain else pack(results))
 
     def _succeed_large(self, slice: Running, item: int, outcome: Outcome, result: bytes) -> None:
@@ -215,12 +215,19 @@ def _within(at: Instant, lo: Instant, hi: Instant) -> Instant:
 
 def encode_timings(first: Instant, starts: Sequence[Instant], ends: Sequence[Instant]) -> bytes:
     """Each item's start after `first` and its duration, as 32-bit little-endian microseconds (71 minutes at most)."""
-    most = 0xFFFF_FFFF
-    offsets = array("I", [min(max(s - first, 0), most) for s in starts])
-    offsets.extend([min(max(e - s, 0), most) for s, e in zip(starts, ends, strict=True)])
+    try:
+        offsets = array("I", [s - first for s in starts])
+        offsets.extend([e - s for s, e in zip(starts, ends, strict=True)])
+    except OverflowError:
+        offsets = array("I", [_bounded(s - first) for s in starts])
+        offsets.extend([_bounded(e - s) for s, e in zip(starts, ends, strict=True)])
     if sys.byteorder == "big":
         offsets.byteswap()
     return offsets.tobytes()
+
+
+def _bounded(micros: int) -> int:
+    return min(max(micros, 0), 0xFFFF_FFFF)
 
 
 def timing_of(

@@ -9,7 +9,7 @@ from horae.model.job import Spec
 CHUNK_SECONDS = 0.006  # of work in one hop to a thread
 AHEAD_SECONDS = 0.1  # of work held ready on every slot
 MAX_CHUNK = 1024
-MAX_AHEAD = 2048  # items beyond idle slots, held and asked for
+MAX_AHEAD = 4096  # items beyond idle slots, held and asked for
 TINY = 100e-6  # shorter than a thread switch: more threads would only fight over the interpreter
 LONG_TIMEOUT: Micros = 10 * SECOND
 
