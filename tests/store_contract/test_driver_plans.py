@@ -11,8 +11,8 @@ from horae.store.driver import Driver, one, op_name
 from horae.store.explain import explain
 from horae.store.moves import submit
 from horae.store.moves.promote import LONG_AGO
-from horae.store.schema import PARTITIONED, SHELVES
 from horae.store.script import Fetch, ForEach, Insert, Lock, Op, ScriptFactory, Statement
+from horae.store.tables import PARTITIONED, SHELVES
 from tests.store_contract.world import World, add_trigger, failed, lead, rank, success
 
 MINUTE = 60 * SECOND

@@ -1,6 +1,6 @@
 """What only one database needs: PostgreSQL's default partitions, and the view that unfolds slices in each dialect."""
 
-from horae.store.schema import PARTITIONED
+from horae.store.tables import PARTITIONED
 
 _PARTS = "namespace, queue, job, attempt, failures, losses"
 _SHELVES = f"""

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from horae.env import Instant
 from horae.model.ids import first_id_at
-from horae.store.schema import BESIDE, PARTITIONED, SHELVES
 from horae.store.script import ColumnType, Fetch, ForEach, Script, ScriptFactory, Statement
+from horae.store.tables import BESIDE, PARTITIONED, SHELVES
 
 # The parcel of a parent execution: its id with the low 16 bits cleared.
 PARENT_PARCEL = {

@@ -40,7 +40,6 @@ class SmallUuid(UserDefinedType[Any]):
 ID: TypeEngine[Any] = Uuid(native_uuid=True).with_variant(SmallUuid(), "sqlite")
 INT, BIG, SMALL, TEXT, BYTES, BOOL, FLOAT = Integer, BigInteger, SmallInteger, Text, LargeBinary, Boolean, Double
 
-PARTITIONED = ("parcels", "history", "attempts", "logs")
 # A shelf's rows come and go by the thousand a second: vacuum follows the dead rows, not a share of the table.
 BUSY = {
     "autovacuum_vacuum_scale_factor": 0,
@@ -49,9 +48,6 @@ BUSY = {
     "autovacuum_analyze_scale_factor": 0,
     "autovacuum_analyze_threshold": 50000,
 }
-SHELVES = ("waiting", "queued", "running")
-LIVE_ONLY = ("holders", "requests")  # rows beside a slice that is still on a shelf
-BESIDE = ("progress", "marks", "steps", "blobs")  # rows that go when their parcel goes
 
 
 def col(name: str, kind: Any, default: str | None = None) -> Column[Any]:

@@ -17,8 +17,8 @@ from horae.env import SECOND, Clock, Instant
 from horae.model.ids import first_id_at
 from horae.store.expiry import PARENT_PARCEL, live
 from horae.store.postgres.connect import Connector
-from horae.store.schema import BESIDE, PARTITIONED, SHELVES
 from horae.store.script import Statement
+from horae.store.tables import BESIDE, PARTITIONED, SHELVES
 
 T = TypeVar("T")
 

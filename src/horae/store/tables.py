@@ -1,0 +1,5 @@
+"""Names of tables that belong together, for who needs no more than the names: schema.py takes a while to import."""
+
+PARTITIONED = ("parcels", "history", "attempts", "logs")  # by day on PostgreSQL
+SHELVES = ("waiting", "queued", "running")
+BESIDE = ("progress", "marks", "steps", "blobs")  # rows that go when their parcel goes
