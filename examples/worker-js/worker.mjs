@@ -1,4 +1,4 @@
-// A Horae worker in JavaScript: Node 18 or newer, no dependencies. docs/worker-protocol.md says why it does what.
+// A Horae worker in JavaScript: Node 20 or newer, no dependencies. docs/worker-protocol.md says why it does what.
 //     HORAE_URL=http://127.0.0.1:8420 HORAE_KEY=hk_... node worker.mjs functions.mjs
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";

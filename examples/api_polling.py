@@ -1,0 +1,67 @@
+"""API polling: ask an HTTP API for what is new, every half minute, politely.
+
+A server that says "too many requests" is asked again when it said so; one that says "not found" is not asked again.
+What came before is remembered by its ETag, so that nothing new costs nothing.
+"""
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+from horae import App, Context, GiveUp, Retry, every
+
+app = App("api-polling")
+
+
+def by_error(failures: int, error: BaseException) -> str | bool | None:
+    """What the network or the server did wrong is tried again soon, then later; anything else follows the policy."""
+    if isinstance(error, OSError):
+        return f"{min(300, 2**failures // 2)}s"
+    return None
+
+
+@app.job("poll", schedule=every("30s", misfire="skip"), retry=by_error, timeout="20s")
+def poll(ctx: Context, url: str = "https://api.example.com/orders", state: str = "poll-state.json") -> dict[str, Any]:
+    """Fetch what changed and hand every new item on."""
+    known = read_state(Path(state))
+    try:
+        request = urllib.request.Request(url, headers={"If-None-Match": known["etag"]})
+        with urllib.request.urlopen(request, timeout=15) as response:
+            items, etag = json.load(response), response.headers.get("ETag", "")
+    except HTTPError as answer:
+        return judge(answer)
+    fresh = [item for item in items if item["id"] > known["last"]]
+    for item in fresh:
+        ctx.sync.submit(handle, {"item": item}, key=f"item-{item['id']}")
+    write_state(Path(state), {"etag": etag, "last": max([known["last"], *(item["id"] for item in items)])})
+    return {"new": len(fresh)}
+
+
+def judge(answer: HTTPError) -> dict[str, Any]:
+    """What an answer that is not a success means."""
+    if answer.code == 304:
+        return {"new": 0}
+    if answer.code == 429:
+        raise Retry("The API is busy.", after=int(answer.headers.get("Retry-After", "60")))
+    if answer.code == 404:
+        raise GiveUp(f"There is nothing at {answer.url}.")
+    raise answer
+
+
+@app.job("handle-item", retries=3)
+async def handle(ctx: Context, item: dict[str, Any]) -> None:
+    """Do something with one item."""
+    ctx.log("item %s: %s", item["id"], item["name"])
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text()) if path.exists() else {"etag": "", "last": 0}
+
+
+def write_state(path: Path, state: dict[str, Any]) -> None:
+    """Complete or not at all."""
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps(state))
+    new.replace(path)
