@@ -470,3 +470,56 @@ def test_failures_keep_their_error_and_break_the_range():
     told = [(o.lo, o.hi, o.outcome, o.exit_code, o.results) for o in bench.up().outcomes]
 
     assert told == [(0, 1, "success", None, []), (1, 2, "failed", 3, []), (2, 3, "success", None, [])]
+
+
+def test_what_was_granted_before_the_drain_and_heard_of_after_it_goes_back():
+    bench = Bench()
+    parcel = bench.gateway.submit(JOB, parameters(2))
+    exchange = bench.up()
+    answer = bench.gateway.exchange(bench.session.id, exchange, False)
+
+    bench.session.drain()
+    bench.session.answered(exchange, answer, bench.clock.monotonic())
+
+    assert bench.session.take() is None
+    assert [(o.parcel, o.lo, o.hi, o.outcome) for o in bench.up().outcomes] == [(parcel, 0, 2, "released")]
+
+
+def test_a_server_may_ask_for_the_drain():
+    bench = Bench()
+    bench.gateway.drain = True
+    bench.trade(bench.up())
+
+    assert bench.session.draining
+    assert bench.up().draining
+
+
+def test_an_exchange_that_waits_carries_nothing():
+    bench = Bench(slots=6)
+    bench.gateway.submit(JOB, parameters(4))
+    bench.trade(bench.up())
+    chunks = [bench.session.take() for _ in range(4)]
+    for chunk in chunks[:2]:
+        bench.run(chunk)
+        assert bench.up().wait == 0
+    bench.run(chunks[2])
+
+    poll = bench.session.next_exchange()
+
+    assert poll is None or (poll.wait > 0 and poll.outcomes == [])
+    assert bench.session.outbox.has_outcomes
+
+
+def test_an_outcome_that_was_decided_is_not_decided_again():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    begun = chunk.begin(bench.clock.monotonic())
+
+    assert bench.session.decide(chunk, begun, Fate(outcome="failed", error=Failure(type="Timeout")))
+    assert not bench.session.decide(chunk, begun, Fate(outcome="cancelled"))
+    assert not chunk.end(begun, bench.clock.monotonic(), b"1")
+    bench.session.finish(chunk)
+
+    assert [o.outcome for o in bench.up().outcomes] == ["failed"]

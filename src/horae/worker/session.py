@@ -159,8 +159,6 @@ class Session:
         """A slot is done with a chunk: what it ended is told, what it did not begin goes back to the pile."""
         self.collect(chunk)
         self.stock.finish(chunk)
-        if self.draining:
-            self.drain()
 
     def decide(self, chunk: Chunk, begun: Begun, fate: Fate) -> bool:
         """End an item without waiting for its runner; False when it has just ended by itself."""
