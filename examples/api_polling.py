@@ -23,7 +23,9 @@ def by_error(failures: int, error: BaseException) -> str | bool | None:
 
 
 @app.job("poll", schedule=every("30s", misfire="skip"), retry=by_error, timeout="20s")
-def poll(ctx: Context, url: str = "https://api.example.com/orders", state: str = "poll-state.json") -> dict[str, Any]:
+def poll(
+    ctx: Context, url: str = "http://127.0.0.1:8000/orders.json", state: str = "poll-state.json"
+) -> dict[str, Any]:
     """Fetch what changed and hand every new item on."""
     known = read_state(Path(state))
     try:
