@@ -69,7 +69,7 @@ class Driver(Protocol):
         ...
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
-        """Forget parcels made and ended before an instant that nothing live needs; tell how many rows or ranges went.
+        """Forget parcels made and ended before an instant that nothing live needs; tell how many went.
 
         A short step: zero means that nothing is left to do.
         """

@@ -38,7 +38,7 @@ class MemoryDriver:
             try:
                 return await self._once(make)
             except Again:
-                self.retries += 1
+                continue
         raise Busy("The operation kept losing races for the same rows.")
 
     async def _once(self, make: ScriptFactory[T]) -> T:
