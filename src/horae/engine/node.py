@@ -10,6 +10,7 @@ from horae.engine.backstop import Backstop
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.directory import Directory
+from horae.engine.epochs import Epochs
 from horae.engine.events import Events
 from horae.engine.executions import Executions
 from horae.engine.fire import Scheduler
@@ -45,7 +46,6 @@ class Node:
     def __init__(self, env: Env, store: Store, settings: EngineSettings | None = None) -> None:
         self.env, self.store, self.settings = env, store, settings or EngineSettings()
         self.id: UUID = env.new_id()
-        self.epoch = 1
         self.ready = False
         self.hints = Hints(env, store, self.id)
         self.directory = Directory(env, store, self.hints)
@@ -78,6 +78,7 @@ class Node:
         self.workers = Workers(env, store, self.settings, on_request=self._session_asked)
         self.keys = Keys(env, store)
         self.audit = Audit(env, store, self.hints)
+        self.epochs = Epochs(store, self.gateway)
         self._runner = Runner(env, self._on_store)
 
     @classmethod
@@ -92,9 +93,14 @@ class Node:
             await driver.close()
             raise
 
+    @property
+    def epoch(self) -> int:
+        """The store's epoch as this server knows it."""
+        return self.epochs.current
+
     def services(self, parts: Collection[str] = PARTS) -> list[Service]:
         """The services of the parts this server runs. Hints and the directory serve all parts."""
-        chosen: list[Service] = [self.clock, self.directory, self.hints, self.statistics]
+        chosen: list[Service] = [self.epochs, self.clock, self.directory, self.hints, self.statistics]
         if "gateway" in parts:
             chosen += [self.gateway.lot, self.presence]
         if "scheduler" in parts:
@@ -102,10 +108,8 @@ class Node:
         return chosen
 
     async def prepare(self) -> None:
-        """Learn what the store holds; after a restore or failover, end the sessions of the old epoch."""
-        self.epoch = await self.store.epoch()
-        self.gateway.begin(self.epoch)
-        await self.store.end_old_epochs(self.epoch)
+        """Learn what the store holds."""
+        await self.epochs.step()
         await self.clock.step()
         await self.directory.load()
         await self.directory.step()

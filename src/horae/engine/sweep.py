@@ -35,7 +35,8 @@ class Sweeper:
             return LOOK
         await self._heal()
         await self._store.driver.ensure_partitions(now)
-        await self._store.driver.expire(now - self._settings.retention)
+        while await self._store.driver.expire(now - self._settings.retention):
+            await self._env.clock.sleep(0)
         await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS))
         return LOOK
 
