@@ -22,6 +22,7 @@ from horae.store.script import Fetch, Op, Script, ScriptFactory, Statement
 COMMIT = Statement("commit", "SELECT 1")
 # A deadlock is a failure: it need not take a second to be seen. What is tried here need not survive a crash either.
 SETTINGS = ("SET deadlock_timeout = '20ms'", "SET synchronous_commit = off")
+CHANGE = 0.25  # how often a sampled order changes sides
 LOOK = 0.002  # seconds after which a statement that has not ended may be waiting for a lock
 
 Order = tuple[str, ...]
@@ -219,7 +220,17 @@ class Explorer:
         return self._frontier.pop()
 
     def chooser(self, prefix: Order) -> Callable[[int], str]:
-        return lambda at: prefix[at] if at < len(prefix) else self._rng.choice((LEFT, RIGHT))
+        """Follow the prefix; beyond it prefer long runs of one side, for most races are between a look and a leap."""
+        last = [self._rng.choice((LEFT, RIGHT))]
+
+        def choose(at: int) -> str:
+            if at < len(prefix):
+                last[0] = prefix[at]
+            elif self._rng.random() < CHANGE:
+                last[0] = RIGHT if last[0] == LEFT else LEFT
+            return last[0]
+
+        return choose
 
     def visited(self, prefix: Order, order: Order) -> None:
         """Every choice made beyond the prefix could have been the other one."""

@@ -131,9 +131,9 @@ class Cast:
     def rescue(self, w: Worker, **more: Any) -> Move:
         return Move("rescue", lambda: rescue.rescue(w.session, 100, self.now, Random(7), **more))
 
-    def cancel(self, parcel: UUID, item: int, tries: int = 1) -> list[Move]:
-        """Cancel as the store does: again while the item is moving, as far as the tries go."""
-        return [Move("cancel", lambda: cancel.cancel(parcel, item, "", self.now))] * tries
+    def cancel(self, parcel: UUID, item: int) -> Move:
+        """One try; the store tries again while the item is moving."""
+        return Move("cancel", lambda: cancel.cancel(parcel, item, "", self.now))
 
     def promote(self) -> Move:
         return Move("promote", lambda: promote.promote_due(promote.LONG_AGO, self.now, 100, rank))
@@ -399,6 +399,46 @@ async def _(world: World) -> Scene:
     )
 
 
+@scene("report / answer_empty, one session")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, slice = await holding(c, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.states(parcel) == ["success"] * 2
+        for channel, n in ((0, 2), (1, 1)):
+            emptied = await world.store.answer_empty([(w.session, channel, n)])
+            assert emptied[w.session, channel][0] == "taken", "a number was taken and forgotten"
+
+    return Scene(left=[c.report(w, success(slice))], right=[c.empty(w, channel=1)], check=check)
+
+
+@scene("report / claim_for_parked, one session")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, slice = await holding(c, 2)
+    await world.parcel(c.job, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.states(parcel) == ["success", "running"]
+
+    return Scene(
+        left=[c.report(w, success(slice, 0, 1))], right=[c.serve((w, 1), channel=1)], check=check, patient=LEFT
+    )
+
+
+@scene("report of a failure / promote")
+async def _(world: World) -> Scene:
+    c = await cast(world, retry=RetryPolicy(retries=3, delay=0))
+    parcel, w, slice = await holding(c, 2)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        states = await world.states(parcel)
+        assert states == (["queued"] if right[0].rows else ["waiting"]) * 2
+
+    return Scene(left=[c.report(w, failed(slice))], right=[c.promote()], check=check, patient="")
+
+
 # Lost sessions
 
 
@@ -622,8 +662,8 @@ async def _(world: World) -> Scene:
 
 
 def verdict(results: list[Any]) -> str:
-    """What came of a cancel that was tried until the item stood still."""
-    return next((word for word, _ in results if word != "moving"), "moving")
+    """What came of a cancel."""
+    return str(results[0][0])
 
 
 @scene("cancel / claim")
@@ -638,7 +678,7 @@ async def _(world: World) -> Scene:
         expected = {"cancelled": ("cancelled", False), "asked": ("running", True), "moving": ("running", False)}
         assert (state, asked) == expected[verdict(left)], f"it was {verdict(left)}, and is {state}"
 
-    return Scene(left=c.cancel(parcel, 1), right=[c.claim(w, 2)], check=check, patient=LEFT)
+    return Scene(left=[c.cancel(parcel, 1)], right=[c.claim(w, 2)], check=check, patient=LEFT)
 
 
 @scene("cancel / report of a failure with retries")
@@ -647,12 +687,11 @@ async def _(world: World) -> Scene:
     parcel, w, slice = await holding(c, 2)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        said = verdict(left)
         state = (await world.states(parcel))[0]
-        assert said in ("cancelled", "asked")
-        assert state == "cancelled", f"it was {said}, and is {state}"
+        expected = {"cancelled": "cancelled", "asked": "cancelled", "moving": "waiting"}
+        assert state == expected[verdict(left)], f"it was {verdict(left)}, and is {state}"
 
-    return Scene(left=c.cancel(parcel, 0, tries=2), right=[c.report(w, failed(slice))], check=check)
+    return Scene(left=[c.cancel(parcel, 0)], right=[c.report(w, failed(slice))], check=check)
 
 
 @scene("cancel / report of a success")
@@ -662,9 +701,9 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert await world.states(parcel) == ["success"] * 2
-        assert verdict(left) in ("asked", "final")
+        assert verdict(left) in ("asked", "final", "moving")
 
-    return Scene(left=c.cancel(parcel, 0, tries=2), right=[c.report(w, success(slice))], check=check)
+    return Scene(left=[c.cancel(parcel, 0)], right=[c.report(w, success(slice))], check=check)
 
 
 @scene("cancel / mark_lost, rescue")
@@ -673,12 +712,11 @@ async def _(world: World) -> Scene:
     parcel, w, _ = await holding(c, 2)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        said = verdict(left)
-        assert said in ("cancelled", "asked", "moving")
-        if said != "moving":
-            assert (await world.states(parcel))[0] == "cancelled", f"it was {said} and goes on"
+        state = (await world.states(parcel))[0]
+        expected = {"cancelled": "cancelled", "asked": "cancelled", "moving": "queued"}
+        assert state == expected[verdict(left)], f"it was {verdict(left)}, and is {state}"
 
-    return Scene(left=c.cancel(parcel, 0, tries=2), right=c.lose(w), check=check)
+    return Scene(left=[c.cancel(parcel, 0)], right=c.lose(w), check=check)
 
 
 @scene("cancel / promote")
@@ -692,7 +730,7 @@ async def _(world: World) -> Scene:
         assert (verdict(left) == "cancelled") == (states[1] == "cancelled")
         assert verdict(left) in ("cancelled", "moving")
 
-    return Scene(left=c.cancel(parcel, 1), right=[c.promote()], check=check, patient="")
+    return Scene(left=[c.cancel(parcel, 1)], right=[c.promote()], check=check, patient="")
 
 
 @scene("cancel / cancel, neighbours")
@@ -705,7 +743,7 @@ async def _(world: World) -> Scene:
         for item, results in ((0, left), (1, right)):
             assert (states[item] == "cancelled") == (verdict(results) == "cancelled")
 
-    return Scene(left=c.cancel(parcel, 0), right=c.cancel(parcel, 1), check=check, patient="")
+    return Scene(left=[c.cancel(parcel, 0)], right=[c.cancel(parcel, 1)], check=check, patient="")
 
 
 @scene("cancel / cancel, one running item")
@@ -717,7 +755,32 @@ async def _(world: World) -> Scene:
         assert verdict(left) == verdict(right) == "asked"
         assert len(await world.store.requests_of(w.session)) == 1
 
-    return Scene(left=c.cancel(parcel, 0), right=c.cancel(parcel, 0), check=check)
+    return Scene(left=[c.cancel(parcel, 0)], right=[c.cancel(parcel, 0)], check=check)
+
+
+@scene("cancel / claim_for_parked")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 2)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        state = (await world.states(parcel))[0]
+        assert (state == "cancelled") == (verdict(left) == "cancelled")
+
+    return Scene(left=[c.cancel(parcel, 0)], right=[c.serve((w, 1))], check=check, patient=LEFT)
+
+
+@scene("cancel, running / answer_empty")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel, w, _ = await holding(c, 1)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert verdict(left) == "asked"
+        assert right[0][w.session, 0][0] == "empty"
+
+    return Scene(left=[c.cancel(parcel, 0)], right=[c.empty(w)], check=check)
 
 
 @scene("cancel a job's pending / claim")
@@ -806,7 +869,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert ((await world.states(parcel))[0] == "cancelled") == (verdict(right) == "cancelled")
 
-    return Scene(left=[c.open_gate()], right=c.cancel(parcel, 0), check=check, patient="")
+    return Scene(left=[c.open_gate()], right=[c.cancel(parcel, 0)], check=check, patient="")
 
 
 # Fire
@@ -848,6 +911,13 @@ async def _(world: World) -> Scene:
         assert await fired(world) == (1, 1)
 
     return Scene(left=[c.fire(), c.fire()], right=[c.fire()], check=check, patient="")
+
+
+@scene("fire / claim")
+async def _(world: World) -> Scene:
+    c, _ = await timed(world)
+    w = await world.worker()
+    return Scene(left=[c.fire()], right=[c.claim(w, 1)], patient="")
 
 
 @scene("fire / pause")
