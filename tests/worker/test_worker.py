@@ -36,7 +36,9 @@ async def test_it_presents_itself_with_what_it_can_do():
         assert b'"required":["a"]' in bytes(presence.functions[0].params)
 
 
-@pytest.mark.parametrize("error", [Unauthorized("no key"), Forbidden("not you"), ProtocolMismatch("too old")])
+@pytest.mark.parametrize(
+    "error", [Unauthorized("no key"), Forbidden("not you"), ProtocolMismatch("too old"), BadInput("odd")]
+)
 async def test_a_server_that_refuses_the_worker_ends_it_with_its_message(error):
     async with shop(app) as it:
         it.transport.failure = error

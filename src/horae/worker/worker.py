@@ -13,7 +13,7 @@ import structlog
 from msgspec import Raw
 
 from horae.env import SECOND, Env
-from horae.errors import Busy, Forbidden, HoraeError, NotFound, ProtocolMismatch, SessionEnded, Unauthorized
+from horae.errors import BadInput, Busy, Forbidden, HoraeError, NotFound, ProtocolMismatch, SessionEnded, Unauthorized
 from horae.model.protocol import PROTOCOL, ChildSubmit, Exchange, Function, Register, Step
 from horae.version import __version__
 from horae.worker import capture
@@ -149,7 +149,7 @@ class Worker:
         while not self._is_leaving:
             try:
                 registered = await self._transport.register(self._presence())
-            except FATAL as error:
+            except (*FATAL, BadInput) as error:
                 self._refuse(error)
                 return
             except HoraeError as error:

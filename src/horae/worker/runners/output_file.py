@@ -11,7 +11,9 @@ import msgspec
 
 from horae.worker.context import Port
 
-READ = 4 * 1024 * 1024
+READ = 1024 * 1024
+MAX_FILE = 32 * 1024 * 1024  # bytes that are read of it
+MAX_LINE = 2 * 1024 * 1024
 _object = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -29,7 +31,7 @@ class OutputFile:
     def look(self) -> None:
         """Take in whole lines that were added."""
         try:
-            if os.stat(self.path).st_size <= self._offset:
+            if os.stat(self.path).st_size <= self._offset or self._offset > MAX_FILE:
                 return
             with self.path.open("rb") as file:
                 file.seek(self._offset)
@@ -38,9 +40,11 @@ class OutputFile:
             return  # the command removed it; it may come back
         self._offset += len(data)
         lines = (self._partial + data).split(b"\n")
-        self._partial = lines.pop()
+        self._partial = lines.pop()[: MAX_LINE + 1]
         for line in lines:
             self._take(line)
+        if self._offset > MAX_FILE:
+            self._port.log("log", f"WARNING the rest of HORAE_OUTPUT is not read: {MAX_FILE} bytes are enough")
 
     def finish(self) -> None:
         """Take in all that is left, the last line too if it lacks its end."""
