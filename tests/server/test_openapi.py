@@ -24,7 +24,7 @@ DOCUMENT: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(build(ROUTES)
 
 # Bodies that fit the schema may still be wrong: an unknown dependency, a command that cannot be split.
 CONFIG = """
-request-timeout = 30
+request-timeout = 120
 [generation]
 max-examples = {examples}
 deterministic = true
@@ -121,6 +121,7 @@ async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request:
         )  # fmt: skip
         output, _ = await run.communicate()
         assert run.returncode == 0, output.decode()
-        assert f"Selected: {len(ROUTES) - len(LEFT_OUT)}/{len(ROUTES)}" in output.decode()
+        tried = len(ROUTES) - len(LEFT_OUT) - 1  # all the rest but the document itself
+        assert f"Tested: {tried}" in output.decode()
     finally:
         await serving.stop()

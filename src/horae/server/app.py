@@ -4,22 +4,25 @@ Litestar's own layers for bodies, answers and schemas are not used: its schemas 
 `extra_json_schema`, and its way through a handler costs more than everything here together (28 us a request, not 60).
 """
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from litestar import Litestar, Request, Response
 from litestar.datastructures import State
-from litestar.exceptions import MethodNotAllowedException, NotFoundException
+from litestar.exceptions import HTTPException, MethodNotAllowedException, NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.types import ASGIApp
 
 from horae.engine.node import PARTS, Node
+from horae.errors import BadInput
 from horae.server.door import answer, unmatched
 from horae.server.metrics import Metrics
+from horae.server.problems import broken, problem
 from horae.server.reply import Receive, Scope, Send
 from horae.server.route import Route
 from horae.server.routes import ROUTES
 
+Respond = Callable[[Scope, Receive, Send], Awaitable[None]]
 Unmatched = NotFoundException | MethodNotAllowedException
 
 
@@ -29,7 +32,11 @@ def create_app(node: Node, parts: Collection[str] = PARTS) -> Litestar:
     routes = [route for route in ROUTES if serves(parts, route)]
     return Litestar(
         route_handlers=[_no_options({_path(r) for r in routes}), *(_handler(node, metrics, r) for r in routes)],
-        exception_handlers={NotFoundException: _no_route, MethodNotAllowedException: _no_route},
+        exception_handlers={
+            NotFoundException: _no_route,
+            MethodNotAllowedException: _no_route,
+            Exception: _not_routed,
+        },
         openapi_config=None,
         logging_config=None,
         state=State({"node": node, "metrics": metrics}),
@@ -76,24 +83,34 @@ def _no_options(paths: set[str]) -> HTTPRouteHandler:
     return HTTPRouteHandler(sorted(paths), http_method="OPTIONS", name="no-options", status_code=200)(handle)
 
 
-class _NoRoute(Response[None]):
-    """Litestar's error handlers cannot wait; their answers can."""
+class _Answer(Response[None]):
+    """What an error handler of Litestar may return: it cannot wait, but its answer can."""
 
-    def __init__(self, error: Unmatched) -> None:
+    def __init__(self, respond: Respond) -> None:
         super().__init__(None)
-        allow = (error.headers or {}).get("allow")
-        self._allow = None if allow is None else ", ".join(m for m in allow.split(", ") if m != "OPTIONS")
+        self._respond = respond
 
     def to_asgi_response(self, app: Litestar | None, request: Request[Any, Any, Any], **_: Any) -> Any:
-        """An answer that asks who is asking before it says that there is nothing here."""
-        node: Node = request.app.state.node
-
-        async def respond(scope: Scope, receive: Receive, send: Send) -> None:
-            reply = await unmatched(node, scope, self._allow)
-            await reply(scope, receive, send)
-
-        return respond
+        """The answer as an ASGI application."""
+        return self._respond
 
 
-def _no_route(request: Request[Any, Any, Any], error: Unmatched) -> Response[None]:
-    return _NoRoute(error)
+def _no_route(request: Request[Any, Any, Any], error: Unmatched) -> _Answer:
+    """Ask who is asking before saying that there is nothing here."""
+    node: Node = request.app.state.node
+    methods = (error.headers or {}).get("allow")
+    allow = None if methods is None else ", ".join(m for m in methods.split(", ") if m != "OPTIONS")
+
+    async def respond(scope: Scope, receive: Receive, send: Send) -> None:
+        reply = await unmatched(node, scope, allow)
+        await reply(scope, receive, send)
+
+    return _Answer(respond)
+
+
+def _not_routed(request: Request[Any, Any, Any], error: Exception) -> _Answer:
+    """Litestar refused the request, for its Host header say, or failed itself."""
+    path = request.scope["path"]
+    if isinstance(error, HTTPException) and error.status_code < 500:
+        return _Answer(problem(BadInput(f"{error.detail}.", "Send a valid HTTP request."), path))
+    return _Answer(broken(error, "routing", path))

@@ -35,8 +35,8 @@ def submit_of(job: str, wish: Trigger, trace: str | None) -> Submit:
     )
 
 
-def requests_of(body: Submission, trace: str | None) -> list[Submit]:
-    """What a body asks for: one execution, or many on their own terms."""
+def requests_of(body: Submission, trace: str | None) -> list[Submit | HoraeError]:
+    """What a body asks for: one execution, or many on their own terms; an item that cannot be read is an error."""
     if body.items is None:
         if body.job is None:
             raise BadInput("Neither job nor items is given.", 'Say which job: {"job": "report"}.', field="job")
@@ -68,13 +68,29 @@ def _refuse_common(body: Submission) -> None:
             raise BadInput(f"{field} stands beside items without a job.", remedy, field=field)
 
 
-def _own(item: Raw, index: int, trace: str | None) -> Submit:
+def _own(item: Raw, index: int, trace: str | None) -> Submit | HoraeError:
     try:
         wish = decode(bytes(item), _ITEM)
         return submit_of(wish.job, wish, trace)
     except BadInput as error:
         field = f"items[{index}].{error.fields.get('field', '')}".rstrip(".")
-        raise BadInput(f"Item {index}: {error.detail}", error.remedy, field=field, index=index) from None
+        return BadInput(f"Item {index}: {error.detail}", error.remedy, field=field, index=index)
+
+
+def readable(requests: Sequence[Submit | HoraeError], *, partial: bool) -> list[Submit]:
+    """The requests that could be read; without `partial`, the first that could not refuses all."""
+    for request in requests:
+        if isinstance(request, HoraeError) and not partial:
+            raise request
+    return [request for request in requests if isinstance(request, Submit)]
+
+
+def merged(
+    requests: Sequence[Submit | HoraeError], receipts: Sequence[Receipt | HoraeError]
+) -> list[Receipt | HoraeError]:
+    """What became of each: receipts in the place of what was read, the errors of the rest."""
+    rest = iter(receipts)
+    return [request if isinstance(request, HoraeError) else next(rest) for request in requests]
 
 
 def accepted(receipt: Receipt) -> Accepted:

@@ -13,7 +13,7 @@ from horae.server.queries import ExecutionList, Logs
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
-from horae.server.submission import bulk, lot, one, requests_of, terms_of
+from horae.server.submission import bulk, lot, merged, one, readable, requests_of, terms_of
 from horae.server.views import Accepted, BulkAccepted
 
 
@@ -31,12 +31,13 @@ async def submit(call: Call, body: Submission) -> Reply:
     if body.items is not None and body.job is not None:
         return await _submit_lot(call, body, body.job, body.items)
     partial = body.items is not None and not body.atomic
+    requests = requests_of(body, call.header(b"traceparent"))
     receipts = await call.node.submitter.submit(
-        call.namespace, requests_of(body, call.header(b"traceparent")), origin="submit", caller=call.caller,
+        call.namespace, readable(requests, partial=partial), origin="submit", caller=call.caller,
         idempotency=submission_key(call), partial=partial,
     )  # fmt: skip
     if body.items is not None:
-        answer = bulk(receipts)
+        answer = bulk(merged(requests, receipts))
         return ok(answer, 207 if answer.refused else 201)
     receipt = one(receipts)
     return ok(receipt, 200 if receipt.deduplicated else 201, location=f"{API}/executions/{receipt.execution_id}")
