@@ -1,4 +1,17 @@
-"""Commands: programs in a process group of their own, watched by the worker's guard."""
+"""Commands: programs in a process group of their own, watched by the worker's guard.
+
+A command's environment is what `PASSED` and `Settings.pass_env` let through of the worker's (and LC_*), the job's own
+`env`, and:
+
+    HORAE_EXECUTION_ID  the execution              HORAE_SCHEDULED_AT  when it was due, RFC 3339 UTC
+    HORAE_JOB           the job's name             HORAE_PRIORITY      0 (least) to 9 (most urgent)
+    HORAE_ATTEMPT       grows with every try       HORAE_PARAMS        the params as JSON; if they are too long for a
+    HORAE_TOKEN         the fencing token                              variable, HORAE_PARAMS_FILE names a file instead
+    HORAE_OUTPUT        a file to talk back with   TRACEPARENT         the trace it belongs to, if known
+    HORAE_GUARD         marks its processes for the guard
+
+Its input is empty; its output and errors are its log, line by line.
+"""
 
 import asyncio
 import errno
