@@ -83,7 +83,7 @@ def test_bulk_reports_each_item_or_takes_all_or_nothing(fleet):
 
     assert (some["accepted"], some["refused"]) == (2, 2)
     assert some["items"][1]["error"]["status"] == 404
-    assert none.status_code == 404
+    assert none.status_code == 400
     assert len(fleet.get("/executions")["items"]) == 2
 
 

@@ -100,8 +100,8 @@ async def test_all_or_nothing(api: Api):
     [
         ({}, "job"),
         ({"items": []}, "items"),
-        ({"items": [{"params": {}}]}, "items[0].job"),
-        ({"items": [{"job": "report", "colour": 1}]}, "items[0].colour"),
+        ({"items": [{"params": {}}], "atomic": True}, "items[0].job"),
+        ({"items": [{"job": "report", "colour": 1}], "atomic": True}, "items[0].colour"),
         ({"items": [{"job": "report"}], "priority": 3}, "priority"),
         ({"job": "report", "items": [{}], "key": "k"}, "key"),
         ({"job": "report", "delay": "soon"}, "delay"),
@@ -118,6 +118,19 @@ async def test_a_bad_submission_is_400_with_its_field(body: dict, field: str, ap
     answer = await api.post(EXECUTIONS, json=body)
     assert (answer.status_code, answer.json()["field"]) == (400, field)
     assert (await api.get(EXECUTIONS)).json()["items"] == []
+
+
+async def test_an_item_that_cannot_be_read_is_refused_alone(api: Api):
+    await create(api)
+    items = [{"job": "report"}, {"job": "report", "colour": 1}, {"params": {}}, {"job": "report", "priority": 11}]
+    answer = await api.post(EXECUTIONS, json={"items": items})
+    assert (answer.status_code, answer.json()["accepted"], answer.json()["refused"]) == (207, 1, 3)
+    assert [item.get("error", {}).get("field") for item in answer.json()["items"]] == [
+        None,
+        "items[1].colour",
+        "items[2].job",
+        "items[3].priority",
+    ]
 
 
 async def test_it_is_cancelled_once(api: Api):
