@@ -107,6 +107,8 @@ class Guard:
 
     def receive(self) -> None:
         head, fds, _, _ = socket.recv_fds(self.sock, HEADER.size, MAX_FDS, getattr(socket, "MSG_CMSG_CLOEXEC", 0))
+        for fd in fds:
+            os.set_inheritable(fd, False)
         head += self.read(HEADER.size - len(head)) if head else b""
         if not head:
             raise EOFError

@@ -17,6 +17,7 @@ from horae.worker.timers import Timer
 
 MAX_LOG = 10 * 1024 * 1024  # bytes of log lines per attempt
 MAX_LINE = 16 * 1024
+SOON = 0.25  # seconds after which to look again at a slot between two items
 MAX_BACKLOG = 64 * 1024 * 1024  # bytes of log lines that wait for a server; beyond it lines are lost
 
 
@@ -237,7 +238,7 @@ class Runner:
             return
         timeout = run.plan.spec.timeout / SECOND
         begun = run.chunk.running()
-        left = timeout if begun is None else begun[2] + timeout - self.clock.monotonic()
+        left = min(timeout, SOON) if begun is None else begun[2] + timeout - self.clock.monotonic()
         if begun is not None and left <= 0:
             self.interrupt(run, begun, "timeout")
             left = timeout
