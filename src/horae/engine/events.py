@@ -61,5 +61,5 @@ class Events:
     def _on_hint(self, hint: Hint) -> None:
         for event in hint.events:
             for subscription in self._subscriptions:
-                if event.namespace in (0, subscription.namespace):
+                if subscription.namespace == event.namespace:
                     subscription.put(event)

@@ -82,7 +82,9 @@ class Rescuer:
         if not await self._store.mark_lost(id, last_seen):
             return False
         log.warning("worker lost", session=str(id))
-        self._hints.tell(Hint(sessions=[id], events=[Event("worker", id, "lost", 0, self._env.now())]))
+        session = await self._store.session(id)
+        namespace = session.namespace if session is not None else 0
+        self._hints.tell(Hint(sessions=[id], events=[Event("worker", id, "lost", namespace, self._env.now())]))
         return True
 
     async def _rescue(self, id: UUID, *, charge: bool) -> None:

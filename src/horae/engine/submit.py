@@ -92,7 +92,10 @@ class Submitter:
             idempotency=idempotency,
         )  # fmt: skip
         refused: dict[int, HoraeError] = {}
-        accepted = iter(await self._accept(wanted, refused if partial else None))
+        receipts = await self._accept(wanted, refused if partial else None)
+        if len(receipts) != len(requests) - len(refused):
+            raise Conflict("Other items of this request were refused when it was first answered.", "Use a new key.")
+        accepted = iter(receipts)
         return [refused[i] if i in refused else next(accepted) for i in range(len(requests))]
 
     async def submit_lot(
@@ -137,14 +140,19 @@ class Submitter:
         if wanted.items is not None:
             return await self._resolve_lot(wanted, wanted.items, refused, now)
         executions = []
+        missing: dict[str, HoraeError] = {}  # looked for once, however many items name it
         for i, request in enumerate(wanted.requests):
             try:
+                if request.job in missing:
+                    raise missing[request.job]
                 stored = await self._job(wanted, request)
                 executions.append(self._execution(wanted, i, request, stored, now))
             except HoraeError as error:
                 if refused is None:
                     raise _placed(error, i, len(wanted.requests)) from None
                 refused[i] = error
+                if isinstance(error, NotFound):
+                    missing[request.job] = error
         return Submission(executions=executions, idempotency=wanted.idempotency)
 
     async def _resolve_lot(

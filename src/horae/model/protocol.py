@@ -4,10 +4,10 @@ Everything is JSON with camelCase names. Times are integer microseconds UTC by t
 its offset to `now` of the answers and corrects what it sends. No time a worker sends decides anything.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
-from msgspec import Raw, Struct, field
+from msgspec import Meta, Raw, Struct, field
 
 from horae.env import Instant, Micros
 
@@ -18,6 +18,8 @@ MAX_INLINE_RESULT = 64 * 1024
 MAX_RESULT = 1024 * 1024
 
 ABSENT = Raw()  # no value: false, and left out on the wire
+
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # what the store keeps in 32 bits
 
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
 RequestKind = Literal["cancel", "timeout", "preempt"]
@@ -79,14 +81,14 @@ class Outcome(Wire, frozen=True, kw_only=True):
     """
 
     parcel: UUID
-    lo: int
-    hi: int
-    attempt: int
+    lo: Count
+    hi: Count
+    attempt: Count
     outcome: OutcomeKind
     started_at: list[Instant] = []
     ended_at: list[Instant] = []
     results: list[Raw] = []
-    exit_code: int | None = None
+    exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
     error: Failure | None = None
     wake_at: Instant | None = None  # suspended: when to look again
 
@@ -95,9 +97,9 @@ class Started(Wire, frozen=True, kw_only=True):
     """Items that began to run and have outlived a heartbeat."""
 
     parcel: UUID
-    lo: int
-    hi: int
-    attempt: int
+    lo: Count
+    hi: Count
+    attempt: Count
     at: Instant
 
 
@@ -105,8 +107,8 @@ class Progress(Wire, frozen=True, kw_only=True):
     """How far a running item is, in percent, with a word about it."""
 
     parcel: UUID
-    item: int
-    attempt: int
+    item: Count
+    attempt: Count
     percent: float
     message: str = ""
 
@@ -118,9 +120,9 @@ class LogLines(Wire, frozen=True, kw_only=True):
     """
 
     parcel: UUID
-    item: int
-    attempt: int
-    seq: int
+    item: Count
+    attempt: Count
+    seq: Count
     lines: list[tuple[Instant, str, str]]
 
 
@@ -132,9 +134,9 @@ class Exchange(Wire, frozen=True, kw_only=True):
     to be short.
     """
 
-    channel: int
-    n: int
-    free: int = 0
+    channel: Count
+    n: Annotated[int, Meta(ge=1, le=2**62)]
+    free: Count = 0
     prefetch: dict[UUID, int] = {}
     wait: Micros = 0  # how long the server may hold the answer while there is nothing to do
     draining: bool = False
@@ -167,8 +169,8 @@ class Request(Wire, frozen=True, kw_only=True):
     """Something asked of a running item; it stays until the attempt ends, so it may be repeated."""
 
     parcel: UUID
-    item: int
-    attempt: int
+    item: Count
+    attempt: Count
     kind: RequestKind
 
 
@@ -176,9 +178,9 @@ class Range(Wire, frozen=True, kw_only=True):
     """Items named in an outcome that this session no longer holds: the worker forgets them."""
 
     parcel: UUID
-    lo: int
-    hi: int
-    attempt: int
+    lo: Count
+    hi: Count
+    attempt: Count
 
 
 class Answer(Wire, frozen=True, kw_only=True):
@@ -214,8 +216,8 @@ class ChildSubmit(Wire, frozen=True, kw_only=True):
     """
 
     parcel: UUID
-    item: int
-    attempt: int
+    item: Count
+    attempt: Count
     call: str
     submissions: list[Submit]
 
@@ -224,8 +226,8 @@ class Step(Wire, frozen=True, kw_only=True):
     """POST /api/v1/sessions/{id}/steps: remember the result of a step before the code goes on."""
 
     parcel: UUID
-    item: int
-    attempt: int
+    item: Count
+    attempt: Count
     name: str
     result: Raw = field(default_factory=lambda: Raw(b"null"))
 

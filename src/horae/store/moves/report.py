@@ -116,7 +116,7 @@ def settle(
     for head in told:
         mine = held.get(head.session, {})
         if head.exchange.started:
-            yield from _start(head, mine)
+            yield from _start(head, mine, now)
         yield from _note(head, mine, effects, now)
         if head.exchange.outcomes:
             row = sessions[head.session]
@@ -152,7 +152,7 @@ def _held(heads: Sequence["Head"]) -> Script[dict[UUID, Held]]:
     return held
 
 
-def _start(head: "Head", held: Held) -> Script[None]:
+def _start(head: "Head", held: Held, now: Instant) -> Script[None]:
     """Items that began to run become slices of their own, with their start."""
     started = head.exchange.started
     fresh = [s for s in held.values() if s.started_at is None]
@@ -160,7 +160,7 @@ def _start(head: "Head", held: Held) -> Script[None]:
     if not matched.touched:
         return
     begun = [
-        structs.replace(part(slice, lo, hi), started_at=max(slice.granted_at, started[i].at))
+        structs.replace(part(slice, lo, hi), started_at=max(slice.granted_at, min(started[i].at, now)))
         for slice, i, lo, hi in matched.hits
     ]
     yield from _replace(held, matched.touched, [*begun, *matched.left])
@@ -181,7 +181,7 @@ def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[No
     up = head.exchange
     holds = _Holds(held)
     progress = {
-        (p.parcel, p.item): (p.parcel, p.item, p.attempt, p.percent, p.message, now)
+        (p.parcel, p.item): (p.parcel, p.item, p.attempt, p.percent, p.message.replace("\0", ""), now)
         for p in up.progress
         if holds(p.parcel, p.item, p.attempt)
     }
