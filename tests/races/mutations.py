@@ -9,6 +9,7 @@ import inspect
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any
@@ -86,9 +87,14 @@ def _target(where: str) -> Any:
 
 def _rewritten(function: FunctionType, edits: Sequence[Edit]) -> CodeType:
     """The function's code as its changed source gives it; its own globals stay."""
-    source = _changed(textwrap.dedent(inspect.getsource(function)), edits)
+    source = _changed(_source(function), edits)
     whole = compile(source, function.__code__.co_filename, "exec")
     return next(part for part in whole.co_consts if isinstance(part, CodeType) and part.co_name == function.__name__)
+
+
+@cache
+def _source(function: FunctionType) -> str:
+    return textwrap.dedent(inspect.getsource(function))
 
 
 def one(name: str, where: str, old: str, new: str = "", *, by: str = "", because: str = "") -> Mutation:
@@ -490,3 +496,8 @@ MUTATIONS: dict[str, Mutation] = {
     for group in (SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, SUBMITS, OTHERS)
     for mutation in group
 }
+
+# Read while it is what runs: the file may be edited during a long proof.
+for _edit in (edit for mutation in MUTATIONS.values() for edit in mutation.edits):
+    if isinstance(_found := _target(_edit.where), FunctionType):
+        _source(_found)

@@ -182,3 +182,24 @@ async def test_a_lane_is_made_once(world: World):
     directory = await world.store.directory()
     assert {lane.id for lane in directory.lanes} == {again[1].id, other[1].id}
     assert again[0] in directory.queues
+
+
+async def test_a_change_is_made_of_moves_at_one_instant_or_not_at_all(world: World):
+    job = await world.job("a")
+    world.clock.advance(7)
+
+    def pause_both(now):
+        yield from jobs.set_state(job.id, "paused", now)
+        if now != world.now():
+            raise Rejected
+        return now
+
+    def fail(now):
+        yield from jobs.set_state(job.id, "deleted", now)
+        raise Rejected
+
+    assert await world.store.change(pause_both) == world.now()
+    with pytest.raises(Rejected):
+        await world.store.change(fail)
+    stored = await world.store.job(job.id, NAMESPACE)
+    assert (stored.job.state, stored.job.updated_at) == ("paused", world.now())
