@@ -195,7 +195,7 @@ class App:
         options: dict[str, Any],
         rule: Any,
     ) -> JobFunction[P, R]:
-        chosen: str = name or getattr(function, "__name__", "?")
+        chosen = str(name or getattr(function, "__name__", "?"))
         if not NAME.fullmatch(chosen):
             remedy = "Give it one with @app.job(name=...): letters, digits, '.', '_' and '-'."
             raise BadInput(f"{chosen!r} cannot be the name of a job.", remedy, field="name")
