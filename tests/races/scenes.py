@@ -207,6 +207,15 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.claim(a, 1)], right=[c.claim(b, 2)], patient="")
 
 
+@scene("claim / claim, two sessions and pieces of one parcel")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    parcel = await world.parcel(c.job, 5)
+    await world.store.cancel(parcel, 2, "")
+    a, b = await world.worker("a"), await world.worker("b")
+    return Scene(left=[c.claim(a, 2)], right=[c.claim(b, 1)], patient="")
+
+
 @scene("claim / claim, one session and two channels")
 async def _(world: World) -> Scene:
     c = await cast(world)
@@ -344,7 +353,7 @@ async def _(world: World) -> Scene:
     parcel, w, slice = await holding(c, 4)
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert await world.states(parcel) == ["success"] * 4
+        assert await world.states(parcel) == ["success"] * 4, "a report was not accepted"
         assert sum(r.hi - r.lo for reply in replies(left + right) for r in reply.ignored) == 1
 
     return Scene(
@@ -450,7 +459,7 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert await w.holds() == [] or not right[0], "a lost session got work after it was rescued"
-        assert (left[0].replies[0].decision == "ended") == right[0]
+        assert (left[0].replies[0].decision == "ended") == right[0], "a lost session was heard"
 
     return Scene(left=[c.claim(w, 1)], right=c.lose(w), check=check)
 
@@ -526,7 +535,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
-        assert sorted(left + right) == [False, True]
+        assert sorted(left + right) == [False, True], "a session was lost twice"
 
     return Scene(left=[c.mark_lost(w)], right=[c.mark_lost(w)], check=check)
 

@@ -187,12 +187,13 @@ class World:
         """The invariants that hold after whatever happened."""
         now = self.now()
         report = await self.store.read(lambda: audit.audit_executions(now, patience=None))
-        assert report.findings == []
+        assert report.findings == [], ", ".join(f"{f.kind} on {f.shelf}: {f.detail}" for f in report.findings)
         fires = await self.store.read(audit_fires.audit_fires)
-        assert fires.findings == []
+        assert fires.findings == [], ", ".join(f"{f.kind} fires" for f in fires.findings)
         nobody = UUID(int=0)
-        assert await self.rows("SELECT key FROM unique_keys WHERE execution = $1", nobody) == []
-        assert await self.rows("SELECT key FROM idempotency WHERE answer IS NULL") == []
+        unnamed = await self.rows("SELECT key FROM unique_keys WHERE execution = $1", nobody)
+        assert unnamed == [], "a key stands for nothing"
+        assert await self.rows("SELECT key FROM idempotency WHERE answer IS NULL") == [], "a request has no answer"
         idle = await self.rows(
             "SELECT q.parcel, q.item FROM requests q LEFT JOIN running r ON r.parcel = q.parcel AND r.lo <= q.item"
             " AND r.hi > q.item AND r.session = q.session AND r.attempt = q.attempt WHERE r.parcel IS NULL"
