@@ -1,0 +1,113 @@
+"""The parts of docs/ that the program itself can tell: `python -m tests.docs.tables` writes them into their pages.
+
+A part stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; what stands around it is written by hand.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from horae.engine.node import Node
+from horae.env import system_env
+from horae.server.access import ACCESS, EVERYBODY
+from horae.server.metrics import Metrics
+from horae.server.openapi import build
+from horae.server.route import Route
+from horae.server.routes import MODULES, ROUTES
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SUCCESS = range(200, 300)
+COMMON = {400, 401, 403, 413, 422, 500, 503}  # what nearly every route may answer; said once above the tables
+
+
+def routes() -> str:
+    """Every route by noun, from the OpenAPI document."""
+    operations = build(ROUTES)["paths"]
+    parts = []
+    for module in MODULES:
+        own = [route for route in ROUTES if route.run.__module__ == module.__name__]
+        noun = module.__name__.rpartition(".")[2]
+        about = (module.__doc__ or "").partition("\n")[0]
+        rows = [_route(route, operations[route.path][route.method.lower()]) for route in own]
+        head = "| route | what it does | parameters | answers | for |\n|---|---|---|---|---|"
+        parts.append("\n".join([f"### {noun}\n", f"{about}\n", head, *rows, ""]))
+    return "\n".join(parts)
+
+
+def _route(route: Route, operation: dict[str, object]) -> str:
+    parameters = [p["name"] for p in operation["parameters"] if p["in"] in ("query", "header")]  # type: ignore[attr-defined]
+    statuses = [int(status) for status in operation["responses"]]  # type: ignore[attr-defined]
+    good = ", ".join(f"**{status}**" for status in statuses if status in SUCCESS)
+    bad = ", ".join(str(status) for status in statuses if status not in SUCCESS and status not in COMMON)
+    cells = [
+        f"`{route.method} {route.path}`",
+        route.summary,
+        ", ".join(f"`{name}`" for name in parameters),
+        f"{good}; {bad}" if bad else good,
+        _roles(route),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _roles(route: Route) -> str:
+    roles = ACCESS[route.name]
+    return "everybody" if roles is EVERYBODY else ", ".join(sorted(roles))
+
+
+def metrics() -> str:
+    """Every metric of a server."""
+    return "\n".join(["| metric | type | labels | meaning |", "|---|---|---|---|", *_metrics()])
+
+
+def _metrics() -> Iterator[str]:
+    rows = {}
+    for collector in asyncio.run(_registry())._collector_to_names:
+        for family in collector.collect():
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            labels = getattr(collector, "_labelnames", None) or getattr(family, "_labelnames", ())
+            own = ", ".join(f"`{label}`" for label in labels)
+            rows[name] = f"| `{name}` | {family.type} | {own} | {family.documentation} |"
+    yield from (rows[name] for name in sorted(rows))
+
+
+async def _registry() -> CollectorRegistry:
+    """The metrics of a server that has just been made."""
+    node = await Node.open(system_env(), "sqlite://")
+    try:
+        return Metrics(node).registry
+    finally:
+        await node.stop()
+
+
+PARTS: dict[str, tuple[str, Callable[[], str]]] = {
+    "routes": ("rest.md", routes),
+    "metrics": ("metrics.md", metrics),
+}
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(<!-- begin {name} -->\n)(.*?)(<!-- end {name} -->)", re.DOTALL)
+
+
+def written(name: str) -> str:
+    """What a part says now."""
+    page, _ = PARTS[name]
+    found = _pattern(name).search((DOCS / page).read_text())
+    assert found, f"docs/{page} lacks <!-- begin {name} --> and <!-- end {name} -->."
+    return found[2].strip("\n")
+
+
+def write(name: str) -> None:
+    """Write a part into its page."""
+    page, make = PARTS[name]
+    path = DOCS / page
+    path.write_text(_pattern(name).sub(lambda found: f"{found[1]}\n{make().strip()}\n\n{found[3]}", path.read_text()))
+
+
+if __name__ == "__main__":
+    for part in PARTS:
+        write(part)

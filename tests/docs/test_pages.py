@@ -1,0 +1,132 @@
+"""Documentation that cannot lie for long: links lead somewhere, and what there is stands in it."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from horae.config.settings import TABLE
+from horae.errors import HoraeError
+from horae.model.definition.read import FIELDS
+from horae.model.view import ExecutionView, JobView
+from horae.server import problems
+from horae.server.bodies import NewExecution
+from horae.server.routes import ROUTES
+from tests.docs import tables
+from tests.docs.pages import PAGES, ROOT, anchors, first_cells, headings, links, name, section
+
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src" / "horae"
+
+
+def page(title: str) -> str:
+    return (DOCS / title).read_text()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_every_link_leads_somewhere(path):
+    dead = []
+    for target in links(path):
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        place, _, anchor = target.partition("#")
+        found = (path.parent / place).resolve() if place else path
+        if not found.exists() or (anchor and found.suffix == ".md" and anchor not in anchors(found)):
+            dead.append(target)
+    assert dead == []
+
+
+def test_every_page_can_be_reached():
+    """From README.md, by links."""
+    seen: set[Path] = set()
+    todo = [ROOT / "README.md"]
+    while todo:
+        at = todo.pop()
+        seen.add(at)
+        found = {(at.parent / link.partition("#")[0]).resolve() for link in links(at) if "://" not in link}
+        todo += [path for path in found if path.suffix == ".md" and path not in seen]
+    assert [name(path) for path in PAGES if path not in seen] == []
+
+
+@pytest.mark.parametrize("part", tables.PARTS)
+def test_what_the_program_tells_is_up_to_date(part):
+    assert tables.written(part) == tables.PARTS[part][1]().strip(), "Run: python -m tests.docs.tables"
+
+
+def test_every_route_is_there():
+    text = page("rest.md")
+    assert [f"{r.method} {r.path}" for r in ROUTES if f"`{r.method} {r.path}`" not in text] == []
+
+
+def documented(title: str, heading: str) -> set[str]:
+    return set(first_cells(section(page(title), heading)))
+
+
+def fields_of(view: type[msgspec.Struct]) -> set[str]:
+    return {field.encode_name for field in msgspec.structs.fields(view)}
+
+
+def test_every_field_of_a_job_and_of_an_execution_is_there():
+    job = documented("rest.md", "A job")
+    assert set(FIELDS) - job == set()
+    assert fields_of(JobView) - job == set()
+    execution = documented("rest.md", "An execution")
+    assert fields_of(ExecutionView) - execution == set()
+    assert fields_of(NewExecution) - execution == set()
+
+
+def errors() -> Iterator[type[HoraeError]]:
+    assert problems
+    todo = [HoraeError]
+    while todo:
+        error = todo.pop()
+        if error.__module__.startswith("horae.") and error.__name__ != "Broken":  # nobody meets it under this name
+            yield error
+        todo += error.__subclasses__()
+
+
+def test_every_error_is_there_as_it_is():
+    rows = set(re.findall(r"^\| `([\w-]+)` \| `(\w+)` \| (\d+) \| (\d+) \|", page("errors.md"), re.MULTILINE))
+    assert rows == {(e.slug, e.__name__, str(e.status), str(e.exit_code)) for e in errors()}
+
+
+def failure_types() -> set[str]:
+    """The names that Horae itself gives to failures: in `failed("Timeout", ...)` and `Failure(type="Lost", ...)`."""
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+                continue
+            if call.func.id == "failed" and call.args:
+                found.add(call.args[0])
+            elif call.func.id == "Failure":
+                found |= {keyword.value for keyword in call.keywords if keyword.arg == "type"}
+    return {node.value for node in found if isinstance(node, ast.Constant)}
+
+
+def test_every_failure_of_an_execution_is_there():
+    text = section(page("errors.md"), "What an execution fails with")
+    assert failure_types() | {"GiveUp", "Retry"} == {word for word in first_cells(text) if word[0].isupper()}
+
+
+async def test_the_example_of_an_error_is_one(api):
+    answer = await api.post("/api/v1/jobs", json={"name": "x", "command": "true", "retires": 3})
+    shown = re.search(r"```json\n(.*?)```", page("errors.md"), re.DOTALL)
+    assert json.loads(shown[1]) == answer.json()
+
+
+def test_every_setting_is_there():
+    assert [row.variable for row in TABLE.values() if row.variable not in page("configuration.md")] == []
+
+
+def test_decisions_are_numbered_and_have_one_shape():
+    paths = sorted((DOCS / "decisions").glob("[0-9]*.md"))
+    assert [path.name[:4] for path in paths] == [f"{i:04}" for i in range(1, len(paths) + 1)]
+    shape = ["Context", "Decision", "Consequences", "Evidence"]
+    assert [name(path) for path in paths if headings(path.read_text())[1:] != shape] == []
+    index = (DOCS / "decisions" / "README.md").read_text()
+    assert [path.name for path in paths if f"({path.name})" not in index] == []

@@ -1,0 +1,78 @@
+"""docs/worker-protocol.md against the program: every field is named, and every example fits its schema."""
+
+import json
+import re
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+import pytest
+
+from horae.model import execution, protocol
+from horae.model.job import Spec
+from horae.server.openapi import build
+from horae.server.routes import ROUTES
+from tests.docs.pages import ROOT
+
+TEXT = (ROOT / "docs" / "worker-protocol.md").read_text()
+EXAMPLES = re.findall(r"<!-- schema (\w+) -->\n```json\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+BODIES = [value for value in vars(protocol).values() if isinstance(value, type) and issubclass(value, protocol.Wire)]
+
+
+def strict(schema: Any) -> Any:
+    """The same schema, but a field it does not name is a mistake."""
+    if isinstance(schema, list):
+        return [strict(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {"additionalProperties": False} if "properties" in schema else {}
+    return {**{name: strict(part) for name, part in schema.items()}, **closed}
+
+
+@pytest.fixture(scope="module")
+def components() -> dict[str, Any]:
+    return strict(build(ROUTES)["components"])
+
+
+@pytest.mark.parametrize(("kind", "example"), EXAMPLES)
+def test_every_example_fits_its_schema(components, kind, example):
+    schema = {"$ref": f"#/components/schemas/{kind}", "components": components}
+    jsonschema_rs.validator_for(schema).validate(json.loads(example))
+
+
+def test_there_is_an_example_of_every_body():
+    shown = {kind for kind, _ in EXAMPLES}
+    assert shown == {"Register", "Registered", "Exchange", "Answer", "Step", "StepRemembered", "ChildSubmit"}
+
+
+@pytest.mark.parametrize("body", [body for body in BODIES if body is not protocol.Wire], ids=lambda body: body.__name__)
+def test_every_field_is_named(body):
+    fields = {field.encode_name for field in msgspec.structs.fields(body)}
+    assert [field for field in fields if f"`{field}`" not in TEXT and f'"{field}"' not in TEXT] == []
+
+
+def test_extras_and_definitions_are_named():
+    extras = {field.encode_name for field in msgspec.structs.fields(execution.Extra)}
+    assert [field for field in extras if f"`{field}`" not in TEXT] == []
+    used = {"name", "task", "params", "timeout", "grace", "delivery", "retry", "tags"}
+    assert used <= {field.encode_name for field in msgspec.structs.fields(Spec)}
+    assert [field for field in used if f"`{field}`" not in TEXT] == []
+
+
+@pytest.mark.parametrize("kinds", [protocol.OutcomeKind, protocol.RequestKind])
+def test_every_kind_is_explained(kinds):
+    rows = set(re.findall(r"^\| `(\w+)` \|", TEXT, re.MULTILINE))
+    assert set(kinds.__args__) <= rows
+
+
+def test_every_route_of_a_session_is_there():
+    routes = [route for route in ROUTES if route.tag == "sessions"]
+    paths = {f"{route.method} {route.path.replace('{id}', '{sessionId}')}" for route in routes}
+    assert [path for path in paths if path not in TEXT] == []
+
+
+def test_numbers_are_the_programs():
+    assert f"`protocol` is {protocol.PROTOCOL}." in TEXT
+    assert f"| channels of a session | {protocol.CHANNELS} |" in TEXT
+    assert protocol.MAX_EXCHANGE == 512 * 1024
+    assert (protocol.MAX_INLINE_RESULT, protocol.MAX_RESULT) == (64 * 1024, 1024 * 1024)
