@@ -1,0 +1,51 @@
+"""docs/environment.md against a command that runs."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from horae import App
+from horae.worker.runners.base import MAX_LINE, MAX_LOG
+from horae.worker.runners.command import MAX_ENV_VALUE, PASSED
+from tests.docs.pages import ROOT, blocks, first_cells, section
+from tests.examples.test_examples import run, running
+
+PAGE = (ROOT / "docs" / "environment.md").read_text()
+VARIABLES = set(first_cells(section(PAGE, "What it sees")))
+
+
+@pytest.fixture
+async def client():
+    async with running(App()) as client:
+        yield client
+
+
+async def seen(client, **params) -> dict[str, str]:
+    done = await run(client, "env", **params)
+    lines = [line.text async for line in client.executions.logs(done.id)]
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+async def test_every_variable_is_there_and_no_other(client):
+    await client.jobs.create("env", command="env", env={"OWN": "x"})
+    small, large = await seen(client, day="2026-11-15"), await seen(client, text="x" * MAX_ENV_VALUE)
+    ours = {name for name in small | large if name.startswith("HORAE_")}
+    assert ours | {"TRACEPARENT"} == VARIABLES
+    assert ("HORAE_PARAMS" in small, "HORAE_PARAMS_FILE" in large) == (True, True)
+    rest = {name for name in small if not name.startswith(("HORAE_", "LC_"))} - {"OWN"}
+    assert rest <= set(PASSED)
+
+
+def test_what_is_passed_on_is_there():
+    assert [name for name in PASSED if f"`{name}`" not in PAGE] == []
+    assert (MAX_ENV_VALUE, MAX_LOG, MAX_LINE) == (96 * 1024, 10 * 1024 * 1024, 16 * 1024)
+
+
+@pytest.mark.parametrize("script", blocks(section(PAGE, "What it can say"), "sh"))
+async def test_what_it_says_is_heard(client, script):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    await client.jobs.create("says", command={"shell": f"set -e\n{script}"}, env={"PATH": path})
+    done = await run(client, "says")
+    assert (done.status, done.result, done.message) == ("success", {"rows": 1200}, "half of the files")
