@@ -1,6 +1,7 @@
 """Long-running commands: the event loop, the two signals, and an orderly end."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,16 @@ def run(work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run(work)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
+
+
+def calm_collector() -> None:
+    """Call when everything is loaded: the garbage collector need not look at that again, nor so often at the rest.
+
+    Python's default looks after every 700 objects made; that was a third of the time of a small request.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
 
 
 class Signals:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from horae.cli.firstkey import make_folder
+from horae.cli.process import calm_collector
 from horae.config import Settings, load
 from horae.config.build import engine_settings
 from horae.engine.node import Node
@@ -43,4 +44,6 @@ def reachable(settings: Settings) -> Settings:
 async def listen(node: Node, settings: Settings, parts: Collection[str]) -> Serving:
     """Begin to serve. Whoever sets another host has asked for other machines to be let in."""
     remote = not is_loopback(settings.host)
-    return await serve(node, settings.host, settings.port, parts=parts, allow_remote=remote)
+    serving = await serve(node, settings.host, settings.port, parts=parts, allow_remote=remote)
+    calm_collector()
+    return serving
