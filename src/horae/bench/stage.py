@@ -111,12 +111,16 @@ class Stage:
         """Wait for a condition; what ends unexpectedly is told at once."""
 
         async def watched() -> bool:
-            self.server.check()
-            if self.worker is not None:
-                self.worker.check()
+            self.check()
             return await check()
 
         await until(self.env, watched, what, within, every)
+
+    def check(self) -> None:
+        """Raise what ended unexpectedly."""
+        self.server.check()
+        if self.worker is not None:
+            self.worker.check()
 
     async def _has_worker(self) -> bool:
         return any(worker.status == "live" for worker in await self.client.workers.list())

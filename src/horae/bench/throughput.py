@@ -26,6 +26,7 @@ async def throughput(executions: int, repeats: int, store: str | None, concurren
     {"i": n}. "Whole life" begins with the first request and ends with the last execution, the worker being there from
     the start; "drain" is timed from a worker's first claim, everything being queued.
     """
+    from horae.bench.stage import staged
     from horae.bench.stores import sources
     from horae.env import system_env
 
@@ -33,11 +34,8 @@ async def throughput(executions: int, repeats: int, store: str | None, concurren
     results: list[Result] = []
     with sources(store, env) as found, Steps(2 * repeats * len(found)) as steps:
         for source in found:
-            async with source.fresh() as url:
-                from horae.bench.stage import staged
-
-                async with staged(env, url) as stage:
-                    runs = await _measure(stage, source, executions, repeats, concurrency, steps)
+            async with source.fresh() as url, staged(env, url) as stage:
+                runs = await _measure(stage, source, executions, repeats, concurrency, steps)
             results += await _results(source, runs, executions, concurrency)
     return results
 
