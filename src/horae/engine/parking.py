@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Literal
 from uuid import UUID
 
@@ -52,6 +53,7 @@ class ParkingLot:
         self._lanes_of = lanes_of  # asked at every claim: lanes come and go while exchanges wait
         self._places: dict[tuple[UUID, int], tuple[Parked, asyncio.Future[Served]]] = {}
         self._claiming: asyncio.Task[None] | None = None
+        self._looks_at = inf  # when `step` comes next, unless rung
         self.closed = False
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -66,12 +68,10 @@ class ParkingLot:
             old[1].set_result(Served("superseded"))
         done: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
         self._places[parked.place] = (parked, done)
-        if self.closed or parked.until <= self._env.clock.monotonic():
-            self.alarm.ring()
-        elif self._has_work(parked):
+        if self._has_work(parked):
             self._kick()
-        elif len(self._places) == 1:
-            self.alarm.ring()
+        if self.closed or parked.until < self._looks_at:
+            self.alarm.ring()  # whatever the claim brings, the wait ends in time
         try:
             return await done
         finally:
@@ -103,8 +103,10 @@ class ParkingLot:
         due = [entry for entry in self._places.values() if self.closed or entry[0].until <= now]
         if due:
             await self._end(due)
+        now = self._env.clock.monotonic()
         soonest = min((parked.until for parked, _ in self._places.values()), default=now + 60)
-        return max(0.005, soonest - self._env.clock.monotonic())
+        self._looks_at = max(now + 0.005, soonest)
+        return self._looks_at - now
 
     async def _end(self, due: Sequence[tuple[Parked, asyncio.Future[Served]]]) -> None:
         if not due:
@@ -145,7 +147,9 @@ class ParkingLot:
         return sorted(able, key=lambda p: p.want.load)[:MOST_AT_ONCE]
 
     def _has_work(self, parked: Parked) -> bool:
-        return self._directory.occupied(self._lanes_of(parked.want.session))
+        """Whether a claim may bring it something; one that wants nothing only waits for news."""
+        want = parked.want
+        return (want.free > 0 or bool(want.prefetch)) and self._directory.occupied(self._lanes_of(want.session))
 
     async def _claim(self, able: Sequence[Parked]) -> bool:
         """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
