@@ -295,6 +295,18 @@ async def test_what_the_server_refuses_a_running_job_is_its_error():
         assert (outcome.error.type, outcome.error.message) == ("Conflict", "not yours Stop.")
 
 
+async def test_submissions_that_the_server_leaves_out_are_an_error():
+    async with shop(app) as it:
+
+        async def none_of_them(*_: object) -> list[object]:
+            return []
+
+        it.transport.submit_children = none_of_them
+        outcome = await it.run(python("children"))
+
+        assert (outcome.error.type, "0 of 1" in outcome.error.message) == ("BadInput", True)
+
+
 async def test_a_function_this_worker_does_not_have_is_named():
     async with shop(app) as it:
         outcome = await it.run(python("nowhere"))

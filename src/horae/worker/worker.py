@@ -317,7 +317,11 @@ class Worker:
         if isinstance(ask, Submissions):
             submissions = ask.submissions
             body = ChildSubmit(parcel=parcel, item=index, attempt=attempt, call=ask.call, submissions=submissions)
-            return await self._transport.submit_children(session.id, body)
+            taken = await self._transport.submit_children(session.id, body)
+            if len(taken) < len(submissions):
+                said = f"The server took {len(taken)} of {len(submissions)} submissions of {submissions[0].job!r}."
+                raise BadInput(said, "Look whether that job exists and takes these params.", field="job")
+            return taken
         if isinstance(ask, Remember):
             step = Step(parcel=parcel, item=index, attempt=attempt, name=ask.name, result=ask.result)
             return (await self._transport.remember_step(session.id, step)).result
