@@ -37,7 +37,8 @@ class Sweeper:
         await self._store.driver.ensure_partitions(now)
         while await self._store.driver.expire(now - self._settings.retention):
             await self._env.clock.sleep(0)
-        await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS))
+        while await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS)):
+            await self._env.clock.sleep(0)
         return LOOK
 
     async def _heal(self) -> None:

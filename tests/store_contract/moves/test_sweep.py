@@ -44,6 +44,21 @@ async def test_only_expired_keys_are_forgotten(world: World):
     assert await world.rows("SELECT key FROM unique_keys") == [("long",)]
 
 
+async def test_many_expired_keys_are_forgotten_in_batches(world: World):
+    job = await world.job()
+    for key in "abc":
+        await world.submit(job, key=key, key_for=5)
+    world.clock.advance(5)
+
+    async def forget():
+        return await world.store.write(lambda: sweep.forget_expired(world.now(), 0, most=2))
+
+    assert await forget()
+    assert len(await world.rows("SELECT key FROM unique_keys")) == 1
+    assert not await forget()
+    assert await world.rows("SELECT key FROM unique_keys") == []
+
+
 async def test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing(world: World):
     await world.parcel(await world.job(), 1)
     live, ended, owner = [await world.worker(name) for name in ("live", "ended", "owner")]

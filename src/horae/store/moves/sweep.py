@@ -18,13 +18,17 @@ EXPIRED = (
     Statement(
         "expire_unique_keys",
         "DELETE FROM unique_keys WHERE (namespace, scope, key) IN"
-        " (SELECT namespace, scope, key FROM unique_keys WHERE until <= $1 FOR UPDATE SKIP LOCKED)",
+        " (SELECT namespace, scope, key FROM unique_keys WHERE until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)"
+        " RETURNING 1",
     ),
     Statement(
         "expire_idempotency",
         "DELETE FROM idempotency WHERE (namespace, route, key) IN"
-        " (SELECT namespace, route, key FROM idempotency WHERE until <= $1 FOR UPDATE SKIP LOCKED)",
+        " (SELECT namespace, route, key FROM idempotency WHERE until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)"
+        " RETURNING 1",
     ),
+)
+EXPIRED_SIGN_INS = (
     Statement("expire_cookies", "DELETE FROM cookies WHERE until <= $1"),
     Statement("expire_codes", "DELETE FROM sign_in_codes WHERE until <= $1"),
 )
@@ -52,11 +56,19 @@ def take_duty(name: str, holder: UUID, now: Instant, until: Instant) -> Script[i
     return rows[0][0] if rows else None
 
 
-def forget_expired(now: Instant, sessions_before: Instant) -> Script[None]:
-    """Forget keys, codes and cookies that have expired, and sessions that ended long ago."""
+def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> Script[bool]:
+    """Forget keys, codes and cookies that have expired, and sessions that ended long ago.
+
+    At most so many keys of a kind: a day's keys at once would outlast a statement's time, or stall SQLite's writer.
+    True when there may be more.
+    """
+    more = False
     for statement in EXPIRED:
+        more |= len((yield Fetch(statement, (now, most)))) == most
+    for statement in EXPIRED_SIGN_INS:
         yield Fetch(statement, (now,))
     yield Fetch(OLD_SESSIONS, (sessions_before,))
+    return more
 
 
 def adopt_orphans(now: Instant) -> Script[list[UUID]]:
