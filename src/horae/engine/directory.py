@@ -54,7 +54,8 @@ class Directory:
         if not occupied.keys() <= self.lanes.keys():
             await self.load()
         for lane, rank in occupied.items():
-            self._heads[lane] = rank
+            hinted = moved.get(lane) != self._moved.get(lane)  # since the scan: it may not have seen what came
+            self._heads[lane] = min(rank, self._heads.get(lane, rank)) if hinted else rank
         for lane in [k for k in self._heads if k not in occupied and moved.get(k) == self._moved.get(k)]:
             del self._heads[lane]
         self.paused = await self._store.paused_jobs()

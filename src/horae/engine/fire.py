@@ -3,13 +3,12 @@
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
+from horae.engine.promote import OTHERS, SAFETY, is_held, until
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.engine.submit import created
-from horae.env import SECOND, Env, Instant
+from horae.env import Env, Instant
 from horae.store.contract import Store
-
-SAFETY = 1.0
 
 
 class Scheduler:
@@ -42,6 +41,7 @@ class Scheduler:
         """Fire one batch; a full batch asks to be called again at once."""
         if not self._clock.trusted:
             return SAFETY
+        asked_at = self._env.now()
         done = await self._store.fire(self._batch, self._directory.lead)
         now = self._env.now()
         self.fired += sum(len(parcel) for parcel in done.parcels)
@@ -50,4 +50,6 @@ class Scheduler:
         if done.timers == self._batch:
             return 0.0
         self._next = await self._store.next_fire_at()
-        return SAFETY if self._next is None else min(SAFETY, max(0.0, (self._next - self._env.now()) / SECOND))
+        if done.timers == 0 and is_held(self._next, asked_at):
+            return OTHERS
+        return until(self._next, self._env.now())

@@ -11,6 +11,17 @@ from horae.store.contract import Store
 from horae.store.moves.promote import LONG_AGO, Promoted
 
 SAFETY = 1.0  # seconds between looks that rely on no hint
+OTHERS = 0.05  # seconds before what other servers hold is looked at again
+
+
+def until(instant: Instant | None, now: Instant) -> Wait:
+    """The wait for the earliest timer."""
+    return SAFETY if instant is None else min(SAFETY, max(0.0, (instant - now) / SECOND))
+
+
+def is_held(instant: Instant | None, asked_at: Instant) -> bool:
+    """Whether what was due when it was asked for, and not found, is in other hands: they need a moment."""
+    return instant is not None and instant <= asked_at
 
 
 class Promoter:
@@ -35,13 +46,16 @@ class Promoter:
 
     async def step(self) -> Wait:
         """Queue one batch; a full batch asks to be called again at once."""
+        asked_at = self._env.now()
         promoted = await self._store.promote_due(self._from(), self._batch, self._directory.rank)
         self._hints.tell(Hint(lanes=promoted.lanes))
         if promoted.rows == self._batch:
             return 0.0
         self._low = self._env.now() - SECOND
         self._next = await self._store.next_wake()
-        return min(SAFETY, max(0.0, (self._next - self._env.now()) / SECOND)) if self._next is not None else SAFETY
+        if promoted.rows == 0 and is_held(self._next, asked_at):
+            return OTHERS
+        return until(self._next, self._env.now())
 
     def _from(self) -> Instant:
         """The mark below which nothing is left; once a second everything is looked at."""

@@ -1,0 +1,84 @@
+"""How services look for work: not in a hot loop for what others hold, and not past what they were just told of."""
+
+import pytest
+
+from horae.engine.clockwatch import ClockWatch
+from horae.engine.directory import Directory
+from horae.engine.fire import Scheduler
+from horae.engine.hints import Hint, Hints
+from horae.engine.promote import OTHERS, Promoter
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND, virtual_env
+from horae.store.contract import Store
+from horae.store.moves.promote import Promoted
+from horae.store.moves.triggers import Fired
+from horae.store.sqlite.memory import MemoryDriver
+
+
+@pytest.fixture
+async def store():
+    env = virtual_env()
+    driver = MemoryDriver(env)
+    await driver.migrate()
+    yield Store(driver, env)
+    await driver.close()
+
+
+@pytest.fixture
+def hints(store):
+    return Hints(store.env, store, store.env.new_id())
+
+
+@pytest.fixture
+def directory(store, hints):
+    return Directory(store.env, store, hints)
+
+
+def answering(value):
+    async def answer(*_, **__):
+        return value
+
+    return answer
+
+
+async def test_what_another_server_promotes_is_not_asked_for_in_a_hot_loop(store, hints, directory, monkeypatch):
+    promoter = Promoter(store.env, store, directory, hints, EngineSettings())
+    monkeypatch.setattr(store, "promote_due", answering(Promoted({}, 0, [])))
+    monkeypatch.setattr(store, "next_wake", answering(store.env.now() - 1))
+
+    assert await promoter.step() == OTHERS
+
+
+async def test_a_timer_that_came_due_during_the_look_is_asked_for_at_once(store, hints, directory, monkeypatch):
+    promoter = Promoter(store.env, store, directory, hints, EngineSettings())
+    due = store.env.now() + 1
+
+    async def late():
+        store.env.clock.advance(SECOND)
+        return due
+
+    monkeypatch.setattr(store, "next_wake", late)
+
+    assert await promoter.step() == 0.0
+
+
+async def test_what_another_server_fires_is_not_asked_for_in_a_hot_loop(store, hints, directory, monkeypatch):
+    scheduler = Scheduler(store.env, store, directory, hints, EngineSettings(), ClockWatch(store.env, store, hints))
+    monkeypatch.setattr(store, "fire", answering(Fired(0, [], {}, None)))
+    monkeypatch.setattr(store, "next_fire_at", answering(store.env.now() - 1))
+
+    assert await scheduler.step() == OTHERS
+
+
+async def test_a_scan_does_not_hide_what_was_hinted_meanwhile(store, hints, directory, monkeypatch):
+    lane = (await store.ensure_lane(1, "default", ()))[1].id
+    await directory.load()
+
+    async def scan():
+        hints.tell_here(Hint(lanes={lane: 50}))
+        return {lane: 100}
+
+    monkeypatch.setattr(store, "occupied", scan)
+    await directory.step()
+
+    assert [(view.lane, view.low) for view in directory.views()] == [(lane, 50)]
