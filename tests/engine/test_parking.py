@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec import json
 
+from horae.engine.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
 from horae.model.protocol import Answer, Exchange, Register
@@ -56,3 +57,16 @@ async def test_a_busy_worker_beside_a_full_queue_has_its_heartbeat_answered(node
     await pass_time(node, 5.1)
 
     assert poll.done()
+
+
+async def test_sessions_that_fell_silent_are_forgotten_and_known_again(node):
+    silent = await register(node)
+    node.hints.tell_here(Hint(sessions=[silent]))
+    node.env.clock.advance(3600 * SECOND)
+
+    other = await register(node)
+    assert set(node.gateway._known) == {other}
+    assert not node.gateway._asked
+
+    assert json.decode(await send(node, silent, channel=0, n=1), type=Answer).slices == []
+    assert set(node.gateway._known) == {other, silent}

@@ -39,6 +39,8 @@ from horae.store.moves import steps
 from horae.store.moves.exchange import Head, Reply, want_of
 from horae.store.moves.submit import Receipt
 
+SILENT = 600.0  # seconds after which a session is read from the store again; parked ones are heard of far sooner
+
 
 def _ended() -> SessionEnded:
     return SessionEnded("This session is not live.", "Stop what it runs and register anew: its work goes on elsewhere.")
@@ -48,6 +50,7 @@ class _Known(Struct):
     """A session as this server knows it; what it may take from follows the directory."""
 
     session: Session
+    used_at: float
     version: int = -1
     lanes: frozenset[int] = frozenset()
 
@@ -83,7 +86,8 @@ class Gateway:
         """A worker presents itself and gets a session."""
         _check_presence(presence)
         session = await self._store.register(namespace, presence, self._epoch)
-        self._known[session.id] = _Known(session)
+        self._forget_silent()
+        self._known[session.id] = _Known(session, self._env.clock.monotonic())
         return Registered(
             session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
             heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=self._epoch,
@@ -98,7 +102,7 @@ class Gateway:
         reply = await self._batcher.do(head)
         match reply.decision:
             case "ended":
-                self._known.pop(session, None)
+                self._forget(session)
                 raise _ended()
             case "gap":
                 raise BadInput(
@@ -125,10 +129,21 @@ class Gateway:
             session = await self._store.session(id)
             if session is None or session.namespace != namespace:
                 raise NotFound("There is no such session here.", "Register with POST /api/v1/sessions.")
-            known = self._known[id] = _Known(session)
+            known = self._known[id] = _Known(session, 0.0)
         if known.session.namespace != namespace:
             raise NotFound("There is no such session here.", "Register with POST /api/v1/sessions.")
+        known.used_at = self._env.clock.monotonic()
         return known
+
+    def _forget_silent(self) -> None:
+        """Workers that were lost, or went to another server, say nothing: newcomers take their place in memory."""
+        since = self._env.clock.monotonic() - SILENT
+        for id in [id for id, known in self._known.items() if known.used_at < since]:
+            self._forget(id)
+
+    def _forget(self, session: UUID) -> None:
+        self._known.pop(session, None)
+        self._asked.discard(session)
 
     async def _commit(self, heads: Sequence[Head]) -> Sequence[Reply]:
         """One transaction for the exchanges that met."""
@@ -156,6 +171,7 @@ class Gateway:
         parked = Parked(want=want, until=self._env.clock.monotonic() + wait / 1_000_000)
         served = await self.lot.park(parked)
         if served.decision == "ended":
+            self._forget(session)
             raise _ended()
         if served.decision == "superseded":
             raise Busy("This exchange was repeated; the repetition is answered.")
@@ -215,7 +231,7 @@ class Gateway:
     async def close(self, namespace: int, session: UUID) -> None:
         """A worker leaves."""
         await self._session(namespace, session)
-        self._known.pop(session, None)
+        self._forget(session)
         if await self._store.close_session(session):
             self._hints.tell(Hint(sessions=[session]))
 
