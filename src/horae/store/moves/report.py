@@ -249,7 +249,12 @@ _FINAL = frozenset({"success", "cancelled"})
 
 
 def _needs_rules(slice: Running, outcome: Outcome) -> bool:
-    return outcome.outcome == "failed" or (outcome.outcome == "released" and slice.started_at is not None)
+    return outcome.outcome == "failed" or (outcome.outcome == "released" and _has_begun(slice, outcome))
+
+
+def _has_begun(slice: Running, outcome: Outcome) -> bool:
+    """Whether the server was told that items began: while they ran, or with their outcome."""
+    return slice.started_at is not None or bool(outcome.started_at)
 
 
 def _rules(parcels: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]) -> Script[dict[UUID, Rules]]:
@@ -304,7 +309,7 @@ def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome,
         settler.fail(slice, lo, hi, outcome, rules)
     elif outcome.outcome == "suspended":
         settler.suspend(slice, lo, hi, outcome.wake_at if outcome.wake_at is not None else settler.now)
-    elif slice.started_at is not None and rules.delivery == AT_MOST_ONCE:
+    elif _has_begun(slice, outcome) and rules.delivery == AT_MOST_ONCE:
         settler.give_up(slice, lo, hi, outcome, HANDED_BACK, "delivery")
     else:
         settler.release(slice, lo, hi)
