@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from horae.engine.batcher import Batcher
+from horae.errors import StoreUnavailable
 
 
 class Recorder:
@@ -100,3 +101,17 @@ async def test_a_cancelled_flush_cancels_who_waits():
     for task in asked:
         with pytest.raises(asyncio.CancelledError):
             await task
+
+
+async def test_what_may_have_been_done_is_not_done_again():
+    ran = []
+
+    async def run(batch):
+        ran.append(list(batch))
+        raise StoreUnavailable("The answer to the commit was lost.", unknown=True)
+
+    batcher = Batcher(run, most=10)
+    done = await asyncio.gather(*(batcher.do(word) for word in "ab"), return_exceptions=True)
+
+    assert ran == [["a", "b"]]
+    assert [type(error) for error in done] == [StoreUnavailable] * 2

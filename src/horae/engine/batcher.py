@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from horae.errors import StoreUnavailable
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -13,7 +15,8 @@ class Batcher(Generic[T, R]):
     """Latency at low load, throughput at high load: the first caller is served at once, the others meet.
 
     `run` answers each of a batch in order; an answer may be an exception for that caller alone. When `run` itself
-    raises, the batch is repeated one by one, so that only the guilty one fails.
+    raises, the batch is repeated one by one, so that only the guilty one fails; but not when it may have been done
+    all the same (a commit whose answer was lost), for then it would be done twice.
     """
 
     def __init__(
@@ -86,8 +89,9 @@ class Batcher(Generic[T, R]):
             _resolve(done, answer)
 
     async def _one_by_one(self, batch: Sequence[tuple[T, asyncio.Future[R]]], error: Exception) -> None:
-        if len(batch) == 1:
-            _resolve(batch[0][1], error)
+        if len(batch) == 1 or (isinstance(error, StoreUnavailable) and error.fields.get("unknown")):
+            for _, done in batch:
+                _resolve(done, error)
             return
         for one in batch:
             await self._answer([one])
