@@ -232,14 +232,29 @@ def test_trigger_waits_and_tells_by_its_exit_code(status, code):
     api = FakeApi(
         {
             "POST /jobs/daily/trigger": {"executionId": "e1", "status": "queued"},
-            "GET /executions/e1": lambda _: {**final, "status": next(states)},
+            "GET /executions/e1": lambda _: {**final, "status": next(states, status)},
         }
     )
     result = run(api, "jobs", "trigger", "daily", "--wait")
     assert result.exit_code == code
     assert f"Execution e1: {status} after 2.5 s, attempt 2." in result.stdout
-    assert "rows=2" in result.stdout
+    assert 'Result: {"rows":2}' in result.stdout
     assert ("boom" in result.stderr) == bool(code)
+
+
+def test_whoever_waits_is_told_what_is_missing():
+    states = iter(["queued"] * 3)
+    api = FakeApi(
+        {
+            "POST /jobs/daily/trigger": {"executionId": "e1", "status": "queued"},
+            "GET /executions/e1": lambda _: {
+                "executionId": "e1",
+                "status": next(states, "success"),
+                "hint": "No worker.",
+            },
+        }
+    )
+    assert run(api, "jobs", "trigger", "daily", "--wait").stderr == "No worker.\n"
 
 
 def test_trigger_follows_the_log():

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import stat
 
@@ -144,3 +145,19 @@ def test_a_worker_without_a_key_says_how_to_get_one(tmp_path, monkeypatch):
 def test_an_app_that_is_not_there_is_told(place, kind, said):
     with pytest.raises(kind, match=said):
         load_app(place)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("lacks", "import nothing_there", r"lacks cannot be loaded: ModuleNotFoundError: .*lacks.py, line 1\)"),
+        ("raises", "\n1 / 0", r"raises cannot be loaded: ZeroDivisionError: .*raises.py, line 2\)"),
+        ("unreadable", "def f(:", r"unreadable cannot be loaded: SyntaxError: .*unreadable.py, line 1\)\.$"),
+    ],
+)
+def test_a_mistake_in_the_users_module_is_theirs(tmp_path, monkeypatch, name, text, said):
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(BadInput) as refused:
+        load_app(f"{name}:app")
+    assert re.match(said, refused.value.detail)

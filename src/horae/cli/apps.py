@@ -2,16 +2,17 @@
 
 import sys
 from importlib import import_module
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from horae.errors import BadInput, NotFound
+from horae.errors import BadInput, HoraeError, NotFound
 
 if TYPE_CHECKING:
     from horae.client.app import App
 
 
 def load_app(place: str) -> "App":
-    """Import the app that `package.module:name` names; without a name it is `app`. Its own errors propagate."""
+    """Import the app that `package.module:name` names; without a name it is `app`."""
     from horae.client.app import App
 
     module_name, _, attribute = place.partition(":")
@@ -35,9 +36,19 @@ def _module(name: str) -> Any:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
-            raise
+            raise _broken(name, error) from error
         remedy = "Start it in the folder the package lies in, or install the package."
         raise NotFound(f"There is no module {error.name!r} to load the app from.", remedy) from None
+    except Exception as error:
+        raise _broken(name, error) from error
+
+
+def _broken(name: str, error: Exception) -> HoraeError:
+    """The user's own mistake, with the last line of theirs that it went through."""
+    frames = [frame for frame in extract_tb(error.__traceback__) if "importlib" not in frame.filename][1:]
+    place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
+    remedy = f'Correct it; `python -c "import {name}"` shows the whole traceback.'
+    return BadInput(f"{name} cannot be loaded: {type(error).__name__}: {error}{place}.", remedy)
 
 
 def _apps_in(module: Any, kind: type) -> str:
