@@ -23,6 +23,7 @@ class Pool:
         self._idle: list[asyncpg.Connection] = []
         self._taken: set[asyncpg.Connection] = set()
         self._queue: deque[asyncio.Future[None]] = deque()
+        self._promised = 0  # to those that were woken and have not come yet: newcomers leave them alone
         self._closed = False
 
     async def take(self) -> asyncpg.Connection:
@@ -56,7 +57,7 @@ class Pool:
         await asyncio.sleep(0)  # what was cut off ends in the loop's next round
 
     def _ready(self) -> bool:
-        return bool(self._idle) or self._free > 0
+        return len(self._idle) + self._free > self._promised
 
     def _reuse(self) -> asyncpg.Connection | None:
         while self._idle:
@@ -84,10 +85,12 @@ class Pool:
         try:
             async with asyncio.timeout(self._patience):
                 await turn
+            self._promised -= 1
         except BaseException as error:
             if turn in self._queue:
                 self._queue.remove(turn)
             elif turn.done() and not turn.cancelled():
+                self._promised -= 1
                 self._wake()
             if isinstance(error, TimeoutError):
                 raise StoreUnavailable("Every connection to PostgreSQL is busy.") from error
@@ -98,6 +101,7 @@ class Pool:
             turn = self._queue.popleft()
             if not turn.done():
                 turn.set_result(None)
+                self._promised += 1
                 return
 
 

@@ -1,0 +1,58 @@
+"""The pool of connections to PostgreSQL: never more than its size, first come, first served."""
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("asyncpg")
+
+from horae.store.postgres.pool import Pool
+
+
+class Line:
+    """A connection that stays open."""
+
+    def is_closed(self):
+        return False
+
+    def terminate(self):
+        pass
+
+
+async def test_a_newcomer_does_not_take_what_was_promised_to_who_waits():
+    opened = []
+
+    async def connect():
+        opened.append(Line())
+        return opened[-1]
+
+    pool, order = Pool(connect, 1), []
+
+    async def use(name):
+        connection = await pool.take()
+        order.append(name)
+        pool.give_back(connection)
+
+    first = await pool.take()
+    waits = asyncio.create_task(use("waits"))
+    await asyncio.sleep(0)
+    pool.give_back(first)
+    await use("newcomer")  # runs on before who waits wakes up
+    await waits
+
+    assert order == ["waits", "newcomer"]
+    assert len(opened) == 1
+
+
+async def test_what_was_promised_to_who_gave_up_goes_to_the_next():
+    async def connect():
+        return Line()
+
+    pool = Pool(connect, 1)
+    first = await pool.take()
+    gave_up, stays = asyncio.create_task(pool.take()), asyncio.create_task(pool.take())
+    await asyncio.sleep(0)
+    pool.give_back(first)
+    gave_up.cancel()
+
+    assert await asyncio.wait_for(stays, 5) is first
