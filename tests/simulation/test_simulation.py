@@ -18,7 +18,7 @@ from tests.simulation.world import World
 
 SEEDS = 520
 GROUP = 20  # seeds in one test
-TROUBLED = 25.0  # simulated seconds of faults
+TROUBLED = 15.0  # simulated seconds of faults
 HEALING = 600.0  # by then everything due must have ended
 ONLY = os.environ.get("HORAE_SEED")
 
