@@ -42,7 +42,7 @@ def answering(value):
 
 
 async def test_what_another_server_promotes_is_not_asked_for_in_a_hot_loop(store, hints, directory, monkeypatch):
-    promoter = Promoter(store.env, store, directory, hints, EngineSettings())
+    promoter = Promoter(store.env, store, directory, hints, EngineSettings(), ClockWatch(store.env, store, hints))
     monkeypatch.setattr(store, "promote_due", answering(Promoted({}, 0, [])))
     monkeypatch.setattr(store, "next_wake", answering(store.env.now() - 1))
 
@@ -50,7 +50,7 @@ async def test_what_another_server_promotes_is_not_asked_for_in_a_hot_loop(store
 
 
 async def test_a_timer_that_came_due_during_the_look_is_asked_for_at_once(store, hints, directory, monkeypatch):
-    promoter = Promoter(store.env, store, directory, hints, EngineSettings())
+    promoter = Promoter(store.env, store, directory, hints, EngineSettings(), ClockWatch(store.env, store, hints))
     due = store.env.now() + 1
 
     async def late():

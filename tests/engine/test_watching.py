@@ -3,15 +3,19 @@
 import pytest
 
 from horae.engine.clockwatch import ClockWatch
+from horae.engine.directory import Directory
 from horae.engine.hints import Hints
+from horae.engine.promote import Promoter
 from horae.engine.rescue import Rescuer
 from horae.engine.settings import EngineSettings
 from horae.engine.statistics import Statistics
+from horae.engine.sweep import Sweeper
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.errors import StoreUnavailable
 from horae.model.protocol import Register
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
+from tests.store_contract.world import World, success
 
 TIMEOUT = 15
 
@@ -149,3 +153,25 @@ async def test_nobody_expires_by_a_clock_that_is_not_trusted(store, rescuer, wat
     await look(rescuer, 3 * TIMEOUT)
 
     assert await state(store, session) == "live"
+
+
+async def test_a_clock_that_jumps_by_years_makes_nothing_old_and_nothing_due(store, watch):
+    world = World(store.driver, store.env)
+    job = await world.job()
+    await world.submit(job, key="k", key_for=3600 * SECOND)
+    worker = await world.worker()
+    await worker.claim(1)
+    await worker.report(*map(success, await worker.holds()))
+    await world.submit(job, due_at=world.now() + 3600 * SECOND)
+    hints = Hints(store.env, store, store.env.new_id())
+    settings = EngineSettings()
+    promoter = Promoter(store.env, store, Directory(store.env, store, hints), hints, settings, watch)
+    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch)
+    await watch.step()
+
+    store.env.clock.jump = 75 * 365 * 86_400 * SECOND
+    await sweeper.step()
+    await promoter.step()
+
+    kept = {name: len(await world.rows(f"SELECT 1 FROM {name}")) for name in ("history", "unique_keys", "waiting")}
+    assert kept == {"history": 1, "unique_keys": 1, "waiting": 1}

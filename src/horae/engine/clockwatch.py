@@ -1,7 +1,7 @@
 """The clock's watch: server time follows the store's clock, and a clock that jumps is not trusted.
 
 A jump forward of up to a day is an outage (the misfire policy decides). A larger one, or back by more than five
-minutes, stops firing and expiring until the clock is back or somebody accepts it.
+minutes, stops firing, promoting, expiring and forgetting until the clock is back or somebody accepts it.
 """
 
 import structlog
@@ -41,7 +41,8 @@ class ClockWatch:
             self._base = (store_now, middle)
         self.jump = store_now - self._base[0] - int((middle - self._base[1]) * SECOND)
         self._judge(store_now, middle)
-        self._follow(store_now, after - middle)
+        if self.trusted:
+            self._follow(store_now, after - middle)
         return LOOK
 
     def _judge(self, store_now: Instant, at: float) -> None:

@@ -54,11 +54,11 @@ class Node:
         self.events = Events(self.hints)
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
-        self.promoter = Promoter(env, store, self.directory, self.hints, self.settings)
+        self.promoter = Promoter(env, store, self.directory, self.hints, self.settings, self.clock)
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.backstop = Backstop(env, store, self.directory, self.hints)
-        self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter)
+        self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.jobs = Jobs(
             env,

@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from horae.engine.clockwatch import ClockWatch
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
@@ -29,9 +30,17 @@ class Promoter:
 
     name = "promoter"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, settings: EngineSettings) -> None:
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        settings: EngineSettings,
+        clock: ClockWatch,
+    ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._batch = settings.promote_batch
+        self._batch, self._clock = settings.promote_batch, clock
         self._next: Instant | None = None
         self._low = LONG_AGO
         self._scan_at = 0.0
@@ -46,6 +55,8 @@ class Promoter:
 
     async def step(self) -> Wait:
         """Queue one batch; a full batch asks to be called again at once."""
+        if not self._clock.trusted:
+            return SAFETY
         asked_at = self._env.now()
         promoted = await self._store.promote_due(self._from(), self._batch, self._directory.rank)
         self._hints.tell(Hint(lanes=promoted.lanes))

@@ -4,6 +4,7 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.clockwatch import ClockWatch
 from horae.engine.promote import Promoter
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
@@ -22,14 +23,19 @@ class Sweeper:
 
     name = "sweeper"
 
-    def __init__(self, env: Env, store: Store, node: UUID, settings: EngineSettings, promoter: Promoter) -> None:
+    def __init__(
+        self, env: Env, store: Store, node: UUID, settings: EngineSettings, promoter: Promoter, clock: ClockWatch
+    ) -> None:
         self._env, self._store, self._node, self._settings = env, store, node, settings
-        self._promoter = promoter
+        self._promoter, self._clock = promoter, clock
         self.healed = 0
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
-        """One round, if the duty is ours."""
+        """One round, if the duty is ours. A clock that has just jumped must not make everything look old."""
+        await self._clock.step()
+        if not self._clock.trusted:
+            return LOOK
         now = self._env.now()
         if not await self._store.write(lambda: sweep.take_duty("sweep", self._node, now, now + TERM)):
             return LOOK
