@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 
 from horae.env import system_env
 from horae.store.open import open_store_driver
@@ -27,7 +28,7 @@ def stage_url(postgres: Postgres) -> Iterator[str]:
     postgres.drop_database(name)
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def stage(stage_url: str) -> AsyncIterator[Stage]:
     made = await Stage.open(stage_url)
     yield made

@@ -125,7 +125,8 @@ class Duel:
 
     @classmethod
     async def open(cls, url: str, env: Env) -> "Duel":
-        return cls(await _side(LEFT, url, env), await _side(RIGHT, url, env), await asyncpg.connect(url))
+        onlooker = await asyncpg.connect(url, server_settings={"synchronous_commit": "off"})
+        return cls(await _side(LEFT, url, env), await _side(RIGHT, url, env), onlooker)
 
     async def close(self) -> None:
         for side in self.sides:

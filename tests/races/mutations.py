@@ -319,7 +319,7 @@ REPORTS = [
         because="an item succeeds once, so its result is stored once; after a repair it must not stand in the way",
     ),
     one(
-        "what may run once is handed back after it began", "report._go_on", "slice.started_at is not None", "False",
+        "what may run once is handed back after it began", "report._go_on", "_has_begun(slice, outcome)", "False",
         by="test_report.test_a_started_item_that_may_run_once_cannot_be_handed_back",
     ),
     one(

@@ -111,13 +111,14 @@ class Stage:
     async def _photograph(self) -> None:
         """Keep a copy of every table that holds something, and the statements that bring it back."""
         tables = [table.name for table in schema.metadata.sorted_tables]
-        put_back = [f"DELETE FROM {name}" for name in tables]
-        await self.duel.onlooker.execute("DROP SCHEMA IF EXISTS photograph CASCADE; CREATE SCHEMA photograph")
-        for name in tables:
-            if await self.duel.onlooker.fetchval(f"SELECT EXISTS (SELECT 1 FROM {name})"):
-                await self.duel.onlooker.execute(f"CREATE TABLE photograph.{name} AS TABLE {name}")
-                put_back.append(f"INSERT INTO {name} OVERRIDING SYSTEM VALUE SELECT * FROM photograph.{name}")
-        self._restore = ";".join(["SET synchronous_commit = off", *put_back])
+        holding = " UNION ALL ".join(f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in tables)
+        filled = [row[0] for row in await self.duel.onlooker.fetch(holding)]
+        copies = [f"CREATE UNLOGGED TABLE photograph.{name} AS TABLE {name}" for name in filled]
+        await self.duel.onlooker.execute(
+            ";".join(["DROP SCHEMA IF EXISTS photograph CASCADE", "CREATE SCHEMA photograph", *copies])
+        )
+        put_back = [f"INSERT INTO {name} OVERRIDING SYSTEM VALUE SELECT * FROM photograph.{name}" for name in filled]
+        self._restore = ";".join([*(f"DELETE FROM {name}" for name in tables), *put_back])
 
     async def _put_back(self) -> None:
         await self.duel.onlooker.execute(self._restore)

@@ -5,7 +5,8 @@ import pytest
 from tests.races.scenes import SCENES
 from tests.races.stage import Stage
 
-SAMPLE = 12  # interleavings of each pair; its seed is fixed
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+SAMPLE = 10  # interleavings of each pair; its seed is fixed
 SEED = 2026
 
 
