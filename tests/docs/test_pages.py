@@ -4,16 +4,18 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import msgspec
 import pytest
 
+import horae
 from horae.config.settings import TABLE
 from horae.errors import HoraeError
 from horae.model.definition.read import FIELDS
 from horae.model.view import ExecutionView, JobView
-from horae.server import problems
 from horae.server.bodies import NewExecution
 from horae.server.routes import ROUTES
 from tests.docs import tables
@@ -80,7 +82,9 @@ def test_every_field_of_a_job_and_of_an_execution_is_there():
 
 
 def errors() -> Iterator[type[HoraeError]]:
-    assert problems
+    for module in walk_packages(horae.__path__, "horae."):
+        if module.name.split(".")[1] in ("client", "server", "errors"):
+            import_module(module.name)
     todo = [HoraeError]
     while todo:
         error = todo.pop()

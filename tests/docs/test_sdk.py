@@ -1,0 +1,54 @@
+"""docs/sdk.md against the SDK: its programs run, and every name is there."""
+
+import inspect
+import re
+
+import pytest
+
+import horae
+from horae.client.app import OPTIONS, App
+from horae.client.client import Client
+from horae.worker.context import Context, Facts, SyncFace
+from tests.docs.folder import Folder
+from tests.docs.pages import ROOT, blocks, section
+
+PAGE = (ROOT / "docs" / "sdk.md").read_text()
+PROGRAMS = {re.match(r"# (\w+\.py)\n", block)[1]: block for block in blocks(PAGE, "python")}
+
+
+@pytest.mark.timeout(120)
+def test_the_programs_run(tmp_path):
+    folder = Folder(tmp_path)
+    for name, text in PROGRAMS.items():
+        (tmp_path / name).write_text(text)
+    with folder.up("horae up --app jobs:app"):
+        followed = folder.run("python follow.py").splitlines()
+        plain = folder.run("python plain.py").splitlines()
+    assert followed[:2] == ["success {'news': 1}", "[1, 2, 3]"]
+    assert followed[2:] == ["1 INFO keeping 1", "2 INFO keeping 1", "['clean_up', 'digest']"]
+    assert plain[0] == "2"
+    assert plain[1].startswith('No job named "clean-up"')
+
+
+def public(thing: object) -> list[str]:
+    return [name for name in dir(thing) if not name.startswith("_")]
+
+
+def test_every_name_is_there():
+    assert [name for name in horae.__all__ if not re.search(rf"\b{name}\b", PAGE) and name != "__version__"] == []
+    options = list(inspect.signature(App.job).parameters)[1:]
+    assert [name for name in (*options, *OPTIONS) if f"`{name}`" not in PAGE and f"`{name}=" not in PAGE] == []
+
+
+def test_every_member_of_the_context_is_there():
+    context = Context(Facts(execution_id=None, job="", attempt=1, token=1, failures=0, scheduled_at=0), None)
+    text = section(PAGE, "Inside a running function")
+    members = {*public(context), *public(context.log), *public(SyncFace)}
+    assert [name for name in members if not re.search(rf"\b{name}\b", text)] == []
+
+
+def test_every_member_of_the_client_is_there():
+    client = Client("http://127.0.0.1:9", "k")
+    text = section(PAGE, "Submitting and following")
+    members = {*public(client), *public(client.jobs), *public(client.executions), *public(client.dlq)}
+    assert [name for name in members if f"`{name}`" not in text] == []
