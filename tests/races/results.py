@@ -37,6 +37,7 @@ class Results(Struct):
     vain: dict[str, int | str] = {}  # mutations that nothing should notice: interleavings run, or what did notice
     seconds: float = 0.0
     postgres: str = ""
+    commit: str = ""
 
     @property
     def interleavings(self) -> int:
@@ -58,7 +59,7 @@ async def find_out(url: str, most: int | None) -> Results:
     await driver.migrate()
     await driver.close()
     stage = await Stage.open(url)
-    results, began = Results(), time.monotonic()
+    results, began = Results(commit=_git("rev-parse", "--short=12", "HEAD") + _changes()), time.monotonic()
     results.postgres = await stage.duel.onlooker.fetchval("SHOW server_version")
     for name, scene in SCENES.items():
         results.scenes[name] = verdict = await stage.play(scene, most=most, seed=SEED)
@@ -115,7 +116,7 @@ def _head(results: Results, command: str) -> Iterator[str]:
         f" {len(results.vain)} are kept for another reason**"
     )
     yield f"- Command: `{command}`"
-    yield f"- Commit: {_git('rev-parse', '--short=12', 'HEAD')}{_changes()}"
+    yield f"- Commit: {results.commit}"
     yield f"- Date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {results.seconds:.0f} s"
     yield f"- Machine: {os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()} {platform.machine()}"
     yield f"- PostgreSQL {results.postgres}, Python {platform.python_version()}"
