@@ -8,8 +8,11 @@ from msgspec import json
 from horae.engine.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
+from horae.errors import StoreUnavailable
 from horae.model.protocol import Answer, Exchange, Register
 from horae.store.contract import Store
+from horae.store.moves.claim import Claimed
+from horae.store.moves.report import Effects, Ended
 from horae.store.sqlite.memory import MemoryDriver
 from tests.store_contract.world import World
 
@@ -70,3 +73,45 @@ async def test_sessions_that_fell_silent_are_forgotten_and_known_again(node):
 
     assert json.decode(await send(node, silent, channel=0, n=1), type=Answer).slices == []
     assert set(node.gateway._known) == {other, silent}
+
+
+async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_free(node, monkeypatch):
+    world = World(node.store.driver, node.env)
+    job = await world.job()
+    session = await register(node)
+    await node.directory.load()
+    poll = send(node, session, channel=0, n=1, free=1, wait=HEARTBEAT)
+    await pass_time(node, 0.1)
+
+    async def passed_over(*_):
+        return Claimed([], {})
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.store, "claim_for_parked", passed_over)
+        await world.submit(job)
+        node.hints.tell_here(Hint(lanes={job.lane: 0}))
+        await pass_time(node, 0.01)
+    assert not poll.done()
+
+    await send(node, session, channel=1, n=1)
+    await pass_time(node, 0.01)
+
+    assert json.decode(await poll, type=Answer).slices
+
+
+async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypatch):
+    ended = Ended(node.env.new_id(), 0, 2, node.env.new_id(), 1, "success", 5)
+    node.statistics.add(Effects(ended=[ended]))
+
+    async def down(*_):
+        raise StoreUnavailable("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.store, "write", down)
+        with pytest.raises(StoreUnavailable):
+            await node.statistics.step()
+    node.statistics.add(Effects(ended=[ended]))
+    await node.statistics.step()
+
+    world = World(node.store.driver, node.env)
+    assert await world.rows("SELECT success, busy_micros FROM job_minutes") == [(4, 10)]

@@ -150,6 +150,7 @@ class Gateway:
         marks = self._directory.marks()
         views = self._directory.views()
         done = await self._store.exchange(heads, views, self._directory.paused, self._directory.policies)
+        self.lot.committed()
         claimed = [slice for reply in done.replies for slice in reply.granted]
         left = self.lot.learn(claimed, done.lanes, marks)
         self._statistics.add(done.effects)

@@ -54,6 +54,8 @@ class ParkingLot:
         self._places: dict[tuple[UUID, int], tuple[Parked, asyncio.Future[Served]]] = {}
         self._claiming: asyncio.Task[None] | None = None
         self._looks_at = inf  # when `step` comes next, unless rung
+        self._commits = 0  # of exchanges, which hold their sessions meanwhile
+        self._passed_over = False
         self.closed = False
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -84,6 +86,13 @@ class ParkingLot:
             if place[0] == session:
                 self._places[place] = (structs.replace(parked, until=0.0), done)
                 self.alarm.ring()
+
+    def committed(self) -> None:
+        """Exchanges of this server let go of their sessions: a claim that passed over some looks again."""
+        self._commits += 1
+        if self._passed_over:
+            self._passed_over = False
+            self._kick()
 
     async def close(self) -> None:
         """Answer everybody; whoever comes later is answered at once."""
@@ -153,7 +162,7 @@ class ParkingLot:
 
     async def _claim(self, able: Sequence[Parked]) -> bool:
         """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
-        marks = self._directory.marks()
+        marks, commits = self._directory.marks(), self._commits
         parked = [exchange.Parked(want=p.want, lanes=self._lanes_of(p.want.session)) for p in able]
         done = await self._store.claim_for_parked(parked, self._directory.views(), self._directory.paused)
         left = self.learn(done.running, done.lanes, marks)
@@ -167,6 +176,9 @@ class ParkingLot:
                 del self._places[place]
         if left:
             self._hints.tell(Hint(lanes=left))
+        if not done.lanes:  # no lane was asked: somebody else holds their sessions
+            self._passed_over = commits == self._commits
+            return not self._passed_over
         return bool(served) or any(low is None for low in done.lanes.values())
 
     def learn(self, claimed: Sequence[Running], lanes: dict[int, int | None], marks: dict[int, int]) -> dict[int, int]:

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
+from horae.errors import StoreUnavailable
 from horae.model.event import Event
 from horae.model.ids import execution_id
 from horae.store.contract import Store
@@ -55,5 +56,15 @@ class Statistics:
         if self._counts:
             counts, self._counts = self._counts, {}
             now = self._env.now()
-            await self._store.write(lambda: statistics.add(self._node, counts, now))
+            try:
+                await self._store.write(lambda: statistics.add(self._node, counts, now))
+            except StoreUnavailable as error:
+                if not error.fields.get("unknown"):
+                    self._keep(counts)
+                raise
         return FLUSH
+
+    def _keep(self, counts: dict[tuple[UUID, int], statistics.Counts]) -> None:
+        """Nothing of these was written: they go with the next."""
+        for key, unwritten in counts.items():
+            self._counts.setdefault(key, statistics.Counts()).join(unwritten)

@@ -31,6 +31,10 @@ class Counts(Struct):
         setattr(self, state, getattr(self, state) + count)
         self.busy += busy
 
+    def join(self, other: "Counts") -> None:
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
 
 def add(server: UUID, counts: Mapping[tuple[UUID, int], Counts], now: Instant) -> Script[None]:
     """Add to this server's rows."""
