@@ -73,7 +73,7 @@ class FakeKeys:
         self.makes = makes
         self.presets: list[str | None] = []
 
-    async def ensure_admin_key(self, preset: str | None) -> str | None:
+    async def ensure_admin_key(self, preset: str | None, found: str = "") -> str | None:
         self.presets.append(preset)
         return None if preset else self.makes
 
@@ -93,6 +93,17 @@ async def test_later_starts_change_nothing_and_a_lost_file_is_told(tmp_path):
     (tmp_path / "admin.key").write_text("hk_old\n")
     assert await ensure_key(FakeKeys(None), settings) == str(tmp_path / "admin.key")
     assert (tmp_path / "admin.key").read_text() == "hk_old\n"
+
+
+async def test_a_second_store_in_one_folder_does_not_destroy_the_first_ones_key(tmp_path):
+    settings = load({"data": str(tmp_path)}, {}).settings
+    (tmp_path / "admin.key").write_text("hk_of_the_other_store\n")
+    await ensure_key(FakeKeys("hk_of_the_other_store"), settings)
+    assert (tmp_path / "admin.key").read_text() == "hk_of_the_other_store\n"
+
+    (tmp_path / "admin.key").write_bytes(b"\xff")
+    with pytest.raises(BadInput, match="cannot be read"):
+        await ensure_key(FakeKeys("hk_first"), settings)
 
 
 async def test_a_preset_key_is_not_written_anywhere(tmp_path):

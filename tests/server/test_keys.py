@@ -33,6 +33,20 @@ async def test_the_first_start_makes_a_key_and_later_ones_do_not(node: Node):
     assert (await node.keys.check(text)).role == "admin"
 
 
+async def test_a_key_found_beside_a_new_store_becomes_its_first_one(node: Node):
+    found = "hk_abcd_" + "s" * 40
+    assert await node.keys.ensure_admin_key(found=found) == found
+    assert (await node.keys.check(found)).role == "admin"
+
+
+async def test_a_revoked_key_does_not_come_back_by_its_file(node: Node):
+    found = await node.keys.ensure_admin_key()
+    [known] = await node.keys.list(1)
+    await node.keys.revoke(1, known.id)
+    again = await node.keys.ensure_admin_key(found=found)
+    assert again not in (None, found)
+
+
 async def test_a_preset_key_is_valid_and_nothing_is_shown(node: Node):
     preset = "hk_ci00_" + "s" * 40
     assert await node.keys.ensure_admin_key(preset) is None

@@ -13,12 +13,21 @@ async def ensure_key(keys: Keys, settings: Settings) -> str:
     if settings.admin_key:
         await keys.ensure_admin_key(str(settings.admin_key))
         return "the one HORAE_ADMIN_KEY presets"
-    made = await keys.ensure_admin_key(None)
-    if made is not None:
+    found = read_key(settings.key_file)
+    made = await keys.ensure_admin_key(None, found)
+    if made is not None and made != found:
         write_private(settings.key_file, made)
     if settings.key_file.exists():
         return str(settings.key_file)
     return f"made at an earlier start and not in {settings.data}; HORAE_ADMIN_KEY presets another"
+
+
+def read_key(path: Path) -> str:
+    """The key in a file; a data folder may have served another store, whose only key this is."""
+    try:
+        return path.read_text().strip() if path.exists() else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} cannot be read: {error}.", "Move it away, or choose another --data.") from None
 
 
 def write_private(path: Path, text: str) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, NotFound, StoreUnavailable, Unauthorized
@@ -67,16 +68,19 @@ class Keys:
         self._env, self._store = env, store
         self._known: dict[Credential, tuple[Principal, Instant | None, float]] = {}
 
-    async def ensure_admin_key(self, preset: str | None = None) -> str | None:
+    async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
         """Make sure that somebody can get in.
 
         A preset key is valid from now on. Without one, and with no lasting admin key in the store, a key is made and
-        returned: the caller shows it once. Otherwise None.
+        returned: the caller shows it once. Otherwise None. `found` is a key that the administrator has already, of
+        another store: a store that never saw it takes it for its first one.
         """
         if preset:
             await self._ensure_preset(preset)
             return None
         new = self._make(DEFAULT_NAMESPACE, "first administrator", "admin", None)
+        if len(found) >= LEAST_PRESET and await self._store.read(lambda: keys.one(id_of(found))) is None:
+            new = NewKey(replace(new.stored, id=id_of(found), hash=_digest(found)), found)
         added = await self._store.write(lambda: keys.add_first_admin(new.stored))
         return new.text if added else None
 
