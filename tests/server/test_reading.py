@@ -16,7 +16,7 @@ KEYS = "/api/v1/keys"
     [
         (b"{", None, "not valid JSON"),
         (b'{"name": "a", "role": "worker"} x', None, "not valid JSON"),
-        (b'{"name": "\xff", "role": "worker"}', None, "UTF-8"),
+        (b'{"name": "\xff", "role": "worker"}', None, "UTF-8 (byte 10)"),
         (b'{"name": "a\\u0000b", "role": "worker"}', None, "NUL"),
         (b"[]", "body", "expected `object`"),
         (b"null", "body", "expected `object`"),
@@ -72,6 +72,16 @@ async def test_a_body_over_the_limit_is_413(api: Api):
     answer = await api.post(KEYS, content=b" " * (LIMIT + 1))
     assert (answer.status_code, answer.json()["type"]) == (413, "urn:horae:too-large")
     assert answer.headers["connection"] == "close"
+
+
+async def test_a_body_that_grows_over_the_limit_is_told_the_limit(api: Api):
+    async def parts():
+        for _ in range(3):
+            yield b" " * (LIMIT // 2)
+
+    answer = await api.post(KEYS, content=parts())
+    assert answer.status_code == 413
+    assert f"at most {LIMIT} bytes" in answer.json()["remedy"]
 
 
 async def test_bulk_and_exchange_take_more(api: Api):

@@ -36,7 +36,7 @@ async def read_body(receive: Receive, length: bytes | None, limit: int) -> bytes
         return _checked(message, limit)
     parts, size = [], 0
     while True:
-        part = _checked(message, limit - size)
+        part = _checked(message, limit, size)
         parts.append(part)
         size += len(part)
         if not message.get("more_body"):
@@ -44,12 +44,12 @@ async def read_body(receive: Receive, length: bytes | None, limit: int) -> bytes
         message = await receive()
 
 
-def _checked(message: Mapping[str, Any], room: int) -> bytes:
+def _checked(message: Mapping[str, Any], limit: int, before: int = 0) -> bytes:
     if message["type"] == "http.disconnect":
         raise Gone
     body: bytes = message.get("body", b"")
-    if len(body) > room:
-        raise _too_large(room)
+    if before + len(body) > limit:
+        raise _too_large(limit)
     return body
 
 
@@ -65,10 +65,19 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
         raise _invalid(str(error)) from None
     except msgspec.DecodeError as error:
         raise BadInput(f"The body is not valid JSON: {error}.", "Send one JSON document.") from None
-    except UnicodeDecodeError as error:
-        raise BadInput(f"The body is not valid UTF-8 (byte {error.start}).", "Send JSON in UTF-8.") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"The body is not valid UTF-8{_wrong_byte(body)}.", "Send JSON in UTF-8.") from None
     except RecursionError:
         raise BadInput("The body is nested too deeply.", "Flatten it: 64 levels are plenty.") from None
+
+
+def _wrong_byte(body: bytes) -> str:
+    """Where in the body it stops being UTF-8; the decoder counts from the beginning of the text it is in."""
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        return f" (byte {error.start})"
+    return ""
 
 
 def refuse_nul(body: bytes) -> None:
