@@ -185,6 +185,16 @@ async def children(ctx, fails: bool = False) -> list[str]:
 
 
 @app.job()
+async def child_by_keyword(ctx) -> None:
+    await ctx.submit("other", n=1)
+
+
+@app.job()
+def says_nothing() -> None:
+    raise AssertionError
+
+
+@app.job()
 def children_sync(ctx, fails: bool = False) -> list[str]:
     first = ctx.sync.submit(add, {"a": 1})
     if fails and ctx.attempt == 1:

@@ -307,6 +307,20 @@ async def test_submissions_that_the_server_leaves_out_are_an_error():
         assert (outcome.error.type, "0 of 1" in outcome.error.message) == ("BadInput", True)
 
 
+async def test_params_of_a_child_by_keyword_are_told_where_they_belong():
+    async with shop(app) as it:
+        outcome = await it.run(python("child_by_keyword"))
+
+        assert outcome.error.message == 'params of a submission are one mapping: submit("other", {...}), not n=...'
+
+
+async def test_an_error_without_a_message_is_told_by_its_name():
+    async with shop(app) as it:
+        outcome = await it.run(python("says_nothing"))
+
+        assert (outcome.error.type, outcome.error.message) == ("AssertionError", "AssertionError")
+
+
 async def test_a_function_this_worker_does_not_have_is_named():
     async with shop(app) as it:
         outcome = await it.run(python("nowhere"))

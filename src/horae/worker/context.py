@@ -21,6 +21,7 @@ from horae.model.protocol import Submit
 from horae.model.signals import Cancelled, Span, micros_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_HOW = {"delay", "at", "key", "priority", "tags"}  # what a submission may say beside its params
 
 
 class Facts(Struct, frozen=True, kw_only=True):
@@ -225,6 +226,9 @@ class Context:
         self._calls += 1
         call = how.pop("call", None) or str(self._calls)
         name = getattr(job, "name", job)
+        if unknown := how.keys() - _HOW:
+            wrong = ", ".join(sorted(unknown))
+            raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
         return Submissions(call, [_submission(name, item, **how) for item in items])
 
 

@@ -129,7 +129,7 @@ def _is_ours(frame: TracebackType) -> bool:
 
 def _message(error: BaseException) -> str:
     try:
-        return str(error)
+        return str(error) or type(error).__name__
     except Exception:
         return f"{type(error).__name__} (its message cannot be shown)"
 
