@@ -14,7 +14,7 @@ from horae.engine.batcher import Batcher
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.parking import Parked, ParkingLot
-from horae.engine.settings import EngineSettings
+from horae.engine.settings import DAY, EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.env import Env
@@ -39,6 +39,7 @@ from horae.store.moves import steps
 from horae.store.moves.exchange import Head, Reply, want_of
 from horae.store.moves.submit import Receipt
 
+KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds its children
 SILENT = 600.0  # seconds after which a session is read from the store again; parked ones are heard of far sooner
 
 
@@ -243,9 +244,10 @@ class Gateway:
 
 
 def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:
-    """A child without a key of its own is known by its parent and call."""
-    key = request.key or f"{parent}:{call}:{index}"
-    return structs.replace(request, key=key)
+    """A child without a key of its own is known by its parent and call, whatever span its job gives to keys."""
+    if request.key:
+        return request
+    return structs.replace(request, key=f"{parent}:{call}:{index}", key_for=KNOWN_FOR)
 
 
 def _check_presence(presence: Register) -> None:

@@ -1,4 +1,4 @@
-"""The parking lot: every exchange that waits is answered in time, whatever stands in its lanes."""
+"""The gateway: every exchange that waits is answered in time, and nothing that a worker repeats is done twice."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from horae.engine.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
 from horae.errors import StoreUnavailable
-from horae.model.protocol import Answer, Exchange, Register
+from horae.model.protocol import Answer, ChildSubmit, Exchange, Register, Submit
 from horae.store.contract import Store
 from horae.store.moves.claim import Claimed
 from horae.store.moves.report import Effects, Ended
@@ -115,3 +115,19 @@ async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypat
 
     world = World(node.store.driver, node.env)
     assert await world.rows("SELECT success, busy_micros FROM job_minutes") == [(4, 10)]
+
+
+async def test_a_repeated_call_finds_its_child_after_the_span_of_the_job_s_keys(node):
+    world = World(node.store.driver, node.env)
+    await world.submit(await world.job())
+    await world.job("child", key_for=SECOND)
+    await node.directory.step()
+    session = await register(node)
+    (grant,) = json.decode(await send(node, session, channel=0, n=1, free=1), type=Answer).slices
+    call = ChildSubmit(parcel=grant.parcel, item=0, attempt=grant.attempt, call="0", submissions=[Submit(job="child")])
+
+    (first,) = await node.gateway.submit_children(1, session, call)
+    node.env.clock.advance(3600 * SECOND)
+    (again,) = await node.gateway.submit_children(1, session, call)
+
+    assert (again.execution_id, again.deduplicated) == (first.execution_id, True)
