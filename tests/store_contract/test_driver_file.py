@@ -33,6 +33,14 @@ def traced(driver: FileDriver) -> list[str]:
     return texts
 
 
+async def test_a_file_that_is_no_store_is_told_with_a_way_out(path: Path, env: Env):
+    path.write_bytes(b"something else entirely" * 300)
+    with pytest.raises(StoreUnavailable, match="something else") as refused:
+        await open_store_driver(f"sqlite:///{path}", env)
+    assert "horae db restore" in refused.value.remedy
+    assert path.read_bytes().startswith(b"something else entirely")
+
+
 async def test_a_second_opener_is_told_who_has_the_file(file_driver: FileDriver, path: Path, env: Env):
     await file_driver.close()
     first = await open_store_driver(f"sqlite:///{path}", env, "http://127.0.0.1:8420")

@@ -9,10 +9,13 @@ _UNAVAILABLE = {
     5: "is locked",
     8: "is read-only",
     10: "cannot be read or written",
+    11: "is damaged",
     13: "has a full disk",
     14: "cannot be opened",
+    26: "is something else",
 }
 _IO_ERROR, _INTERRUPTED = 10, 9
+_DAMAGED = {11, 26}
 
 
 def reraise(error: BaseException, committing: bool = False) -> NoReturn:
@@ -33,4 +36,6 @@ def in_our_words(error: BaseException, committing: bool = False) -> BaseExceptio
     detail = f"The store's file {_UNAVAILABLE[code]} ({error})."
     if committing and code == _IO_ERROR:
         return StoreUnavailable(detail, "Repeat with the same idempotency key: it may have been done.", unknown=True)
+    if code in _DAMAGED:
+        return StoreUnavailable(detail, "Put a backup in its place with `horae db restore`, or name another file.")
     return StoreUnavailable(detail)
