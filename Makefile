@@ -10,7 +10,6 @@ PYTEST_WORKERS ?= 2
 TESTS ?= tests
 PYTEST_FLAGS ?=
 HORAE_UP_FLAGS ?=
-BENCH_FLAGS ?=
 UPGRADE ?=
 
 .DEFAULT_GOAL := help
@@ -21,7 +20,7 @@ help:
 	@echo "make test    install, lint and run every test"
 	@echo "make lint    ruff, mypy and import-linter only"
 	@echo "make format  let ruff rewrite what it can"
-	@echo "make bench   measure; BENCH_FLAGS are those of 'horae bench'"
+	@echo "make bench   measure everything and write docs/RESULTS-bench.md; 'horae bench' measures one thing"
 	@echo "make prove   the long proofs: more seeds, more interleavings, more examples"
 	@echo "make lock    write the lock files; UPGRADE=1 moves the pins"
 	@echo "make clean   remove everything that was installed or built"
@@ -43,7 +42,7 @@ format: install-dev
 	$(BIN)/ruff format --quiet .
 
 bench: install-dev
-	$(BIN)/horae bench $(BENCH_FLAGS)
+	$(BIN)/python -m horae.bench.document docs/RESULTS-bench.md
 
 prove: install-dev browser
 	HORAE_PROVE=1 $(BIN)/pytest -n $(PYTEST_WORKERS) --hypothesis-profile=prove --timeout=900 $(PYTEST_FLAGS) $(TESTS)

@@ -63,12 +63,12 @@ async def _measure(
                 steps.begin(f"{source.name}: {'after' if is_old else 'without'} history")
                 if is_old:
                     await whole_life(old, WARM_UP)
-                    grown.append(executions / (await whole_life(old, executions)).ended)
+                    grown.append((await whole_life(old, executions)).ended)
                 else:
                     async with source.fresh() as fresh, staged(env, fresh) as young:
                         await young.start_worker(concurrency)
                         await whole_life(young, WARM_UP)
-                        empty.append(executions / (await whole_life(young, executions)).ended)
+                        empty.append((await whole_life(young, executions)).ended)
                 steps.done()
     return empty, grown
 

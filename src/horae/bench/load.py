@@ -15,10 +15,10 @@ LIVE = ("waiting", "queued", "running")
 
 
 class Whole(Struct, frozen=True):
-    """One load's times in seconds."""
+    """How fast one load was, in executions a second."""
 
     submitted: float  # from the first request to the last acknowledgement
-    ended: float  # from the first request to the end of the last execution
+    ended: float  # from the first request, or claim, to the end of the last execution
 
 
 async def counts(stage: Stage) -> dict[str, int]:
@@ -68,11 +68,11 @@ async def whole_life(stage: Stage, count: int) -> Whole:
     begun = time.perf_counter()
     submitted = await submit(stage, count)
     await drained(stage)
-    return Whole(submitted, time.perf_counter() - begun)
+    return Whole(count / submitted, count / (time.perf_counter() - begun))
 
 
 async def drain(stage: Stage, count: int, concurrency: int) -> Whole:
-    """Submit so many to a system without a worker; time a worker from its first claim to the last end."""
+    """Submit so many to a system without a worker; time a worker from about its first claim to the last end."""
     stage.stop_worker()
     submitted = await submit(stage, count)
     stage.begin_worker(concurrency)
@@ -81,9 +81,9 @@ async def drain(stage: Stage, count: int, concurrency: int) -> Whole:
         return (await counts(stage))["queued"] < count
 
     await stage.until(has_claimed, "the worker's first claim", PATIENCE)
-    begun = time.perf_counter()
+    begun, left = time.perf_counter(), await live(stage)
     await drained(stage)
-    return Whole(submitted, time.perf_counter() - begun)
+    return Whole(count / submitted, left / (time.perf_counter() - begun))
 
 
 async def check_ended(stage: Stage, count: int) -> None:

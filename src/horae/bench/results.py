@@ -3,6 +3,7 @@
 import os
 import platform
 from collections.abc import Sequence
+from math import ceil
 from typing import Any, Literal
 
 import click
@@ -12,6 +13,7 @@ from msgspec import Struct
 from horae.version import __version__
 
 Format = Literal["table", "json", "jsonl"]
+LOAD_BEFORE = round(os.getloadavg()[0], 2)  # what else the machine does: this is imported before anything is started
 
 
 class Result(Struct, frozen=True, kw_only=True):
@@ -35,7 +37,7 @@ def median(values: Sequence[float]) -> float:
 def percentile(values: Sequence[float], share: float) -> float:
     """The least value that this share of all values does not exceed."""
     ordered = sorted(values)
-    return ordered[max(0, -(-len(ordered) * share // 1).__int__() - 1)]
+    return ordered[max(0, ceil(len(ordered) * share) - 1)]
 
 
 def machine() -> dict[str, Any]:
@@ -47,6 +49,7 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "horae": __version__,
+        "loadBefore": LOAD_BEFORE,
     }
 
 

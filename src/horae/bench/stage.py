@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -19,7 +19,7 @@ from horae.errors import HoraeError
 
 APP = "horae.bench.app:app"
 START = 60.0  # seconds a process may take to be there
-STOP = 15.0
+DRAIN, STOP = 3.0, 10.0  # seconds until it is told again to end, and until it is killed
 LOOK = 0.005
 _SERVING = re.compile(r"https?://127\.0\.0\.1:\d+")
 
@@ -66,14 +66,13 @@ class Process:
             raise HoraeError(f"horae {self._name} ended with {self._process.returncode}:\n{tail}")
 
     def stop(self) -> None:
-        """End it in good order, or by force; blocks until it is gone."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(STOP)
-            except subprocess.TimeoutExpired:
-                os.killpg(self._process.pid, signal.SIGKILL)
-                self._process.wait()
+        """End it: in good order, then without, then by force; blocks until it is gone."""
+        for number, patience in ((signal.SIGTERM, DRAIN), (signal.SIGTERM, STOP), (signal.SIGKILL, None)):
+            if self._process.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, number)
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(patience)
         self._file.close()
 
 

@@ -77,7 +77,7 @@ async def _results(source: "Source", runs: Runs, executions: int, concurrency: i
         "repeats": len(lives),
         **machine(),
     }
-    times = {
+    rates = {
         "whole life": [whole.ended for whole in lives],
         "drain": [whole.ended for whole in drains],
         "submit": [whole.submitted for whole in drains],
@@ -85,8 +85,7 @@ async def _results(source: "Source", runs: Runs, executions: int, concurrency: i
     return [
         Result(
             bench="throughput", case=f"{source.name} {case}", metric="executions", unit="1/s",
-            value=round(executions / median(seconds), 1),
-            settings={**settings, "runs": [round(executions / each, 1) for each in seconds]},
+            value=round(median(each), 1), settings={**settings, "runs": [round(rate, 1) for rate in each]},
         )
-        for case, seconds in times.items()
+        for case, each in rates.items()
     ]  # fmt: skip
