@@ -145,6 +145,27 @@ async def test_a_portable_backup_can_be_restored_into_sqlite(postgres_driver: Dr
         assert [name for name in before if before[name] != after[name]] == ["store"]
 
 
+async def test_a_backup_replaces_nothing_but_a_backup(tmp_path: Path, env: Env):
+    path = tmp_path / "horae.db"
+    driver = await open_store_driver(f"sqlite:///{path}", env)
+    try:
+        await driver.migrate()
+        for _ in range(2):
+            await backup.backup(driver, tmp_path / "again", env)
+        (tmp_path / "notes").write_text("mine")
+        for file, said in (("horae.db", "is a store"), ("notes", "not a backup"), ("nowhere/b", "no folder")):
+            with pytest.raises(BadInput, match=said):
+                await backup.backup(driver, tmp_path / file, env)
+        assert (tmp_path / "notes").read_text() == "mine"
+    finally:
+        await driver.close()
+
+
+async def test_a_backup_that_is_not_there_is_told(tmp_path: Path, env: Env):
+    with pytest.raises(BadInput, match="cannot be read"):
+        await backup.restore(tmp_path / "none", f"sqlite:///{tmp_path}/new.db", env)
+
+
 async def test_what_is_no_backup_is_refused(tmp_path: Path, env: Env):
     (tmp_path / "b").write_text("hello")
     with pytest.raises(BadInput, match="not a backup"):

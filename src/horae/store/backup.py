@@ -50,7 +50,11 @@ Frame = Header | Page | End
 
 
 async def backup(driver: Driver, path: Path, env: Env) -> None:
-    """Write a copy of the store as it is at one instant; the file appears whole or not at all."""
+    """Write a copy of the store as it is at one instant; the file appears whole or not at all.
+
+    It may replace an older backup, but nothing else.
+    """
+    _refuse_precious(path)
     part = path.with_name(path.name + ".part")
     try:
         copy_file: Callable[[Path], Awaitable[None]] | None = getattr(driver, "copy_file", None)
@@ -81,9 +85,24 @@ async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> i
         await driver.close()
 
 
+def _refuse_precious(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise BadInput(f"There is no folder {path.parent}.", "Make it, or name another file.", field="file")
+    if path.with_name(path.name + ".lock").exists():
+        raise BadInput(f"{path} is a store, not a backup.", "Name another file.", field="file")
+    try:
+        if path.exists():
+            _magic(path)
+    except BadInput:
+        raise BadInput(f"{path} is there and is not a backup.", "Name another file.", field="file") from None
+
+
 def _magic(path: Path) -> bytes:
-    with path.open("rb") as file:
-        start = file.read(len(SQLITE_MAGIC))
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(SQLITE_MAGIC))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Name a readable file.", field="file") from None
     for magic in (SQLITE_MAGIC, GZIP_MAGIC):
         if start.startswith(magic):
             return magic
