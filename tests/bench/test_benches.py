@@ -26,7 +26,7 @@ SMALL = {
     "concurrency": ["--executions", "20", "--seconds", "1"],
 }
 METRICS = {
-    "throughput": {"executions"},
+    "throughput": {"executions", "server processor", "worker processor"},
     "latency": {"p50", "p90", "p99", "p100"},
     "growth": {"executions", "ratio"},
     "submit": {"submissions"},

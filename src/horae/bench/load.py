@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from horae.bench.stage import Stage
+from horae.bench.usage import cpu_seconds
 from horae.client.calls import path_of
 from horae.errors import HoraeError
 
@@ -19,6 +20,8 @@ class Whole(Struct, frozen=True):
 
     submitted: float  # from the first request to the last acknowledgement
     ended: float  # from the first request, or claim, to the end of the last execution
+    server: float = 0.0  # microseconds of processor time an execution
+    worker: float = 0.0
 
 
 async def counts(stage: Stage) -> dict[str, int]:
@@ -65,10 +68,17 @@ async def live(stage: Stage) -> int:
 
 async def whole_life(stage: Stage, count: int) -> Whole:
     """Submit so many to a system with a worker, and wait until all have ended."""
-    begun = time.perf_counter()
+    used, begun = _used(stage), time.perf_counter()
     submitted = await submit(stage, count)
     await drained(stage)
-    return Whole(count / submitted, count / (time.perf_counter() - begun))
+    took = time.perf_counter() - begun
+    server, worker = (round((now - before) / count * 1e6, 2) for now, before in zip(_used(stage), used, strict=True))
+    return Whole(count / submitted, count / took, server, worker)
+
+
+def _used(stage: Stage) -> tuple[float, float]:
+    """Seconds of processor time that the server and the worker have used."""
+    return cpu_seconds(stage.server.pid), cpu_seconds(stage.worker.pid) if stage.worker is not None else 0.0
 
 
 async def drain(stage: Stage, count: int, concurrency: int) -> Whole:

@@ -22,9 +22,10 @@ WARM_UP = 2_000
 async def throughput(executions: int, repeats: int, store: str | None, concurrency: int) -> "Sequence[Result]":
     """Executions a second: submitted in bulk, run by a worker, results stored.
 
-    A server and a worker run as processes of their own and talk HTTP; each execution is a python no-op with the params
-    {"i": n}. "Whole life" begins with the first request and ends with the last execution, the worker being there from
-    the start; "drain" is timed from a worker's first claim, everything being queued.
+    A server and a worker run as processes of their own and talk HTTP; each execution is a python function that returns
+    its only param. "Whole life" begins with the first request and ends with the last execution, the worker being there
+    from the start; "drain" is timed from a worker's first claim, everything being queued. Processor times are those of
+    whole lives.
     """
     from horae.bench.stage import staged
     from horae.bench.stores import sources
@@ -77,15 +78,17 @@ async def _results(source: "Source", runs: Runs, executions: int, concurrency: i
         "repeats": len(lives),
         **machine(),
     }
-    rates = {
-        "whole life": [whole.ended for whole in lives],
-        "drain": [whole.ended for whole in drains],
-        "submit": [whole.submitted for whole in drains],
+    figures = {
+        ("whole life", "executions", "1/s"): [whole.ended for whole in lives],
+        ("drain", "executions", "1/s"): [whole.ended for whole in drains],
+        ("submit", "executions", "1/s"): [whole.submitted for whole in drains],
+        ("whole life", "server processor", "us/execution"): [whole.server for whole in lives],
+        ("whole life", "worker processor", "us/execution"): [whole.worker for whole in lives],
     }
     return [
         Result(
-            bench="throughput", case=f"{source.name} {case}", metric="executions", unit="1/s",
-            value=round(median(each), 1), settings={**settings, "runs": [round(rate, 1) for rate in each]},
+            bench="throughput", case=f"{source.name} {case}", metric=metric, unit=unit, value=round(median(each), 2),
+            settings={**settings, "runs": [round(run, 2) for run in each]},
         )
-        for case, each in rates.items()
+        for (case, metric, unit), each in figures.items()
     ]  # fmt: skip

@@ -1,0 +1,108 @@
+"""Many of one job: the answer names each, and the refused ones say why."""
+
+from uuid import UUID
+
+import pytest
+
+from horae.errors import BadInput
+from horae.model.ids import execution_id
+from horae.server.problems import problem_document
+from horae.server.reply import encode
+from horae.server.submission import lot
+from horae.server.views import BulkAccepted, BulkItem
+from horae.store.moves.submit import Receipt
+from tests.server.conftest import Api
+
+EXECUTIONS = "/api/v1/executions"
+SCHEMA = {"type": "object", "properties": {"i": {"type": "integer"}, "j": {}}, "required": ["i"]}
+
+
+async def create(api: Api, **more) -> None:
+    answer = await api.post("/api/v1/jobs", json={"name": "report", "command": "true", **more})
+    assert answer.status_code == 201
+
+
+def test_the_answer_is_written_as_the_document_says():
+    parcel, error = UUID("0198c5a0-0000-7000-8000-00000abc0000"), BadInput("no", "try", field="params.i")
+    receipts = [Receipt(execution_id(parcel, 9), state="waiting", count=2), Receipt(execution_id(parcel, 0xFFF))]
+    whole = BulkAccepted(
+        items=[
+            BulkItem(execution_id=execution_id(parcel, 9), status="waiting", deduplicated=False),
+            BulkItem(error=problem_document(error)),
+            BulkItem(execution_id=execution_id(parcel, 10), status="waiting", deduplicated=False),
+            BulkItem(execution_id=execution_id(parcel, 0xFFF), status="queued", deduplicated=False),
+            BulkItem(error=problem_document(error)),
+        ],
+        accepted=3,
+        refused=2,
+    )
+
+    assert lot(receipts, {4: error, 1: error}) == encode(whole)
+
+
+async def test_items_that_do_not_fit_the_schema_are_refused_alone(api: Api):
+    await create(api, schema=SCHEMA, params={"j": 1})
+    items = [{"i": 0}, {"i": "x"}, {"i": 2}, {}, {"i": 4}]
+
+    answer = await api.post(EXECUTIONS, json={"job": "report", "items": items})
+
+    body = answer.json()
+    assert (answer.status_code, body["accepted"], body["refused"]) == (207, 3, 2)
+    assert [item.get("error", {}).get("field") for item in body["items"]] == [None, "params.i", None, "params", None]
+    kept = [item["executionId"] for item in body["items"] if "executionId" in item]
+    assert [(await api.get(f"{EXECUTIONS}/{id}")).json()["params"] for id in kept] == [{"i": 0}, {"i": 2}, {"i": 4}]
+
+
+async def test_all_or_nothing_names_the_first_at_fault(api: Api):
+    await create(api, schema=SCHEMA)
+
+    answer = await api.post(EXECUTIONS, json={"job": "report", "items": [{"i": 1}, {}, 7], "atomic": True})
+
+    assert (answer.status_code, answer.json()["index"]) == (400, 1)
+    assert (await api.get(EXECUTIONS)).json()["items"] == []
+
+
+@pytest.mark.parametrize(
+    ("item", "field"),
+    [
+        (b"[1]", "params"),
+        (b'"text"', "params"),
+        (b'{"a":' * 70 + b"1" + b"}" * 70, "params"),
+        (b'{"a": "' + b"x" * 1024 * 1024 + b'"}', None),
+    ],
+)
+async def test_an_item_that_is_no_object_or_too_much_is_refused_alone(api: Api, item: bytes, field: str | None):
+    await create(api)
+    body = b'{"job": "report", "items": [{"i": 1}, %s, null, {}]}' % item
+
+    answer = await api.post(EXECUTIONS, content=body, headers={"content-type": "application/json"})
+
+    items = answer.json()["items"]
+    assert (answer.status_code, answer.json()["accepted"]) == (207, 3)
+    assert items[1]["error"].get("field") == field
+    assert (await api.get(f"{EXECUTIONS}/{items[3]['executionId']}")).json()["params"] == {}
+
+
+async def test_nothing_of_a_lot_that_is_refused_whole_is_kept(api: Api):
+    await create(api, schema=SCHEMA)
+
+    all_wrong = await api.post(EXECUTIONS, json={"job": "report", "items": [{}, {}]})
+    unknown = await api.post(EXECUTIONS, json={"job": "nothing", "items": [{"i": 1}]})
+    too_urgent = await api.post(EXECUTIONS, json={"job": "report", "items": [{"i": 1}], "priority": 11})
+
+    assert (all_wrong.status_code, all_wrong.json()["refused"]) == (207, 2)
+    assert (unknown.status_code, too_urgent.status_code) == (404, 400)
+    assert (await api.get(EXECUTIONS)).json()["items"] == []
+
+
+async def test_a_repeated_lot_gives_the_same_executions(api: Api):
+    await create(api)
+    body = {"job": "report", "items": [{"i": n} for n in range(1500)]}
+
+    first = await api.post(EXECUTIONS, json=body, headers={"idempotency-key": "once"})
+    again = await api.post(EXECUTIONS, json=body, headers={"idempotency-key": "once"})
+
+    assert first.json() == again.json()
+    assert len({item["executionId"] for item in first.json()["items"]}) == 1500
+    counted = (await api.get(f"{EXECUTIONS}/counts")).json()
+    assert counted["queued"] == 1500
