@@ -307,22 +307,6 @@ async def test_what_says_that_it_began_and_may_run_once_cannot_be_handed_back(wo
     assert await world.states(parcel) == ["failed", "queued"]
 
 
-async def test_an_item_that_may_run_once_and_began_by_its_own_outcome_cannot_be_handed_back(world: World):
-    _, parcel, w, slice = await held(world, 2, delivery="at-most-once")
-    now = world.now()
-    await w.report(released(slice, 0, 1, started_at=[now], ended_at=[now]), released(slice, 1, 2))
-
-    assert await world.states(parcel) == ["failed", "queued"]
-    assert await world.history(parcel) == [(0, 1, "failed", "delivery")]
-
-
-async def test_what_says_that_it_began_and_may_run_once_cannot_be_handed_back(world: World):
-    _, parcel, w, slice = await held(world, 2, delivery="at-most-once")
-    await w.report(released(slice, 0, 1, started_at=[world.now()]), released(slice, 1, 2))
-
-    assert await world.states(parcel) == ["failed", "queued"]
-
-
 async def test_a_sleeper_waits_without_a_worker_and_reads_as_running(world: World):
     _, parcel, w, slice = await held(world, 2)
     await w.report(suspended(slice, world.now() + 60 * SECOND))
