@@ -300,6 +300,15 @@ async def test_a_started_item_that_may_run_once_cannot_be_handed_back(world: Wor
     assert await world.history(parcel) == [(0, 1, "failed", "delivery")]
 
 
+async def test_an_item_that_may_run_once_and_began_by_its_own_outcome_cannot_be_handed_back(world: World):
+    _, parcel, w, slice = await held(world, 2, delivery="at-most-once")
+    now = world.now()
+    await w.report(released(slice, 0, 1, started_at=[now], ended_at=[now]), released(slice, 1, 2))
+
+    assert await world.states(parcel) == ["failed", "queued"]
+    assert await world.history(parcel) == [(0, 1, "failed", "delivery")]
+
+
 async def test_what_says_that_it_began_and_may_run_once_cannot_be_handed_back(world: World):
     _, parcel, w, slice = await held(world, 2, delivery="at-most-once")
     await w.report(released(slice, 0, 1, started_at=[world.now()]), released(slice, 1, 2))
