@@ -119,6 +119,8 @@ class Node:
         """Begin to serve."""
         await self.prepare()
         await self.hints.connect()
+        if "gateway" in parts:
+            self.submitter.on_parcels = self.gateway.answers.parcels.keep
         for service in self.services(parts):
             self._runner.start(service)
 

@@ -1,6 +1,6 @@
 """Submit: requests for executions, resolved, checked, and committed together."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from msgspec import Struct, structs
@@ -67,6 +67,7 @@ class Submitter:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._settings = settings
         self._params = Params()
+        self.on_parcels: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of what was written
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
             self._commit,
             most=settings.batch_requests,
@@ -234,6 +235,7 @@ class Submitter:
         return NotFound("The job was changed again and again while this was submitted.", "Try again.")
 
     def _tell(self, done: Submitted) -> None:
+        self.on_parcels(done.parcels)
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
