@@ -18,6 +18,7 @@ POSTGRES = {
     "oldest_snapshot_seconds": "0", "inactive_slots": "0", "feedback_standbys": "0",
 }  # fmt: skip
 HEALTH = {"status": "ok", "version": "0.1.0"}
+CLOCK = {"now": "2027-01-15T08:00:00Z", "trusted": True, "jumpSeconds": 0.0}
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +34,17 @@ def answer(date: str = "Fri, 15 Jan 2027 08:00:00 GMT") -> Reply:
     return Reply(status=200, headers={"date": date}, body=json.dumps(HEALTH).encode())
 
 
+def test_a_clock_that_jumped_is_told_and_can_be_accepted():
+    jumped = CLOCK | {"trusted": False, "jumpSeconds": 90000.0}
+    told = {"GET /healthz": answer(), "GET /readyz": HEALTH, "GET /workers": page(), "GET /servers": page()}
+    result = run(FakeApi(told | {"GET /clock": jumped}), "doctor")
+    assert result.exit_code == 1
+    assert "horae doctor --accept-clock" in result.stdout
+
+    accepted = FakeApi(told | {"POST /clock/accept": CLOCK, "GET /clock": CLOCK})
+    assert run(accepted, "doctor", "--accept-clock").exit_code == 0
+
+
 def test_a_healthy_server():
     worker = {"workerId": "w", "status": "live"}
     api = FakeApi(
@@ -41,6 +53,7 @@ def test_a_healthy_server():
             "GET /readyz": HEALTH,
             "GET /workers": page(worker),
             "GET /servers": page({"url": "http://a"}),
+            "GET /clock": CLOCK,
         }
     )
     result = run(api, "doctor", "-o", "json")
