@@ -93,7 +93,8 @@ def test_people_see_a_table_and_the_settings(folder):
 
     assert re.search(r"CASE +METRIC +VALUE", text)
     assert re.search(r"sqlite bulk +submissions +[\d,]+ +1/s", text)
-    assert "executions 300, perRequest 1000, requestsInFlight 4, repeats 1" in text
+    assert "sqlite bulk: executions 300, perRequest 1000, requestsInFlight 4\n" in text
+    assert "sqlite single: executions 20, clients 4\n" in text
 
 
 @pytest.mark.parametrize("store", ["mysql://x", "sqlite:////no/such/folder/x.db", "postgresql://127.0.0.1:1/x"])
@@ -135,5 +136,5 @@ def test_the_page_of_results_says_what_is_asked_for():
 
     assert "- at 1970-01-01T00:00:00Z, commit abc" in text
     row = "| sqlite whole life | executions | 22,500 | 1/s | at least 30,000: **missed** | 20,000, 25,000 |"
-    assert f"{row}\n\n- SQLite 3\n- executions 100\n" in text
+    assert f"{row}\n\n- store SQLite 3, executions 100\n" in text
     assert "| horae up | memory | 91.2 | MiB | under 150: reached |  |" in text

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from horae.bench import BENCHES
-from horae.bench.results import Result, about, figure, machine
+from horae.bench.results import Result, about, circumstances, figure, machine
 from horae.env import Instant, system_env
 from horae.model.instant import format_instant
 
@@ -20,7 +20,7 @@ counts. Servers and workers are processes of their own that talk HTTP, commits a
 - at {at}, commit {commit}
 - {machine}
 """
-# What issue 2 asks for: (bench, case, metric) -> the bound and whether it is a least value.
+# What Horae asks of itself on two cores: (bench, case, metric) -> the bound, and whether it is a least value.
 TARGETS: dict[tuple[str, str, str], tuple[float, bool]] = {
     ("throughput", "sqlite whole life", "executions"): (30_000, True),
     ("throughput", "postgresql whole life", "executions"): (30_000, True),
@@ -43,11 +43,11 @@ def document(command: str, at: Instant, commit: str, benches: Sequence[tuple[str
     return "\n".join([head, *(_section(line, results, shared) for line, results in benches)])
 
 
-def _section(line: str, results: Sequence[Result], shared: dict[str, object]) -> str:
+def _section(line: str, results: Sequence[Result], machine: dict[str, object]) -> str:
     rows = ["| case | metric | value | unit | target | runs |", "|---|---|---:|---|---|---|", *map(_row, results)]
-    stores = dict.fromkeys(result.settings["store"] for result in results if "store" in result.settings)
-    own = {name: value for name, value in results[0].settings.items() if name not in shared}
-    notes = [*(f"- {store}" for store in stores), f"- {about(own)}"]
+    shared, own = circumstances(results)
+    rest = about({name: value for name, value in shared.items() if name not in machine})
+    notes = [*(f"- {', '.join(cases)}: {each}" for each, cases in own.items()), f"- {rest}"]
     return "\n".join([f"## `{line}`", "", *rows, "", *notes, ""])
 
 

@@ -50,7 +50,15 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "horae": __version__,
         "loadBefore": LOAD_BEFORE,
+        **_precedence(),
     }
+
+
+def _precedence() -> dict[str, str]:
+    """Whether the bench, and so all that it starts, was put before other processes of the machine."""
+    names = {getattr(os, name, -1): name for name in ("SCHED_FIFO", "SCHED_RR")}
+    scheduler = os.sched_getscheduler(0) if hasattr(os, "sched_getscheduler") else None
+    return {"scheduling": names[scheduler]} if scheduler in names else {}
 
 
 def _processor() -> str:
@@ -87,12 +95,25 @@ def _table(results: Sequence[Result]) -> None:
         runs = ", ".join(map(figure, result.settings.get("runs", ())))
         table.add_row(result.case, result.metric, figure(result.value), result.unit, runs)
     show_table(table)
-    click.echo(f"\n{about(results[0].settings)}")
+    shared, own = circumstances(results)
+    lines = [*(f"{', '.join(cases)}: {line}" for line, cases in own.items()), about(shared)]
+    click.echo("\n" + "\n".join(lines))
+
+
+def circumstances(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """The settings that all results share; and what only some cases have, in a line, with those cases."""
+    first = results[0].settings
+    shared = {name: value for name, value in first.items() if all(r.settings.get(name) == value for r in results)}
+    own: dict[str, list[str]] = {}
+    for case, settings in {result.case: result.settings for result in results}.items():
+        line = about({name: value for name, value in settings.items() if name not in shared})
+        own.setdefault(line, []).append(case)
+    return shared, {line: cases for line, cases in own.items() if line}
 
 
 def about(settings: dict[str, Any]) -> str:
-    """Settings in a line, without those that a case has for itself."""
-    return ", ".join(f"{name} {value}" for name, value in settings.items() if name not in ("runs", "store"))
+    """Settings in a line; single runs stand in the table."""
+    return ", ".join(f"{name} {value}" for name, value in settings.items() if name != "runs")
 
 
 def figure(value: float) -> str:
