@@ -99,6 +99,7 @@ def _head(results: Results, command: str) -> Iterator[str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     violations = sum(len(verdict.violations) for verdict in results.scenes.values())
     guards = len(results.noticed) + len(results.vain)
+    noticed = sum(how is not None for how in results.noticed.values())
     yield "# Races on PostgreSQL: results"
     yield ""
     yield (
@@ -112,7 +113,7 @@ def _head(results: Results, command: str) -> Iterator[str]:
     yield ""
     yield (
         f"- **{results.interleavings:,} interleavings of {len(results.scenes)} pairs, {violations} violations;"
-        f" {len(results.noticed)} of {guards} guards are noticed when they are gone,"
+        f" {noticed} of {guards} guards are noticed when they are gone,"
         f" {len(results.vain)} are kept for another reason**"
     )
     yield f"- Command: `{command}`"
