@@ -46,6 +46,7 @@ bench: install-dev
 
 prove: install-dev browser
 	HORAE_PROVE=1 $(BIN)/pytest -n $(PYTEST_WORKERS) --hypothesis-profile=prove --timeout=900 $(PYTEST_FLAGS) $(TESTS)
+	tools/races
 
 lock:
 	tools/lock $(if $(UPGRADE),--upgrade)
