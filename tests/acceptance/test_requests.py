@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from tests.acceptance.fleet import ROOT
 from tests.waiting import eventually_sync
 
 pytestmark = pytest.mark.timeout(120)
@@ -35,7 +36,7 @@ def test_create_read_and_trigger_a_job(fleet, tmp_path):
         f"import tests.waiting as w; w.eventually_sync(lambda: Path({str(tmp_path / 'go')!r}).exists(), within=60)\n"
         'print(\'{"result": {"rows": 3}}\', file=out)'
     )
-    env = {"PYTHONPATH": sys.path[0] or "."}
+    env = {"PYTHONPATH": str(ROOT)}
     fleet.post("/jobs", {"name": "extract", "command": [sys.executable, "-c", script], "env": env})
     created = fleet.request("POST", "/jobs", DAILY)
     assert (created.status_code, created.json()["status"]) == (201, "scheduled")

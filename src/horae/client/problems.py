@@ -57,7 +57,7 @@ def _document(reply: Reply) -> dict[str, Any]:
 
 
 def _by_slug() -> dict[str, type[HoraeError]]:
-    return {kind.slug: kind for kind in _kinds(HoraeError)}
+    return {kind.slug: kind for kind in reversed(list(_kinds(HoraeError)))}  # of equal slugs the most general
 
 
 def _kinds(root: type[HoraeError]) -> Iterator[type[HoraeError]]:

@@ -124,7 +124,7 @@ def rebuilt(reply: Reply) -> HoraeError:
     """The error that a server's answer stands for."""
     problem = _problem(reply)
     slug = str(problem.get("type", "")).rpartition(":")[2]
-    kinds = {kind.slug: kind for kind in _kinds(HoraeError)}
+    kinds = {kind.slug: kind for kind in reversed(list(_kinds(HoraeError)))}  # of equal slugs the most general
     kind = kinds.get(slug) or _BY_STATUS.get(reply.status, BadInput if reply.status < 500 else HoraeError)
     detail = str(problem.get("detail") or problem.get("title") or f"The server answered {reply.status}.")
     remedy = str(problem.get("remedy") or "")

@@ -14,17 +14,20 @@ DUTY = Statement(
     " WHERE duties.holder = excluded.holder OR duties.until < $3 RETURNING epoch",
 )
 # A submission that replaces expired keys holds some and waits for others: nobody may wait for it in turn.
+# Materialized: a join may ask a bare subquery again for every row, and each time its LIMIT lets others through.
 EXPIRED = (
     Statement(
         "expire_unique_keys",
-        "DELETE FROM unique_keys WHERE (namespace, scope, key) IN"
+        "WITH expired AS MATERIALIZED"
         " (SELECT namespace, scope, key FROM unique_keys WHERE until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)"
+        " DELETE FROM unique_keys WHERE (namespace, scope, key) IN (SELECT namespace, scope, key FROM expired)"
         " RETURNING 1",
     ),
     Statement(
         "expire_idempotency",
-        "DELETE FROM idempotency WHERE (namespace, route, key) IN"
+        "WITH expired AS MATERIALIZED"
         " (SELECT namespace, route, key FROM idempotency WHERE until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)"
+        " DELETE FROM idempotency WHERE (namespace, route, key) IN (SELECT namespace, route, key FROM expired)"
         " RETURNING 1",
     ),
 )
