@@ -404,7 +404,7 @@ SUBMITS = [
         by="submit / submit, one key",
     ),
     one(
-        "a request that is known is an error", "submit._known_requests", 'conflict="ON CONFLICT DO NOTHING"',
+        "a request that is known is an error", "submit._reserve", 'conflict="ON CONFLICT DO NOTHING"',
         'conflict=""', by="submit / submit, one request at two servers",
     ),
     one(
@@ -412,7 +412,7 @@ SUBMITS = [
         by="submit / submit, the same keys named in two orders",
     ),
     one(
-        "requests are reserved in the order they came", "submit._known_requests", "sorted(keyed)", "list(keyed)",
+        "requests are reserved in the order they came", "submit._reserve", "sorted(keyed)", "list(keyed)",
         by="submit / submit, the same requests in two orders",
     ),
     one(

@@ -4,7 +4,7 @@ Order: keys first, sorted, ON CONFLICT DO NOTHING; losers are answered with what
 their indexes and form parcels. Everything that can be refused was refused before.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -170,30 +170,44 @@ def _known_requests(
     """Reserve the requests' idempotency keys; those taken are answered from the store."""
     keyed = {(s.idempotency.namespace, s.idempotency.route, s.idempotency.key): s.idempotency
              for s in submissions if s.idempotency}  # fmt: skip
-    keys = sorted(keyed)
-    yield ForEach(FREE_IDEMPOTENT, IDEMPOTENT, keys, (now,))
-    columns: shelves.Columns = (*IDEMPOTENT, ("body_hash", "bytea"), ("until", "bigint"), ("created_at", "bigint"))
-    rows = yield Insert(
-        "idempotency",
-        columns,
-        [(*key, keyed[key].body_hash, keyed[key].until, now) for key in keys],
-        conflict="ON CONFLICT DO NOTHING",
-        returning="namespace, route, key",
-    )
-    mine = {tuple(row) for row in rows}
-    losers = [key for key in keys if key not in mine]
-    stored = {}
-    if losers:
-        stored = {tuple(r[:3]): (r[3], r[4]) for r in (yield ForEach(READ_IDEMPOTENT, IDEMPOTENT, losers, (now,)))}
-        if len(stored) < len(losers):  # gone meanwhile, or whoever was about to replace it did not
+    mine = yield from _reserve(keyed, now)
+    losers = sorted(keyed.keys() - mine)
+    stored = (yield from _stored(losers, now)) if losers else {}
+    expired = {key: keyed[key] for key in losers if key not in stored}
+    if expired:
+        yield ForEach(FREE_IDEMPOTENT, IDEMPOTENT, sorted(expired), (now,))
+        mine |= yield from _reserve(expired, now)
+        if not expired.keys() <= mine:  # somebody else was quicker, or whoever was about to replace it did not
             raise Again
     return _answer_known(submissions, mine, stored)
 
 
+RequestKey = tuple[int, str, str]  # namespace, route, key
+
+
+def _reserve(keyed: Mapping[RequestKey, Idempotency], now: Instant) -> Script[set[RequestKey]]:
+    """Take keys that nobody has."""
+    columns: shelves.Columns = (*IDEMPOTENT, ("body_hash", "bytea"), ("until", "bigint"), ("created_at", "bigint"))
+    rows = yield Insert(
+        "idempotency",
+        columns,
+        [(*key, keyed[key].body_hash, keyed[key].until, now) for key in sorted(keyed)],
+        conflict="ON CONFLICT DO NOTHING",
+        returning="namespace, route, key",
+    )
+    return {(row[0], row[1], row[2]) for row in rows}
+
+
+def _stored(keys: Sequence[RequestKey], now: Instant) -> Script[dict[RequestKey, tuple[bytes, bytes]]]:
+    """What was asked and answered under these keys, where they have not expired."""
+    rows = yield ForEach(READ_IDEMPOTENT, IDEMPOTENT, keys, (now,))
+    return {(row[0], row[1], row[2]): (row[3], row[4]) for row in rows}
+
+
 def _answer_known(
     submissions: Sequence[Submission],
-    mine: set[tuple[object, ...]],
-    stored: dict[tuple[object, ...], tuple[bytes, bytes]],
+    mine: set[RequestKey],
+    stored: Mapping[RequestKey, tuple[bytes, bytes]],
 ) -> dict[int, list[Receipt] | Repeated | Reused]:
     """The first of equal requests in one batch goes on; a twin in the same batch waits for the next batch."""
     answers: dict[int, list[Receipt] | Repeated | Reused] = {}
