@@ -24,11 +24,19 @@ class Clock(Protocol):
     """What time it is, and how to wait."""
 
     def now(self) -> Instant:
-        """Wall time; corrected towards the store's clock where an offset is known."""
+        """The time everything goes by. It moves by itself only as time passes; `follow` corrects it."""
+        ...
+
+    def wall(self) -> Instant:
+        """What the machine's own clock shows, which somebody may set."""
         ...
 
     def monotonic(self) -> float:
         """Seconds that never run backwards and run on while the machine sleeps."""
+        ...
+
+    def follow(self, drift: Micros) -> None:
+        """Move `now` by what it was measured to be off."""
         ...
 
     async def sleep(self, seconds: float) -> None:
@@ -36,17 +44,46 @@ class Clock(Protocol):
         ...
 
 
-class SystemClock:
-    """The real clock plus a measured offset to the store's."""
+def _running_on() -> int:
+    """The clock that nobody can set and that runs on in the machine's sleep, where there is one."""
+    try:
+        time.clock_gettime(time.CLOCK_BOOTTIME)
+    except (AttributeError, OSError):
+        return time.CLOCK_MONOTONIC
+    return time.CLOCK_BOOTTIME
 
-    def __init__(self) -> None:
-        self.offset: Micros = 0
+
+_STEADY = _running_on()
+
+
+def steady_time() -> Micros:
+    """Microseconds since some instant in the past, whatever becomes of the machine's wall clock."""
+    return time.clock_gettime_ns(_STEADY) // 1000
+
+
+def wall_time() -> Instant:
+    """What the machine's own clock shows."""
+    return time.time_ns() // 1000
+
+
+class SystemClock:
+    """A clock that cannot be set, plus a measured base: a step of the machine's wall clock moves nothing by itself."""
+
+    def __init__(self, wall: Callable[[], Instant] = wall_time, steady: Callable[[], Micros] = steady_time) -> None:
+        self._wall, self._steady = wall, steady
+        self._base = wall() - steady()
 
     def now(self) -> Instant:
-        return time.time_ns() // 1000 + self.offset
+        return self._base + self._steady()
+
+    def wall(self) -> Instant:
+        return self._wall()
 
     def monotonic(self) -> float:
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
+        return self._steady() / SECOND
+
+    def follow(self, drift: Micros) -> None:
+        self._base += drift
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -64,8 +101,14 @@ class VirtualClock:
     def now(self) -> Instant:
         return self._now
 
+    def wall(self) -> Instant:
+        return self._now
+
     def monotonic(self) -> float:
         return (self._now - self._start) / SECOND
+
+    def follow(self, drift: Micros) -> None:
+        """It is never off."""
 
     async def sleep(self, seconds: float) -> None:
         if seconds <= 0:

@@ -1,37 +1,47 @@
 """The clock's watch and the rescuer: what a server may conclude from silence, and when."""
 
+from random import Random
+
 import pytest
 
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.directory import Directory
+from horae.engine.fire import Scheduler
 from horae.engine.hints import Hints
+from horae.engine.job_deletions import Deletions
 from horae.engine.promote import Promoter
 from horae.engine.rescue import Rescuer
 from horae.engine.settings import EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.sweep import Sweeper
-from horae.env import SECOND, VirtualClock, virtual_env
+from horae.env import SECOND, Env, SystemClock, uuid7
 from horae.errors import StoreUnavailable
 from horae.model.protocol import Register
+from horae.model.trigger import Interval, Misfire, Rules
 from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
-from tests.store_contract.world import World, success
+from tests.store_contract.world import World, add_trigger, success
 
 TIMEOUT = 15
+HOUR = 3600 * SECOND
+MINUTE = 60 * SECOND
+T0 = 1_800_000_000 * SECOND
 
 
-class JumpingClock(VirtualClock):
-    """A wall clock that can be set, over a monotonic one that cannot."""
+class JumpingClock(SystemClock):
+    """The real clock over a machine's two: one that can be set by a `jump`, one that cannot."""
 
-    jump = 0
+    def __init__(self):
+        self.passed, self.jump = 0, 0
+        super().__init__(wall=lambda: T0 + self.passed + self.jump, steady=lambda: self.passed)
 
-    def now(self):
-        return super().now() + self.jump
+    def advance(self, span):
+        self.passed += span
 
 
 @pytest.fixture
 async def store():
-    env = virtual_env(clock=JumpingClock())
+    env = Env(JumpingClock(), uuid7(Random(0)), Random(1))
     driver = MemoryDriver(env)
     await driver.migrate()
     yield Store(driver, env)
@@ -123,6 +133,55 @@ async def test_a_jump_is_trusted_within_bounds(store, watch, jump, trusted):
     assert watch.trusted is trusted
 
 
+async def test_a_step_of_the_wall_clock_moves_server_time_only_when_it_was_looked_at(store, watch):
+    await watch.step()
+
+    store.env.clock.jump = HOUR
+    assert store.env.now() == T0
+    await watch.step()
+
+    assert store.env.now() == T0 + HOUR
+
+
+@pytest.mark.parametrize("jump", [-6 * MINUTE, 25 * HOUR, 75 * 365 * 24 * HOUR])
+async def test_server_time_runs_on_beside_a_clock_that_is_not_trusted(store, watch, jump):
+    await watch.step()
+
+    store.env.clock.jump = jump
+    await watch.step()
+    store.env.clock.advance(7 * SECOND)
+    await watch.step()
+
+    assert store.env.now() == T0 + 7 * SECOND
+    assert watch.jump == jump
+
+
+async def test_an_accepted_clock_is_followed(store, watch):
+    await watch.step()
+    store.env.clock.jump = 10 * 24 * HOUR
+    await watch.step()
+
+    watch.accept()
+    await watch.step()
+
+    assert store.env.now() == T0 + 10 * 24 * HOUR
+
+
+async def test_an_answer_that_was_long_on_its_way_moves_nothing_it_may_explain(store, watch, monkeypatch):
+    await watch.step()
+
+    async def slow():
+        shown = store.env.clock.wall()
+        store.env.clock.advance(8 * SECOND)
+        return shown
+
+    monkeypatch.setattr(store.driver, "server_time", slow)
+    await watch.step()
+
+    assert store.env.now() == T0 + 8 * SECOND
+    assert watch.trusted
+
+
 async def test_an_untrusted_clock_is_trusted_again_when_it_is_back(store, watch):
     await watch.step()
     store.env.clock.jump = -3600 * SECOND
@@ -166,7 +225,7 @@ async def test_a_clock_that_jumps_by_years_makes_nothing_old_and_nothing_due(sto
     hints = Hints(store.env, store, store.env.new_id())
     settings = EngineSettings()
     promoter = Promoter(store.env, store, Directory(store.env, store, hints), hints, settings, watch)
-    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch)
+    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, Deletions(store))
     await watch.step()
 
     store.env.clock.jump = 75 * 365 * 86_400 * SECOND
@@ -175,3 +234,66 @@ async def test_a_clock_that_jumps_by_years_makes_nothing_old_and_nothing_due(sto
 
     kept = {name: len(await world.rows(f"SELECT 1 FROM {name}")) for name in ("history", "unique_keys", "waiting")}
     assert kept == {"history": 1, "unique_keys": 1, "waiting": 1}
+
+
+async def firing(store, watch):
+    """A trigger of every minute from T0 on, and what fires it."""
+    world = World(store.driver, store.env)
+    rules = Rules(overlap="allow", misfire=Misfire(policy="latest"))
+    await add_trigger(world, await world.job(), Interval(every=MINUTE, anchor=T0), rules)
+    hints = Hints(store.env, store, store.env.new_id())
+    scheduler = Scheduler(store.env, store, Directory(store.env, store, hints), hints, EngineSettings(), watch)
+    await watch.step()
+
+    async def minutes():
+        """Look, fire what is due, and tell the ledger in minutes after T0."""
+        await watch.step()
+        while not await scheduler.step():
+            pass
+        rows = await world.rows("SELECT first, last, disposition FROM fires ORDER BY last")
+        return [((first - T0) // MINUTE, (last - T0) // MINUTE, what) for first, last, what in rows]
+
+    return minutes
+
+
+async def test_a_jump_forward_within_a_day_is_an_outage(store, watch):
+    minutes = await firing(store, watch)
+
+    store.env.clock.jump = HOUR + 30 * SECOND
+
+    assert await minutes() == [(1, 58, "coalesced"), (59, 59, "fired"), (60, 60, "fired")]
+
+
+async def test_a_jump_back_of_minutes_fires_nothing_twice(store, watch):
+    minutes = await firing(store, watch)
+    store.env.clock.advance(4 * MINUTE)
+    before = await minutes()
+
+    store.env.clock.jump = -4 * MINUTE
+    for _ in range(5):
+        assert await minutes() == before
+        store.env.clock.advance(MINUTE)
+
+    assert await minutes() == [*before, (5, 5, "fired")]
+
+
+@pytest.mark.parametrize("jump", [-6 * MINUTE, 75 * 365 * 24 * HOUR])
+async def test_a_larger_jump_stops_firing_until_the_clock_is_back(store, watch, jump):
+    minutes = await firing(store, watch)
+
+    store.env.clock.jump = jump
+    store.env.clock.advance(MINUTE)
+    assert await minutes() == []
+    store.env.clock.jump = 0
+
+    assert await minutes() == [(1, 1, "fired")]
+
+
+async def test_a_larger_jump_that_is_accepted_is_an_outage(store, watch):
+    minutes = await firing(store, watch)
+    store.env.clock.jump = 48 * HOUR + 30 * SECOND
+    assert await minutes() == []
+
+    watch.accept()
+
+    assert [what for *_, what in await minutes()] == ["coalesced", "fired", "fired"]

@@ -138,6 +138,12 @@ async def test_metrics_tell_of_requests_and_workers(worker: Api, api: Api):
     assert "horae_ready 1.0" in text
 
 
+async def test_metrics_alarm_when_the_clock_is_not_trusted(api: Api, node: Node):
+    assert "horae_clock_trusted 1.0" in (await api.get("/metrics")).text
+    node.clock.trusted = False
+    assert "horae_clock_trusted 0.0" in (await api.get("/metrics")).text
+
+
 async def test_a_worker_key_is_what_its_role_says(node: Node, connect: Connect):
     worker = connect(authorization=f"Bearer {await key_for(node, 'worker')}")
     assert (await worker.get("/api/v1/me")).json()["role"] == "worker"

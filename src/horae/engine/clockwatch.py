@@ -1,14 +1,15 @@
 """The clock's watch: server time follows the store's clock, and a clock that jumps is not trusted.
 
-A jump forward of up to a day is an outage (the misfire policy decides). A larger one, or back by more than five
-minutes, stops firing, promoting, expiring and forgetting until the clock is back or somebody accepts it.
+Between two looks server time runs by a clock that nobody can set, so a step of the store's clock is met here alone. A
+jump forward of up to a day is an outage (the misfire policy decides). A larger one, or back by more than five minutes,
+stops firing, promoting, expiring and forgetting until the clock is back or somebody accepts it.
 """
 
 import structlog
 
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
-from horae.env import SECOND, Env, Instant, SystemClock
+from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
 
 FORWARD = 86_400 * SECOND
@@ -42,7 +43,7 @@ class ClockWatch:
         self.jump = store_now - self._base[0] - int((middle - self._base[1]) * SECOND)
         self._judge(store_now, middle)
         if self.trusted:
-            self._follow(store_now, after - middle)
+            self._follow(store_now, middle, after - middle)
         return LOOK
 
     def _judge(self, store_now: Instant, at: float) -> None:
@@ -53,13 +54,12 @@ class ClockWatch:
             log.error("clock jumped" if not trusted else "clock is back", seconds=self.jump / SECOND)
         self.trusted = trusted
 
-    def _follow(self, store_now: Instant, half_trip: float) -> None:
-        """Local time plus a measured offset is the server's clock."""
+    def _follow(self, store_now: Instant, at: float, half_trip: float) -> None:
+        """Let the server's clock show the store's time. What a slow answer alone may explain is left alone."""
         clock = self._env.clock
-        if isinstance(clock, SystemClock):
-            drift = store_now + int(half_trip * SECOND) - clock.now()
-            if abs(drift) > SMOOTH:
-                clock.offset += drift
+        drift = store_now + int((clock.monotonic() - at) * SECOND) - clock.now()
+        if abs(drift) > max(SMOOTH, int(half_trip * SECOND)):
+            clock.follow(drift)
 
     def accept(self) -> None:
         """Take the present time for true, on all servers."""

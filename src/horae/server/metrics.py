@@ -51,6 +51,12 @@ class Metrics:
         )
         self.workers = Gauge("horae_workers", "Workers, by status.", ["status"], registry=self.registry)
         self.ready = Gauge("horae_ready", "Whether the store answers.", registry=self.registry)
+        trusted = Gauge(
+            "horae_clock_trusted",
+            "Whether the clock is trusted: 0 after a jump, when nothing fires or expires until it is back or accepted.",
+            registry=self.registry,
+        )
+        trusted.set_function(lambda: node.clock.trusted)
         build = Gauge("horae_build", "The version that runs.", ["version"], registry=self.registry)
         build.labels(__version__).set(1)
 

@@ -57,7 +57,7 @@ class Driver(Protocol):
         ...
 
     async def server_time(self) -> Instant:
-        """The store's clock."""
+        """The store's clock: PostgreSQL's own, or the machine's wall clock, as somebody may have set it."""
         ...
 
     async def migrate(self) -> None:

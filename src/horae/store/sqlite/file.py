@@ -86,7 +86,7 @@ class FileDriver:
         self._listeners.append(callback)
 
     async def server_time(self) -> Instant:
-        return self._env.now()
+        return self._env.clock.wall()
 
     async def migrate(self) -> None:
         if await self.read(seed.needs_migration):
