@@ -14,11 +14,11 @@ from horae.errors import StoreTooNew
 from horae.model.ids import execution_id, parcel_id
 from horae.store import migrations
 from horae.store.driver import Driver, one
-from horae.store.migrations import HEAD, render
+from horae.store.migrations import HEAD, render, upgrade
 from horae.store.open import open_store_driver
 from horae.store.script import Insert, Script, Statement
 from horae.store.sqlite.connection import connect
-from horae.store.sqlite.migrate import copy_fresh
+from horae.store.sqlite.migrate import copy_fresh, upgrade_file
 from tests.store_contract.test_driver_expiry import HISTORY, SLICE, WAITING
 from tests.waiting import eventually
 
@@ -68,6 +68,26 @@ async def test_servers_that_start_together_migrate_once(postgres_url: str, env: 
     assert await drivers[0].read(one(Statement("n", "SELECT count(*) FROM namespaces"))) == [(1,)]
     for driver in drivers:
         await driver.close()
+
+
+def test_a_fresh_file_is_what_alembic_makes_of_an_empty_one(tmp_path: Path):
+    from sqlalchemy import create_engine
+
+    upgrade_file(tmp_path / "fresh.db")
+    with create_engine(f"sqlite:///{tmp_path / 'upgraded.db'}").connect() as connection:
+        upgrade(connection)
+        connection.commit()
+
+    def made(name: str) -> list[Any]:
+        connection = connect(tmp_path / name)
+        try:
+            assert connection.execute(VERSION.text).fetchall() == [(HEAD,)]
+            text = "SELECT type, name, tbl_name, sql FROM sqlite_master WHERE name NOT LIKE '%alembic%' ORDER BY 1, 2"
+            return connection.execute(text).fetchall()
+        finally:
+            connection.close()
+
+    assert made("fresh.db") == made("upgraded.db")
 
 
 async def test_a_store_newer_than_the_program_is_refused(driver: Driver):

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
 HEAD = "0001"  # the newest revision in versions/; known without importing Alembic
+WHOLE = "0001_first"  # the files in versions/ that make an empty database a store at HEAD
 
 
 def needs_upgrade(current: str | None) -> bool:
@@ -19,6 +20,21 @@ def needs_upgrade(current: str | None) -> bool:
             "Install the newer Horae that migrated it (pip install -U horae), or restore a backup made before.",
         )
     return current != HEAD
+
+
+def fresh(dialect: str) -> list[str]:
+    """The statements that make an empty database a store at HEAD: a first start need not import Alembic, half a second.
+
+    They end where an upgrade by Alembic from nothing ends (a test compares).
+    """
+    version = "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+    return [version, *statements(WHOLE, dialect), f"INSERT INTO alembic_version VALUES ('{HEAD}')"]
+
+
+def statements(revision: str, dialect: str) -> list[str]:
+    """What a revision's file for a dialect says."""
+    text = (Path(__file__).parent / "versions" / f"{revision}.{dialect}.sql").read_text()
+    return [statement for statement in text.split(";\n") if statement.strip()]
 
 
 def upgrade(connection: "Connection") -> None:

@@ -1,9 +1,9 @@
-"""Alembic on SQLite: on a connection of its own for a file, once per process for memory."""
+"""The tables on SQLite: on a connection of its own for a file, once per process for memory."""
 
 from functools import cache
 from pathlib import Path
 
-from horae.store.migrations import upgrade
+from horae.store.migrations import fresh, upgrade
 from horae.store.sqlite.connection import connect
 from horae.store.sqlite.library import sqlite3
 
@@ -30,17 +30,26 @@ def _fresh() -> "sqlite3.Connection":
 
 
 def _upgrade(raw: "sqlite3.Connection") -> None:
+    raw.execute("BEGIN IMMEDIATE")
+    try:
+        if raw.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            _migrate(raw)
+        else:
+            for statement in fresh("sqlite"):
+                raw.execute(statement)
+        if raw.in_transaction:  # Alembic may have committed what it did
+            raw.execute("COMMIT")
+    except BaseException:
+        raw.rollback()
+        raise
+
+
+def _migrate(raw: "sqlite3.Connection") -> None:
+    """Alembic, inside the transaction that was begun."""
     from sqlalchemy import create_engine
     from sqlalchemy.pool import StaticPool
 
     engine = create_engine("sqlite://", module=sqlite3, creator=lambda: raw, poolclass=StaticPool)
     with engine.connect() as connection:
-        raw.execute("BEGIN IMMEDIATE")
-        try:
-            upgrade(connection)
-            connection.commit()
-        except BaseException:
-            connection.rollback()
-            raise
-    if raw.in_transaction:
-        raw.execute("COMMIT")
+        upgrade(connection)
+        connection.commit()

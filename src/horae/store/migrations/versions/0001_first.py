@@ -1,8 +1,8 @@
 """The first store."""
 
-from pathlib import Path
-
 from alembic import op
+
+from horae.store.migrations import statements
 
 revision = "0001"
 down_revision = None
@@ -10,8 +10,6 @@ down_revision = None
 
 def upgrade() -> None:
     """Create everything, as the dialect's file beside this one says."""
-    dialect = op.get_bind().dialect.name
-    script = Path(__file__).with_suffix(f".{dialect}.sql").read_text()
-    for statement in script.split(";\n"):
-        if statement.strip():
-            op.get_bind().exec_driver_sql(statement)
+    bind = op.get_bind()
+    for statement in statements("0001_first", bind.dialect.name):
+        bind.exec_driver_sql(statement)
