@@ -7,11 +7,15 @@ from uuid import UUID
 import msgspec
 import pytest
 
+from horae.engine import job_changes
 from horae.engine.executions import Executions
+from horae.engine.job_deletions import Deletions
 from horae.engine.jobs import Jobs
+from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.ids import execution_id
+from horae.store.moves import cancel_job
 from tests.store_contract.world import NAMESPACE, TestJob, World, began, failed, progress, rank, success
 
 MINUTE = 60 * SECOND
@@ -294,7 +298,7 @@ async def test_deleting_cancels_what_is_pending_and_frees_the_name(jobs, world, 
 
 async def test_many_pending_slices_are_cancelled_in_batches(jobs, world, monkeypatch):
     monkeypatch.setattr("horae.engine.job_changes.FIRST_BATCH", 2)
-    monkeypatch.setattr("horae.engine.jobs.BATCH", 3)
+    monkeypatch.setattr("horae.engine.job_deletions.BATCH", 3)
     made = await create(jobs)
     other = await submittable(world, (await create(jobs, "other")).job_id)
     job = await submittable(world, made.job_id)
@@ -308,9 +312,71 @@ async def test_many_pending_slices_are_cancelled_in_batches(jobs, world, monkeyp
     assert len(await world.history()) == 18
 
 
+async def crashed_deletion(jobs: Jobs, world: World, monkeypatch: pytest.MonkeyPatch, **how: str) -> TestJob:
+    """A job with much to do, whose deletion ended with its first transaction."""
+    monkeypatch.setattr("horae.engine.job_changes.FIRST_BATCH", 1)
+    job = await submittable(world, (await create(jobs)).job_id)
+    for _ in range(3):
+        await world.submit(job)
+        await world.submit(job, due_at=world.now() + MINUTE)
+    before = await world.store.job(job.id, NAMESPACE)
+    ending = "all" if how.get("running") == "cancel" else "pending"
+    assert await world.store.change(lambda now: job_changes.delete(before, now, ending))
+    assert len(await world.on("queued")) == len(await world.on("waiting")) == 2
+    return job
+
+
+async def test_a_deletion_that_a_crash_cut_short_is_finished_by_the_sweep(jobs, world, monkeypatch):
+    job = await crashed_deletion(jobs, world, monkeypatch)
+    node = Node(world.env, world.store)
+    assert await node.deletions.unfinished() == [job.id]
+
+    await node.sweeper.step()
+
+    assert await world.on("queued") == await world.on("waiting") == await node.deletions.unfinished() == []
+    assert [state for _, _, state, _ in await world.history()] == ["cancelled"] * 6
+
+
+async def test_a_deletion_that_a_crash_cut_short_asks_what_runs_to_stop(jobs, world, monkeypatch):
+    asked: list[UUID] = []
+    other = await submittable(world, (await create(jobs, "other")).job_id)
+    job = await crashed_deletion(jobs, world, monkeypatch, running="cancel")
+    worker = await world.worker()
+    await world.submit(other)
+    held = await worker.claim(2)
+
+    assert await Deletions(world.store, asked.append).finish(job.id)
+
+    assert asked == [worker.session]
+    requests = {parcel for parcel, *_ in await world.store.requests_of(worker.session)}
+    assert requests == {s.parcel for s in held if s.job == job.id} != set()
+
+
+async def test_a_deletion_asked_for_again_goes_on_and_may_end_more(jobs, world, monkeypatch):
+    job = await crashed_deletion(jobs, world, monkeypatch)
+    worker = await world.worker()
+    await worker.claim(1)
+
+    await jobs.delete(NAMESPACE, str(job.id), queued="finish", running="cancel")
+
+    assert await world.on("queued") == await world.on("waiting") == []
+    assert len(await world.store.requests_of(worker.session)) == 1
+
+
+async def test_what_a_restored_job_has_to_do_is_not_ended_by_its_deletion(jobs, world, monkeypatch):
+    job = await crashed_deletion(jobs, world, monkeypatch)
+
+    await jobs.restore(NAMESPACE, str(job.id))
+
+    late = cancel_job.cancel_more("queued", job.id, cancel_job.START, 100, "", world.now())
+    assert await world.store.write(lambda: late) == cancel_job.Batch(0, None)
+    assert await Deletions(world.store).finish(job.id)
+    assert len(await world.on("queued")) == 2
+
+
 async def test_deleting_may_let_the_queue_finish_and_ask_what_runs_to_stop(jobs, world):
     asked: list[UUID] = []
-    jobs._on_asked = asked.append
+    jobs._deletions = Deletions(world.store, asked.append)
     made = await create(jobs)
     job = await submittable(world, made.job_id)
     parcel = await world.parcel(job, 3)
@@ -334,6 +400,20 @@ async def test_restore_brings_a_job_back_by_name_or_id(jobs, world):
         await jobs.restore(NAMESPACE, "report")
     with pytest.raises(NotFound):
         await jobs.restore(NAMESPACE, "nothing")
+
+
+async def test_a_job_that_was_paused_comes_back_paused(jobs, world, told):
+    made = await create(jobs, schedule={"every": "1h"})
+    await jobs.pause(NAMESPACE, "report")
+    await jobs.delete(NAMESPACE, "report")
+    world.clock.advance(2 * 60 * MINUTE)
+
+    back = await jobs.restore(NAMESPACE, "report")
+
+    assert (back.state, back.status, back.next_fire_at) == ("paused", "paused", None)
+    assert told[-1] == (made.job_id, NAMESPACE, "paused")
+    assert await world.store.paused_jobs() == {made.job_id}
+    assert (await jobs.resume(NAMESPACE, "report")).status == "scheduled"
 
 
 async def test_jobs_are_listed_by_name_in_pages(jobs):
@@ -385,7 +465,7 @@ async def memory_jobs(env):
 
 
 async def test_a_rare_tag_is_looked_for_only_so_far(jobs, monkeypatch):
-    monkeypatch.setattr("horae.engine.jobs.MOST_SCANNED", 1)
+    monkeypatch.setattr("horae.engine.job_lists.MOST_SCANNED", 1)
     for name in ("a", "b", "c"):
         await create(jobs, name, tags={"x": "1"} if name == "c" else {}, params={"x": "1"})
     page = await jobs.list(NAMESPACE, tag="x=1", limit=1)

@@ -356,6 +356,21 @@ CANCELS = [
         by="cancel a job's pending / claim",
     ),
     one(
+        "a submission does not hold its job", "submit.CURRENT", " FOR KEY SHARE OF j", by="submit / delete",
+    ),
+    one(
+        "a deletion that goes on does not hold its job", "cancel_job.STILL_ENDING", " FOR KEY SHARE",
+        by="deletion that goes on / restore, submit",
+    ),
+    one(
+        "a deletion goes on after a restoration", "cancel_job.STILL_ENDING", " AND ending IN ('pending', 'all')",
+        by="deletion that goes on / restore, submit",
+    ),
+    one(
+        "what a claim held of a deleted job is forgotten", "horae.engine.job_changes.delete",
+        "not (yield from cancel_job.is_pending(job.id))", "True", by="delete / claim of a part",
+    ),
+    one(
         "asking a job's sessions locks none", "cancel_job.ask_session", "yield from lock_sessions([session])",
         "yield from ()", by="ask a job's sessions / report",
     ),

@@ -10,6 +10,7 @@ from msgspec import structs
 from horae.engine import job_changes
 from horae.errors import BadInput, Conflict
 from horae.model.definition.schedule import When
+from horae.model.ids import parcel_of
 from horae.model.protocol import Exchange, Outcome
 from horae.model.protocol import Step as StepBody
 from horae.model.retry import RetryPolicy
@@ -155,7 +156,10 @@ class Cast:
 
         def script() -> Script[None]:
             yield from jobs.lock(self.job.id, NAMESPACE)
-            yield from jobs.set_state(self.job.id, state, self.now)
+            if state == "deleted":
+                yield from jobs.delete(self.job.id, None, self.now)
+            else:
+                yield from jobs.set_state(self.job.id, state, self.now)
             for timer in (yield from triggers.of_job(self.job.id, lock=True)):
                 yield from change(timer)
 
@@ -803,6 +807,59 @@ async def _(world: World) -> Scene:
     )
     del parcel
     return Scene(left=[all_pending], right=[c.claim(w, 2)], patient="")
+
+
+@scene("deletion that goes on / restore, submit")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 2)
+    before = await world.store.job(c.job.id, NAMESPACE)
+    assert before is not None
+    await world.store.write(lambda: jobs.delete(c.job.id, "pending", c.now))
+    more = Move(
+        "cancel_more",
+        lambda: cancel_job.cancel_more("queued", c.job.id, cancel_job.START, 100, "", c.now),
+    )
+    restore = Move("restore", lambda: job_changes.restore(before, None, world.env.new_id, c.now))
+    fresh = c.submit(*world.wanted(c.job))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        (receipt,) = receipts(right[1:])
+        kept = [s.parcel for s in await world.on("queued")]
+        assert parcel_of(receipt.execution_id) in kept, "what a restored job accepted was cancelled"
+
+    return Scene(left=[more], right=[restore, fresh], check=check)
+
+
+@scene("submit / delete")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    before = await world.store.job(c.job.id, NAMESPACE)
+    assert before is not None
+    delete = Move("delete", lambda: job_changes.delete(before, c.now, "pending"))
+    late = Move("submit", c.submit(*world.wanted(c.job)).make, refusals=(submit.JobMoved,))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.on("queued") == [], "an execution of a deleted job is queued"
+        assert await world.store.read(cancel_job.unfinished) == []
+
+    return Scene(left=[late], right=[delete], check=check)
+
+
+@scene("delete / claim of a part")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 3)
+    w = await world.worker()
+    before = await world.store.job(c.job.id, NAMESPACE)
+    assert before is not None
+    delete = Move("delete", lambda: job_changes.delete(before, c.now, "pending"))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        noted = await world.store.read(cancel_job.unfinished)
+        assert bool(await world.on("queued")) <= bool(noted), "what a claim left queued nobody will look for"
+
+    return Scene(left=[delete], right=[c.claim(w, 1)], check=check)
 
 
 @scene("ask a job's sessions / report")

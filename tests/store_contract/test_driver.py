@@ -4,13 +4,11 @@ import asyncio
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select
 
 from horae.env import Env
 from horae.errors import Busy, Conflict
-from horae.store import schema
 from horae.store.driver import Driver, one
-from horae.store.script import Again, Fetch, ForEach, Insert, Lock, Op, Rows, Script, Select, Statement
+from horae.store.script import Again, Among, Fetch, ForEach, Insert, Lock, Op, Rows, Script, Statement
 
 PUT = Statement(
     "put", "INSERT INTO store (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -202,16 +200,22 @@ async def test_ids_booleans_bytes_and_floats_come_back_as_what_they_are(driver: 
     assert nameds == [(parcel, session)]
 
 
-async def test_a_select_is_compiled_for_the_dialect(driver: Driver, env: Env):
-    ids = [env.new_id() for _ in range(3)]
-    table = schema.holders
+async def test_a_statement_over_a_set_of_ids_runs_once_for_all(driver: Driver, env: Env):
+    ids = [env.new_id() for _ in range(5)]
+    found = Statement(
+        "found",
+        "SELECT parcel, key FROM holders WHERE parcel = ANY($1) AND lo < $2 AND (lo > $3 OR parcel = ANY($1))"
+        " ORDER BY key LIMIT $3",
+    )
 
     def script() -> Script[Rows]:
         yield Insert("holders", HOLDERS, [(f"k{n}", id, n) for n, id in enumerate(ids)])
-        query = select(table.c.parcel, table.c.key).where(table.c.parcel.in_(ids[1:]), table.c.lo < 9).order_by("key")
-        return (yield Select(query.limit(5)))
+        none = yield Among(found, [], (4, 9))
+        some = yield Among(found, ids[1:4], (3, 9))
+        return none + some + (yield Among(found, ids[:1], (4, 9)))
 
-    assert await driver.write(script) == [(ids[1], "k1"), (ids[2], "k2")]
+    assert await driver.write(script) == [(ids[1], "k1"), (ids[2], "k2"), (ids[0], "k0")]
+    assert driver.statements["found"] == 3
 
 
 async def test_a_read_sees_what_was_written_and_is_counted(driver: Driver):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.errors import BadInput, Conflict
 from horae.model.definition.schedule import When
-from horae.model.job import Spec
+from horae.model.job import Job, Spec
 from horae.model.trigger import Disposition, Once
 from horae.store.moves import cancel_job, job_reads, jobs, lanes, triggers
 from horae.store.moves.jobs import StoredJob
@@ -54,7 +54,7 @@ def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive
         raise name_taken(draft.spec.name, verdict.id)
     if isinstance(verdict, jobs.Cycle):
         raise (yield from _cycle(verdict.path))
-    yield from _retime(before, version, draft.when, new_id, now, revive=revive)
+    yield from _retime(job, version, draft.when, new_id, now, revive=revive, paused=job.state == "paused")
     return True
 
 
@@ -65,11 +65,9 @@ def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
 
 
 def _retime(
-    before: StoredJob, version: int, when: When | None, new_id: NewId, now: Instant, *, revive: bool
+    job: Job, version: int, when: When | None, new_id: NewId, now: Instant, *, revive: bool, paused: bool
 ) -> Script[None]:
     """Put a job's trigger in the place of the old one, unless they are equal."""
-    job = before.job
-    paused = job.state == "paused"
     old = yield from triggers.of_job(job.id, lock=True)
     if when is not None and [(timer.trigger, timer.rules) for timer in old] == [(when.trigger, when.rules)]:
         return
@@ -108,34 +106,41 @@ def resume(before: StoredJob, now: Instant) -> Script[bool]:
     return True
 
 
-def delete(before: StoredJob, now: Instant, *, cancel: bool, reason: str) -> Script[dict[str, cancel_job.Batch] | None]:
-    """End a job's triggers and free its name; with `cancel`, the first batches of what it has pending end with it."""
+def delete(before: StoredJob, now: Instant, ending: cancel_job.Ending | None) -> Script[bool]:
+    """End a job's triggers and free its name; the first batches of what is to be ended go with it.
+
+    What is left to end is noted. False when the job is no longer what it was.
+    """
     job = before.job
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
-        return None
-    yield from jobs.set_state(job.id, "deleted", now)
+        return False
+    yield from jobs.delete(job.id, ending, now)
     disposition: Disposition = "skipped-paused" if job.state == "paused" else "skipped-misfire"
     for timer in (yield from triggers.of_job(job.id, lock=True)):
         yield from triggers.end(timer, now, disposition, DELETED)
-    batches = {}
-    for shelf in cancel_job.OF_JOB if cancel else ():
-        first = cancel_job.cancel_pending(shelf, job.id, cancel_job.START, FIRST_BATCH, reason, now)
-        batches[shelf] = yield from first
-    return batches
+    if ending in ("pending", "all"):
+        for shelf in cancel_job.OF_JOB:
+            yield from cancel_job.cancel_pending(shelf, job.id, cancel_job.START, FIRST_BATCH, DELETED, now)
+    if ending == "pending" and not (yield from cancel_job.is_pending(job.id)):
+        yield from cancel_job.settle(job.id, ending)
+    return True
 
 
-def restore(before: StoredJob, when: When | None, new_id: NewId, now: Instant) -> Script[bool]:
-    """Undo a deletion. Raises Conflict when the name has been taken meanwhile."""
+def restore(before: StoredJob, when: When | None, new_id: NewId, now: Instant) -> Script[str | None]:
+    """Undo a deletion; the job is in the state it was deleted from, which is told. None when it is not deleted.
+
+    Raises Conflict when the name has been taken meanwhile.
+    """
     job = before.job
     yield Lock((_name_lock(job.namespace, job.name),))
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "deleted"):
-        return False
+        return None
     taken = yield from jobs.name_taken(job.namespace, job.name, job.id)
     if taken is not None:
         raise name_taken(job.name, taken)
-    yield from jobs.set_state(job.id, "active", now)
-    yield from _retime(before, job.version, when, new_id, now, revive=True)
-    return True
+    state = yield from jobs.restore(job.id, now)
+    yield from _retime(job, job.version, when, new_id, now, revive=True, paused=state == "paused")
+    return state
 
 
 def name_taken(name: str, holder: UUID) -> Conflict:

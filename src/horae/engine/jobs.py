@@ -1,40 +1,34 @@
 """Jobs: created, edited, paused, deleted and restored, each change in one transaction."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
 
 from horae.engine import job_changes as changes
+from horae.engine.job_deletions import Deletions
 from horae.engine.job_drafts import Drafts
-from horae.engine.job_views import show_job, show_version
-from horae.engine.refs import as_id, find_job, tag_ref
+from horae.engine.job_lists import JobLists, one_of
+from horae.engine.refs import as_id, find_job
 from horae.env import Env
-from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
-from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.errors import Busy, Conflict, NotFound, Stale
 from horae.model.definition import Definition
-from horae.model.definition.values import a_text
 from horae.model.event import Event
-from horae.model.job import NAME, Spec
-from horae.model.view import JobVersionView, JobView, Page
+from horae.model.job import NAME
+from horae.model.view import JobView
 from horae.store.contract import Store
 from horae.store.moves import cancel_job, job_reads
-from horae.store.moves.job_reads import JobFilter
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.promote import Ranker
 
 TRIES = 5  # how often a change may find that somebody else was quicker
-BATCH = 500  # slices cancelled or queued in one transaction
-MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
-STATES = ("active", "paused", "deleted")
+BATCH = 500  # slices queued in one transaction
 
-Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]{1,128}\Z")]
 Change = Literal["created", "changed", "unchanged"]
 
 
-class Jobs:
+class Jobs(JobLists):
     """What can be done with jobs. A `ref` is a job's name or id."""
 
     def __init__(
@@ -46,18 +40,20 @@ class Jobs:
         rank: Ranker,
         on_change: Callable[[UUID], object] = lambda job: None,
         on_queued: Callable[[Mapping[int, int]], object] = lambda lanes: None,
-        on_asked: Callable[[UUID], object] = lambda session: None,
         on_event: Callable[[Event], object] = lambda event: None,
         fire_due: Callable[[], Awaitable[object]] | None = None,
+        deletions: Deletions | None = None,
     ) -> None:
         """`directory_hint` is called when a queue or lane may be new, `on_change` with every job that changed and
-        `on_event` with what to tell people, `on_queued` with lanes and their least new rank, `on_asked` with sessions
-        that were asked to stop something; `fire_due` lets the scheduler decide what is due before a trigger ends.
+        `on_event` with what to tell people, `on_queued` with lanes and their least new rank; `fire_due` lets the
+        scheduler decide what is due before a trigger ends, `deletions` goes on with what a deletion began.
         """
-        self._env, self._store, self._directory_hint, self._rank = env, store, directory_hint, rank
-        self._on_change, self._on_queued, self._on_asked = on_change, on_queued, on_asked
-        self._on_event, self._fire_due = on_event, fire_due
+        super().__init__(store)
+        self._env, self._directory_hint, self._rank = env, directory_hint, rank
+        self._on_change, self._on_queued, self._on_event = on_change, on_queued, on_event
+        self._fire_due = fire_due
         self._drafts = Drafts(env, store)
+        self._deletions = deletions or Deletions(store)
 
     async def create(self, namespace: int, body: Any) -> JobView:
         """Create a job from the decoded body of POST /api/v1/jobs. Raises BadInput, Conflict (with `jobId`)."""
@@ -81,10 +77,6 @@ class Jobs:
             except Conflict:
                 continue
         raise Busy(f'Job "{name}" was created and deleted again and again meanwhile.')
-
-    async def get(self, namespace: int, ref: str) -> JobView:
-        """A job; deleted ones by id. Raises NotFound with the nearest names."""
-        return (await self._views([await find_job(self._store, namespace, ref)]))[0]
 
     async def edit(
         self, namespace: int, ref: str, patch: Any, *, if_match: int | None = None, replace: bool = False
@@ -133,91 +125,31 @@ class Jobs:
 
         What is queued is cancelled or finished, what runs is finished or asked to stop.
         """
-        _one_of(queued, "queued", ("cancel", "finish"))
-        _one_of(running, "running", ("finish", "cancel"))
-        job = await self._delete(namespace, ref, cancel=queued == "cancel", if_match=if_match)
+        one_of(queued, "queued", ("cancel", "finish"))
+        one_of(running, "running", ("finish", "cancel"))
+        job = await self._delete(namespace, ref, _ending(queued, running), if_match)
         if queued == "finish":
             await self._open_gate(job)
-        if running == "cancel":
-            await self._ask_running(job)
+        await self._deletions.finish(job)  # what somebody holds right now the sweep finds
         dependents = await self._store.read(lambda: job_reads.dependents(job))
         notes = [f"Jobs that depend on it: {', '.join(dependents)}."] if dependents else []
         view = await self.get(namespace, str(job))
         return msgspec.structs.replace(view, notes=[*notes, *view.notes])
 
     async def restore(self, namespace: int, ref: str) -> JobView:
-        """Undo a deletion; a name means the job of that name deleted last. Raises Conflict when the name is taken."""
+        """Undo a deletion: a job that was paused is paused again. A name means the job of that name deleted last.
+
+        Raises Conflict when the name is taken.
+        """
         stored = await self._deleted(namespace, ref)
         if stored.job.state == "deleted":
             when = (await self._drafts.again(stored, stored.job.spec)).when
-            await self._store.change(lambda now: changes.restore(stored, when, self._env.new_id, now))
-            self._tell(stored.job.id, namespace, "active")
+            state = await self._store.change(lambda now: changes.restore(stored, when, self._env.new_id, now))
+            if state is not None:
+                self._tell(stored.job.id, namespace, state)
         return await self.get(namespace, str(stored.job.id))
 
-    async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
-        """All versions, newest first."""
-        stored = await find_job(self._store, namespace, ref)
-        versions = await self._store.versions(stored.job.id)
-        names = await self._names([version.spec for version in versions])
-        return [show_version(version, stored.job.version, names) for version in versions]
-
-    async def list(
-        self,
-        namespace: int,
-        *,
-        search: str | None = None,
-        prefix: str | None = None,
-        state: str | None = None,
-        tag: str | None = None,
-        queue: str | None = None,
-        limit: int = 50,
-        cursor: str | None = None,
-    ) -> Page[JobView]:
-        """Jobs by name; deleted ones only when `state` asks for them. `search` is a part of the name or description,
-        `tag` "name" or "name=value".
-
-        A page may be short, even empty, while `nextCursor` says there is more.
-        """
-        if state is not None:
-            _one_of(state, "state", STATES)
-        wanted = JobFilter(search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue)
-        for field, text in (("search", search), ("prefix", prefix), ("tag", tag), ("queue", queue)):
-            a_text(text or "", field, most=256)
-        after = None if cursor is None else read_cursor(cursor, tuple[Name, UUID])
-        found, after = await self._page(namespace, wanted, after, check_limit(limit))
-        return Page(items=await self._views(found), next_cursor=None if after is None else make_cursor(after))
-
     # How it is done
-
-    async def _page(
-        self, namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int
-    ) -> "tuple[list_of[StoredJob], tuple[str, UUID] | None]":
-        """Up to `limit` jobs and where to go on; a rare tag is looked for among so many jobs and no more."""
-        found: list_of[StoredJob] = []
-        size = limit + 1
-        for _ in range(0, MOST_SCANNED, size):
-            rows = await self._store.read(lambda: job_reads.page(namespace, wanted, after, size))  # noqa: B023
-            for stored in rows:
-                if len(found) == limit:
-                    return found, after
-                if wanted.fits(stored.job.spec):
-                    found.append(stored)
-                after = (stored.job.name, stored.job.id)
-            if len(rows) < size:
-                return found, None
-        return found, after
-
-    async def _views(self, jobs: Sequence[StoredJob]) -> "list_of[JobView]":
-        # One instant for all: an execution that goes from one shelf to another meanwhile would be on neither.
-        activities = await self._store.driver.read(
-            lambda: job_reads.activities([s.job.id for s in jobs]), snapshot=True
-        )
-        names = await self._names([s.job.spec for s in jobs])
-        return [show_job(s, activities[s.job.id], names) for s in jobs]
-
-    async def _names(self, specs: Sequence[Spec]) -> dict[UUID, str]:
-        upstream = sorted({UUID(id) for spec in specs for id in spec.dependencies})
-        return await self._store.read(lambda: job_reads.names_of(upstream)) if upstream else {}
 
     async def _deleted(self, namespace: int, ref: str) -> StoredJob:
         """A job to bring back: by id, or the one of a name that was deleted last."""
@@ -280,37 +212,19 @@ class Jobs:
         if self._fire_due is not None:
             await self._fire_due()
 
-    async def _delete(self, namespace: int, ref: str, *, cancel: bool, if_match: int | None) -> UUID:
-        reason = "the job was deleted"
+    async def _delete(self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None) -> UUID:
+        """Delete a job; one that is deleted already is asked to end this too."""
         for _ in range(TRIES):
             before = _matched(await find_job(self._store, namespace, ref), if_match)
             if before.job.state == "deleted":
+                if ending is not None:
+                    await self._store.write(lambda: cancel_job.ask(before.job.id, ending))  # noqa: B023
                 return before.job.id
             await self._decide_due()
-            batches = await self._store.change(
-                lambda now: changes.delete(before, now, cancel=cancel, reason=reason)  # noqa: B023
-            )
-            if batches is not None:
+            if await self._store.change(lambda now: changes.delete(before, now, ending)):  # noqa: B023
                 self._tell(before.job.id, namespace, "deleted")
-                for shelf, batch in batches.items():
-                    await self._cancel_rest(shelf, before.job.id, batch, reason)
                 return before.job.id
         raise _too_busy(ref)
-
-    async def _cancel_rest(self, shelf: str, job: UUID, batch: cancel_job.Batch, reason: str) -> None:
-        while batch.next is not None:
-            after = batch.next
-            batch = await self._store.change(
-                lambda now: cancel_job.cancel_pending(shelf, job, after, BATCH, reason, now)  # noqa: B023
-            )
-
-    async def _ask_running(self, job: UUID) -> None:
-        for session in await self._store.read(lambda: cancel_job.sessions_of(job)):
-            await self._store.change(lambda now: cancel_job.ask_session(session, job, now))  # noqa: B023
-            self._on_asked(session)
-
-
-list_of = list  # the class has a method of that name
 
 
 def _matched(stored: StoredJob, if_match: int | None) -> StoredJob:
@@ -322,9 +236,11 @@ def _matched(stored: StoredJob, if_match: int | None) -> StoredJob:
     return stored
 
 
-def _one_of(value: str, field: str, choices: Sequence[str]) -> None:
-    if value not in choices:
-        raise BadInput(f"{value[:40]!r} is not a {field}.", f"It is one of: {', '.join(choices)}.", field=field)
+def _ending(queued: str, running: str) -> cancel_job.Ending | None:
+    """What a deletion ends of a job's executions."""
+    if queued == "cancel":
+        return "all" if running == "cancel" else "pending"
+    return "running" if running == "cancel" else None
 
 
 def _too_busy(ref: str) -> Busy:

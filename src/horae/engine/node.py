@@ -16,6 +16,7 @@ from horae.engine.executions import Executions
 from horae.engine.fire import Scheduler
 from horae.engine.gateway import Gateway
 from horae.engine.hints import Hint, Hints
+from horae.engine.job_deletions import Deletions
 from horae.engine.jobs import Jobs
 from horae.engine.keys import Keys
 from horae.engine.presence import Presence
@@ -58,7 +59,8 @@ class Node:
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.backstop = Backstop(env, store, self.directory, self.hints)
-        self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock)
+        self.deletions = Deletions(store, self._session_asked)
+        self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock, self.deletions)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.jobs = Jobs(
             env,
@@ -68,8 +70,8 @@ class Node:
             on_change=self._job_changed,
             on_event=self._tell,
             on_queued=lambda lanes: self.hints.tell(Hint(lanes=dict(lanes))),
-            on_asked=self._session_asked,
             fire_due=self.scheduler.step,
+            deletions=self.deletions,
         )
         self.executions = Executions(
             env, store, retention=self.settings.retention, on_asked=self._session_asked, on_event=self._tell

@@ -5,6 +5,7 @@ from uuid import UUID
 import structlog
 
 from horae.engine.clockwatch import ClockWatch
+from horae.engine.job_deletions import Deletions
 from horae.engine.promote import Promoter
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
@@ -19,15 +20,22 @@ log = structlog.get_logger("horae.engine")
 
 
 class Sweeper:
-    """Keeps partitions ahead, forgets what has expired, and heals what a bug left behind (and counts it)."""
+    """Keeps partitions ahead, forgets what has expired, goes on with deletions, heals (and counts) what a bug left."""
 
     name = "sweeper"
 
     def __init__(
-        self, env: Env, store: Store, node: UUID, settings: EngineSettings, promoter: Promoter, clock: ClockWatch
+        self,
+        env: Env,
+        store: Store,
+        node: UUID,
+        settings: EngineSettings,
+        promoter: Promoter,
+        clock: ClockWatch,
+        deletions: Deletions,
     ) -> None:
         self._env, self._store, self._node, self._settings = env, store, node, settings
-        self._promoter, self._clock = promoter, clock
+        self._promoter, self._clock, self._deletions = promoter, clock, deletions
         self.healed = 0
         self.alarm = Alarm()
 
@@ -40,12 +48,18 @@ class Sweeper:
         if not await self._store.write(lambda: sweep.take_duty("sweep", self._node, now, now + TERM)):
             return LOOK
         await self._heal()
+        await self._finish_deletions()
         await self._store.driver.ensure_partitions(now)
         while await self._store.driver.expire(now - self._settings.retention):
             await self._env.clock.sleep(0)
         while await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
         return LOOK
+
+    async def _finish_deletions(self) -> None:
+        """Go on where a server ended in the middle of a deletion, or found slices that somebody held."""
+        for job in await self._deletions.unfinished():
+            await self._deletions.finish(job)
 
     async def _heal(self) -> None:
         for job in await self._store.gates_left_open():

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from horae.env import Instant
-from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Rows, Script, ScriptFactory, Statement
+from horae.store.script import Fetch, Insert, Lock, Op, Rows, Script, ScriptFactory, Statement
 
 T = TypeVar("T")
 Before = Callable[[Op], Awaitable[None]]
@@ -86,11 +86,9 @@ class Driver(Protocol):
 
 def op_name(op: Op) -> str:
     """What statistics and tests call an op."""
-    if isinstance(op, (Fetch, ForEach)):
-        return op.statement.name
     if isinstance(op, Insert):
         return f"insert {op.table}"
-    return "lock" if isinstance(op, Lock) else "select"
+    return "lock" if isinstance(op, Lock) else op.statement.name
 
 
 def run(script: Script[T], execute: Callable[[Op], Rows]) -> T:

@@ -3,7 +3,7 @@
 import re
 
 from horae.store.driver import Driver
-from horae.store.script import Fetch, ForEach, Insert, Op, Script, Statement
+from horae.store.script import Among, Fetch, ForEach, Insert, Op, Script, Statement
 
 _NAME = "horae_explain"
 
@@ -32,7 +32,6 @@ def _postgres(text: str) -> Script[list[str]]:
 
 def _sqlite_text(op: Op) -> str:
     from horae.store.sqlite import translate
-    from horae.store.sqlite.connection import compiled
 
     if isinstance(op, Fetch):
         return translate.translate(op.statement.text)
@@ -40,16 +39,16 @@ def _sqlite_text(op: Op) -> str:
         return translate.for_each(op.statement.text, op.columns).text
     if isinstance(op, Insert):
         return translate.insert(op.table, op.columns, op.conflict, op.returning).text
-    return compiled(op.query)[0] if hasattr(op, "query") else "SELECT 1"
+    return translate.among(op.statement.text, len(op.ids))[0] if isinstance(op, Among) else "SELECT 1"
 
 
 def _postgres_text(op: Op) -> str:
     from horae.store.postgres import statements
 
-    if isinstance(op, Fetch):
+    if isinstance(op, Fetch | Among):
         return op.statement.text
     if isinstance(op, ForEach):
         return statements.for_each(op.statement.text, op.columns)
     if isinstance(op, Insert):
         return statements.insert_many(op.table, op.columns, op.conflict, op.returning)
-    return statements.compiled(op.query)[0] if hasattr(op, "query") else "SELECT 1"
+    return "SELECT 1"

@@ -144,6 +144,9 @@ jobs = table(
     col("created_at", BIG),
     col("updated_at", BIG),
     opt("deleted_at", BIG),
+    opt("deleted_from", TEXT),  # the state that a restoration brings back
+    opt("ending", TEXT),  # what a deletion has still to end: pending, running or all
+    partial("jobs_ending", "id", where="ending IS NOT NULL"),
     partial("jobs_name", "namespace", "name", where="state <> 'deleted'", unique=True),
 )
 

@@ -8,6 +8,7 @@ beginning after a deadlock. SQL is written in PostgreSQL's dialect with `$1` par
 
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, Literal, TypeVar
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -55,10 +56,15 @@ class Insert(Struct, frozen=True):
     returning: str = ""
 
 
-class Select(Struct, frozen=True):
-    """A filtered read built with SQLAlchemy Core; compiled for the driver's dialect."""
+class Among(Struct, frozen=True):
+    """Run a statement over a set of ids in one go; the text says `= ANY($1)`, further parameters follow as `$2`.
 
-    query: Any
+    For tables without an index by these ids: one scan serves all of them, where `ForEach` would scan for each.
+    """
+
+    statement: Statement
+    ids: Sequence[UUID]
+    params: tuple[Any, ...] = ()
 
 
 class Lock(Struct, frozen=True):
@@ -67,7 +73,7 @@ class Lock(Struct, frozen=True):
     names: tuple[str, ...]
 
 
-Op = Fetch | ForEach | Insert | Select | Lock
+Op = Fetch | ForEach | Insert | Among | Lock
 T = TypeVar("T")
 Script = Generator[Op, Rows, T]
 ScriptFactory = Callable[[], Script[T]]

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from horae.model.job import Command, Spec
-from horae.store.moves import jobs
+from horae.store.moves import cancel_job, jobs
 from tests.store_contract.world import NAMESPACE, World
 
 
@@ -36,7 +36,10 @@ async def set_state(world: World, job, state):
 
     def script():
         yield from jobs.lock(job.id, NAMESPACE)
-        yield from jobs.set_state(job.id, state, now)
+        if state == "deleted":
+            yield from jobs.delete(job.id, None, now)
+        else:
+            yield from jobs.set_state(job.id, state, now)
 
     await world.store.write(script)
 
@@ -109,6 +112,19 @@ async def test_a_deleted_job_frees_its_name_and_stays_readable(world: World):
     assert (await world.store.job(job.id, NAMESPACE)).job.state == "deleted"
     assert (await world.store.job_named(NAMESPACE, "a")).job.id == again.id
     assert await world.store.read(lambda: jobs.name_taken(NAMESPACE, "a", job.id)) == again.id
+
+
+async def test_a_restored_job_is_in_the_state_it_was_deleted_from(world: World):
+    for state in ("active", "paused"):
+        job = await world.job(state)
+        await set_state(world, job, state)
+        await world.store.write(lambda job=job: jobs.delete(job.id, "pending", world.now()))
+        assert await world.store.read(cancel_job.unfinished) == [job.id]
+
+        assert await world.store.write(lambda job=job: jobs.restore(job.id, world.now())) == state
+
+        assert (await world.store.job(job.id, NAMESPACE)).job.state == state
+        assert await world.store.read(cancel_job.unfinished) == []
 
 
 async def test_paused_jobs_are_listed(world: World):
@@ -195,7 +211,7 @@ async def test_a_change_is_made_of_moves_at_one_instant_or_not_at_all(world: Wor
         return now
 
     def fail(now):
-        yield from jobs.set_state(job.id, "deleted", now)
+        yield from jobs.delete(job.id, None, now)
         raise Rejected
 
     assert await world.store.change(pause_both) == world.now()

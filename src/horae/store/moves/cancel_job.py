@@ -1,5 +1,10 @@
-"""Cancel what a job still has to do: whole slices in batches, in the order of their keys."""
+"""End what a deleted job still has to do: whole slices in batches, in the order of their keys.
 
+What a deletion was asked to end is kept in its job's row until it has been done, so that whoever comes after a crash
+can go on. A submission holds its job's row while it is written, so a deletion sees all that was accepted before it.
+"""
+
+from typing import Literal
 from uuid import UUID
 
 from msgspec import Struct
@@ -26,7 +31,26 @@ OF_JOB = {
 }
 SESSIONS = Statement("sessions_of_job", "SELECT DISTINCT session FROM running WHERE job = $1 ORDER BY session")
 HELD = Statement("job_running", "SELECT parcel, lo, hi, attempt FROM running WHERE session = $1 AND job = $2")
+# Both shelves in one statement: what a promotion moves from one to the other is seen on either.
+PENDING = Statement(
+    "job_pending",
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM queued WHERE job = $1)"
+    f" OR EXISTS (SELECT 1 FROM waiting WHERE job = $1 AND reason NOT IN ({_NOT_BEGUN}))",
+)
+UNFINISHED = Statement("unfinished_deletions", "SELECT id FROM jobs WHERE ending IS NOT NULL ORDER BY id LIMIT 100")
+ENDING = Statement("ending_of_job", "SELECT ending FROM jobs WHERE id = $1")
+# A restoration waits for this batch, and this batch for a restoration: what is accepted after it is not cancelled.
+STILL_ENDING = Statement(
+    "still_ending", "SELECT id FROM jobs WHERE id = $1 AND ending IN ('pending', 'all') FOR KEY SHARE"
+)
+SETTLE = Statement("settle_deletion", "UPDATE jobs SET ending = NULL WHERE id = $1 AND ending = $2")
+ASK = Statement(
+    "ask_ending",
+    "UPDATE jobs SET ending = CASE WHEN ending IS NULL OR ending = $2 THEN $2 ELSE 'all' END"
+    " WHERE id = $1 AND state = 'deleted'",
+)
 
+Ending = Literal["pending", "running", "all"]
 Place = tuple[UUID, int]
 START: Place = (UUID(int=0), -1)
 
@@ -54,6 +78,40 @@ def cancel_pending(shelf: str, job: UUID, after: Place, limit: int, reason: str,
 def _cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:
     queued_at = slice.queued_at if isinstance(slice, Queued) else None
     return Finished(slice=slice, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)
+
+
+def cancel_more(shelf: str, job: UUID, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
+    """The next batch of a deletion, unless the job has come back meanwhile."""
+    if not (yield Fetch(STILL_ENDING, (job,))):
+        return Batch(0, None)
+    return (yield from cancel_pending(shelf, job, after, limit, reason, now))
+
+
+def is_pending(job: UUID) -> Script[bool]:
+    """Whether something of a job waits or is queued."""
+    return bool((yield Fetch(PENDING, (job,))))
+
+
+def unfinished() -> Script[list[UUID]]:
+    """Deleted jobs of which something is still to be ended."""
+    rows = yield Fetch(UNFINISHED)
+    return [row[0] for row in rows]
+
+
+def ending_of(job: UUID) -> Script[Ending | None]:
+    """What a deletion has still to end."""
+    rows = yield Fetch(ENDING, (job,))
+    return rows[0][0] if rows else None
+
+
+def ask(job: UUID, ending: Ending) -> Script[None]:
+    """Let a job that is deleted already end this too."""
+    yield Fetch(ASK, (job, ending))
+
+
+def settle(job: UUID, ended: Ending) -> Script[None]:
+    """A deletion has ended this, and unless it was asked for more meanwhile nothing is left to do."""
+    yield Fetch(SETTLE, (job, ended))
 
 
 def sessions_of(job: UUID) -> Script[list[UUID]]:

@@ -1,4 +1,4 @@
-"""What is read about jobs: by filter, by reference, and what they are doing.
+"""What is read about jobs: by reference, and what they are doing.
 
 The shelves have no index by job: whether something of a job is pending is one scan of each shelf for a whole page of
 jobs. History has one, (job, parcel), so that a job's newest execution costs a probe however long its history is.
@@ -9,18 +9,14 @@ from uuid import UUID
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import and_, func, literal, or_, select, tuple_
 
 from horae.env import Instant
 from horae.model.execution import READS_AS_RUNNING
 from horae.model.ids import execution_id
-from horae.model.job import Spec
 from horae.model.settle import timing_of
 from horae.model.trigger import Trigger
-from horae.store import schema
-from horae.store.moves.jobs import StoredJob, stored
 from horae.store.moves.shelves import Columns
-from horae.store.script import Fetch, ForEach, Rows, Script, Select, Statement
+from horae.store.script import Among, Fetch, ForEach, Script, Statement
 
 JOB: Columns = (("job", "uuid"),)
 NAMESPACE = Statement("namespace_name", "SELECT name FROM namespaces WHERE id = $1")
@@ -51,6 +47,21 @@ TIMERS = Statement(
     "SELECT g.job, g.definition, t.next_fire_at FROM given JOIN triggers g ON g.job = given.job"
     " JOIN timers t ON t.trigger_id = g.id",
 )
+_AS_RUNNING = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
+PENDING = Statement(
+    "pending_jobs",
+    "SELECT q.job FROM queued q WHERE q.job = ANY($1) UNION SELECT w.job FROM waiting w WHERE w.job = ANY($1)"
+    f" AND w.reason NOT IN ('delay', {_AS_RUNNING})",
+)
+_PLACE = "row_number() OVER (PARTITION BY job ORDER BY parcel DESC, lo DESC) AS place"
+RUNNING = Statement(
+    "running_of_jobs",
+    "SELECT job, parcel, lo, hi, attempt, started_at FROM (SELECT job, parcel, lo, hi, attempt,"
+    f" coalesce(started_at, granted_at) AS started_at, {_PLACE} FROM running WHERE job = ANY($1)) AS held"
+    " WHERE place = 1 UNION ALL"
+    " SELECT job, parcel, lo, hi, attempt, NULL FROM (SELECT job, parcel, lo, hi, attempt,"
+    f" {_PLACE} FROM waiting WHERE job = ANY($1) AND reason IN ({_AS_RUNNING})) AS asleep WHERE place = 1",
+)
 NEWEST = Statement(
     "newest_parcels",
     "SELECT given.job, (SELECT h.parcel FROM history h WHERE h.job = given.job ORDER BY h.parcel DESC LIMIT 1)"
@@ -68,25 +79,6 @@ PROGRESS = Statement(
     " JOIN progress g ON g.parcel = given.parcel AND g.item = given.item",
 )
 ITEM: Columns = (("parcel", "uuid"), ("item", "int"))
-
-
-class JobFilter(Struct, frozen=True, kw_only=True):
-    """Which jobs a list shows; `tag` is a name and a value, or a name alone."""
-
-    search: str | None = None
-    prefix: str | None = None
-    state: str | None = None
-    tag: tuple[str, str | None] | None = None
-    queue: str | None = None
-
-    def fits(self, spec: Spec) -> bool:
-        """What the store could not tell for sure."""
-        if self.search and self.search.lower() not in f"{spec.name}\n{spec.description}".lower():
-            return False
-        if self.tag is None:
-            return True
-        name, value = self.tag
-        return name in spec.tags and (value is None or spec.tags[name] == value)
 
 
 class Running(Struct, frozen=True):
@@ -116,46 +108,6 @@ class Activity(Struct):
     trigger: Trigger | None = None
 
 
-def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
-    """Jobs in the order of their names that may match: tags and descriptions are looked for in the whole spec's text,
-    and checked by the caller with `wanted.fits`.
-    """
-    j, v, q = schema.jobs.c, schema.job_versions.c, schema.queues.c
-    query = (
-        select(
-            j.id, j.namespace, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at, v.queue, v.lane
-        )
-        .join_from(schema.jobs, schema.job_versions, and_(v.job == j.id, v.version == j.version))
-        .where(j.namespace == namespace)
-        .order_by(j.name, j.id)
-        .limit(limit)
-    )  # fmt: skip
-    query = query.where(j.state != "deleted" if wanted.state is None else j.state == wanted.state)
-    if wanted.prefix:
-        query = query.where(j.name.startswith(wanted.prefix, autoescape=True))
-    if wanted.search:
-        sought = wanted.search.lower()
-        described = func.lower(v.spec).contains(_json(sought)[1:-1], autoescape=True)
-        query = query.where(or_(func.lower(j.name).contains(sought, autoescape=True), described))
-    if wanted.tag:
-        query = query.where(v.spec.contains(_tag_text(*wanted.tag), autoescape=True))
-    if wanted.queue is not None:
-        named = select(q.id).where(q.namespace == namespace, q.name == wanted.queue)
-        query = query.where(v.queue.in_(named))
-    if after is not None:
-        query = query.where(tuple_(j.name, j.id) > tuple_(*map(literal, after)))
-    rows = yield Select(query)
-    return [stored(row) for row in rows]
-
-
-def _tag_text(name: str, value: str | None) -> str:
-    return f"{_json(name)}:{'' if value is None else _json(value)}"
-
-
-def _json(text: str) -> str:
-    return msgspec.json.encode(text).decode()
-
-
 def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
     """What each of these jobs is doing, in as many statements for many as for one."""
     found = {job: Activity() for job in jobs}
@@ -179,29 +131,13 @@ def _earliest(a: Instant | None, b: Instant | None) -> Instant | None:
 
 
 def _pending(jobs: Sequence[UUID]) -> Script[set[UUID]]:
-    queued, waiting = schema.queued.c, schema.waiting.c
-    elsewhere = waiting.reason.not_in(["delay", *sorted(READS_AS_RUNNING)])
-    rows = yield Select(select(queued.job).where(queued.job.in_(jobs)).distinct())
-    rows += yield Select(select(waiting.job).where(waiting.job.in_(jobs), elsewhere).distinct())
+    rows = yield Among(PENDING, jobs)
     return {row[0] for row in rows}
 
 
 def _running(jobs: Sequence[UUID]) -> Script[dict[UUID, Running]]:
     """The newest running execution of each job; a sleeper and a parent lie on waiting and read as running."""
-    r, w = schema.running.c, schema.waiting.c
-    started = func.coalesce(r.started_at, r.granted_at)
-    rows: Rows = []
-    for columns, where in (
-        ((r.job, r.parcel, r.lo, r.hi, r.attempt, started.label("started_at")), r.job.in_(jobs)),
-        (
-            (w.job, w.parcel, w.lo, w.hi, w.attempt, literal(None).label("started_at")),
-            and_(w.job.in_(jobs), w.reason.in_(sorted(READS_AS_RUNNING))),
-        ),
-    ):
-        job, parcel, lo = columns[:3]
-        place = func.row_number().over(partition_by=job, order_by=(parcel.desc(), lo.desc())).label("place")
-        newest = select(*columns, place).where(where).subquery()
-        rows += yield Select(select(*list(newest.c)[:6]).where(newest.c.place == 1))
+    rows = yield Among(RUNNING, jobs)
     best = {row[0]: row for row in sorted(rows, key=lambda row: (row[1], row[2]))}
     noted = yield ForEach(PROGRESS, ITEM, [(row[1], row[3] - 1) for row in best.values()])
     percents = {(parcel, item, attempt): percent for parcel, item, attempt, percent, _ in noted}

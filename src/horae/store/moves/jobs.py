@@ -11,8 +11,8 @@ from horae.model.job import Job, JobVersion, Spec
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 
-_JOB = "j.id, j.namespace, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at, v.queue, v.lane"
-_FROM = "FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
+JOB = "j.id, j.namespace, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at, v.queue, v.lane"
+FROM = "FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 ADD = Statement(
     "add_job",
     "INSERT INTO jobs (id, namespace, name, version, state, created_at, updated_at)"
@@ -22,13 +22,23 @@ ADD_VERSION = Statement(
     "add_job_version",
     "INSERT INTO job_versions (job, version, spec, queue, lane, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
 )
-BY_ID = Statement("job_by_id", f"SELECT {_JOB} {_FROM} WHERE j.id = $1 AND j.namespace = $2")
+BY_ID = Statement("job_by_id", f"SELECT {JOB} {FROM} WHERE j.id = $1 AND j.namespace = $2")
 BY_NAME = Statement(
-    "job_by_name", f"SELECT {_JOB} {_FROM} WHERE j.namespace = $1 AND j.name = $2 AND j.state <> 'deleted'"
+    "job_by_name", f"SELECT {JOB} {FROM} WHERE j.namespace = $1 AND j.name = $2 AND j.state <> 'deleted'"
 )
 LOCK = Statement("lock_job", "SELECT id, version, state FROM jobs WHERE id = $1 AND namespace = $2 FOR UPDATE")
 EDIT = Statement("edit_job", "UPDATE jobs SET version = $2, name = $3, updated_at = $4 WHERE id = $1")
-SET_STATE = Statement("set_job_state", "UPDATE jobs SET state = $2, updated_at = $3, deleted_at = $4 WHERE id = $1")
+SET_STATE = Statement("set_job_state", "UPDATE jobs SET state = $2, updated_at = $3 WHERE id = $1")
+DELETE = Statement(
+    "delete_job",
+    "UPDATE jobs SET state = 'deleted', deleted_from = state, ending = $2, updated_at = $3, deleted_at = $3"
+    " WHERE id = $1",
+)
+RESTORE = Statement(
+    "restore_job",
+    "UPDATE jobs SET state = deleted_from, deleted_from = NULL, ending = NULL, updated_at = $2, deleted_at = NULL"
+    " WHERE id = $1 RETURNING state",
+)
 TAKEN = Statement(
     "name_taken", "SELECT id FROM jobs WHERE namespace = $1 AND name = $2 AND state <> 'deleted' AND id <> $3"
 )
@@ -135,8 +145,19 @@ def path_back(start: UUID, edges: dict[UUID, list[UUID]]) -> list[UUID]:
 
 
 def set_state(id: UUID, state: str, now: Instant) -> Script[None]:
-    """Change a locked job's state."""
-    yield Fetch(SET_STATE, (id, state, now, now if state == "deleted" else None))
+    """Pause or resume a locked job."""
+    yield Fetch(SET_STATE, (id, state, now))
+
+
+def delete(id: UUID, ending: str | None, now: Instant) -> Script[None]:
+    """Delete a locked job, remembering the state it was in and what of it is still to be ended."""
+    yield Fetch(DELETE, (id, ending, now))
+
+
+def restore(id: UUID, now: Instant) -> Script[str]:
+    """Bring a locked job back in the state it was deleted from, which is told; nothing more of it is ended."""
+    rows = yield Fetch(RESTORE, (id, now))
+    return str(rows[0][0])
 
 
 def name_taken(namespace: int, name: str, besides: UUID) -> Script[UUID | None]:

@@ -60,7 +60,11 @@ ANSWER_IDEMPOTENT = Statement(
     " WHERE idempotency.namespace = given.namespace AND idempotency.route = given.route"
     " AND idempotency.key = given.key",
 )
-CURRENT = Statement("current_jobs", "SELECT j.id, j.version, j.state FROM given JOIN jobs j ON j.id = given.id")
+# Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
+CURRENT = Statement(
+    "current_jobs",
+    "SELECT j.id, j.version, j.state FROM given JOIN jobs j ON j.id = given.id FOR KEY SHARE OF j",
+)
 
 UniqueKey = tuple[int, str, str]  # namespace, scope, key
 
@@ -142,17 +146,14 @@ class JobMoved(Exception):
         self.jobs = jobs
 
 
-def submit(
-    submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant, *, check_jobs: bool = True
-) -> Script[Submitted]:
+def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant) -> Script[Submitted]:
     """Accept these requests; each is answered, none half."""
     answers: dict[int, list[Receipt] | Repeated | Reused] = {}
     if any(s.idempotency for s in submissions):
         answers = yield from _known_requests(submissions, now)
     fresh = [(i, s) for i, s in enumerate(submissions) if i not in answers]
     asked = [e for _, s in fresh for e in s.executions]
-    if check_jobs:
-        yield from _check_jobs(asked)
+    yield from _check_jobs(asked)
     known = yield from _take_keys(asked, now)
     placed, parcels = place(asked, known, new_id, now)
     lanes, wake_at = yield from put_parcels(parcels, now)

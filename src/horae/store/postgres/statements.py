@@ -1,7 +1,6 @@
 """Ops as PostgreSQL statements: sets of rows travel as one binary array per column."""
 
 from functools import cache
-from typing import Any
 
 import asyncpg
 
@@ -29,8 +28,7 @@ async def execute(connection: asyncpg.Connection, op: Op) -> Rows:
     if isinstance(op, Lock):
         await connection.fetch(_LOCK, sorted(set(op.names)))
         return []
-    text, params = compiled(op.query)
-    return rows(await connection.fetch(text, *params))
+    return rows(await connection.fetch(op.statement.text, op.ids, *op.params)) if op.ids else []
 
 
 async def _insert(connection: asyncpg.Connection, op: Insert) -> Rows:
@@ -63,19 +61,6 @@ def insert_one(table: str, columns: Columns, conflict: str, returning: str) -> s
 @cache
 def insert_many(table: str, columns: Columns, conflict: str, returning: str) -> str:
     return f"INSERT INTO {table} ({_names(columns)}) SELECT * FROM {_unnest(columns)} {_tail(conflict, returning)}"
-
-
-def compiled(query: Any) -> tuple[str, list[Any]]:
-    """Compile a SQLAlchemy query; values are bound as they are."""
-    made = query.compile(dialect=_dialect(), compile_kwargs={"render_postcompile": True})
-    return str(made), [made.params[name] for name in made.positiontup or ()]
-
-
-@cache
-def _dialect() -> Any:
-    from sqlalchemy.dialects.postgresql import asyncpg as dialects
-
-    return dialects.dialect()  # type: ignore[no-untyped-call]
 
 
 def _unnest(columns: Columns) -> str:

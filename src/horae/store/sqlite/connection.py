@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID, SafeUUID
@@ -77,7 +77,11 @@ class Connection:
             return self._many(plan, op.rows, tuple(_bound(op.params)))
         if isinstance(op, Insert):
             return self._many(translate.insert(op.table, op.columns, op.conflict, op.returning), op.rows, ())
-        return self._rows(*compiled(op.query))
+        if not op.ids:
+            return []
+        text, size = translate.among(op.statement.text, len(op.ids))
+        padding = [op.ids[-1]] * (size - len(op.ids))
+        return self._rows(text, _bound([*op.ids, *padding, *op.params]))
 
     def begin(self) -> None:
         self.raw.execute("BEGIN IMMEDIATE")
@@ -113,19 +117,6 @@ class Connection:
         if not places or not any(type(row[place]) is bytes for place in places for row in rows):
             return rows
         return [_ids_made(row, places) for row in rows]
-
-
-def compiled(query: Any) -> tuple[str, list[Any]]:
-    """Compile a SQLAlchemy query; values are bound as they are, ids as 16 bytes."""
-    made = query.compile(dialect=_dialect(), compile_kwargs={"render_postcompile": True})
-    return str(made), list(_bound([made.params[name] for name in made.positiontup or ()]))
-
-
-@cache
-def _dialect() -> Any:
-    from sqlalchemy.dialects.sqlite import dialect
-
-    return dialect(paramstyle="qmark")
 
 
 def _ids_made(row: Row, places: tuple[int, ...]) -> Row:

@@ -13,6 +13,7 @@ Columns = tuple[tuple[str, ColumnType], ...]
 _PARAMETER = re.compile(r"\$(\d+)")
 _BOUND = re.compile(r"\?(\d+)")
 _CAST = re.compile(r"::\s*[a-z_]\w*(\[\])?", re.IGNORECASE)
+_ANY = re.compile(r"=\s*ANY\s*\(\s*\$1\s*\)", re.IGNORECASE)
 _ROW_LOCK = re.compile(
     r"\bFOR\s+(NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)(\s+OF\s+\w+(\s*,\s*\w+)*)?(\s+(SKIP\s+LOCKED|NOWAIT))?\b",
     re.IGNORECASE,
@@ -40,6 +41,21 @@ class Plan(Struct, frozen=True):
 def translate(text: str) -> str:
     """Rewrite a statement for SQLite, whose single writer is every row's lock."""
     return _PARAMETER.sub(r"?\1", _CAST.sub("", _ROW_LOCK.sub("", text)))
+
+
+def among(text: str, count: int) -> tuple[str, int]:
+    """A statement over a set of ids, and for how many it is made: few sizes, so that few texts are prepared."""
+    size = 1 << max(0, count - 1).bit_length()
+    return _among(text, size), size
+
+
+@cache
+def _among(text: str, size: int) -> str:
+    """Put a parameter for each id in the place of the set; the others move up."""
+    places = ", ".join(f"?{place}" for place in range(1, size + 1))
+    text = translate(_ANY.sub("IN (:set)", text))
+    moved = _BOUND.sub(lambda found: f"?{int(found[1]) + size - 1}", text)
+    return moved.replace(":set", places)
 
 
 @cache

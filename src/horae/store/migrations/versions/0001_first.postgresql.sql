@@ -140,8 +140,12 @@ CREATE TABLE jobs (
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     deleted_at BIGINT,
+    deleted_from TEXT,
+    ending TEXT,
     PRIMARY KEY (id)
 );
+
+CREATE INDEX jobs_ending ON jobs (id) WHERE ending IS NOT NULL;
 
 CREATE UNIQUE INDEX jobs_name ON jobs (namespace, name) WHERE state <> 'deleted';
 

@@ -1,0 +1,49 @@
+"""Deletions that go on after their first transaction: what a job had pending, and what of it runs, in batches."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from horae.engine.job_changes import DELETED
+from horae.store.contract import Store
+from horae.store.moves import cancel_job
+
+BATCH = 500  # slices cancelled in one transaction
+
+
+class Deletions:
+    """Ends what deleted jobs left behind. A job's row says what is left to do, so anybody may go on after a crash."""
+
+    def __init__(self, store: Store, on_asked: Callable[[UUID], object] = lambda session: None) -> None:
+        """`on_asked` is called with sessions that were asked to stop something."""
+        self._store, self._on_asked = store, on_asked
+
+    async def unfinished(self) -> list[UUID]:
+        """Deleted jobs of which something is still to be ended."""
+        return await self._store.read(cancel_job.unfinished)
+
+    async def finish(self, job: UUID) -> bool:
+        """End what is left; false when somebody holds some of it just now, so that it must be looked for again."""
+        ending = await self._store.read(lambda: cancel_job.ending_of(job))
+        if ending is None:
+            return True
+        if ending != "running" and not await self._cancel_pending(job):
+            return False
+        if ending != "pending":
+            await self._ask_running(job)
+        await self._store.write(lambda: cancel_job.settle(job, ending))
+        return True
+
+    async def _cancel_pending(self, job: UUID) -> bool:
+        for shelf in cancel_job.OF_JOB:
+            batch = await self._cancel_more(shelf, job, cancel_job.START)
+            while batch.next is not None:
+                batch = await self._cancel_more(shelf, job, batch.next)
+        return not await self._store.read(lambda: cancel_job.is_pending(job))
+
+    async def _cancel_more(self, shelf: str, job: UUID, after: cancel_job.Place) -> cancel_job.Batch:
+        return await self._store.change(lambda now: cancel_job.cancel_more(shelf, job, after, BATCH, DELETED, now))
+
+    async def _ask_running(self, job: UUID) -> None:
+        for session in await self._store.read(lambda: cancel_job.sessions_of(job)):
+            await self._store.change(lambda now: cancel_job.ask_session(session, job, now))  # noqa: B023
+            self._on_asked(session)

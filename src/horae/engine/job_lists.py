@@ -1,0 +1,107 @@
+"""Jobs as they are read: one, a page of them, or one's versions."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import Meta
+
+from horae.engine.job_views import show_job, show_version
+from horae.engine.refs import find_job, tag_ref
+from horae.errors import BadInput
+from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.definition.values import a_text
+from horae.model.job import Spec
+from horae.model.view import JobVersionView, JobView, Page
+from horae.store.contract import Store
+from horae.store.moves import job_pages, job_reads
+from horae.store.moves.job_pages import JobFilter
+from horae.store.moves.jobs import StoredJob
+
+MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
+STATES = ("active", "paused", "deleted")
+
+Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]{1,128}\Z")]
+
+
+class JobLists:
+    """What can be read about jobs. A `ref` is a job's name or id."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def get(self, namespace: int, ref: str) -> JobView:
+        """A job; deleted ones by id. Raises NotFound with the nearest names."""
+        return (await self._views([await find_job(self._store, namespace, ref)]))[0]
+
+    async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
+        """All versions, newest first."""
+        stored = await find_job(self._store, namespace, ref)
+        versions = await self._store.versions(stored.job.id)
+        names = await self._names([version.spec for version in versions])
+        return [show_version(version, stored.job.version, names) for version in versions]
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        search: str | None = None,
+        prefix: str | None = None,
+        state: str | None = None,
+        tag: str | None = None,
+        queue: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[JobView]:
+        """Jobs by name; deleted ones only when `state` asks for them. `search` is a part of the name or description,
+        `tag` "name" or "name=value".
+
+        A page may be short, even empty, while `nextCursor` says there is more.
+        """
+        if state is not None:
+            one_of(state, "state", STATES)
+        wanted = JobFilter(search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue)
+        for field, text in (("search", search), ("prefix", prefix), ("tag", tag), ("queue", queue)):
+            a_text(text or "", field, most=256)
+        after = None if cursor is None else read_cursor(cursor, tuple[Name, UUID])
+        found, after = await self._page(namespace, wanted, after, check_limit(limit))
+        return Page(items=await self._views(found), next_cursor=None if after is None else make_cursor(after))
+
+    async def _page(
+        self, namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int
+    ) -> "tuple[list_of[StoredJob], tuple[str, UUID] | None]":
+        """Up to `limit` jobs and where to go on; a rare tag is looked for among so many jobs and no more."""
+        found: list_of[StoredJob] = []
+        size = limit + 1
+        for _ in range(0, MOST_SCANNED, size):
+            rows = await self._store.read(lambda: job_pages.page(namespace, wanted, after, size))  # noqa: B023
+            for stored in rows:
+                if len(found) == limit:
+                    return found, after
+                if wanted.fits(stored.job.spec):
+                    found.append(stored)
+                after = (stored.job.name, stored.job.id)
+            if len(rows) < size:
+                return found, None
+        return found, after
+
+    async def _views(self, jobs: Sequence[StoredJob]) -> "list_of[JobView]":
+        # One instant for all: an execution that goes from one shelf to another meanwhile would be on neither.
+        activities = await self._store.driver.read(
+            lambda: job_reads.activities([s.job.id for s in jobs]), snapshot=True
+        )
+        names = await self._names([s.job.spec for s in jobs])
+        return [show_job(s, activities[s.job.id], names) for s in jobs]
+
+    async def _names(self, specs: Sequence[Spec]) -> dict[UUID, str]:
+        upstream = sorted({UUID(id) for spec in specs for id in spec.dependencies})
+        return await self._store.read(lambda: job_reads.names_of(upstream)) if upstream else {}
+
+
+list_of = list  # the class has a method of that name
+
+
+def one_of(value: str, field: str, choices: Sequence[str]) -> None:
+    """Raise BadInput for a word that is none of these."""
+    if value not in choices:
+        raise BadInput(f"{value[:40]!r} is not a {field}.", f"It is one of: {', '.join(choices)}.", field=field)

@@ -1,0 +1,85 @@
+"""Jobs by filter, a page at a time. Each combination of filters is one text, made once."""
+
+from functools import cache
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.model.job import Spec
+from horae.store.moves.jobs import FROM, JOB, StoredJob, stored
+from horae.store.script import Fetch, Script, Statement
+
+# What each filter adds; `?` stands for its values, which follow in this order.
+CONDITIONS = {
+    "deleted": "j.state <> 'deleted'",
+    "state": "j.state = ?",
+    "prefix": "substr(j.name, 1, length(?)) = ?",
+    "search": "(lower(j.name) LIKE ? ESCAPE '/' OR lower(v.spec) LIKE ? ESCAPE '/')",
+    "tag": "v.spec LIKE ? ESCAPE '/'",
+    "queue": "v.queue IN (SELECT q.id FROM queues q WHERE q.namespace = j.namespace AND q.name = ?)",
+    "after": "(j.name, j.id) > (?, ?)",
+}
+
+
+class JobFilter(Struct, frozen=True, kw_only=True):
+    """Which jobs a list shows; `tag` is a name and a value, or a name alone."""
+
+    search: str | None = None
+    prefix: str | None = None
+    state: str | None = None
+    tag: tuple[str, str | None] | None = None
+    queue: str | None = None
+
+    def fits(self, spec: Spec) -> bool:
+        """What the store could not tell for sure."""
+        if self.search and self.search.lower() not in f"{spec.name}\n{spec.description}".lower():
+            return False
+        if self.tag is None:
+            return True
+        name, value = self.tag
+        return name in spec.tags and (value is None or spec.tags[name] == value)
+
+
+def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
+    """Jobs in the order of their names that may match: tags and descriptions are looked for in the whole spec's text,
+    and checked by the caller with `wanted.fits`.
+    """
+    values: dict[str, tuple[object, ...]] = {"deleted": ()} if wanted.state is None else {"state": (wanted.state,)}
+    if wanted.prefix:
+        values["prefix"] = (wanted.prefix, wanted.prefix)
+    if wanted.search:
+        sought = wanted.search.lower()
+        values["search"] = (_containing(sought), _containing(_json(sought)[1:-1]))
+    if wanted.tag:
+        values["tag"] = (_containing(_tag_text(*wanted.tag)),)
+    if wanted.queue is not None:
+        values["queue"] = (wanted.queue,)
+    if after is not None:
+        values["after"] = after
+    given = [value for some in values.values() for value in some]
+    rows = yield Fetch(_statement(tuple(values)), (namespace, limit, *given))
+    return [stored(row) for row in rows]
+
+
+@cache
+def _statement(filters: tuple[str, ...]) -> Statement:
+    text = " AND ".join(["j.namespace = $1", *(CONDITIONS[name] for name in filters)])
+    first, *rest = text.split("?")
+    numbered = first + "".join(f"${place}{part}" for place, part in enumerate(rest, 3))
+    return Statement("job_page", f"SELECT {JOB} {FROM} WHERE {numbered} ORDER BY j.name, j.id LIMIT $2")
+
+
+def _containing(text: str) -> str:
+    """A pattern for texts that contain this one."""
+    for special in "/%_":
+        text = text.replace(special, f"/{special}")
+    return f"%{text}%"
+
+
+def _tag_text(name: str, value: str | None) -> str:
+    return f"{_json(name)}:{'' if value is None else _json(value)}"
+
+
+def _json(text: str) -> str:
+    return msgspec.json.encode(text).decode()
