@@ -143,10 +143,12 @@ def test_no_server_is_told_at_once_with_what_to_do():
 
 
 def test_credentials_and_absent_things():
-    assert (
-        run(FakeApi({"GET /jobs": Unauthorized("This needs a credential.", "Send one.")}), "jobs", "list").exit_code
-        == 1
+    refused = run(
+        FakeApi({"GET /jobs": Unauthorized("This needs a credential.", "Send it as a header.")}), "jobs", "list"
     )
+    assert refused.exit_code == 1
+    assert "HORAE_KEY" in refused.stderr
+    assert "header" not in refused.stderr
     missing = NotFound('No job named "emial".', 'Did you mean "email"?')
     result = run(FakeApi({"GET /jobs/emial": missing}), "jobs", "show", "emial")
     assert (result.exit_code, result.stderr) == (3, 'Error: No job named "emial".\nDid you mean "email"?\n')

@@ -109,8 +109,8 @@ def test_null_is_a_field_left_out():
 @pytest.mark.parametrize(
     ("body", "field", "words"),
     [
-        ([], "The body", "object"),
-        ("x", "The body", "object"),
+        ([], "body", "object"),
+        ("x", "body", "object"),
         ({}, "name", "needs a name"),
         ({"name": "report"}, "command", "what this job runs"),
         ({"name": "report", "command": "a", "python": "b"}, "python", "command and python"),

@@ -43,6 +43,25 @@ async def test_a_key_makes_it_unique(api: Api):
     assert second.json()["executionId"] == first.json()["executionId"]
 
 
+async def test_a_trigger_whose_key_is_taken_answers_200(api: Api):
+    await create(api)
+    first, second = [await api.post("/api/v1/jobs/report/trigger", json={"key": "k"}) for _ in range(2)]
+    assert (first.status_code, second.status_code) == (202, 200)
+    assert (second.json()["executionId"], second.json()["deduplicated"]) == (first.json()["executionId"], True)
+
+
+async def test_params_are_checked_by_their_formats_as_functions_read_them(api: Api):
+    formats = {"day": "date", "span": "duration", "id": "uuid"}
+    schema = {"type": "object", "properties": {name: {"type": "string", "format": f} for name, f in formats.items()}}
+    await create(api, schema=schema)
+    good = {"day": "2026-11-15", "span": "PT1.5S", "id": "0198c5a0000070008000000000000000"}
+
+    assert (await api.post(EXECUTIONS, json={"job": "report", "params": good})).status_code == 201
+    for name in formats:
+        answer = await api.post(EXECUTIONS, json={"job": "report", "params": good | {name: "tomorrow"}})
+        assert (answer.status_code, answer.json()["field"]) == (400, f"params.{name}")
+
+
 @pytest.mark.parametrize("path", [EXECUTIONS, "/api/v1/jobs/report/trigger"])
 async def test_a_repeated_submission_is_answered_alike_and_another_body_is_422(path: str, api: Api):
     await create(api)
@@ -102,7 +121,11 @@ async def test_all_or_nothing(api: Api):
         ({"items": []}, "items"),
         ({"items": [{"params": {}}], "atomic": True}, "items[0].job"),
         ({"items": [{"job": "report", "colour": 1}], "atomic": True}, "items[0].colour"),
+        ({"items": [7], "atomic": True}, "items[0]"),
         ({"items": [{"job": "report"}], "priority": 3}, "priority"),
+        ({"items": [{"job": "report"}], "priority": 0}, "priority"),
+        ({"items": [{"job": "report"}], "delay": 0}, "delay"),
+        ({"items": [{"job": "report"}], "keyFor": "5m"}, "keyFor"),
         ({"job": "report", "items": [{}], "key": "k"}, "key"),
         ({"job": "report", "delay": "soon"}, "delay"),
         ({"job": "report", "at": "noon"}, "at"),

@@ -1,11 +1,11 @@
 """Bad input: each kind is a problem document that says what, where and what to do; nothing is a 500."""
 
 import pytest
-from litestar import Litestar
 
 from horae.engine.node import Node
 from horae.errors import StoreUnavailable
-from horae.server.reading import LARGE_LIMIT, LIMIT
+from horae.server.app import Application
+from horae.server.reading import LARGE_LIMIT, LIMIT, MOST_DISCARDED
 from tests.server.conftest import Api
 
 KEYS = "/api/v1/keys"
@@ -18,6 +18,8 @@ KEYS = "/api/v1/keys"
         (b'{"name": "a", "role": "worker"} x', None, "not valid JSON"),
         (b'{"name": "\xff", "role": "worker"}', None, "UTF-8 (byte 10)"),
         (b'{"name": "a\\u0000b", "role": "worker"}', None, "NUL"),
+        (b'{"name": "\\ud800", "role": "worker"}', None, "half of a surrogate pair (byte 10)"),
+        (b'{"name": "\\ud83d\\ude00", "role": "worker"', None, "not valid JSON"),
         (b"[]", "body", "expected `object`"),
         (b"null", "body", "expected `object`"),
         (b"", "name", "missing"),
@@ -68,6 +70,25 @@ async def test_a_bad_query_is_400_with_its_field(query: str, field: str, api: Ap
     assert (answer.status_code, answer.json()["field"]) == (400, field)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "says"),
+    [
+        ("POST", KEYS, {"name": "a", "role": "emperor"}, "one of: admin, worker"),
+        ("GET", "/api/v1/jobs?state=gone", None, "one of: active, deleted, paused"),
+        ("GET", "/api/v1/stream?topics=colours", None, "one of: executions"),
+        ("GET", f"{KEYS}?limit=0", None, "1 to 1000"),
+        ("POST", "/api/v1/jobs/x/trigger", {"priority": 10}, "0 (least urgent) to 9 (most urgent)"),
+        ("POST", "/api/v1/jobs/x/rollback", {"version": 0}, "It runs from 1 to"),
+        ("POST", "/api/v1/dlq/retry", {"filter": {"limit": 0}}, "It runs from 1 to 1000."),
+        ("POST", "/api/v1/jobs/x/trigger", {"tags": {"a": 1}}, "/openapi.json"),
+    ],
+)
+async def test_the_remedy_tells_what_a_field_takes(method: str, path: str, body: object, says: str, api: Api):
+    answer = await api.request(method, path, json=body)
+    assert answer.status_code == 400
+    assert says in answer.json()["remedy"]
+
+
 async def test_a_body_over_the_limit_is_413(api: Api):
     answer = await api.post(KEYS, content=b" " * (LIMIT + 1))
     assert (answer.status_code, answer.json()["type"]) == (413, "urn:horae:too-large")
@@ -90,7 +111,7 @@ async def test_bulk_and_exchange_take_more(api: Api):
         assert (await api.post(path, content=b" " * (LARGE_LIMIT + 1))).status_code == 413
 
 
-async def asgi(app: Litestar, path: str, key: str, receive) -> tuple[int, int]:
+async def asgi(app: Application, path: str, key: str, receive) -> tuple[int, int]:
     """The status of a POST whose body comes from `receive`, and how many messages were read."""
     status, read = 0, 0
 
@@ -111,25 +132,27 @@ async def asgi(app: Litestar, path: str, key: str, receive) -> tuple[int, int]:
     return status, read
 
 
-async def test_an_endless_body_is_refused_without_being_read(app: Litestar, node: Node):
+async def test_a_refused_body_is_read_so_that_its_sender_hears_why_but_no_endless_one(app: Application, node: Node):
     key = (await node.keys.create(1, "k", "admin")).text
 
     async def endless(_: int):
         return {"type": "http.request", "body": b" " * 65536, "more_body": True}
 
-    status, read = await asgi(app, KEYS, key, endless)
+    async def ends(n: int):
+        return {"type": "http.request", "body": b" " * 65536, "more_body": n < 100}
 
-    assert (status, read) == (413, LIMIT // 65536 + 1)
+    assert await asgi(app, KEYS, key, ends) == (413, 100)
+    assert await asgi(app, KEYS, key, endless) == (413, MOST_DISCARDED // 65536 + 1)
 
 
-async def test_without_a_credential_no_body_is_read(app: Litestar):
+async def test_without_a_credential_no_body_is_read(app: Application):
     async def never(_: int):
         raise AssertionError("read")
 
     assert await asgi(app, KEYS, "nobody", never) == (401, 0)
 
 
-async def test_a_client_that_leaves_in_the_middle_changes_nothing(app: Litestar, node: Node):
+async def test_a_client_that_leaves_in_the_middle_changes_nothing(app: Application, node: Node):
     key = (await node.keys.create(1, "k", "admin")).text
 
     async def leaves(n: int):

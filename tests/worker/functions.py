@@ -181,7 +181,7 @@ async def children(ctx, fails: bool = False) -> list[str]:
     more = await ctx.submit_many("other", [{"n": 2}, {"n": 3}])
     if fails and ctx.attempt == 1:
         raise OSError("once more")
-    return [str(child.execution_id) for child in (first, *more)]
+    return [child.id for child in (first, *more)]
 
 
 @app.job()
@@ -199,7 +199,7 @@ def children_sync(ctx, fails: bool = False) -> list[str]:
     first = ctx.sync.submit(add, {"a": 1})
     if fails and ctx.attempt == 1:
         raise OSError("once more")
-    return [str(first.execution_id)]
+    return [first.id]
 
 
 @app.job()

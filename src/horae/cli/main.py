@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from horae.cli.lazy import LazyGroup
-from horae.errors import HoraeError
+from horae.errors import HoraeError, Unauthorized
 from horae.version import __version__
 
 SECTIONS = {
@@ -35,6 +35,10 @@ SECTIONS = {
         "version": "Show the versions of Horae and what it stands on.",
     },
 }
+KEY_REMEDY = (
+    "Give a key with HORAE_KEY. On the server's own machine commands find it in admin.key of the folder they are "
+    "started in, or of the one that HORAE_DATA names."
+)
 UNEXPECTED = 70  # EX_SOFTWARE: a defect of Horae, not of what was asked
 
 
@@ -45,7 +49,7 @@ class Horae(LazyGroup):
         try:
             return super().invoke(ctx)
         except HoraeError as error:
-            tell(error.detail, error.remedy)
+            tell(error.detail, KEY_REMEDY if isinstance(error, Unauthorized) else error.remedy)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(130)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-import jsonschema_rs
 import msgspec
 
 from horae.engine.job_changes import Draft
+from horae.engine.params import validator_of
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.env import Env, Instant
 from horae.errors import BadInput
@@ -89,7 +89,7 @@ def _check_schema(spec: Spec) -> None:
     if spec.schema is None:
         return
     try:
-        jsonschema_rs.validator_for(spec.schema)
+        validator_of(spec.schema)
     except ValueError as error:
         reason = str(error).splitlines()[0]
         raise BadInput(f"schema is not a JSON schema: {reason}.", "See json-schema.org.", field="schema") from None

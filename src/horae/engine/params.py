@@ -1,7 +1,8 @@
 """Params against what they may be: JSON objects within bounds, and the schema of the job's signature."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,6 +14,33 @@ from horae.model.job import Job
 from horae.model.parcel import check_item, plain_objects
 
 MOST_VALIDATORS = 1000
+
+
+def validator_of(schema: dict[str, Any]) -> Any:
+    """What checks values against a schema. Raises ValueError when it is none."""
+    return jsonschema_rs.validator_for(schema, validate_formats=True, formats=_FORMATS)
+
+
+def _reads(type: Any) -> Callable[[str], bool]:
+    """Whether a text is one of this type by the rules that functions' parameters are read with."""
+
+    def read(text: str) -> bool:
+        try:
+            msgspec.convert(text, type)
+        except msgspec.ValidationError:
+            return False
+        return True
+
+    return read
+
+
+_FORMATS = {
+    "date": _reads(date),
+    "time": _reads(time),
+    "date-time": _reads(datetime),
+    "duration": _reads(timedelta),
+    "uuid": _reads(UUID),
+}
 
 
 class Params:
@@ -54,7 +82,7 @@ class Params:
     def _validator(self, job: Job) -> Any:
         found = self._validators.get((job.id, job.version))
         if found is None:
-            found = jsonschema_rs.validator_for(job.spec.schema or {})
+            found = validator_of(job.spec.schema or {})
             self._validators[job.id, job.version] = found
             if len(self._validators) > MOST_VALIDATORS:
                 self._validators.popitem(last=False)

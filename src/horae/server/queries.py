@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from horae.server.bodies import When
 
-Limit = Annotated[int, Meta(ge=1, le=1000, description="At most so many items.")]
+Limit = Annotated[int, Meta(ge=1, le=1000, description="At most so many items: 1 to 1000.")]
 Cursor = Annotated[str, Meta(max_length=512, description="`nextCursor` of the page before.")]
 Text = Annotated[str, Meta(max_length=256)]
 
@@ -68,7 +68,7 @@ class Logs(Query, frozen=True, kw_only=True):
     """Which log lines."""
 
     cursor: Cursor | None = None
-    tail: Annotated[int, Meta(ge=1, le=10_000, description="Only the last lines.")] | None = None
+    tail: Annotated[int, Meta(ge=1, le=10_000, description="Only the last lines: 1 to 10000.")] | None = None
     attempt: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
 

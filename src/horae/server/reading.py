@@ -10,16 +10,20 @@ import msgspec
 from msgspec import Struct
 
 from horae.errors import BadInput, TooLarge
+from horae.server.advice import advice
 from horae.server.reply import Receive
 
 MIB = 1024 * 1024
 LIMIT = MIB
 LARGE_LIMIT = 8 * MIB  # bulk submissions and exchanges
+MOST_DISCARDED = 64 * MIB  # of a body that is refused: whoever still sends does not hear an answer
 MOST_PARAMETERS = 100
 
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `(?P<where>[^`]*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]*)`")
 _MISSING = re.compile(r"missing required field `(?P<field>[^`]*)`")
+# A backslash and what it escapes, whole pairs first: what is left alone is half of one.
+_ESCAPES = re.compile(rb"\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<half>\\u[dD][89a-fA-F]..)|\\.", re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000|\x00")
 
 
@@ -28,29 +32,28 @@ class Gone(Exception):
 
 
 async def read_body(receive: Receive, length: bytes | None, limit: int) -> bytes:
-    """The whole body, refused as soon as it is known to be over the limit, without reading the rest."""
-    if length is not None and length.isdigit() and int(length) > limit:
+    """The whole body. One over the limit is read and thrown away: a sender that is cut off hears no answer."""
+    declared = int(length) if length is not None and length.isdigit() else 0
+    if declared > MOST_DISCARDED:
         raise _too_large(limit)
-    message = await receive()
-    if not message.get("more_body"):
-        return _checked(message, limit)
-    parts, size = [], 0
-    while True:
-        part = _checked(message, limit, size)
-        parts.append(part)
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        part, more = _part(await receive())
         size += len(part)
-        if not message.get("more_body"):
-            return b"".join(parts)
-        message = await receive()
+        if size > MOST_DISCARDED:
+            raise _too_large(limit)
+        if max(size, declared) <= limit:
+            parts.append(part)
+    if size > limit:
+        raise _too_large(limit)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _checked(message: Mapping[str, Any], limit: int, before: int = 0) -> bytes:
+def _part(message: Mapping[str, Any]) -> tuple[bytes, bool]:
     if message["type"] == "http.disconnect":
         raise Gone
-    body: bytes = message.get("body", b"")
-    if before + len(body) > limit:
-        raise _too_large(limit)
-    return body
+    return message.get("body", b""), message.get("more_body", False)
 
 
 def _too_large(limit: int) -> TooLarge:
@@ -62,13 +65,20 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
     try:
         return decoder.decode(body or b"{}")
     except msgspec.ValidationError as error:
-        raise _invalid(str(error)) from None
+        raise _invalid(str(error), decoder.type) from None
     except msgspec.DecodeError as error:
-        raise BadInput(f"The body is not valid JSON: {error}.", "Send one JSON document.") from None
+        raise _malformed(body, error) from None
     except UnicodeDecodeError:
         raise BadInput(f"The body is not valid UTF-8{_wrong_byte(body)}.", "Send JSON in UTF-8.") from None
     except RecursionError:
         raise BadInput("The body is nested too deeply.", "Flatten it: 64 levels are plenty.") from None
+
+
+def _malformed(body: bytes, error: msgspec.DecodeError) -> BadInput:
+    if half := next((found for found in _ESCAPES.finditer(body) if found["half"]), None):
+        detail = f"The body contains half of a surrogate pair (byte {half.start()})."
+        return BadInput(detail, "Send the whole character, or leave it out.")
+    return BadInput(f"The body is not valid JSON: {error}.", "Send one JSON document.")
 
 
 def _wrong_byte(body: bytes) -> str:
@@ -102,7 +112,7 @@ def decode_query(query: bytes, type: type[Struct]) -> Any:
     try:
         values = msgspec.convert(given, type, strict=False)
     except msgspec.ValidationError as error:
-        raise _invalid(str(error)) from None
+        raise _invalid(str(error), type) from None
     for field in msgspec.structs.fields(type):
         if field.encode_name in given and getattr(values, field.name) is None:
             raise BadInput(f"{field.encode_name} cannot be null.", "Leave it out.", field=field.encode_name)
@@ -122,15 +132,15 @@ def _list_fields(type: type[Struct]) -> frozenset[str]:
     return frozenset(field.encode_name for field in fields if "list[" in str(field.type))
 
 
-def _invalid(message: str) -> BadInput:
-    """msgspec's message with the place it names."""
+def _invalid(message: str, type: Any) -> BadInput:
+    """msgspec's message with the place it names, and what its type takes there."""
     found = _AT.match(message)
     what, where = (found["what"], found["where"] or "$") if found else (message, "$")
-    field = where.removeprefix("$").removeprefix(".")
+    field = where.removeprefix("$").removeprefix(".").replace("[...]", "")
     named = _UNKNOWN.search(what) or _MISSING.search(what)
     if named:
         field = f"{field}.{named['field']}" if field else named["field"]
     if _UNKNOWN.search(what):
         return BadInput(f"{field} is not a field of this request.", "Check its spelling.", field=field)
     shown = f"{field}: {what[:1].lower()}{what[1:]}" if field else what
-    return BadInput(f"{shown}.", "See /openapi.json for what is accepted.", field=field or "body")
+    return BadInput(f"{shown}.", advice(type, field), field=field or "body")

@@ -18,6 +18,7 @@ from horae.server.views import Accepted, BulkAccepted, BulkItem
 from horae.store.moves.submit import Receipt
 
 _ITEM = msgspec.json.Decoder(NewExecution)
+_NOTHING = Trigger()
 
 
 def submit_of(job: str, wish: Trigger, trace: str | None) -> Submit:
@@ -62,10 +63,11 @@ def _check_count(items: Sequence[Raw]) -> None:
 
 
 def _refuse_common(body: Submission) -> None:
-    for field in ("params", "delay", "at", "key", "key_for", "priority", "tags"):
-        if getattr(body, field):
+    for field in msgspec.structs.fields(Trigger):
+        if getattr(body, field.name) != getattr(_NOTHING, field.name):
             remedy = "Say it in each item, or name one job for all of them."
-            raise BadInput(f"{field} stands beside items without a job.", remedy, field=field)
+            name = field.encode_name
+            raise BadInput(f"{name} stands beside items without a job.", remedy, field=name)
 
 
 def _own(item: Raw, index: int, trace: str | None) -> Submit | HoraeError:
@@ -73,7 +75,7 @@ def _own(item: Raw, index: int, trace: str | None) -> Submit | HoraeError:
         wish = decode(bytes(item), _ITEM)
         return submit_of(wish.job, wish, trace)
     except BadInput as error:
-        field = f"items[{index}].{error.fields.get('field', '')}".rstrip(".")
+        field = f"items[{index}].{error.fields.get('field', '')}".removesuffix(".body")
         return BadInput(f"Item {index}: {error.detail}", error.remedy, field=field, index=index)
 
 

@@ -48,6 +48,11 @@ class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
     execution_id: UUID
     deduplicated: bool = False
 
+    @property
+    def id(self) -> str:
+        """As the client spells it."""
+        return str(self.execution_id)
+
 
 class Submissions(Struct, frozen=True, tag=True):
     """Submit executions; the same call of the same execution answers with the same ones."""

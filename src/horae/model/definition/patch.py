@@ -15,7 +15,7 @@ def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
     `params`, `tags` and `env` merge key by key as RFC 7396 says; every other field is one value and is replaced. A new
     task takes the place of the old one, whatever its kind.
     """
-    given = an_object(patch, "The body", 'Send what changes, such as {"timeout": "5m"}.')
+    given = an_object(patch, "body", 'Send what changes, such as {"timeout": "5m"}.')
     if "name" in given and given["name"] is None:
         raise BadInput("A job needs a name.", "Give another one or leave it out.", field="name")
     new_task = any(given.get(kind) is not None for kind in PARSERS)

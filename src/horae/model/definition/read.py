@@ -71,8 +71,8 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
 
     `created_at` is when the job was made: intervals count from there.
     """
-    given = an_object(body, "The body", 'Send an object such as {"name": "report", "command": "python report.py"}.')
-    shallow(given, "The body")
+    given = an_object(body, "body", 'Send an object such as {"name": "report", "command": "python report.py"}.')
+    shallow(given, "body")
     refuse_unknown(given, FIELDS, "A job")
     given = {name: value for name, value in given.items() if value is not None}
     if "name" not in given:

@@ -101,13 +101,13 @@ async def versions(call: Call) -> Reply:
 
 
 @post(
-    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", Accepted, status=202, repeats="submission",
+    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: Accepted, 200: Accepted}, repeats="submission",
     refuses=(NotFound, Conflict, KeyReused),
 )  # fmt: skip
 async def trigger(call: Call, body: Trigger) -> Reply:
     """Run a job now, after a delay or at an instant; an empty body runs it now with its own params.
 
-    A `key` makes the submission unique for a time: a repetition answers with the execution it stands for.
+    A `key` makes the submission unique for a time: a repetition answers 200 with the execution it stands for.
     """
     request = submit_of(call.path("ref"), body, call.header(b"traceparent"))
     receipt = one(
@@ -115,7 +115,7 @@ async def trigger(call: Call, body: Trigger) -> Reply:
             call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
         )
     )
-    return ok(receipt, 202, location=f"{API}/executions/{receipt.execution_id}")
+    return ok(receipt, 200 if receipt.deduplicated else 202, location=f"{API}/executions/{receipt.execution_id}")
 
 
 @get(f"{API}/jobs/{{ref}}/executions", "jobs.executions", Page[ExecutionView], refuses=(NotFound, BadInput))

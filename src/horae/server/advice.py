@@ -1,0 +1,57 @@
+"""What a field of a request takes, told from its type: for the remedy of an error about it."""
+
+import re
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import inspect
+
+OPENAPI = "See /openapi.json for what is accepted."
+
+_INDEX = re.compile(r"\[[^\]]*\]")
+
+
+def advice(type: Any, field: str) -> str:
+    """The choices of a field, or what its description or its bounds say."""
+    found: inspect.Type | None = _type_info(type)
+    for name in filter(None, _INDEX.sub("", field).split(".")):
+        found = _member(found, name)
+    if found is None:
+        return OPENAPI
+    told = found.extra_json_schema or {} if isinstance(found, inspect.Metadata) else {}
+    inner = _inner(found)
+    if isinstance(inner, inspect.LiteralType):
+        return f"It is one of: {', '.join(map(str, inner.values))}."
+    if "description" in told:
+        return str(told["description"])
+    if isinstance(inner, inspect.IntType) and inner.ge is not None and inner.le is not None:
+        return f"It runs from {inner.ge} to {inner.le}."
+    return OPENAPI
+
+
+@cache
+def _type_info(type: Any) -> inspect.Type:
+    return msgspec.inspect.type_info(type)
+
+
+def _member(of: inspect.Type | None, name: str) -> inspect.Type | None:
+    struct = _inner(of)
+    fields = struct.fields if isinstance(struct, inspect.StructType) else ()
+    return next((_chosen(field.type) for field in fields if field.encode_name == name), None)
+
+
+def _inner(type: inspect.Type | None) -> inspect.Type | None:
+    """The type without its description; of a list its items'."""
+    type = _chosen(type)
+    if isinstance(type, inspect.Metadata):
+        return _inner(type.type)
+    return _inner(type.item_type) if isinstance(type, inspect.ListType) else type
+
+
+def _chosen(type: inspect.Type | None) -> inspect.Type | None:
+    """Of a type that may be null, the other one."""
+    if not isinstance(type, inspect.UnionType):
+        return type
+    others = [one for one in type.types if not isinstance(one, inspect.NoneType)]
+    return others[0] if len(others) == 1 else type
