@@ -10,10 +10,11 @@ import pytest
 
 from horae.cli.apps import load_app
 from horae.cli.firstkey import ensure_key, make_folder, write_private
-from horae.cli.process import signals, unless_aborted, work_until_told
+from horae.cli.process import Signals, signals, unless_aborted, work_until_told
 from horae.cli.serving import reachable
 from horae.cli.worker import worker_settings
 from horae.config import load
+from horae.env import SECOND, VirtualClock
 from horae.errors import BadInput, NotFound
 from tests.cli.fake_api import run
 from tests.waiting import eventually
@@ -39,29 +40,45 @@ class FakeWorker:
 
 
 async def test_the_first_signal_drains_and_the_second_aborts(capsys):
-    worker = FakeWorker()
-    with signals() as taken:
+    worker, clock = FakeWorker(), VirtualClock()
+    with signals(clock) as taken:
         working = asyncio.ensure_future(work_until_told(worker, taken))
         await worker.started.wait()
         os.kill(os.getpid(), signal.SIGTERM)
         await taken.drain.wait()
         await eventually(lambda: worker.drains)
         assert not working.done()
+        clock.advance(SECOND)
         os.kill(os.getpid(), signal.SIGINT)
         assert await working == "aborted"
     assert worker.drains == 1
     assert "once more aborts" in capsys.readouterr().err
 
 
+def test_signals_that_come_together_are_one(capsys):
+    clock = VirtualClock()
+    taken = Signals(clock)
+    for _ in range(3):
+        taken()
+        clock.advance(SECOND // 10)
+    assert taken.drain.is_set()
+    assert not taken.abort.is_set()
+    assert capsys.readouterr().err == "Draining; once more aborts.\n"
+
+    clock.advance(SECOND)
+    taken()
+    assert taken.abort.is_set()
+
+
 async def test_a_worker_that_ends_by_itself_tells_how():
     worker = FakeWorker()
     worker.ended.set_result("replace")
-    with signals() as taken:
+    with signals(VirtualClock()) as taken:
         assert await work_until_told(worker, taken) == "replace"
 
 
 async def test_an_orderly_end_is_left_when_told_to_abort():
-    with signals() as taken:
+    with signals(VirtualClock()) as taken:
         never = asyncio.get_running_loop().create_future()
         taken.abort.set()
         assert await unless_aborted(never, taken) is None

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -90,6 +91,20 @@ def test_it_says_where_everything_is(up):
     assert str(up.folder / "admin.key") in up.words
     assert len(re.findall(r"^  horae ", up.words, re.MULTILINE)) == 3
     assert oct((up.folder / "admin.key").stat().st_mode)[-3:] == "600"
+
+
+def test_it_warns_when_other_machines_are_let_in_and_tells_a_link_that_works(tmp_path):
+    with running(tmp_path, "--host", "0.0.0.0") as everywhere:
+        assert everywhere.url.startswith("http://127.0.0.1:")
+        assert f"remote   http://{platform.node()}:" in everywhere.words
+        assert "0.0.0.0" not in everywhere.words
+        everywhere.process.send_signal(signal.SIGTERM)
+        everywhere.process.send_signal(signal.SIGINT)  # together with the first: the same wish
+        _, errors = everywhere.process.communicate()
+        assert everywhere.process.returncode == 0
+    assert "Warning: other machines reach this server on 0.0.0.0" in errors
+    assert "without TLS" in errors
+    assert "Aborting" not in errors
 
 
 def test_a_job_is_created_run_and_followed(up):

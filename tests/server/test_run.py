@@ -1,6 +1,7 @@
 """Listening on a real socket: where, on what terms, and how it ends."""
 
 import asyncio
+import platform
 import socket
 from collections.abc import AsyncIterator
 
@@ -65,6 +66,27 @@ async def test_a_taken_port_is_refused_with_a_remedy(serving: Serving):
     with pytest.raises(BadInput) as refused:
         await serve(await Node.open(system_env(), "sqlite://"), "127.0.0.1", serving.port)
     assert "--port" in refused.value.remedy
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "nowhere.invalid"])
+async def test_an_address_of_another_machine_is_refused_for_its_host(host: str, node: Node):
+    with pytest.raises(BadInput) as refused:
+        await serve(node, host, 0, allow_remote=True)
+    await node.store.driver.close()
+    assert refused.value.fields["field"] == "host"
+    assert "--host" in refused.value.remedy
+    assert "--port" not in refused.value.remedy
+
+
+async def test_a_server_on_all_addresses_is_reached_by_this_machines(node: Node):
+    serving = await serve(node, "0.0.0.0", 0, allow_remote=True)
+    try:
+        assert serving.url == f"http://127.0.0.1:{serving.port}"
+        assert serving.remote == node.presence.url == f"http://{platform.node()}:{serving.port}"
+        async with httpx2.AsyncClient(base_url=serving.url) as client:
+            assert (await client.get("/healthz")).status_code == 200
+    finally:
+        await serving.stop()
 
 
 async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: Node):

@@ -9,9 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
+from horae.env import Clock
+
 T = TypeVar("T")
 
 STOPPING = (signal.SIGTERM, signal.SIGINT)
+SAME = 0.5  # seconds: timeout(1) and process managers signal the process and its group, which is one wish told twice
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -37,23 +40,27 @@ def calm_collector() -> None:
 class Signals:
     """The first signal drains, the second aborts."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.drain = asyncio.Event()
         self.abort = asyncio.Event()
+        self._clock = clock
+        self._first = 0.0
 
     def __call__(self) -> None:
-        if self.drain.is_set():
-            click.echo("Aborting.", err=True)
-            self.abort.set()
-        else:
+        now = self._clock.monotonic()
+        if not self.drain.is_set():
+            self._first = now
             click.echo("Draining; once more aborts.", err=True)
             self.drain.set()
+        elif now - self._first >= SAME:
+            click.echo("Aborting.", err=True)
+            self.abort.set()
 
 
 @contextmanager
-def signals() -> Iterator[Signals]:
+def signals(clock: Clock) -> Iterator[Signals]:
     """Take SIGTERM and SIGINT for as long as this lasts."""
-    loop, taken = asyncio.get_running_loop(), Signals()
+    loop, taken = asyncio.get_running_loop(), Signals(clock)
     for number in STOPPING:
         loop.add_signal_handler(number, taken)
     try:

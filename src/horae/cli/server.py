@@ -40,18 +40,20 @@ def server(only: tuple[str, ...], config: Path | None, **flags: Any) -> None:
 async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
     from horae.cli.firstkey import ensure_key
     from horae.cli.process import signals, unless_aborted
-    from horae.cli.serving import listen, open_node
+    from horae.cli.serving import listen, open_node, warn_if_open
     from horae.config.show import masked
     from horae.env import system_env
 
     node = await open_node(system_env(), settings, "horae server")
     stop = node.stop
-    with signals() as taken:
+    with signals(node.env.clock) as taken:
         try:
             key = await ensure_key(node.keys, settings)
             serving = await listen(node, settings, parts)
             stop = serving.stop
-            click.echo(f"Horae serves {', '.join(parts)} at {serving.url}")
+            warn_if_open(serving)
+            also = f", for other machines at {serving.remote}" if serving.remote else ""
+            click.echo(f"Horae serves {', '.join(parts)} at {serving.url}{also}")
             click.echo(f"store  {masked(settings.store_url)}\nkey    {key}")
             await taken.drain.wait()
         finally:

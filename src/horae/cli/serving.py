@@ -1,10 +1,10 @@
 """What `up` and `server` share: settings become a node that serves."""
 
-import platform
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import click
 import msgspec
 
 from horae.cli.firstkey import make_folder
@@ -13,9 +13,7 @@ from horae.config import Settings, load
 from horae.config.build import engine_settings
 from horae.engine.node import Node
 from horae.env import Env
-from horae.server.run import Serving, is_loopback, serve
-
-EVERYWHERE = ("0.0.0.0", "::", "")
+from horae.server.run import Serving, is_loopback, remote_url, serve
 
 
 def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
@@ -36,9 +34,22 @@ async def open_node(env: Env, settings: Settings, command: str) -> Node:
 
 def reachable(settings: Settings) -> Settings:
     """An address that stands for all of them is none to reach it by; the machine's name is."""
-    if settings.advertise or settings.host not in EVERYWHERE or not settings.port:
+    remote = remote_url(settings.host, settings.port)
+    if settings.advertise or not remote or not settings.port:
         return settings
-    return msgspec.structs.replace(settings, advertise=f"http://{platform.node()}:{settings.port}")
+    return msgspec.structs.replace(settings, advertise=remote)
+
+
+def warn_if_open(serving: Serving) -> None:
+    """Keys travel as they are in plain HTTP: whoever lets other machines in must know."""
+    if is_loopback(serving.host):
+        return
+    click.echo(
+        f"Warning: other machines reach this server on {serving.host or 'all addresses'}, port {serving.port}, without"
+        " TLS: keys and params can be read on the way. Put a TLS proxy in front and keep --host 127.0.0.1, unless you"
+        " trust the whole network.",
+        err=True,
+    )
 
 
 async def listen(node: Node, settings: Settings, parts: Collection[str]) -> Serving:

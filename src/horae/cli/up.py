@@ -45,19 +45,20 @@ async def _up(settings: "Settings", demo: bool) -> None:
     from horae.cli.embedded import apply_jobs, embedded_worker, registry_of
     from horae.cli.firstkey import ensure_key
     from horae.cli.process import signals, unless_aborted, work_until_told
-    from horae.cli.serving import listen, open_node
+    from horae.cli.serving import listen, open_node, warn_if_open
     from horae.engine.node import PARTS
     from horae.env import system_env
 
     registry = registry_of(settings.app, demo)
     node = await open_node(system_env(), settings, "horae up")
     stop = node.stop
-    with signals() as taken:
+    with signals(node.env.clock) as taken:
         try:
             key = await ensure_key(node.keys, settings)
             worker = await embedded_worker(node, settings, registry)
             serving = await listen(node, settings, PARTS)
             stop = serving.stop
+            warn_if_open(serving)
             await apply_jobs(node, registry)
             await _greet(node, serving, settings, key, demo)
             await work_until_told(worker, taken)
@@ -73,6 +74,8 @@ async def _greet(node: "Node", serving: "Serving", settings: "Settings", key: st
     code = await node.keys.new_sign_in_code()
     click.echo(f"Horae {__version__} is up at {serving.url}\n")
     click.echo(f"  sign in  {serving.url}/#code={code}  (once, within ten minutes)")
+    if serving.remote:
+        click.echo(f"  remote   {serving.remote}")
     click.echo(f"  store    {masked(settings.store_url)}")
     click.echo(f"  key      {key}")
     click.echo("\nThree things to try next, in another terminal:")

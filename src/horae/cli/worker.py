@@ -56,7 +56,7 @@ async def _work(settings: "Settings") -> str:
     from horae.cli.process import signals, work_until_told
     from horae.client.local import find_key, where
     from horae.env import system_env
-    from horae.errors import Unauthorized
+    from horae.errors import HoraeError
     from horae.worker.http_transport import HttpTransport
     from horae.worker.worker import Worker
 
@@ -64,11 +64,12 @@ async def _work(settings: "Settings") -> str:
     key = find_key(urls, settings)
     if not key:
         remedy = "Make one with `horae keys create NAME --role worker` and set HORAE_KEY."
-        raise Unauthorized("A worker needs a key.", remedy)
+        raise HoraeError("A worker needs a key.", remedy)
     registry = load_app(settings.app) if settings.app else NoFunctions()
-    made = Worker(system_env(), worker_settings(settings), HttpTransport(urls, key), registry)
+    env = system_env()
+    made = Worker(env, worker_settings(settings), HttpTransport(urls, key), registry)
     click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
-    with signals() as taken:
+    with signals(env.clock) as taken:
         return await work_until_told(made, taken)
 
 

@@ -46,7 +46,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     store: Annotated[
         str, _about("The store: sqlite:///path or postgresql://user:password@host/database. Empty: horae.db in `data`.")
     ] = ""
-    host: Annotated[str, _about("The address to listen on; only this machine reaches the default.")] = "127.0.0.1"
+    host: Annotated[
+        str,
+        _about(
+            "The address to listen on; only this machine reaches the default. Others reach `0.0.0.0`, over plain HTTP:"
+            " a start warns of it."
+        ),
+    ] = "127.0.0.1"
     port: Annotated[Port, _about("The port to listen on; 0 takes a free one.")] = 8420
     advertise: Annotated[
         str, _about("The URL at which workers and other servers reach this one. Empty: made from `host` and `port`.")

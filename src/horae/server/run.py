@@ -1,7 +1,9 @@
 """Listening: the socket, uvicorn around the application, and an orderly end."""
 
 import asyncio
+import errno
 import ipaddress
+import platform
 import socket
 from collections.abc import Collection
 
@@ -13,16 +15,19 @@ from horae.server.app import create_app
 
 BACKLOG = 2048
 KEEP_ALIVE = 75  # seconds; workers keep their connections between exchanges
+EVERYWHERE = ("0.0.0.0", "::", "")
 GRACE = 10  # seconds for requests under way when the server stops
 
 
 class Serving:
     """A server that listens; it runs on the event loop that made it."""
 
-    def __init__(self, node: Node, server: uvicorn.Server, listener: socket.socket, url: str) -> None:
+    def __init__(self, node: Node, server: uvicorn.Server, listener: socket.socket, host: str) -> None:
         self._node, self._server, self._listener = node, server, listener
-        self.url = url
+        self.host = host
         self.port: int = listener.getsockname()[1]
+        self.url = local_url(host, self.port)
+        self.remote = remote_url(host, self.port)  # empty: only `url` leads here
         self._running = asyncio.create_task(server.main_loop(), name="horae-http")
 
     async def stop(self) -> None:
@@ -46,15 +51,15 @@ async def serve(
     check_bind(host, allow_remote=allow_remote)
     listener = _listen(host, port)
     try:
-        url = _url(host, listener.getsockname()[1])
-        node.presence.url = node.presence.url or url
+        port = listener.getsockname()[1]
+        node.presence.url = node.presence.url or remote_url(host, port) or local_url(host, port)
         server = _server(node, parts, grace)
         await node.start(parts)
         await server.startup(sockets=[listener])
     except BaseException:
         listener.close()
         raise
-    return Serving(node, server, listener, url)
+    return Serving(node, server, listener, host)
 
 
 def check_bind(host: str, *, allow_remote: bool) -> None:
@@ -63,7 +68,7 @@ def check_bind(host: str, *, allow_remote: bool) -> None:
         return
     raise BadInput(
         f"Listening on {host or 'all addresses'} would let other machines in, without TLS.",
-        "Put a TLS proxy in front and listen on 127.0.0.1, or allow it explicitly on a network you trust.",
+        "Put a TLS proxy in front and listen on 127.0.0.1, or say `allow_remote` on a network you trust.",
         field="host",
     )
 
@@ -85,14 +90,29 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        remedy = "Choose another with --port, or stop what listens there." if port else "Choose another address."
-        raise BadInput(f"Cannot listen on {host}:{port}: {error.strerror}.", remedy, field="port") from None
+        raise _refused(host, port, error) from None
     listener.setblocking(False)
     return listener
 
 
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def _refused(host: str, port: int, error: OSError) -> BadInput:
+    """Why an address cannot be had: its port is somebody's, or the host is not this machine."""
+    detail = f"Cannot listen on {host or 'all addresses'}, port {port}: {error.strerror}."
+    if error.errno in (errno.EADDRINUSE, errno.EACCES):
+        return BadInput(detail, "Choose another port with --port, or stop what listens there.", field="port")
+    remedy = "Name an address of this machine with --host: 127.0.0.1, or 0.0.0.0 to let other machines in."
+    return BadInput(detail, remedy, field="host")
+
+
+def local_url(host: str, port: int) -> str:
+    """Where this machine reaches a server; an address that stands for all of them is none to go to."""
+    place = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{place}]:{port}" if ":" in place else f"http://{place}:{port}"
+
+
+def remote_url(host: str, port: int) -> str:
+    """Where other machines reach a server that listens on all addresses; empty for one that has an address."""
+    return f"http://{platform.node()}:{port}" if host in EVERYWHERE else ""
 
 
 def _server(node: Node, parts: Collection[str], grace: int) -> uvicorn.Server:
