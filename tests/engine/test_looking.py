@@ -10,8 +10,8 @@ from horae.engine.promote import OTHERS, Promoter
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
 from horae.store.contract import Store
+from horae.store.moves.fire import Fired
 from horae.store.moves.promote import Promoted
-from horae.store.moves.triggers import Fired
 from horae.store.sqlite.memory import MemoryDriver
 
 

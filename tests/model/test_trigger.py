@@ -25,6 +25,7 @@ from horae.model.trigger import (
     cover,
     decide,
     due_at,
+    is_spent,
     next_fire,
     parse_misfire,
     previous_fire,
@@ -161,14 +162,16 @@ def test_latest_of_one_missed_is_that_one():
 
 
 def test_all_runs_the_newest_so_many():
-    decision = decide(HOURLY, Rules(misfire=Misfire(policy="all", most=3)), T0, T0 + 5 * HOUR + 2 * MINUTE, 10)
+    decision = decide(
+        HOURLY, Rules(overlap="allow", misfire=Misfire(policy="all", most=3)), T0, T0 + 5 * HOUR + 2 * MINUTE, 10
+    )
 
     assert fires(decision) == [3, 4, 5]
     assert ledger(decision)[0] == run(1, 2, "skipped-misfire")
 
 
 def test_window_runs_those_that_are_young_enough():
-    rules = Rules(misfire=Misfire(policy="window", within=2 * HOUR))
+    rules = Rules(overlap="allow", misfire=Misfire(policy="window", within=2 * HOUR))
     decision = decide(HOURLY, rules, T0, T0 + 5 * HOUR + 2 * MINUTE, 10)
 
     assert fires(decision) == [4, 5]
@@ -184,7 +187,7 @@ def test_missed_and_late_fires_are_told_apart():
 
 
 def test_a_limit_leaves_the_rest_due():
-    rules = Rules(misfire=Misfire(policy="all"))
+    rules = Rules(overlap="allow", misfire=Misfire(policy="all"))
     now = T0 + 5 * HOUR + 2 * MINUTE
     one = decide(HOURLY, rules, T0, now, 2)
     two = decide(HOURLY, rules, one.decided_through, now, 9)
@@ -195,7 +198,7 @@ def test_a_limit_leaves_the_rest_due():
 
 
 def test_bounds_keep_fires_out():
-    rules = Rules(start_at=T0 + 2 * HOUR, end_at=T0 + 4 * HOUR, misfire=Misfire(policy="all"))
+    rules = Rules(start_at=T0 + 2 * HOUR, end_at=T0 + 4 * HOUR, overlap="allow", misfire=Misfire(policy="all"))
     decision = decide(HOURLY, rules, T0, T0 + 9 * HOUR, 10)
 
     assert fires(decision) == [2, 3]
@@ -204,12 +207,41 @@ def test_bounds_keep_fires_out():
 
 
 def test_a_trigger_ends_after_its_last_allowed_fire():
-    rules = Rules(max_fires=3, misfire=Misfire(policy="all"))
+    rules = Rules(overlap="allow", max_fires=3, misfire=Misfire(policy="all"))
     decision = decide(HOURLY, rules, T0, T0 + 9 * HOUR, 10, fired=1)
 
     assert fires(decision) == [1, 2]
-    assert decision.next_fire_at is None
+    assert (decision.decided_through, decision.next_fire_at) == (T0 + 2 * HOUR, None)
     assert decide(HOURLY, rules, T0 + 9 * HOUR, T0 + 99 * HOUR, 10, fired=3).next_fire_at is None
+
+
+def test_only_fires_that_run_are_counted():
+    rules = Rules(overlap="skip", max_fires=2, grace=9 * HOUR)
+    one = decide(HOURLY, rules, T0, T0 + 5 * HOUR, 10)
+    held = decide(HOURLY, rules, one.decided_through, T0 + 6 * HOUR, 10, fired=1, busy=True)
+    two = decide(HOURLY, rules, held.decided_through, T0 + 7 * HOUR, 10, fired=1)
+
+    assert (fires(one), one.next_fire_at) == ([5], T0 + 6 * HOUR)
+    assert (fires(held), held.next_fire_at) == ([], T0 + 7 * HOUR)
+    assert (fires(two), two.next_fire_at) == ([7], None)
+
+
+def test_overlap_skip_runs_nothing_beside_the_last_and_says_so_in_one_run():
+    decision = decide(HOURLY, Rules(grace=9 * HOUR), T0, T0 + 5 * HOUR, 10, busy=True)
+
+    assert fires(decision) == []
+    assert ledger(decision) == [run(1, 5, "skipped-overlap")]
+    assert decision.ledger[0].cause == "the previous execution had not ended"
+    assert decision.next_fire_at == T0 + 6 * HOUR
+
+
+def test_overlap_skip_of_several_runs_the_newest_and_says_what_became_of_the_others():
+    decision = decide(HOURLY, Rules(grace=9 * HOUR), T0, T0 + 5 * HOUR, 2)
+
+    assert fires(decision) == [5]
+    assert decision.fires[0].since == T0 + 4 * HOUR
+    assert ledger(decision) == [run(1, 4, "skipped-overlap"), run(5, 5, "fired")]
+    assert decision.ledger[0].cause == "a newer fire was due as well and ran instead"
 
 
 def test_a_decision_needs_room():
@@ -258,13 +290,15 @@ RULES = st.builds(
     grace=st.sampled_from([0, MINUTE, 3 * HOUR]),
     start_at=st.none() | st.integers(T0, T0 + 2 * DAY),
     end_at=st.none() | st.integers(T0 + 2 * DAY, T0 + 9 * DAY),
+    overlap=st.sampled_from(["allow", "skip"]),
+    max_fires=st.none() | st.integers(1, 5),
 )
 
 
 @given(
     TRIGGERS,
     RULES,
-    st.lists(st.integers(-HOUR, 3 * DAY), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(-HOUR, 3 * DAY), st.booleans()), min_size=1, max_size=6),
     st.integers(1, 7),
     st.integers(0, 300),
 )
@@ -275,24 +309,31 @@ def test_every_nominal_fire_is_covered_by_exactly_one_run(trigger, rules, steps,
         start_at=None if rules.start_at is None else rules.start_at + season * DAY,
         end_at=None if rules.end_at is None else rules.end_at + season * DAY,
     )
-    through, now, runs = start, start, []
-    for step in steps:
+    through, now, runs, fired = start, start, [], 0
+    for step, busy in steps:
         now += step
-        decision = decide(trigger, rules, through, now, limit)
+        decision = decide(trigger, rules, through, now, limit, fired=fired, busy=busy)
+        fired += len(decision.fires)
         assert [(f.at, f.at) for f in decision.fires] == [
             (r.first, r.last) for r in decision.ledger if r.disposition == "fired"
         ]
         assert len(decision.fires) <= limit
+        assert rules.overlap == "allow" or len(decision.fires) <= (not busy)
         assert decision.decided_through >= through
         assert all(f.since is None or f.since == previous_fire(trigger, f.at) for f in decision.fires)
         through = decision.decided_through
         runs += decision.ledger
+        if is_spent(rules, fired):
+            break
 
     covered = [at for r in runs for at in nominal(trigger, rules, r.first - 1, r.last)]
     assert covered == nominal(trigger, rules, start, through)
     assert all(r.first == nominal(trigger, rules, r.first - 1, r.last)[0] for r in runs)
     assert all(r.last == nominal(trigger, rules, r.first - 1, r.last)[-1] for r in runs)
-    assert decision.next_fire_at == next(iter(nominal(trigger, rules, through, now + 900 * DAY, 1)), None)
+    following = (
+        None if is_spent(rules, fired) else next(iter(nominal(trigger, rules, through, now + 900 * DAY, 1)), None)
+    )
+    assert decision.next_fire_at == following
 
 
 def nominal(trigger, rules, after, until, most=10_000):

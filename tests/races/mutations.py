@@ -396,19 +396,19 @@ PROMOTES = [
 ]  # fmt: skip
 
 FIRES = [
-    one("fire locks no timer", "triggers.DUE", f" FOR UPDATE OF t{SKIP}", by="fire / fire"),
-    one("fire waits for timers", "triggers.DUE", SKIP, by="fire / fire"),
+    one("fire locks no timer", "fire.DUE", f" FOR UPDATE OF t{SKIP}", by="fire / fire"),
+    one("fire waits for timers", "fire.DUE", SKIP, by="fire / fire"),
     one(
-        "what was decided is not remembered", "triggers.ADVANCE", " decided_through = given.decided_through,", "",
+        "what was decided is not remembered", "fire.ADVANCE", " decided_through = given.decided_through,", "",
         by="test_fire.test_a_due_timer_fires_once_and_moves_on",
     ),
     one(
-        "the next fire is not advanced", "triggers.ADVANCE", "next_fire_at = given.next_fire_at,", "",
+        "the next fire is not advanced", "fire.ADVANCE", "next_fire_at = given.next_fire_at,", "",
         by="test_fire.test_a_due_timer_fires_once_and_moves_on",
     ),
     one("a pause does not lock the timers", "triggers.OF_JOB", " FOR UPDATE OF t", by="fire / pause"),
     one(
-        "overlap does not look at the last execution", "triggers._allowed", "[] if busy else fires[-1:]", "fires[-1:]",
+        "overlap does not look at the last execution", "fire._decide", "t.last_execution in live", "False",
         by="test_fire.test_overlap_skip_does_not_start_beside_the_last",
     ),
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from horae.store.moves import (
     cancel,
     cancel_job,
     exchange,
+    fire,
     jobs,
     lanes,
     promote,
@@ -149,7 +150,7 @@ class Cast:
         return Move("submit", lambda: submit.submit(asked, self.world.env.new_id, now))
 
     def fire(self) -> Move:
-        return Move("fire", lambda: triggers.fire(100, lead, self.world.env.new_id, self.now))
+        return Move("fire", lambda: fire.fire(100, lead, self.world.env.new_id, self.now))
 
     def triggers(self, name: str, change: Callable[[triggers.Timer], Script[None]], state: str) -> Move:
         """A change of the job and of all its triggers."""

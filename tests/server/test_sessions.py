@@ -7,6 +7,8 @@ import pytest
 
 from horae.engine.node import Node
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Registered
+from horae.store.driver import one
+from horae.store.script import Statement
 from tests.server.conftest import Api, Connect, key_for
 
 NOBODY = "0198c5a0-0000-7000-8000-000000000000"
@@ -142,6 +144,14 @@ async def test_metrics_alarm_when_the_clock_is_not_trusted(api: Api, node: Node)
     assert "horae_clock_trusted 1.0" in (await api.get("/metrics")).text
     node.clock.trusted = False
     assert "horae_clock_trusted 0.0" in (await api.get("/metrics")).text
+
+
+async def test_metrics_tell_of_triggers_that_cannot_be_decided(api: Api, node: Node):
+    body = {"name": "report", "command": ["true"], "schedule": "0 0 1 1 *"}
+    assert (await api.post("/api/v1/jobs", json=body)).status_code == 201
+    assert "horae_troubled_triggers 0.0" in (await api.get("/metrics")).text
+    await node.store.write(one(Statement("test", "UPDATE timers SET trouble = 'Mars'")))
+    assert "horae_troubled_triggers 1.0" in (await api.get("/metrics")).text
 
 
 async def test_a_worker_key_is_what_its_role_says(node: Node, connect: Connect):

@@ -1,5 +1,7 @@
 """Fire: due triggers become executions, each nominal fire once, whichever server comes first."""
 
+import structlog
+
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
@@ -9,6 +11,8 @@ from horae.engine.settings import EngineSettings
 from horae.engine.submit import created
 from horae.env import Env, Instant
 from horae.store.contract import Store
+
+log = structlog.get_logger("horae.engine")
 
 
 class Scheduler:
@@ -45,6 +49,10 @@ class Scheduler:
         done = await self._store.fire(self._batch, self._directory.lead)
         now = self._env.now()
         self.fired += sum(len(parcel) for parcel in done.parcels)
+        for trouble in done.troubles:
+            log.error(
+                "trigger cannot be decided", trigger=str(trouble.trigger), job=str(trouble.job), error=trouble.reason
+            )
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
         if done.timers == self._batch:

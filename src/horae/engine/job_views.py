@@ -16,6 +16,10 @@ DEPENDENCIES = (
     "Dependencies are checked, stored and shown, and start acting in a later release; until then this job runs by its"
     " own schedule and triggers alone."
 )
+TROUBLE = (
+    "Its schedule cannot be followed: {} It is tried again every minute, and what it misses until then falls under its"
+    " misfire rule. Give the job another schedule, or install what is missing."
+)
 NO_RETRIES = '"retry" says how to try again, but "retries" is 0: nothing is tried again.'
 
 
@@ -51,14 +55,16 @@ def show_job(
         execution_id=running.id if running else None,
         started_at=shown_time(running.started_at) if running else None,
         progress=running.percent if running else None,
-        notes=[*(notes or []), *_notes(stored)],
+        notes=[*(notes or []), *_notes(stored, activity)],
         **fields,
     )
 
 
-def _notes(stored: StoredJob) -> list[str]:
+def _notes(stored: StoredJob, activity: Activity) -> list[str]:
     spec = stored.job.spec
-    notes = [DEPENDENCIES] if spec.dependencies else []
+    notes = [] if activity.trouble is None else [TROUBLE.format(activity.trouble)]
+    if spec.dependencies:
+        notes.append(DEPENDENCIES)
     if spec.retry.retries == 0 and spec.retry != RetryPolicy():
         notes.append(NO_RETRIES)
     return notes

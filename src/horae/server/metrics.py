@@ -51,6 +51,11 @@ class Metrics:
         )
         self.workers = Gauge("horae_workers", "Workers, by status.", ["status"], registry=self.registry)
         self.ready = Gauge("horae_ready", "Whether the store answers.", registry=self.registry)
+        self.troubled = Gauge(
+            "horae_troubled_triggers",
+            "Triggers that cannot be decided; they are tried again every minute, and the log and their jobs say why.",
+            registry=self.registry,
+        )
         trusted = Gauge(
             "horae_clock_trusted",
             "Whether the clock is trusted: 0 after a jump, when nothing fires or expires until it is back or accepted.",
@@ -82,6 +87,7 @@ async def exposition(call: Call) -> bytes:
 async def _look(metrics: Metrics, node: Node, namespace: int) -> None:
     """Set what only the store knows."""
     metrics.ready.set(node.ready)
+    metrics.troubled.set(await node.store.troubled_triggers())
     directory = await node.store.directory()
     lanes = {lane.id: lane.queue for lane in directory.lanes}
     names = {queue.id: queue.name for queue in directory.queues}

@@ -18,7 +18,8 @@ from horae.model.slice import Running
 from horae.store.driver import Driver
 from horae.store.moves import cancel as cancels
 from horae.store.moves import exchange as exchanges
-from horae.store.moves import jobs, lanes, promote, triggers
+from horae.store.moves import fire as fires
+from horae.store.moves import jobs, lanes, promote
 from horae.store.moves import rescue as rescues
 from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
@@ -213,17 +214,22 @@ class Store:
         """Specs as stored, by job and version: immutable."""
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
-    async def fire(self, limit: int, lead: triggers.Lead) -> triggers.Fired:
+    async def fire(self, limit: int, lead: fires.Lead) -> fires.Fired:
         """Decide due timers: their ledger rows, parcels and advance in one transaction.
 
-        A nominal fire is decided once, by whichever server comes first.
+        A nominal fire is decided once, by whichever server comes first. A trigger that cannot be decided is set aside
+        with the reason and tried again later; the others fire.
         """
         now = self.env.now()
-        return await self.driver.write(lambda: triggers.fire(limit, lead, self.env.new_id, now))
+        return await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now))
 
     async def next_fire_at(self) -> Instant | None:
         """When the earliest timer is due."""
-        return await self.driver.read(triggers.next_fire_at)
+        return await self.driver.read(fires.next_fire_at)
+
+    async def troubled_triggers(self) -> int:
+        """How many triggers cannot be decided."""
+        return await self.driver.read(fires.troubled)
 
     async def change(self, make: Callable[[Instant], Script[T]]) -> T:
         """Run a change composed of moves, at one instant, in one transaction."""

@@ -186,8 +186,11 @@ timers = table(
     opt("next_fire_at", BIG),
     col("decided_through", BIG),
     opt("last_execution", ID),
+    col("fired", INT, "0"),
+    opt("trouble", TEXT),  # why it could not be decided when last tried
     opt("zone_rules", TEXT),
     Index("timers_next_fire_at", "next_fire_at"),
+    partial("timers_trouble", "trigger_id", where="trouble IS NOT NULL"),
     small=True,
 )
 
@@ -200,6 +203,7 @@ fires = table(
     col("cause", TEXT),
     opt("execution", ID),
     col("decided_at", BIG),
+    Index("fires_last", "last"),
     small=True,
 )
 
@@ -461,5 +465,6 @@ job_minutes = table(
     col("retried", INT),
     col("lost", INT),
     col("busy_micros", BIG),
+    Index("job_minutes_minute", "minute"),
     small=True,
 )

@@ -2,12 +2,14 @@
 
 import asyncio
 
+import pytest
+
 from horae.env import SECOND
 from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.parcel import extras_of
-from horae.model.trigger import Interval, Misfire, Once, Rules
-from horae.store.moves import audit_fires, triggers
+from horae.model.trigger import Interval, Misfire, Once, Rules, due_at
+from horae.store.moves import audit_fires, fire, triggers
 from tests.store_contract.world import World, add_trigger, lead, success
 
 MINUTE = 60 * SECOND
@@ -152,9 +154,125 @@ async def test_overlap_skip_of_several_due_fires_runs_the_newest(world: World):
     (parcel,) = (await world.store.fire(100, lead)).parcels
 
     assert len(parcel) == 1
-    assert [(row[0] - start, row[2]) for row in await ledger(world, trigger)] == [
-        (SECOND, "skipped-overlap"), (2 * SECOND, "skipped-overlap"), (3 * SECOND, "fired"),
+    assert [(row[0] - start, row[1] - start, row[2]) for row in await ledger(world, trigger)] == [
+        (SECOND, 2 * SECOND, "skipped-overlap"), (3 * SECOND, 3 * SECOND, "fired"),
     ]  # fmt: skip
+    assert await world.rows("SELECT cause FROM fires WHERE disposition = 'skipped-overlap'") == [
+        ("a newer fire was due as well and ran instead",)
+    ]
+
+
+async def test_a_trigger_ends_after_as_many_fires_as_it_may_have(world: World):
+    start = world.now()
+    job = await world.job()
+    trigger = await add_trigger(world, job, every(MINUTE, world), Rules(overlap="allow", max_fires=2))
+    for _ in range(4):
+        world.clock.advance(MINUTE)
+        await world.store.fire(100, lead)
+
+    assert [row[0] - start for row in await ledger(world, trigger)] == [MINUTE, 2 * MINUTE]
+    assert await timer(world, trigger) == (None, start + 2 * MINUTE, (await ledger(world, trigger))[-1][3])
+    assert await world.rows("SELECT fired FROM timers") == [(2,)]
+
+
+async def test_a_trigger_without_fires_left_stays_so(world: World):
+    job = await world.job()
+    trigger = await add_trigger(world, job, every(MINUTE, world), Rules(overlap="allow", max_fires=1))
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+    world.clock.advance(MINUTE)
+
+    await each_trigger(world, job, lambda t: triggers.resume(t, world.now()))
+    assert (await timer(world, trigger))[0] is None
+    await each_trigger(world, job, lambda t: triggers.end(t, world.now()))
+
+    assert [row[2] for row in await ledger(world, trigger)] == ["fired"]
+    assert (await world.store.read(audit_fires.audit_fires)).findings == []
+
+
+async def test_a_fire_that_did_not_run_is_not_counted(world: World):
+    trigger = await add_trigger(world, await world.job(), every(MINUTE, world), Rules(max_fires=2))
+    for _ in range(3):
+        world.clock.advance(MINUTE)
+        await world.store.fire(100, lead)
+
+    assert [row[2] for row in await ledger(world, trigger)] == ["fired", "skipped-overlap", "skipped-overlap"]
+    assert await world.rows("SELECT fired FROM timers") == [(1,)]
+
+
+BROKEN = [
+    ("definition", '{"kind":"cron","expression":"* * * * *","timezone":"Mars/Olympus"}', "Mars/Olympus"),
+    ("definition", '{"kind":"tide","harbour":"Brest"}', "tide"),
+    ("rules", '{"misfire":{"policy":"perhaps"}}', "perhaps"),
+]
+
+
+@pytest.mark.parametrize(("column", "text", "told"), BROKEN)
+async def test_a_trigger_that_cannot_be_decided_keeps_nobody_from_firing(world: World, column, text, told):
+    start = world.now()
+    job = await world.job()
+    broken, sound = [await add_trigger(world, job, every(MINUTE, world), ALLOW) for _ in range(2)]
+    kept = (await world.rows(f"SELECT {column} FROM triggers WHERE id = $1", broken))[0][0]
+    await world.do(f"UPDATE triggers SET {column} = $2 WHERE id = $1", broken, text)
+    world.clock.advance(MINUTE)
+    done = await world.store.fire(100, lead)
+
+    assert [row[2] for row in await ledger(world, sound)] == ["fired"]
+    assert [(t.trigger, t.job) for t in done.troubles] == [(broken, job.id)]
+    assert told in done.troubles[0].reason
+    assert await world.store.troubled_triggers() == 1
+    assert await timer(world, broken) == (start + MINUTE + fire.AGAIN, start, None)
+    assert (await world.store.fire(100, lead)).timers == 0
+
+    await world.do(f"UPDATE triggers SET {column} = $2 WHERE id = $1", broken, kept)
+    world.clock.advance(MINUTE)
+    assert (await world.store.fire(100, lead)).troubles == []
+    assert [(row[0] - start, row[2]) for row in await ledger(world, broken)] == [
+        (MINUTE, "fired"), (2 * MINUTE, "fired"),
+    ]  # fmt: skip
+    assert await world.store.troubled_triggers() == 0
+
+
+async def test_a_trigger_that_cannot_be_decided_can_be_ended(world: World):
+    start = world.now()
+    job = await world.job()
+    trigger = await add_trigger(world, job, every(MINUTE, world), ALLOW)
+    await world.do("UPDATE triggers SET definition = $1", BROKEN[0][1])
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+
+    await each_trigger(world, job, lambda t: triggers.resume(t, world.now()))
+    assert await timer(world, trigger) == (start + MINUTE, start + MINUTE, None)
+    world.clock.advance(MINUTE)
+    await each_trigger(world, job, lambda t: triggers.end(t, world.now()))
+
+    report = await world.store.read(audit_fires.audit_fires)
+    assert [(f.kind, f.trigger) for f in report.findings] == [("undecidable", trigger)]
+    rows = await world.rows("SELECT first, last, disposition, cause FROM fires ORDER BY last")
+    assert [(first - start, last - start, what) for first, last, what, _ in rows] == [
+        (1, MINUTE, "skipped-paused"), (MINUTE + 1, 2 * MINUTE, "skipped-misfire"),
+    ]  # fmt: skip
+    assert all("Mars/Olympus" in cause for *_, cause in rows)
+    await world.do("DELETE FROM triggers")
+    await world.do("DELETE FROM fires")
+
+
+async def test_jitter_is_spread_by_the_same_names_as_h(world: World):
+    start = world.now()
+    rules = Rules(overlap="allow", jitter=30 * SECOND)
+    await add_trigger(world, await world.job("report"), every(MINUTE, world), rules)
+    world.clock.advance(MINUTE)
+    (parcel,) = (await world.store.fire(100, lead)).parcels
+
+    assert parcel.envelope.due_at == due_at(rules, "default/report", start + MINUTE)
+
+
+async def each_trigger(world: World, job, move):
+    def script():
+        for t in (yield from triggers.of_job(job.id, lock=True)):
+            yield from move(t)
+
+    await world.store.write(script)
 
 
 async def test_once_fires_once(world: World):
@@ -210,17 +328,10 @@ async def test_a_pause_is_one_row_and_fires_nothing(world: World):
     job = await world.job()
     trigger = await add_trigger(world, job, every(SECOND, world), ALLOW)
 
-    async def each(move):
-        def script():
-            for t in (yield from triggers.of_job(job.id, lock=True)):
-                yield from move(t)
-
-        await world.store.write(script)
-
-    await each(triggers.pause)
+    await each_trigger(world, job, triggers.pause)
     world.clock.advance(1000 * SECOND)
     assert (await world.store.fire(100, lead)).timers == 0
-    await each(lambda t: triggers.resume(t, world.now()))
+    await each_trigger(world, job, lambda t: triggers.resume(t, world.now()))
     world.clock.advance(SECOND)
     await world.store.fire(100, lead)
 

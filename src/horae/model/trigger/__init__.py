@@ -3,7 +3,7 @@
 Values, rules and decisions, all pure: the engine brings the clock and the store.
 """
 
-from horae.model.trigger.decide import Decision, Disposition, Fire, LedgerRun, cover, decide, latest, upcoming
+from horae.model.trigger.decide import Decision, Disposition, Fire, LedgerRun, cover, decide, is_spent, latest, upcoming
 from horae.model.trigger.describe import describe
 from horae.model.trigger.rules import GRACE, Misfire, Overlap, Rules, due_at, parse_misfire, render_misfire
 from horae.model.trigger.schedule import parse_schedule, render_schedule
@@ -27,6 +27,7 @@ __all__ = [
     "decide",
     "describe",
     "due_at",
+    "is_spent",
     "latest",
     "next_fire",
     "parse_misfire",

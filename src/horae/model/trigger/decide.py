@@ -49,13 +49,21 @@ class Decision(Struct, frozen=True):
 
 
 def decide(
-    trigger: Trigger, rules: Rules, decided_through: Instant, now: Instant, limit: int, *, fired: int = 0
+    trigger: Trigger,
+    rules: Rules,
+    decided_through: Instant,
+    now: Instant,
+    limit: int,
+    *,
+    fired: int = 0,
+    busy: bool = False,
 ) -> Decision:
     """Decide the nominal fires in (decided_through, now], at most `limit` of which run.
 
     A fire within the grace time of its instant runs; older ones fall under the misfire policy. When the limit leaves
     some undecided, `next_fire_at` is the first of them and already due. The cost is that of the answer, however long
-    the time that passed. `fired` is how many fires of the trigger ran so far, for `max_fires`.
+    the time that passed. `fired` is how many fires of the trigger ran so far, for `max_fires`; `busy` says that the
+    last of them has not ended, for `overlap`.
     """
     if limit < 1:
         raise ValueError("a decision needs room for one fire")
@@ -66,15 +74,21 @@ def decide(
     resume = _resume_at(trigger, rules, first, now)
     missed = _missed(trigger, rules, first, resume)
     begun = first if first >= resume else upcoming(trigger, rules, resume - 1)
+    held, begun = _held(trigger, rules, begun, now, busy)
     fires, following = _run(trigger, rules, begun, now, left)
-    ended = rules.max_fires is not None and fired + len(fires) >= rules.max_fires
-    cut = following is not None and following <= now and not ended
+    spent = is_spent(rules, fired + len(fires))
+    cut = following is not None and following <= now
     return Decision(
         fires=fires,
-        ledger=tuple(chain(missed, (_fired(rules, fire, now) for fire in fires))),
+        ledger=tuple(chain(missed, held, (_fired(rules, fire, now) for fire in fires))),
         decided_through=fires[-1].at if cut else now,
-        next_fire_at=None if ended else following,
+        next_fire_at=None if spent else following,
     )
+
+
+def is_spent(rules: Rules, fired: int) -> bool:
+    """Whether a trigger that ran so often has no fires left."""
+    return rules.max_fires is not None and fired >= rules.max_fires
 
 
 def cover(
@@ -129,11 +143,30 @@ def _missed(trigger: Trigger, rules: Rules, first: Instant, resume: Instant) -> 
 def _policy_in_words(misfire: Misfire) -> str:
     words = {
         "skip": "misfire is skip",
-        "latest": "the newest missed fire ran for all",
+        "latest": "the newest missed fire stands for all",
         "all": f"only the newest {misfire.most} run",
         "window": f"only those of the last {format_duration(misfire.within)} run",
     }
     return words[misfire.policy]
+
+
+def _held(
+    trigger: Trigger, rules: Rules, begun: Instant | None, now: Instant, busy: bool
+) -> tuple[tuple[LedgerRun, ...], Instant | None]:
+    """The run of fires that an overlap holds back, if any, and the first fire that it does not.
+
+    With overlap `skip` none runs beside the last execution, and of several at once only the newest.
+    """
+    if rules.overlap != "skip" or begun is None or begun > now:
+        return (), begun
+    newest = _last_of(trigger, rules, begun, now + 1)
+    if busy:
+        run = LedgerRun(begun, newest, "skipped-overlap", "the previous execution had not ended")
+        return (run,), upcoming(trigger, rules, newest)
+    if begun == newest:
+        return (), newest
+    last = _last_of(trigger, rules, begun, newest)
+    return (LedgerRun(begun, last, "skipped-overlap", "a newer fire was due as well and ran instead"),), newest
 
 
 def _run(

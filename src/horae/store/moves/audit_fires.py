@@ -27,9 +27,11 @@ FIRES = Statement(
 
 
 class FireFinding(Struct, frozen=True):
-    """Nominal fires from `first` to `last` that no row covers, that two cover, or that a row names in vain."""
+    """Nominal fires from `first` to `last` that no row covers, that two cover, that a row names in vain, or that a
+    trigger which cannot be decided leaves unknown.
+    """
 
-    kind: Literal["uncovered", "doubled", "invented"]
+    kind: Literal["uncovered", "doubled", "invented", "undecidable"]
     trigger: UUID
     first: Instant
     last: Instant
@@ -49,7 +51,10 @@ def audit_fires(known_from: Instant = 0) -> Script[FireReport]:
     after = FIRST
     while rows := (yield Fetch(TRIGGERS, (after, PAGE))):
         for row in rows:
-            yield from _audit_trigger(row, known_from, report)
+            try:
+                yield from _audit_trigger(row, known_from, report)
+            except Exception:
+                _find(report, [FireFinding("undecidable", row[0], row[3], row[4] or row[3])])
         after = rows[-1][0]
     return report
 

@@ -44,7 +44,7 @@ DEPENDENTS = Statement(
 )
 TIMERS = Statement(
     "timers_of_jobs",
-    "SELECT g.job, g.definition, t.next_fire_at FROM given JOIN triggers g ON g.job = given.job"
+    "SELECT g.job, g.definition, t.next_fire_at, t.trouble FROM given JOIN triggers g ON g.job = given.job"
     " JOIN timers t ON t.trigger_id = g.id",
 )
 _AS_RUNNING = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
@@ -106,6 +106,7 @@ class Activity(Struct):
     ended: Ended | None = None
     next_fire_at: Instant | None = None
     trigger: Trigger | None = None
+    trouble: str | None = None  # why its trigger could not be decided when last tried
 
 
 def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
@@ -114,8 +115,9 @@ def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
     if not found:
         return found
     given = [(job,) for job in found]
-    for job, definition, next_fire_at in (yield ForEach(TIMERS, JOB, given)):
-        found[job].trigger = msgspec.json.decode(definition, type=Trigger)
+    for job, definition, next_fire_at, trouble in (yield ForEach(TIMERS, JOB, given)):
+        found[job].trouble = trouble
+        found[job].trigger = msgspec.json.decode(definition, type=Trigger) if trouble is None else None
         found[job].next_fire_at = _earliest(found[job].next_fire_at, next_fire_at)
     for job in (yield from _pending(jobs)):
         found[job].pending = True

@@ -57,6 +57,8 @@ CREATE TABLE fires (
     PRIMARY KEY (trigger_id, last)
 );
 
+CREATE INDEX fires_last ON fires (last);
+
 CREATE TABLE history (
     parcel UUID NOT NULL,
     lo INTEGER NOT NULL,
@@ -120,6 +122,8 @@ CREATE TABLE job_minutes (
     busy_micros BIGINT NOT NULL,
     PRIMARY KEY (job, minute, server)
 );
+
+CREATE INDEX job_minutes_minute ON job_minutes (minute);
 
 CREATE TABLE job_versions (
     job UUID NOT NULL,
@@ -376,11 +380,15 @@ CREATE TABLE timers (
     next_fire_at BIGINT,
     decided_through BIGINT NOT NULL,
     last_execution UUID,
+    fired INTEGER DEFAULT 0 NOT NULL,
+    trouble TEXT,
     zone_rules TEXT,
     PRIMARY KEY (trigger_id)
 );
 
 CREATE INDEX timers_next_fire_at ON timers (next_fire_at);
+
+CREATE INDEX timers_trouble ON timers (trigger_id) WHERE trouble IS NOT NULL;
 
 CREATE TABLE triggers (
     id UUID NOT NULL,

@@ -1,0 +1,212 @@
+"""Fire: due timers are decided, each nominal fire once.
+
+The timer's row is locked, and `decided_through` advanced, in the transaction that records the fires and inserts their
+parcels.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.model.execution import Extra
+from horae.model.ids import index_of, parcel_of
+from horae.model.job import Spec
+from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel
+from horae.model.trigger import Decision, LedgerRun, decide, due_at
+from horae.store.moves.shelves import Columns
+from horae.store.moves.submit import NewExecution, place, put_parcels
+from horae.store.moves.triggers import Timer, put_fires, read_timer, why
+from horae.store.script import Fetch, ForEach, Row, Script, Statement
+
+DUE = Statement(
+    "due_timers",
+    "SELECT t.trigger_id, g.definition, g.rules, t.next_fire_at, t.decided_through, t.last_execution, t.fired, t.job,"
+    " t.namespace, n.name, j.name, j.version, v.spec, v.queue, v.lane FROM timers t"
+    " JOIN triggers g ON g.id = t.trigger_id JOIN namespaces n ON n.id = t.namespace JOIN jobs j ON j.id = t.job"
+    " JOIN job_versions v ON v.job = j.id AND v.version = j.version WHERE t.next_fire_at <= $1"
+    " ORDER BY t.next_fire_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED",
+)
+NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers")
+LIVE = Statement(
+    "live_executions",
+    "SELECT given.execution FROM given WHERE EXISTS (SELECT 1 FROM waiting s WHERE s.parcel = given.parcel"
+    " AND s.lo <= given.item AND s.hi > given.item) OR EXISTS (SELECT 1 FROM queued s WHERE s.parcel = given.parcel"
+    " AND s.lo <= given.item AND s.hi > given.item) OR EXISTS (SELECT 1 FROM running s WHERE s.parcel = given.parcel"
+    " AND s.lo <= given.item AND s.hi > given.item)",
+)
+ADVANCE = Statement(
+    "advance_timers",
+    "UPDATE timers SET next_fire_at = given.next_fire_at, decided_through = given.decided_through,"
+    " last_execution = given.last_execution, fired = timers.fired + given.fired, trouble = NULL"
+    " FROM given WHERE timers.trigger_id = given.trigger_id",
+)
+# What was decided stays as it is: whatever it missed meanwhile is decided when it can be again.
+SET_ASIDE = Statement(
+    "set_timers_aside",
+    "UPDATE timers SET next_fire_at = given.next_fire_at, trouble = given.trouble FROM given"
+    " WHERE timers.trigger_id = given.trigger_id",
+)
+TROUBLED = Statement("troubled_timers", "SELECT count(*) FROM timers WHERE trouble IS NOT NULL")
+MOST_FIRES = 100  # that one trigger may run in one step
+AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
+
+Lead = Callable[[int, int], int]  # (queue, priority) -> how far the rank lies before the arrival
+
+
+class Trouble(Struct, frozen=True):
+    """A trigger that could not be decided, and why."""
+
+    trigger: UUID
+    job: UUID
+    reason: str
+
+
+class Fired(Struct, frozen=True):
+    """What a firing step did: how many timers it met, the parcels, lanes and timers to hint, and what it set aside."""
+
+    timers: int
+    parcels: list[Parcel]
+    lanes: dict[int, int]
+    wake_at: Instant | None
+    troubles: list[Trouble] = []
+
+
+class _Due(Struct, frozen=True, kw_only=True):
+    """A due timer with what its executions need."""
+
+    timer: Timer
+    namespace: int
+    key: str  # namespace/job, by which `H` spreads too
+    job: UUID
+    version: int
+    spec: Spec
+    queue: int
+    lane: int
+
+
+class _Decided(Struct, frozen=True):
+    """What a timer does now, and the executions of its fires in their order."""
+
+    due: _Due
+    decision: Decision
+    wanted: list[NewExecution]
+
+
+def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant) -> Script[Fired]:
+    """Decide due timers: ledger rows, parcels and the timers' advance in one transaction.
+
+    One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
+    """
+    rows = yield Fetch(DUE, (now, limit))
+    if not rows:
+        return Fired(0, [], {}, None)
+    troubles: list[Trouble] = []
+    due = list(_read(rows, troubles))
+    busy = yield from _still_live(due)
+    decided = list(_decide(due, busy, lead, now, troubles))
+    placed, parcels = place([one for d in decided for one in d.wanted], {}, new_id, now)
+    lanes, wake_at = yield from put_parcels(parcels, now)
+    ids = iter([mine[0].execution_id for mine in placed])
+    executions = {(d.due.timer.id, fire.at): next(ids) for d in decided for fire in d.decision.fires}
+    yield from put_fires(_ledger(decided, executions), now)
+    yield from _advance(decided, executions)
+    yield from _set_aside(troubles, now)
+    return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles)
+
+
+def _read(rows: Sequence[Row], troubles: list[Trouble]) -> Iterable[_Due]:
+    for row in rows:
+        try:
+            yield _due(row)
+        except Exception as error:
+            troubles.append(Trouble(row[0], row[7], why(error)))
+
+
+def _due(row: Row) -> _Due:
+    return _Due(
+        timer=read_timer(row), job=row[7], namespace=row[8], key=f"{row[9]}/{row[10]}", version=row[11],
+        spec=msgspec.json.decode(row[12], type=Spec), queue=row[13], lane=row[14],
+    )  # fmt: skip
+
+
+def _still_live(due: Sequence[_Due]) -> Script[set[UUID]]:
+    """Which of the timers' last executions have not ended."""
+    last = {d.timer.last_execution for d in due if d.timer.last_execution and d.timer.rules.overlap == "skip"}
+    if not last:
+        return set()
+    columns: Columns = (("execution", "uuid"), ("parcel", "uuid"), ("item", "int"))
+    rows = yield ForEach(LIVE, columns, [(id, parcel_of(id), index_of(id)) for id in sorted(last)])
+    return {row[0] for row in rows}
+
+
+def _decide(
+    due: Sequence[_Due], live: Collection[UUID], lead: Lead, now: Instant, troubles: list[Trouble]
+) -> Iterable[_Decided]:
+    for d in due:
+        t = d.timer
+        busy = t.last_execution in live
+        try:
+            decision = decide(t.trigger, t.rules, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=busy)
+            wanted = [_execution(d, fire.at, fire.since, lead) for fire in decision.fires]
+        except Exception as error:
+            troubles.append(Trouble(t.id, d.job, why(error)))
+        else:
+            yield _Decided(d, decision, wanted)
+
+
+def _execution(due: _Due, at: Instant, since: Instant | None, lead: Lead) -> NewExecution:
+    spec = due.spec
+    envelope = Envelope(
+        namespace=due.namespace, job=due.job, version=due.version, queue=due.queue, lane=due.lane,
+        priority=spec.priority, due_at=due_at(due.timer.rules, due.key, at),
+        delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+    )  # fmt: skip
+    interval = None if since is None else (since, at)
+    extra = Extra(origin="fire", trigger=due.timer.id, fire_at=at, interval=interval)
+    return NewExecution(envelope=envelope, rank_lead=lead(due.queue, spec.priority), item=b"{}", extra=extra)
+
+
+def _ledger(
+    decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant], UUID]
+) -> Iterable[tuple[UUID, LedgerRun, UUID | None]]:
+    """One row per decided run; a fire's own names its execution."""
+    for d in decided:
+        id = d.due.timer.id
+        for run in d.decision.ledger:
+            yield id, run, executions[id, run.first] if run.disposition == "fired" else None
+
+
+def _advance(decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant], UUID]) -> Script[None]:
+    columns: Columns = (
+        ("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("decided_through", "bigint"), ("last_execution", "uuid"),
+        ("fired", "int"),
+    )  # fmt: skip
+    rows = []
+    for d in decided:
+        timer, fires = d.due.timer, d.decision.fires
+        last = executions[timer.id, fires[-1].at] if fires else timer.last_execution
+        rows.append((timer.id, d.decision.next_fire_at, d.decision.decided_through, last, len(fires)))
+    if rows:
+        yield ForEach(ADVANCE, columns, rows)
+
+
+def _set_aside(troubles: Sequence[Trouble], now: Instant) -> Script[None]:
+    columns: Columns = (("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("trouble", "text"))
+    if troubles:
+        yield ForEach(SET_ASIDE, columns, [(t.trigger, now + AGAIN, t.reason) for t in troubles])
+
+
+def troubled() -> Script[int]:
+    """How many triggers cannot be decided."""
+    rows = yield Fetch(TROUBLED)
+    return int(rows[0][0])
+
+
+def next_fire_at() -> Script[Instant | None]:
+    """When the earliest timer is due."""
+    rows = yield Fetch(NEXT_FIRE)
+    value: Instant | None = rows[0][0]
+    return value

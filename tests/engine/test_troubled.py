@@ -1,0 +1,41 @@
+"""A trigger that cannot be decided is told in the log and on its job, and another schedule repairs it."""
+
+from structlog.testing import capture_logs
+
+from horae.engine.clockwatch import ClockWatch
+from horae.engine.directory import Directory
+from horae.engine.fire import Scheduler
+from horae.engine.hints import Hints
+from horae.engine.jobs import Jobs
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND
+from tests.store_contract.world import NAMESPACE, World, rank
+
+NOWHERE = '{"kind":"cron","expression":"* * * * *","timezone":"Mars/Olympus"}'
+MINUTE = 60 * SECOND
+
+
+async def test_a_schedule_that_cannot_be_followed_is_told_and_repaired(world: World):
+    hints = Hints(world.env, world.store, world.env.new_id())
+    directory = Directory(world.env, world.store, hints)
+    watch = ClockWatch(world.env, world.store, hints)
+    scheduler = Scheduler(world.env, world.store, directory, hints, EngineSettings(), watch)
+    jobs = Jobs(world.env, world.store, rank=rank, fire_due=scheduler.step)
+    made = await jobs.create(NAMESPACE, {"name": "report", "command": ["true"], "schedule": "* * * * *"})
+    await world.do("UPDATE triggers SET definition = $1", NOWHERE)
+
+    world.clock.advance(MINUTE)
+    with capture_logs() as logs:
+        await scheduler.step()
+    (line,) = logs
+    assert (line["event"], line["job"], line["log_level"]) == ("trigger cannot be decided", str(made.job_id), "error")
+    shown = await jobs.get(NAMESPACE, "report")
+    assert shown.schedule_text is None
+    assert any("Mars/Olympus" in note and "another schedule" in note for note in shown.notes)
+
+    await jobs.edit(NAMESPACE, "report", {"schedule": {"every": "1m"}})
+    world.clock.advance(MINUTE)
+    await scheduler.step()
+    assert (await jobs.get(NAMESPACE, "report")).notes == []
+    assert sum(s.hi - s.lo for s in await world.on("queued")) == 1
+    await world.do("DELETE FROM triggers WHERE state = 'ended'")
