@@ -11,11 +11,11 @@ from pathlib import Path
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import system_env
-from horae.server.app import create_app
+from horae.server.app import Application
 
 async def start():
     node = await Node.open(system_env(), f"sqlite:///{sys.argv[1]}", EngineSettings(), "(a test)")
-    create_app(node)
+    Application(node)
     await node.stop()
 
 asyncio.run(start())
@@ -28,5 +28,6 @@ def test_a_first_start_loads_nothing_it_does_not_use(tmp_path: Path):
         [sys.executable, "-c", START, str(tmp_path / "horae.db")], capture_output=True, text=True, check=True
     ).stdout
     loaded = set(shown.splitlines()[-1].split())
-    assert "litestar" in loaded
+    assert "uvicorn" not in loaded, "a socket needs it, not an application"
+    assert "horae.server.door" in loaded
     assert loaded & UNUSED == set()

@@ -10,7 +10,7 @@ from horae.cli.inside import InsideTransport
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.errors import BadInput, Conflict, NotFound, Stale
-from horae.server.app import create_app
+from horae.server.app import Application
 from horae.server.run import serve
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
@@ -50,7 +50,7 @@ async def working(node: Node):
 async def embedded():
     node = await Node.open(system_env(), "sqlite://")
     await node.start()
-    async with working(node), Client(key=KEY, transport=EmbeddedTransport(create_app(node))) as client:
+    async with working(node), Client(key=KEY, transport=EmbeddedTransport(Application(node))) as client:
         yield client
     await node.stop()
 

@@ -20,7 +20,7 @@ from horae import App, Client, EmbeddedTransport
 from horae.cli.inside import InsideTransport
 from horae.engine.node import Node
 from horae.env import system_env
-from horae.server.app import create_app
+from horae.server.app import Application
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 from tests.waiting import eventually
@@ -44,7 +44,7 @@ async def running(app: App) -> AsyncIterator[Client]:
     node = await Node.open(system_env(), "sqlite://")
     await node.start()
     await node.keys.ensure_admin_key(KEY)
-    client = Client(key=KEY, transport=EmbeddedTransport(create_app(node)))
+    client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
     for document in app.definitions():
         await client.jobs.apply(document)
     worker = Worker(node.env, Settings(name="w"), InsideTransport(node), app)

@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator, Callable
 
 import httpx2
 import pytest
-from litestar import Litestar
 
 from horae.engine.keys import Role
 from horae.engine.node import Node
 from horae.env import Env, VirtualClock, virtual_env
-from horae.server.app import create_app
+from horae.server.app import Application
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
 
@@ -39,12 +38,12 @@ async def node(env: Env) -> AsyncIterator[Node]:
 
 
 @pytest.fixture
-def app(node: Node) -> Litestar:
-    return create_app(node)
+def app(node: Node) -> Application:
+    return Application(node)
 
 
 @pytest.fixture
-async def connect(app: Litestar) -> AsyncIterator[Connect]:
+async def connect(app: Application) -> AsyncIterator[Connect]:
     """Make clients of the application."""
     clients: list[Api] = []
 

@@ -113,12 +113,6 @@ async def test_a_wrong_credential_is_401(credential: str, connect: Connect):
     assert answer.status_code == 401
 
 
-async def test_a_bad_host_is_a_problem_too(anonymous: Api):
-    answer = await anonymous.get("/healthz", headers={"host": "a b"})
-    assert (answer.status_code, answer.json()["type"]) == (400, "urn:horae:bad-input")
-    assert answer.headers["x-content-type-options"] == "nosniff"
-
-
 async def test_websockets_are_refused(app):
     sent = []
 

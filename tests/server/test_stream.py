@@ -7,7 +7,6 @@ from uuid import UUID
 
 import msgspec
 import pytest
-from litestar import Litestar
 
 from horae.engine.events import MOST_BEHIND
 from horae.engine.hints import Hint
@@ -15,6 +14,7 @@ from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
 from horae.model.event import Event
 from horae.model.ids import execution_id
+from horae.server.app import Application
 from horae.server.stream import HEARTBEAT
 from tests.waiting import eventually
 
@@ -44,7 +44,7 @@ class Reader:
 
 
 @asynccontextmanager
-async def following(app: Litestar, node: Node, query: str = "") -> AsyncIterator[Reader]:
+async def following(app: Application, node: Node, query: str = "") -> AsyncIterator[Reader]:
     reader = Reader()
     key = (await node.keys.create(1, "reader", "admin")).text
     scope = {
@@ -67,7 +67,7 @@ def tell(node: Node, kind: str = "execution", id: UUID = PARCEL, state: str = "r
     node.hints.tell_here(Hint(events=[event]))
 
 
-async def test_events_arrive_as_they_happen(app: Litestar, node: Node):
+async def test_events_arrive_as_they_happen(app: Application, node: Node):
     async with following(app, node) as reader:
         tell(node, "job", state="paused")
         told = await reader.event()
@@ -76,7 +76,7 @@ async def test_events_arrive_as_they_happen(app: Litestar, node: Node):
     }  # fmt: skip
 
 
-async def test_only_the_topics_asked_for_and_the_own_namespace(app: Litestar, node: Node):
+async def test_only_the_topics_asked_for_and_the_own_namespace(app: Application, node: Node):
     async with following(app, node, "topics=jobs,workers") as reader:
         tell(node, "execution")
         tell(node, "job", namespace=2)
@@ -84,7 +84,7 @@ async def test_only_the_topics_asked_for_and_the_own_namespace(app: Litestar, no
         assert (await reader.event())["event"] == "worker"
 
 
-async def test_one_execution_with_its_log(app: Litestar, node: Node):
+async def test_one_execution_with_its_log(app: Application, node: Node):
     wanted = execution_id(PARCEL, 5)
     async with following(app, node, f"execution={wanted}") as reader:
         tell(node, "execution", execution_id(PARCEL, 0), count=5)
@@ -96,7 +96,7 @@ async def test_one_execution_with_its_log(app: Litestar, node: Node):
         assert (await reader.event())["event"] == "log"
 
 
-async def test_a_quiet_stream_says_that_it_lives(app: Litestar, node: Node, clock: VirtualClock):
+async def test_a_quiet_stream_says_that_it_lives(app: Application, node: Node, clock: VirtualClock):
     async with following(app, node) as reader:
         for _ in range(2):
             await eventually(clock.next_wake)
@@ -104,7 +104,7 @@ async def test_a_quiet_stream_says_that_it_lives(app: Litestar, node: Node, cloc
             assert await reader.next() == ": still here\n\n"
 
 
-async def test_it_ends_when_the_key_is_revoked(app: Litestar, node: Node, clock: VirtualClock):
+async def test_it_ends_when_the_key_is_revoked(app: Application, node: Node, clock: VirtualClock):
     async with following(app, node) as reader:
         (key,) = await node.keys.list(1)
         await node.keys.revoke(1, key.id)
@@ -113,19 +113,19 @@ async def test_it_ends_when_the_key_is_revoked(app: Litestar, node: Node, clock:
         assert await reader.next() == ""
 
 
-async def test_it_ends_when_the_server_stops(app: Litestar, node: Node):
+async def test_it_ends_when_the_server_stops(app: Application, node: Node):
     async with following(app, node) as reader:
         node.events.close()
         assert await reader.next() == ""
 
 
-async def test_it_ends_when_the_client_leaves(app: Litestar, node: Node):
+async def test_it_ends_when_the_client_leaves(app: Application, node: Node):
     async with following(app, node):
         assert node.events.wanted
     assert not node.events.wanted
 
 
-async def test_whoever_falls_behind_is_told(app: Litestar, node: Node):
+async def test_whoever_falls_behind_is_told(app: Application, node: Node):
     async with following(app, node) as reader:
         for _ in range(MOST_BEHIND + 2):
             tell(node)

@@ -79,7 +79,7 @@ class Metrics:
 
 async def exposition(call: Call) -> bytes:
     """The text Prometheus reads."""
-    metrics: Metrics = call.scope["app"].state.metrics
+    metrics: Metrics = call.scope["app"].metrics
     await _look(metrics, call.node, call.namespace)
     return generate_latest(metrics.registry)
 

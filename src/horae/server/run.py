@@ -11,7 +11,7 @@ import uvicorn
 
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput
-from horae.server.app import create_app
+from horae.server.app import Application
 
 BACKLOG = 2048
 KEEP_ALIVE = 75  # seconds; workers keep their connections between exchanges
@@ -118,7 +118,7 @@ def remote_url(host: str, port: int) -> str:
 def _server(node: Node, parts: Collection[str], grace: int) -> uvicorn.Server:
     """uvicorn without its signals, logs and start-up protocol: the process and the node have their own."""
     config = uvicorn.Config(
-        create_app(node, parts),
+        Application(node, parts),
         http="httptools",
         ws="none",
         loop="none",
