@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from msgspec import json
+from msgspec import Raw, json
 
 from horae.engine.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
 from horae.errors import StoreUnavailable
-from horae.model.protocol import Answer, ChildSubmit, Exchange, Register, Submit
+from horae.model.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, Outcome, Register, Submit
 from horae.store.contract import Store
 from horae.store.moves.claim import Claimed
 from horae.store.moves.report import Effects, Ended
@@ -38,8 +38,8 @@ async def pass_time(node, seconds):
             await asyncio.sleep(0)
 
 
-async def register(node):
-    presence = Register(protocol=1, worker="w", concurrency=1)
+async def register(node, slots=1):
+    presence = Register(protocol=1, worker="w", concurrency=slots)
     return (await node.gateway.register(1, presence)).session_id
 
 
@@ -131,3 +131,81 @@ async def test_a_repeated_call_finds_its_child_after_the_span_of_the_job_s_keys(
     (again,) = await node.gateway.submit_children(1, session, call)
 
     assert (again.execution_id, again.deduplicated) == (first.execution_id, True)
+
+
+def succeeded(grant):
+    return Outcome(parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, outcome="success")
+
+
+@pytest.mark.parametrize(("size", "count", "most"), [(1_048_000, 64, 1), (100_000, 64, 5), (20, 2000, 64)])
+async def test_answers_are_cut_by_bytes_and_everything_gets_through(node, size, count, most):
+    """A worker with 64 slots asks for all that it can run, and reports what it got."""
+    world = World(node.store.driver, node.env)
+    await world.job()
+    params = Raw(json.encode({"a": "x" * size}))
+    await node.submitter.submit(1, [Submit(job="job", params=params) for _ in range(count)], origin="submit")
+    await node.directory.step()
+    session = await register(node, slots=64)
+
+    done: list[Outcome] = []
+    granted = n = 0
+    while granted < count:
+        n += 1
+        body = await send(node, session, channel=0, n=n, free=64, outcomes=done)
+        slices = json.decode(body, type=Answer).slices
+        items = sum(grant.hi - grant.lo for grant in slices)
+        assert 1 <= items <= most
+        assert len(body) <= MAX_EXCHANGE or items == 1
+        granted += items
+        done = [succeeded(grant) for grant in slices]
+    await send(node, session, channel=0, n=n + 1, outcomes=done)
+
+    assert n == -(-count // most)
+    assert {state for _, _, state, _ in await world.history()} == {"success"}
+
+
+async def test_an_exchange_that_waits_gets_the_next_solo_item_when_its_session_has_ended_one(node):
+    world = World(node.store.driver, node.env)
+    await world.submit(await world.job(), 2)
+    await world.do("UPDATE queued SET solo = $1", True)
+    await node.directory.step()
+    session = await register(node, slots=2)
+    (first,) = json.decode(await send(node, session, channel=0, n=1, free=2), type=Answer).slices
+    poll = send(node, session, channel=0, n=2, free=1, wait=HEARTBEAT)
+    await pass_time(node, 0.5)
+    assert not poll.done()
+
+    await send(node, session, channel=1, n=1, outcomes=[succeeded(first)])
+    await pass_time(node, 0.01)
+
+    (second,) = json.decode(await poll, type=Answer).slices
+    assert (first.lo, second.lo) == (0, 1)
+
+
+async def test_what_would_only_be_fetched_ahead_is_looked_for_where_it_was_found_before(node, monkeypatch):
+    world = World(node.store.driver, node.env)
+    short, other = await world.job("short", queue="default"), await world.job("other", queue="elsewhere")
+    await world.submit(short, 3)
+    await world.submit(other, 3)
+    await node.directory.step()
+    presence = Register(protocol=1, worker="w", queues=("default", "elsewhere"))
+    session = (await node.gateway.register(1, presence)).session_id
+    (grant,) = json.decode(await send(node, session, channel=0, n=1, free=1), type=Answer).slices
+    assert grant.job == short.id
+    seen: list[list[int]] = []
+    exchange = node.store.exchange
+
+    async def watched(*args):
+        done = await exchange(*args)
+        seen.append(list(done.claimed.lanes))
+        return done
+
+    monkeypatch.setattr(node.store, "exchange", watched)
+    ahead = json.decode(await send(node, session, channel=0, n=2, prefetch={short.id: 9}), type=Answer)
+    again = send(node, session, channel=0, n=3, prefetch={short.id: 9}, wait=HEARTBEAT)
+    await pass_time(node, 0.5)
+
+    assert [(s.job, s.hi - s.lo) for s in ahead.slices] == [(short.id, 2)]
+    assert seen == [[short.lane], []]
+    assert not again.done()
+    again.cancel()

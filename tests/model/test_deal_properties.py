@@ -6,17 +6,21 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.deal import Want, capacity, deal
+from horae.model.deal import GRANT_BYTES, Want, capacity, deal
+from horae.model.protocol import MAX_EXCHANGE
 from tests.model.making import JOBS, PARCELS, cuts, items, queued
 
 SESSIONS = [UUID(int=n) for n in range(1, 6)]
+
+
+widths = st.sampled_from([0, 20, 50_000, 300_000, 1_048_576])
 
 
 @st.composite
 def offers(draw):
     """Queued slices in some order."""
     return [
-        queued(parcel, lo, hi, job=draw(st.sampled_from(JOBS)), solo=draw(st.integers(0, 4)) == 0)
+        queued(parcel, lo, hi, job=draw(st.sampled_from(JOBS)), solo=draw(st.integers(0, 4)) == 0, width=draw(widths))
         for parcel in PARCELS
         for lo, hi in draw(cuts())
     ]
@@ -29,7 +33,7 @@ def appetites(draw):
         Want(
             session=session, channel=0, n=1, free=draw(st.integers(0, 12)), load=draw(st.sampled_from([0.0, 0.5, 1.0])),
             prefetch=draw(st.dictionaries(st.sampled_from(JOBS), st.integers(0, 30), max_size=2)),
-            solo=draw(st.booleans()),
+            solo=draw(st.booleans()), size=draw(st.sampled_from([0, 0, 1000, MAX_EXCHANGE - 1000, MAX_EXCHANGE])),
         )
         for session in SESSIONS[: draw(st.integers(0, 5))]
     ]  # fmt: skip
@@ -88,11 +92,68 @@ def test_nothing_is_left_that_somebody_has_room_for(slices, wants):
     plain = [s for s in slices if not s.solo]
     done = deal(plain, wants)
 
-    got = [sum(d.hi - d.lo for d in done.dealt if d.want == i) for i in range(len(wants))]
     whole = {(s.parcel, s.lo) for s in done.whole}
     left = [s for s in plain if (s.parcel, s.lo) not in whole]
     if left:
-        assert all(n >= want.free for n, want in zip(got, wants, strict=True))
+        assert all(want.full or want.free == 0 for want in done.wants)
+
+
+@given(offers(), appetites())
+def test_no_answer_outgrows_an_exchange_unless_by_a_single_item(slices, wants):
+    done = deal(slices, wants)
+
+    for i, want in enumerate(wants):
+        mine = [d for d in done.dealt if d.want == i]
+        size = want.size + sum(GRANT_BYTES + (d.hi - d.lo) * (d.slice.width + 1) for d in mine)
+        alone = not want.size and [d.hi - d.lo for d in mine] == [1]
+        assert size <= MAX_EXCHANGE or alone or not mine
+        assert done.wants[i].size == size
+
+
+@given(offers(), appetites())
+def test_an_answer_that_has_nothing_takes_something(slices, wants):
+    """Whatever the items' sizes, everything gets through in the end."""
+    plain = [s for s in slices if not s.solo]
+    able = [i for i, want in enumerate(wants) if want.free and not want.size]
+    done = deal(plain, [wants[i] for i in able])
+
+    if plain and able:
+        assert any(d.slice is plain[0] for d in done.dealt)
+
+
+@given(offers(), appetites())
+def test_lower_ranks_are_not_passed_for_being_large(slices, wants):
+    """What did not fit an answer for its size has nothing behind it in that answer."""
+    plain = [s for s in slices if not s.solo]
+    done = deal(plain, wants)
+
+    whole = {(s.parcel, s.lo) for s in done.whole}
+    first_left = next((i for i, s in enumerate(plain) if (s.parcel, s.lo) not in whole), len(plain))
+    for d in done.dealt:
+        behind = next(i for i, s in enumerate(plain) if s is d.slice) > first_left
+        assert not behind or wants[d.want].free == 0 or done.wants[d.want].free == 0
+
+
+@given(offers(), appetites())
+def test_what_is_wanted_still_is_what_was_not_got(slices, wants):
+    done = deal(slices, wants)
+
+    for i, (before, after) in enumerate(zip(wants, done.wants, strict=True)):
+        got = sum(d.hi - d.lo for d in done.dealt if d.want == i)
+        room = before.free + sum(before.prefetch.values())
+        assert after.free + sum(after.prefetch.values()) == room - got
+        assert after.free >= 0
+        assert all(k >= 0 for k in after.prefetch.values())
+        assert (after.session, after.channel, after.n) == (before.session, before.channel, before.n)
+
+
+def test_capacity_counts_what_is_fetched_ahead_for_the_jobs_at_hand():
+    taker = want(0, 2, prefetch={JOBS[0]: 3, JOBS[1]: 5})
+
+    assert capacity([taker]) == 10
+    assert capacity([taker], frozenset({JOBS[1]})) == 7
+    assert capacity([taker], frozenset()) == 2
+    assert capacity([want(0, 2, full=True)]) == 0
 
 
 @given(offers(), appetites())

@@ -15,6 +15,7 @@ from horae.model.parcel import (
     MAX_DEPTH,
     MAX_ITEM,
     MAX_ITEMS,
+    MAX_SPREAD,
     Envelope,
     check_item,
     encode_extras,
@@ -117,8 +118,10 @@ def test_loads_hold_everything_in_order_and_keep_their_bounds(sizes):
         load = sizes[at : at + count]
         assert 1 <= count <= MAX_ITEMS
         assert sum(load) <= MAX_BYTES or count == 1
+        assert count * max(load) <= MAX_SPREAD or count == 1
         if at + count < len(sizes):
-            assert count == MAX_ITEMS or sum(load) + sizes[at + count] > MAX_BYTES
+            more = [*load, sizes[at + count]]
+            assert count == MAX_ITEMS or sum(more) > MAX_BYTES or len(more) * max(more) > MAX_SPREAD
         at += count
 
 
@@ -130,6 +133,10 @@ def test_loads_are_full_before_another_begins(n):
 
 def test_a_big_item_travels_alone():
     assert loads([10, MAX_ITEM, 10]) == [1, 1, 1]
+
+
+def test_a_large_item_does_not_make_its_neighbours_look_large():
+    assert loads([100] * 600 + [50_000] + [100] * 600) == [600, 10, 591]
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=20))
@@ -156,6 +163,18 @@ def test_extras_come_back_item_by_item(given_extras, data):
     lo = data.draw(st.integers(0, len(given_extras)))
     hi = data.draw(st.integers(lo, len(given_extras)))
     assert extras_of(encoded, lo, hi) == given_extras[lo:hi]
+
+
+@given(st.lists(st.tuples(st.binary(max_size=30), extras), min_size=1, max_size=8), st.booleans())
+def test_no_item_is_wider_in_an_answer_than_its_parcel_says(pairs, alike):
+    given_extras = [pairs[0][1] if alike else extra for _, extra in pairs]
+    parcel = make_parcel(UUID(int=1 << 16), ENVELOPE, [item for item, _ in pairs], given_extras, 5)
+
+    widths = [len(item) + len(msgspec.json.encode(extra)) for (item, _), extra in zip(pairs, given_extras, strict=True)]
+    assert max(widths) <= parcel.width + len(b"{}")
+    assert parcel.width <= max(len(item) for item, _ in pairs) + max(
+        len(msgspec.json.encode(extra)) for extra in given_extras
+    )
 
 
 def test_extras_cost_nothing_when_there_are_none_and_little_when_all_are_alike():

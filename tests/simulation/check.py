@@ -37,6 +37,7 @@ class Checker:
         self.check_final(states)
         self.check_owners()
         self.check_held(workers)
+        self.check_alone()
         self.check_fires()
 
     def states(self) -> dict[UUID, str]:
@@ -85,6 +86,12 @@ class Checker:
             awaited = any(e.channel == channel and e.n == n for e in session.unanswered())
             for item in range(lo, hi):
                 assert awaited or session.holds(parcel, item, attempt), f"I12: {parcel}[{item}] of {id} is stranded"
+
+    def check_alone(self) -> None:
+        """No session holds two items that were lost before: one of them may be the poison of the other."""
+        sql = "SELECT session, sum(hi - lo) AS items FROM running WHERE solo GROUP BY session"
+        crowded = [session for session, items in rows(self.driver, sql) if items > 1]
+        assert not crowded, f"solo: several items of {crowded[:3]}"
 
     def check_fires(self) -> None:
         """I1: one execution per nominal fire."""

@@ -175,10 +175,10 @@ async def test_ids_booleans_bytes_and_floats_come_back_as_what_they_are(driver: 
     parcel, job, session = env.new_id(), env.new_id(), env.new_id()
     columns = (("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("job", "uuid"), ("queue", "int"),
                ("namespace", "int"), ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("solo", "bool"),
-               ("reason", "text"))  # fmt: skip
+               ("width", "int"), ("reason", "text"))  # fmt: skip
 
     def script() -> Script[list[Rows]]:
-        yield Insert("waiting", columns, [(parcel, 0, 1, job, 1, 1, 0, 0, 0, True, "")])
+        yield Insert("waiting", columns, [(parcel, 0, 1, job, 1, 1, 0, 0, 0, True, 2, "")])
         yield Insert("blobs", (("parcel", "uuid"), ("item", "int"), ("content", "bytea")), [(parcel, 0, parcel.bytes)])
         least = Statement("least", "SELECT min(lo) AS lo, job FROM waiting GROUP BY job")
         named = Statement("named", "SELECT w.parcel AS which, given.id FROM given JOIN waiting w ON true")

@@ -87,9 +87,9 @@ async def fill_some(driver: Driver, make: str, many: str) -> None:
     parcel = "lpad(to_hex(i), 32, '0')::uuid, 1, lpad(to_hex(i % 1000), 32, '0')::uuid, 1, 1, 1, 4, NULL, i, NULL, NULL"
     texts = [
         f"INSERT INTO parcels SELECT {parcel}, 0, 1, '', '{{}}', NULL, i {many}",
-        f"INSERT INTO waiting {make}, false, i, '', NULL {many}",
-        f"INSERT INTO queued {make}, false, 1 + i % 10, i, 0, NULL, NULL {many}",
-        f"INSERT INTO running {make}, false, lpad(to_hex(i % 100), 32, '0')::uuid, 0, 1, 1, i, 0, 0, NULL {many}",
+        f"INSERT INTO waiting {make}, false, 9, i, '', NULL {many}",
+        f"INSERT INTO queued {make}, false, 9, 1 + i % 10, i, 0, NULL, NULL {many}",
+        f"INSERT INTO running {make}, false, 9, lpad(to_hex(i % 100), 32, '0')::uuid, 0, 1, 1, i, 0, 0, NULL {many}",
         f"INSERT INTO history {make}, 'success', '', '', 0, 0, i, NULL, NULL, NULL, NULL, NULL {many}",
     ]
     for text in texts:

@@ -199,6 +199,8 @@ class World:
             " AND r.hi > q.item AND r.session = q.session AND r.attempt = q.attempt WHERE r.parcel IS NULL"
         )
         assert idle == [], "a request is left for an item that its session does not run"
+        crowded = await self.rows("SELECT session FROM running WHERE solo GROUP BY session HAVING sum(hi - lo) > 1")
+        assert crowded == [], "a session holds two items that were lost before"
         if self.driver.dialect == "postgresql":
             assert self.driver.retries == 0, "a deadlock or a serialization failure"
 
@@ -239,7 +241,7 @@ class Worker:
         if reply.decision == "answer":
             self.numbers[channel] = max(self.numbers[channel], number)
         self.effects = done.effects
-        self.marks = done.lanes
+        self.marks = done.claimed.lanes
         return reply
 
     async def claim(self, k: int = 1, **more: Any) -> list[Running]:

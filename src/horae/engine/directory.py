@@ -5,7 +5,7 @@ version is current is checked in the submitting transaction itself.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 import msgspec
@@ -18,12 +18,14 @@ from horae.model.job import Spec
 from horae.model.rank import Policy, rank_of
 from horae.model.retry import RetryPolicy
 from horae.model.session import Session
+from horae.model.slice import Running
 from horae.store.contract import Store
 from horae.store.moves.claim import LaneView
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.lanes import Lane, Queue
 
 MOST_JOBS = 10_000
+_NO_JOBS: frozenset[UUID] = frozenset()
 SCAN = 1.0  # seconds between scans for lanes that hints did not tell of
 
 
@@ -42,6 +44,7 @@ class Directory:
         self._heads: dict[int, int] = {}
         self._moved: dict[int, int] = {}
         self._means: dict[int, float] = {}
+        self._jobs_in: dict[int, frozenset[UUID]] = {}  # what was granted from each lane
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
         self._definitions: OrderedDict[tuple[UUID, int], bytes] = OrderedDict()
         self.policies: dict[tuple[UUID, int], RetryPolicy] = {}
@@ -97,13 +100,19 @@ class Directory:
             and lane.needs <= session.capabilities
         )
 
-    def occupied(self, lanes: frozenset[int]) -> bool:
-        return not lanes.isdisjoint(self._heads)
+    def occupied(self, lanes: frozenset[int], of: Collection[UUID] | None = None) -> bool:
+        """Whether any of these lanes has something; with `of`, one that executions of these jobs came from."""
+        if of is None:
+            return not lanes.isdisjoint(self._heads)
+        return any(lane in lanes and not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of) for lane in self._heads)
 
     def views(self) -> list[LaneView]:
         """The occupied lanes, least rank first."""
         ordered = sorted(self._heads.items(), key=lambda item: item[1])
-        return [LaneView(lane=lane, low=low, mean=self._means.get(lane, 1.0)) for lane, low in ordered]
+        return [
+            LaneView(lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS))
+            for lane, low in ordered
+        ]
 
     def marks(self) -> dict[int, int]:
         """How often each lane was hinted so far: taken before a claim, given back after it."""
@@ -121,10 +130,13 @@ class Directory:
                 self._heads.pop(lane, None)
         return left
 
-    def sized(self, lane: int, items: int, slices: int) -> None:
-        """Learn how large a lane's slices are, to pick as many as are needed."""
-        if slices:
-            self._means[lane] = 0.7 * self._means.get(lane, 1.0) + 0.3 * items / slices
+    def granted(self, lane: int, slices: Sequence[Running]) -> None:
+        """Learn whose slices a lane holds, and how large they are, to pick as many as are needed."""
+        mean = sum(s.hi - s.lo for s in slices) / len(slices)
+        self._means[lane] = 0.7 * self._means.get(lane, 1.0) + 0.3 * mean
+        known, jobs = self._jobs_in.get(lane, _NO_JOBS), {s.job for s in slices}
+        if not jobs <= known:
+            self._jobs_in[lane] = frozenset(jobs) if len(known) > MOST_JOBS else known | jobs
 
     # Ranks
 

@@ -152,8 +152,7 @@ class Gateway:
         views = self._directory.views()
         done = await self._store.exchange(heads, views, self._directory.paused, self._directory.policies)
         self.lot.committed()
-        claimed = [slice for reply in done.replies for slice in reply.granted]
-        left = self.lot.learn(claimed, done.lanes, marks)
+        left = self.lot.learn(done.claimed, marks)
         self._statistics.add(done.effects)
         events = self._statistics.events(done.effects)
         self._hints.tell(

@@ -18,6 +18,7 @@ from horae.model.deal import Want
 from horae.model.slice import Running
 from horae.store.contract import Store
 from horae.store.moves import exchange
+from horae.store.moves.claim import Claimed
 
 LanesOf = Callable[[UUID], frozenset[int]]
 MOST_AT_ONCE = 64  # exchanges served by one claim
@@ -158,14 +159,15 @@ class ParkingLot:
     def _has_work(self, parked: Parked) -> bool:
         """Whether a claim may bring it something; one that wants nothing only waits for news."""
         want = parked.want
-        return (want.free > 0 or bool(want.prefetch)) and self._directory.occupied(self._lanes_of(want.session))
+        lanes = self._lanes_of(want.session)
+        return self._directory.occupied(lanes, of=None if want.free > 0 else want.prefetch)
 
     async def _claim(self, able: Sequence[Parked]) -> bool:
         """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
         marks, commits = self._directory.marks(), self._commits
         parked = [exchange.Parked(want=p.want, lanes=self._lanes_of(p.want.session)) for p in able]
         done = await self._store.claim_for_parked(parked, self._directory.views(), self._directory.paused)
-        left = self.learn(done.running, done.lanes, marks)
+        left = self.learn(done, marks)
         served: dict[tuple[UUID, int], list[Running]] = {}
         for slice in done.running:
             served.setdefault((slice.session, slice.channel), []).append(slice)
@@ -181,11 +183,12 @@ class ParkingLot:
             return not self._passed_over
         return bool(served) or any(low is None for low in done.lanes.values())
 
-    def learn(self, claimed: Sequence[Running], lanes: dict[int, int | None], marks: dict[int, int]) -> dict[int, int]:
-        """Learn from a claim what is left in the lanes and how large slices are."""
-        sizes: dict[int, list[int]] = {}
-        for slice in claimed:
-            sizes.setdefault(slice.lane, []).append(slice.hi - slice.lo)
-        for lane, counts in sizes.items():
-            self._directory.sized(lane, sum(counts), len(counts))
-        return self._directory.claimed(lanes, marks)
+    def learn(self, claimed: Claimed, marks: dict[int, int]) -> dict[int, int]:
+        """Learn from a claim what lanes hold and how large their slices are; returns what to hint again."""
+        granted: dict[int, list[Running]] = {}
+        for slice in claimed.running:
+            granted.setdefault(slice.lane, []).append(slice)
+        for lane, slices in granted.items():
+            self._directory.granted(lane, slices)
+        left = self._directory.claimed(claimed.lanes, marks)
+        return {lane: low for lane, low in left.items() if lane not in claimed.solo}

@@ -1,11 +1,14 @@
 """Dealing queued slices out to the sessions that want work."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from horae.model.protocol import MAX_EXCHANGE
 from horae.model.slice import Queued
+
+GRANT_BYTES = 400  # of JSON around a slice in an answer, at most
 
 
 class Want(Struct, frozen=True, kw_only=True):
@@ -17,7 +20,9 @@ class Want(Struct, frozen=True, kw_only=True):
     free: int
     prefetch: Mapping[UUID, int] = {}
     load: float = 0.0  # share of its slots in use; the least loaded is served first
-    solo: bool = False  # its session got a solo item in this claim already
+    solo: bool | None = None  # whether its session holds a solo item; None: not looked up, because none was in sight
+    size: int = 0  # bytes that its answer has grown to
+    full: bool = False  # its answer takes nothing more
 
 
 class Dealt(Struct, frozen=True):
@@ -30,46 +35,80 @@ class Dealt(Struct, frozen=True):
 
 
 class Deal(Struct, frozen=True):
-    """Who gets what, which slices were touched, and where the rest of a cut slice now begins."""
+    """Who gets what, which slices were touched, where the rest of a cut slice now begins, and what is wanted still."""
 
     dealt: list[Dealt]
     whole: list[Queued]
     cut: list[tuple[Queued, int]]
+    wants: list[Want]
 
 
 class _Room:
-    """How much a want can still take; `alone` holds the sessions that got a solo item."""
+    """How much a want can still take; `alone` holds the sessions that have a solo item."""
 
     def __init__(self, want: Want, alone: set[UUID]) -> None:
+        self.want = want
         self.session = want.session
         self.free = want.free
         self.prefetch = dict(want.prefetch)
+        self.size = want.size
+        self.full = want.full
         self.alone = alone
 
     def for_(self, slice: Queued) -> int:
+        """How many of a slice's items it can take."""
+        if self.full:
+            return 0
         if slice.solo:
-            return 0 if self.session in self.alone else min(1, self.free)
-        return self.free + self.prefetch.get(slice.job, 0)
+            slots = 0 if self.session in self.alone else min(1, self.free)
+        else:
+            slots = self.free + self.prefetch.get(slice.job, 0)
+        return min(slots, self._fitting(slice)) if slots else 0
+
+    def _fitting(self, slice: Queued) -> int:
+        """How many fit into the answer: one at least of the first slice. What does not fit closes it.
+
+        Smaller items of a higher rank do not go past it.
+        """
+        fitting = (MAX_EXCHANGE - self.size - GRANT_BYTES) // (slice.width + 1)
+        if fitting > 0:
+            return fitting
+        self.full = self.size > 0
+        return 0 if self.full else 1
 
     def take(self, slice: Queued, k: int) -> None:
         if slice.solo:
             self.alone.add(self.session)
+        self.size += GRANT_BYTES + k * (slice.width + 1)
         from_free = min(k, self.free)
         self.free -= from_free
         if k > from_free:
             self.prefetch[slice.job] -= k - from_free
 
+    def left(self) -> Want:
+        """What is wanted still."""
+        solo = True if self.session in self.alone else self.want.solo
+        return structs.replace(
+            self.want, free=self.free, prefetch=self.prefetch, solo=solo, size=self.size, full=self.full
+        )
 
-def capacity(wants: Sequence[Want]) -> int:
-    """The most items these wants could take together."""
-    return sum(want.free + sum(want.prefetch.values()) for want in wants)
+
+def capacity(wants: Sequence[Want], jobs: Container[UUID] | None = None) -> int:
+    """The most items these wants could take together, of these jobs or of any."""
+    return sum(_room_of(want, jobs) for want in wants)
+
+
+def _room_of(want: Want, jobs: Container[UUID] | None) -> int:
+    if want.full:
+        return 0
+    return want.free + sum(k for job, k in want.prefetch.items() if jobs is None or job in jobs)
 
 
 def deal(slices: Sequence[Queued], wants: Sequence[Want]) -> Deal:
     """Deal slices in order, least loaded want first, in even shares; no item goes to two wants.
 
-    A slice is taken from its front, so what is left of it is one slice that begins later. Of solo slices a session gets
-    one item at most.
+    A slice is taken from its front, so what is left of it is one slice that begins later. A session that has a solo
+    item gets no other one. An answer grows to MAX_EXCHANGE bytes, or by one item if that is larger.
     """
     alone = {want.session for want in wants if want.solo}
     rooms = [_Room(want, alone) for want in wants]
@@ -85,7 +124,7 @@ def deal(slices: Sequence[Queued], wants: Sequence[Want]) -> Deal:
             whole.append(slice)
         elif lo > slice.lo:
             cut.append((slice, lo))
-    return Deal(dealt, whole, cut)
+    return Deal(dealt, whole, cut, [room.left() for room in rooms])
 
 
 def _deal_one(

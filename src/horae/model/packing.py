@@ -6,7 +6,8 @@ A parcel's items and a finished slice's results are kept this way: byte for byte
 import sys
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
+from operator import sub
 
 from msgspec import Struct
 
@@ -19,6 +20,15 @@ class Packed(Struct, frozen=True):
 
     def __len__(self) -> int:
         return len(self.ends) // 4 or 1
+
+    @property
+    def widest(self) -> int:
+        """How long the longest string is."""
+        if not self.ends:
+            return len(self.blob)
+        ends = _array(self.ends)
+        widest: int = max(map(sub, ends, chain((0,), ends)))
+        return widest
 
     def part(self, lo: int, hi: int) -> list[bytes]:
         """The strings lo..hi-1."""

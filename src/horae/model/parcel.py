@@ -14,6 +14,7 @@ from horae.model.packing import Packed, pack
 
 MAX_ITEMS = 1024
 MAX_BYTES = 256 * 1024  # of items in one parcel; a bigger item travels alone
+MAX_SPREAD = 2 * MAX_BYTES  # of its items if all were as large as the largest: claims know of their sizes only that
 MAX_ITEM = 1024 * 1024
 MAX_DEPTH = 64
 
@@ -47,6 +48,11 @@ class Parcel(Struct, frozen=True, kw_only=True):
 
     def __len__(self) -> int:
         return len(self.items)
+
+    @property
+    def width(self) -> int:
+        """Bytes that each item takes in an answer, at most, with what belongs to it."""
+        return self.items.widest + _widest(self.extras)
 
 
 def check_item(item: bytes, field: str = "params") -> None:
@@ -105,13 +111,22 @@ def _too_deep(field: str) -> BadInput:
 
 
 def loads(sizes: Iterable[int]) -> list[int]:
-    """Cut consecutive items into parcel loads: how many go into each, by count and by bytes."""
+    """Cut consecutive items into parcel loads: how many go into each, by count, by bytes and by likeness of size.
+
+    One large item among a thousand small ones would have them all claimed as if they were large.
+    """
+    sizes = list(sizes)
+    if len(sizes) <= MAX_ITEMS and sum(sizes) <= MAX_BYTES and len(sizes) * max(sizes, default=0) <= MAX_SPREAD:
+        return [len(sizes)] if sizes else []
     counts: list[int] = []
-    count = total = 0
+    count = total = widest = 0
     for size in sizes:
-        if count and (count == MAX_ITEMS or total + size > MAX_BYTES):
+        if size > widest:
+            widest = size
+        if count and (count == MAX_ITEMS or total + size > MAX_BYTES or (count + 1) * widest > MAX_SPREAD):
             counts.append(count)
             count = total = 0
+            widest = size
         count += 1
         total += size
     return [*counts, count] if count else counts
@@ -133,6 +148,15 @@ def encode_extras(extras: Sequence[Extra]) -> bytes | None:
     if all(extra is first or extra == first for extra in extras):
         return None if first == _NO_EXTRA else msgspec.json.encode(first)
     return msgspec.json.encode(extras)
+
+
+def _widest(encoded: bytes | None) -> int:
+    """Bytes of the longest extra."""
+    if encoded is None:
+        return 0
+    if encoded.startswith(b"{"):
+        return len(encoded)
+    return max(map(len, msgspec.json.decode(encoded, type=list[msgspec.Raw])))
 
 
 def extras_of(encoded: bytes | None, lo: int, hi: int) -> list[Extra]:

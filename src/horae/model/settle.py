@@ -74,7 +74,7 @@ def _to_queue(slice: Running, lo: int, hi: int, losses: int, solo: bool) -> Queu
     """The items as they were queued before: same lane, same rank."""
     return Queued(
         parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=slice.failures, losses=losses, solo=solo,
+        attempt=slice.attempt, failures=slice.failures, losses=losses, solo=solo, width=slice.width,
         lane=slice.lane, rank=slice.rank, queued_at=slice.queued_at,
     )  # fmt: skip
 
@@ -82,7 +82,7 @@ def _to_queue(slice: Running, lo: int, hi: int, losses: int, solo: bool) -> Queu
 def _to_wait(slice: Running, lo: int, hi: int, wake_at: Instant, reason: str, *, failures: int) -> Waiting:
     return Waiting(
         parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=failures, losses=slice.losses, solo=slice.solo,
+        attempt=slice.attempt, failures=failures, losses=slice.losses, solo=slice.solo, width=slice.width,
         wake_at=wake_at, reason=reason,
     )  # fmt: skip
 

@@ -25,7 +25,8 @@ class Slice(Struct, frozen=True, kw_only=True, gc=False):
     attempt: int = 0  # grows with every claim and never repeats: the fencing token and nothing else
     failures: int = 0  # the job's own, against its retries
     losses: int = 0  # workers gone, against the poison bound
-    solo: bool = False  # claimed one item at a time
+    solo: bool = False  # was lost with its worker: claimed one item at a time, one by a session
+    width: int = 0  # bytes that each of its items takes in an answer, at most
 
 
 class Waiting(Slice, frozen=True, kw_only=True, gc=False):

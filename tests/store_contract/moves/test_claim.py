@@ -2,9 +2,10 @@
 
 import asyncio
 
+from horae.model.protocol import MAX_EXCHANGE
 from horae.model.retry import RetryPolicy
 from horae.store.moves.claim import LaneView
-from tests.store_contract.world import World, failed, released, spans
+from tests.store_contract.world import World, failed, released, spans, success, suspended
 
 
 async def test_lower_ranks_are_claimed_first(world: World):
@@ -183,12 +184,135 @@ async def test_a_solo_slice_is_claimed_one_item_at_a_time(world: World):
     job = await world.job()
     parcel = await world.parcel(job, 3)
     await world.do("UPDATE queued SET solo = $1", True)
-    w = await world.worker()
 
     for n in range(3):
-        (slice,) = await w.claim(9)
+        (slice,) = await (await world.worker(f"w{n}")).claim(9)
         assert (slice.lo, slice.hi, slice.solo) == (n, n + 1, True)
     assert await world.states(parcel) == ["running"] * 3
+
+
+async def test_a_session_that_holds_a_solo_item_gets_no_other_until_it_has_ended(world: World):
+    """One poison item among them could else take the others down a second time."""
+    job = await world.job()
+    await world.parcel(job, 3)
+    await world.do("UPDATE queued SET solo = $1", True)
+    w = await world.worker()
+
+    (first,) = await w.claim(9)
+    assert await w.claim(9, channel=1) == []
+    reply = await w.exchange(free=9, outcomes=[success(first)])
+    (second,) = reply.granted
+
+    assert (first.lo, second.lo) == (0, 1)
+    assert w.effects.requeued == {job.lane: first.rank}
+
+
+async def test_a_session_that_holds_a_solo_item_is_not_served_while_it_waits(world: World):
+    job = await world.job()
+    await world.parcel(job, 2)
+    await world.do("UPDATE queued SET solo = $1", True)
+    w, other = await world.worker("w"), await world.worker("other")
+    await w.claim(1)
+
+    lanes = frozenset({job.lane})
+    waiting = [w.parked(5, lanes, channel=1), other.parked(5, lanes)]
+    done = await world.store.claim_for_parked(waiting, await world.views(), frozenset())
+    assert [s.session for s in done.running] == [other.session]
+    again = await world.store.claim_for_parked([w.parked(5, lanes, channel=1)], await world.views(), frozenset())
+    assert (again.running, again.lanes, again.solo) == ([], {job.lane: None}, frozenset())
+
+
+async def test_what_stands_behind_solo_slices_is_claimed_past_them(world: World):
+    job = await world.job()
+    for _ in range(5):
+        await world.parcel(job)
+    await world.do("UPDATE queued SET solo = $1", True)
+    world.clock.advance(1)
+    plain = await world.parcel(job, 2)
+    w = await world.worker()
+
+    granted = await w.claim(3)
+    assert [s.solo for s in granted] == [True, False]
+    assert spans(await world.on("running", plain)) == [(0, 2)]
+
+
+async def test_a_claim_tells_when_all_that_is_left_waits_for_solo_items(world: World):
+    job = await world.job()
+    await world.parcel(job, 2)
+    await world.do("UPDATE queued SET solo = $1", True)
+    w = await world.worker()
+    await w.claim(9)
+    (left,) = await world.on("queued")
+
+    lanes = frozenset({job.lane})
+    done = await world.store.claim_for_parked([w.parked(5, lanes)], await world.views(), frozenset())
+    assert (done.running, done.lanes, done.solo) == ([], {job.lane: left.rank}, lanes)
+
+
+async def test_an_answer_holds_no_more_than_an_exchange_may(world: World):
+    job = await world.job()
+    await world.parcel(job, 100)
+    await world.parcel(job, 100)
+    await world.do("UPDATE queued SET width = 10000")
+    w = await world.worker()
+
+    for _ in range(4):
+        granted = await w.claim(1000)
+        assert 0 < sum((s.hi - s.lo) * s.width for s in granted) <= MAX_EXCHANGE
+    assert await world.on("queued") == []
+
+
+async def test_an_item_larger_than_an_exchange_is_granted_alone(world: World):
+    job = await world.job()
+    for _ in range(3):
+        await world.parcel(job)
+    await world.do("UPDATE queued SET width = 1048576")
+    w = await world.worker()
+
+    for left in (2, 1, 0):
+        assert len(await w.claim(64)) == 1
+        assert len(await world.on("queued")) == left
+        assert (w.marks[job.lane] is not None) == bool(left)
+
+
+async def test_each_of_several_answers_has_its_own_room(world: World):
+    job = await world.job()
+    await world.parcel(job, 100)
+    await world.do("UPDATE queued SET width = 100000")
+    one, two = await world.worker("one"), await world.worker("two")
+
+    lanes = frozenset({job.lane})
+    done = await world.store.claim_for_parked(
+        [one.parked(64, lanes), two.parked(64, lanes)], await world.views(), frozenset()
+    )
+    assert sorted(s.hi - s.lo for s in done.running) == [5, 5]
+
+
+async def test_a_slice_keeps_its_items_width_wherever_it_goes(world: World):
+    job = await world.job(retry=RetryPolicy(retries=3))
+    await world.parcel(job, 4)
+    (queued,) = await world.on("queued")
+    assert queued.width == len(b'{"i":0}')
+    w = await world.worker()
+    (slice,) = await w.claim(4)
+    await w.report(released(slice, 0, 1), failed(slice, 1, 2), suspended(slice, 5, 2, 3), policies=job.policy)
+    await w.lose()
+    await world.store.rescue(w.session, 10)
+
+    everywhere = [s for shelf in ("waiting", "queued", "running") for s in await world.on(shelf)]
+    assert [(s.hi - s.lo, s.width) for s in everywhere] == [(1, queued.width)] * 4
+
+
+async def test_lanes_that_have_nothing_to_fetch_ahead_are_not_looked_into(world: World):
+    a, b = await world.job("a", queue="a"), await world.job("b", queue="b")
+    await world.parcel(a, 3)
+    await world.parcel(b, 3)
+    w = await world.worker()
+    views = [LaneView(lane=a.lane, jobs=frozenset({a.id})), LaneView(lane=b.lane, jobs=frozenset({b.id}))]
+
+    reply = await w.exchange(prefetch={b.id: 2}, views=views)
+    assert [(s.job, s.hi - s.lo) for s in reply.granted] == [(b.id, 2)]
+    assert w.marks.keys() == {b.lane}
 
 
 async def test_one_claim_takes_one_solo_item_whatever_lanes_and_rounds_it_takes(world: World):

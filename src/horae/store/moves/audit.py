@@ -20,6 +20,7 @@ from horae.model.session import LIVE
 from horae.model.settle import Finished
 from horae.model.slice import Slice, Waiting, gaps
 from horae.store.moves import rescue, shelves, sweep
+from horae.store.moves.submit import read_parcels
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 
 Kind = Literal["missing", "doubled", "outside", "stray", "ownerless", "gateless", "laneless", "overdue", "retold"]
@@ -53,10 +54,6 @@ WAKE = Statement(
     "audit_wake",
     "UPDATE waiting SET wake_at = $3 FROM given WHERE waiting.parcel = given.parcel AND waiting.lo = given.lo"
     " AND waiting.wake_at IS NULL AND waiting.gate IS NULL",
-)
-ENVELOPES = Statement(
-    "audit_envelopes",
-    "SELECT p.id, p.job, p.queue, p.namespace, p.delivery FROM given JOIN parcels p ON p.id = given.parcel",
 )
 
 
@@ -252,16 +249,18 @@ def _restore(parcel: UUID, now: Instant, done: Repaired) -> Script[None]:
     holes = [
         hole for row in lying if row.shelf == "parcels" for hole in gaps(0, row.hi, [(s.lo, s.hi) for s in slices])
     ]
-    envelopes = yield ForEach(ENVELOPES, (("parcel", "uuid"),), [(parcel,)])
-    if not holes or not envelopes:
+    parcels = yield from read_parcels([parcel])
+    if not holes or not parcels:
         return
-    _, job, queue, namespace, delivery = envelopes[0]
+    e, width = parcels[0].envelope, parcels[0].width
     attempt = max(row.attempt for row in lying) + BEYOND
     lost = [
-        Slice(parcel=parcel, lo=lo, hi=hi, job=job, queue=queue, namespace=namespace, attempt=attempt)
+        Slice(
+            parcel=parcel, lo=lo, hi=hi, job=e.job, queue=e.queue, namespace=e.namespace, attempt=attempt, width=width
+        )
         for lo, hi in holes
     ]
-    if delivery == AT_MOST_ONCE:
+    if e.delivery == AT_MOST_ONCE:
         yield shelves.put_finished([_ended(slice, now) for slice in lost])
         done.ended += sum(s.hi - s.lo for s in lost)
     else:
@@ -277,5 +276,5 @@ def _ended(slice: Slice, now: Instant) -> Finished:
 def _due(s: Slice, now: Instant) -> Waiting:
     return Waiting(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
-        wake_at=now, reason="delay",
+        width=s.width, wake_at=now, reason="delay",
     )  # fmt: skip

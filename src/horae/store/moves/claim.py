@@ -20,27 +20,66 @@ CUT = Statement(
     "cut_queued",
     "UPDATE queued SET lo = given.cut FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
 )
-PICK = Statement(
-    "pick_queued",
-    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2"
-    " ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED",
+_PICK = f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2"
+_IN_ORDER = "ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED"
+PICK = Statement("pick_queued", f"{_PICK} {_IN_ORDER}")
+PICK_PLAIN = Statement("pick_queued_plain", f"{_PICK} AND NOT solo {_IN_ORDER}")
+HOLD_SOLO = Statement(
+    "sessions_with_solo",
+    "SELECT given.id FROM given WHERE EXISTS (SELECT 1 FROM running r WHERE r.session = given.id AND r.solo)",
 )
 NO_RANK = -(1 << 62)
 
 
 class LaneView(Struct, frozen=True, kw_only=True):
-    """What a server believes about a non-empty lane: where its least rank lies and how large its slices are."""
+    """What a server believes about a non-empty lane: where its least rank lies and how large its slices are.
+
+    `jobs` are those it has granted from there, the only ones worth a look for what would be fetched ahead; None
+    stands for any.
+    """
 
     lane: int
     low: int = NO_RANK
     mean: float = 1.0
+    jobs: frozenset[UUID] | None = None
 
 
 class Claimed(Struct, frozen=True):
-    """What a claim did: the slices now running, and for each lane probed its next least rank (None: seen empty)."""
+    """What a claim did: the slices now running, and for each lane probed its next least rank (None: seen empty).
+
+    What is left in `solo` lanes waits for the solo items that the asking sessions hold: there is nothing to hint.
+    """
 
     running: list[Running]
     lanes: dict[int, int | None]
+    solo: frozenset[int] = frozenset()
+
+
+class _Lane(Struct, frozen=True):
+    """What a claim took from one lane, what begins there now, and what is wanted still."""
+
+    running: list[Running]
+    low: int | None
+    wants: list[Want]
+    solo: bool = False  # nothing was taken, and only solo slices were seen
+
+
+def claim(
+    wants: Sequence[Want],
+    eligible: Mapping[UUID, frozenset[int]],
+    lanes: Sequence[LaneView],
+    paused: frozenset[UUID],
+    now: Instant,
+) -> Script[Claimed]:
+    """Take for all wants, each from the lanes that its session may take from; those with the same lanes together."""
+    groups: dict[frozenset[int], list[Want]] = {}
+    for want in wants:
+        groups.setdefault(eligible[want.session], []).append(want)
+    done = Claimed([], {})
+    for may, group in groups.items():
+        more = yield from claim_lanes(group, [view for view in lanes if view.lane in may], paused, now)
+        done = Claimed(done.running + more.running, done.lanes | more.lanes, done.solo | more.solo)
+    return done
 
 
 def claim_lanes(
@@ -49,43 +88,59 @@ def claim_lanes(
     """Take from these lanes, in their order, for wants that may all take from each of them."""
     claimed: list[Running] = []
     marks: dict[int, int | None] = {}
+    solo: set[int] = set()
     left = list(wants)
     for view in lanes:
-        room = capacity(left)
-        if room <= 0:
+        if capacity(left) <= 0:
             break
-        taken, marks[view.lane] = yield from _claim_lane(left, view, room, paused, now)
-        claimed += taken
-        left = _reduce(left, taken)
-    return Claimed(claimed, marks)
+        if capacity(left, view.jobs) <= 0:
+            continue
+        took = yield from _claim_lane(left, view, paused, now)
+        claimed += took.running
+        marks[view.lane] = took.low
+        if took.solo:
+            solo.add(view.lane)
+        left = took.wants
+    return Claimed(claimed, marks, frozenset(solo))
 
 
-def _claim_lane(
-    wants: Sequence[Want], view: LaneView, room: int, paused: frozenset[UUID], now: Instant
-) -> Script[tuple[list[Running], int | None]]:
-    """Pick, deal and move from one lane until the room is filled or nothing is found."""
+def _claim_lane(wants: list[Want], view: LaneView, paused: frozenset[UUID], now: Instant) -> Script[_Lane]:
+    """Pick, deal and move from one lane until the room is filled or nothing is found.
+
+    Solo slices that nobody may take now are passed by, so that they do not keep others from what lies behind them.
+    """
     claimed: list[Running] = []
-    low = view.low
-    while True:
+    low, passed = view.low, None
+    while (room := capacity(wants, view.jobs)) > 0:
         limit = max(1, min(512, int(room / view.mean) + 1))
-        rows = yield Fetch(PICK, (view.lane, low, limit))
+        rows = yield Fetch(PICK if passed is None else PICK_PLAIN, (view.lane, low, limit))
         picked = [shelves.queued(row) for row in rows]
         if not picked:
-            return claimed, None
+            return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
         usable = yield from _set_paused_aside(picked, paused)
+        wants = yield from _look_up_solo(wants, usable)
         decided = deal(usable, wants)
         running = [_granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
         yield from _move(decided, running)
         claimed += running
-        low = picked[-1].rank
-        moved = len(decided.whole) + len(picked) - len(usable)
-        if moved < len(picked):
+        low, wants = picked[-1].rank, decided.wants
+        if len(decided.whole) < len(usable):
             touched = {(s.parcel, s.lo) for s in decided.whole}
-            return claimed, next(s.rank for s in usable if (s.parcel, s.lo) not in touched)
-        wants = _reduce(wants, running)
-        room = capacity(wants)
-        if room <= 0:
-            return claimed, low
+            left = [s for s in usable if (s.parcel, s.lo) not in touched]
+            passed = left[0].rank if passed is None else passed
+            if not all(s.solo for s in left):
+                return _Lane(claimed, passed, wants)
+    return _Lane(claimed, low if passed is None else passed, wants)
+
+
+def _look_up_solo(wants: list[Want], usable: Sequence[Queued]) -> Script[list[Want]]:
+    """Solo slices are in sight: learn which of the sessions, all of them locked, hold a solo item already."""
+    if not any(s.solo for s in usable) or all(want.solo is not None for want in wants):
+        return wants
+    ids = sorted({want.session for want in wants})
+    rows = yield ForEach(HOLD_SOLO, (("id", "uuid"),), [(id,) for id in ids])
+    holding = {row[0] for row in rows}
+    return [structs.replace(want, solo=want.session in holding) for want in wants]
 
 
 def _set_paused_aside(picked: list[Queued], paused: frozenset[UUID]) -> Script[list[Queued]]:
@@ -102,7 +157,7 @@ def to_gate(slice: Queued) -> Waiting:
     """A queued slice of a paused job, waiting for the job to be resumed."""
     return Waiting(
         parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=slice.failures, losses=slice.losses, solo=slice.solo,
+        attempt=slice.attempt, failures=slice.failures, losses=slice.losses, solo=slice.solo, width=slice.width,
         reason="paused", gate=job_gate(slice.job),
     )  # fmt: skip
 
@@ -114,8 +169,8 @@ def job_gate(job: UUID) -> str:
 def _granted(s: Queued, lo: int, hi: int, want: Want, now: Instant) -> Running:
     return Running(
         parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt + 1,
-        failures=s.failures, losses=s.losses, solo=s.solo, session=want.session, channel=want.channel, n=want.n,
-        lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
+        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width, session=want.session, channel=want.channel,
+        n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
     )  # fmt: skip
 
 
@@ -127,32 +182,3 @@ def _move(decided: Deal, running: Sequence[Running]) -> Script[None]:
         yield ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
     if running:
         yield shelves.put_running(running)
-
-
-def _reduce(wants: Sequence[Want], taken: Sequence[Running]) -> list[Want]:
-    """What the wants can still take, after what they got."""
-    got: dict[tuple[UUID, int], list[Running]] = {}
-    for slice in taken:
-        got.setdefault((slice.session, slice.channel), []).append(slice)
-    alone = {slice.session for slice in taken if slice.solo}
-    reduced = []
-    for want in wants:
-        free, prefetch = want.free, dict(want.prefetch)
-        for slice in got.get((want.session, want.channel), ()):
-            from_free = min(free, slice.hi - slice.lo)
-            free -= from_free
-            if slice.hi - slice.lo > from_free:
-                prefetch[slice.job] -= slice.hi - slice.lo - from_free
-        solo = want.solo or want.session in alone
-        reduced.append(structs.replace(want, free=free, prefetch=prefetch, solo=solo))
-    return reduced
-
-
-def group_by_lanes(
-    wants: Sequence[Want], eligible: Mapping[UUID, frozenset[int]], lanes: Sequence[LaneView]
-) -> list[tuple[list[Want], list[LaneView]]]:
-    """Wants that may take from the same lanes claim together."""
-    groups: dict[frozenset[int], list[Want]] = {}
-    for want in wants:
-        groups.setdefault(eligible[want.session], []).append(want)
-    return [(group, [view for view in lanes if view.lane in may]) for may, group in groups.items()]

@@ -18,7 +18,7 @@ from horae.model.retry import RetryPolicy
 from horae.model.session import LIVE, see, seen_on
 from horae.model.slice import Running
 from horae.store.moves import report, shelves
-from horae.store.moves.claim import Claimed, LaneView, claim_lanes, group_by_lanes
+from horae.store.moves.claim import Claimed, LaneView, claim
 from horae.store.script import Fetch, ForEach, Rows, Script, Statement
 
 SESSION: shelves.Columns = (("id", "uuid"),)
@@ -68,10 +68,10 @@ class Reply(Struct, frozen=True, kw_only=True):
 
 
 class Exchanged(Struct, frozen=True):
-    """The replies in the order of the heads; lanes as the claim saw them; and what the reports did."""
+    """The replies in the order of the heads; what was claimed; and what the reports did."""
 
     replies: list[Reply]
-    lanes: dict[int, int | None]
+    claimed: Claimed
     effects: report.Effects
 
 
@@ -115,7 +115,7 @@ def exchange(
     claimed = yield from _claim(asking, sessions, lanes, paused, now)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
     yield from _touch(sessions, now)
-    return Exchanged(replies, claimed.lanes, effects)
+    return Exchanged(replies, claimed, effects)
 
 
 def _refuse(head: Head, row: SessionRow | None) -> Reply | None:
@@ -156,13 +156,7 @@ def _claim(
     first = {(head.session, head.exchange.channel): head for head in reversed(heads)}
     wants = [want_of(head, sessions[head.session].concurrency) for head in first.values()]
     eligible = {head.session: head.lanes for head in heads}
-    running: list[Running] = []
-    marks: dict[int, int | None] = {}
-    for group, views in group_by_lanes(wants, eligible, lanes):
-        claimed = yield from claim_lanes(group, views, paused, now)
-        running += claimed.running
-        marks |= claimed.lanes
-    return Claimed(running, marks)
+    return (yield from claim(wants, eligible, lanes, paused, now))
 
 
 def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: report.Effects) -> Reply:
@@ -200,18 +194,13 @@ def claim_for_parked(
     """
     sessions = yield from lock_sessions([p.want.session for p in parked], LOCK_PARKED)
     able = {(p.want.session, p.want.channel): p for p in parked if _awaits(sessions.get(p.want.session), p.want)}
-    wants = [p.want for p in able.values()]
-    running: list[Running] = []
-    marks: dict[int, int | None] = {}
-    for group, views in group_by_lanes(wants, {p.want.session: p.lanes for p in able.values()}, lanes):
-        claimed = yield from claim_lanes(group, views, paused, now)
-        running += claimed.running
-        marks |= claimed.lanes
-    for slice in running:
+    eligible = {p.want.session: p.lanes for p in able.values()}
+    claimed = yield from claim([p.want for p in able.values()], eligible, lanes, paused, now)
+    for slice in claimed.running:
         row = sessions[slice.session]
         row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True
     yield from _touch(sessions, now)
-    return Claimed(running, marks)
+    return claimed
 
 
 def _awaits(row: SessionRow | None, want: Want) -> bool:

@@ -70,7 +70,7 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     """Neighbours of equal fate are joined on the way, so fragments heal."""
     if not rows:
         return Promoted({}, 0, [])
-    waiting = [(shelves.waiting(row), row[13], row[14], row[15]) for row in rows]
+    waiting = [(shelves.waiting(row), row[14], row[15], row[16]) for row in rows]
     queued = merge([_queued(w, lane, rank(w.queue, due, priority), now) for w, lane, due, priority in waiting])
     yield shelves.take("waiting", [w for w, *_ in waiting])
     yield shelves.put_queued(queued)
@@ -87,5 +87,6 @@ def least_ranks(slices: Sequence[Queued]) -> dict[int, int]:
 def _queued(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:
     return Queued(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
-        failures=w.failures, losses=w.losses, solo=w.solo, lane=lane, rank=rank, queued_at=now,
+        failures=w.failures, losses=w.losses, solo=w.solo, width=w.width, lane=lane, rank=rank,
+        queued_at=now,
     )  # fmt: skip

@@ -18,7 +18,7 @@ from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
 from horae.model.settle import Fates, Finished, Rules, Settler
-from horae.model.slice import Running, Slice, Span, gaps, match, part
+from horae.model.slice import Queued, Running, Slice, Span, gaps, match, part
 from horae.store.moves import shelves
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
@@ -95,9 +95,13 @@ class Effects(Struct):
     ended: list[Ended] = []
     retried: int = 0
     wakes: list[Instant] = []
-    requeued: dict[int, int] = {}  # lane -> least rank of what was handed back
+    requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
     logged: list[Moved] = []
     moved: list[Moved] = []  # what went on without ending
+
+    def may_claim(self, slice: Queued | Running) -> None:
+        """Something can be claimed where this slice lies, or came from."""
+        self.requeued[slice.lane] = min(slice.rank, self.requeued.get(slice.lane, slice.rank))
 
 
 def settle(
@@ -239,6 +243,8 @@ def _settle_one(
     cancels = (yield from cancels_of(head.session)) if going_on else frozenset()
     settler = Settler(row.worker, now, rng)
     for slice, i, lo, hi in matched.hits:
+        if slice.solo:  # its session may have another one now
+            effects.may_claim(slice)
         _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), cancels)
     yield from _replace(held, matched.touched, matched.left)
     yield from put_fates(settler.fates, row.worker, head.session, effects)
@@ -328,7 +334,7 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Scr
     if fates.queued:
         yield shelves.put_queued(fates.queued)
         for q in fates.queued:
-            effects.requeued[q.lane] = min(q.rank, effects.requeued.get(q.lane, q.rank))
+            effects.may_claim(q)
         effects.moved += [_moved(q, "queued") for q in fates.queued]
     if fates.tried:
         yield shelves.put_tried(fates.tried, worker, session)

@@ -64,7 +64,7 @@ def rescue(
     settler = Settler(row.worker, now, rng)
     held = [shelves.running(r) for r in rows]
     for slice, r in zip(held, rows, strict=True):
-        _give_up(settler, slice, r[18], cancels, charge)
+        _give_up(settler, slice, r[19], cancels, charge)
     yield shelves.take("running", held)
     yield from report.put_fates(settler.fates, row.worker, session, effects)
     yield ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])

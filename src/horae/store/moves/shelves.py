@@ -12,7 +12,7 @@ Columns = tuple[tuple[str, ColumnType], ...]
 
 SLICE: Columns = (
     ("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("job", "uuid"), ("queue", "int"), ("namespace", "int"),
-    ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("solo", "bool"),
+    ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("solo", "bool"), ("width", "int"),
 )  # fmt: skip
 WAITING: Columns = (*SLICE, ("wake_at", "bigint"), ("reason", "text"), ("gate", "text"))
 QUEUED: Columns = (
@@ -45,28 +45,29 @@ def names(columns: Columns, prefix: str = "") -> str:
 def waiting(row: Row) -> Waiting:
     return Waiting(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
-        failures=row[7], losses=row[8], solo=row[9], wake_at=row[10], reason=row[11], gate=row[12],
+        failures=row[7], losses=row[8], solo=row[9], width=row[10], wake_at=row[11], reason=row[12],
+        gate=row[13],
     )  # fmt: skip
 
 
 def queued(row: Row) -> Queued:
     return Queued(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
-        failures=row[7], losses=row[8], solo=row[9], lane=row[10], rank=row[11], queued_at=row[12],
-        relax_at=row[13], expires_at=row[14],
+        failures=row[7], losses=row[8], solo=row[9], width=row[10], lane=row[11], rank=row[12],
+        queued_at=row[13], relax_at=row[14], expires_at=row[15],
     )  # fmt: skip
 
 
 def running(row: Row) -> Running:
     return Running(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
-        failures=row[7], losses=row[8], solo=row[9], session=row[10], channel=row[11], n=row[12], lane=row[13],
-        rank=row[14], queued_at=row[15], granted_at=row[16], started_at=row[17],
+        failures=row[7], losses=row[8], solo=row[9], width=row[10], session=row[11], channel=row[12],
+        n=row[13], lane=row[14], rank=row[15], queued_at=row[16], granted_at=row[17], started_at=row[18],
     )  # fmt: skip
 
 
 def _slice_row(s: Slice) -> tuple[object, ...]:
-    return (s.parcel, s.lo, s.hi, s.job, s.queue, s.namespace, s.attempt, s.failures, s.losses, s.solo)
+    return (s.parcel, s.lo, s.hi, s.job, s.queue, s.namespace, s.attempt, s.failures, s.losses, s.solo, s.width)
 
 
 def put_waiting(slices: Iterable[Waiting]) -> Insert:

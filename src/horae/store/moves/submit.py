@@ -356,15 +356,16 @@ def _queued(p: Parcel, lead: int, now: Instant) -> Queued:
     e = p.envelope
     return Queued(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, lane=e.lane,
-        rank=e.due_at - lead, queued_at=now,
+        rank=e.due_at - lead, queued_at=now, width=p.width,
     )  # fmt: skip
 
 
 def _waiting(p: Parcel) -> Waiting:
     e = p.envelope
     return Waiting(
-        parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, wake_at=e.due_at, reason="delay"
-    )
+        parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, width=p.width,
+        wake_at=e.due_at, reason="delay",
+    )  # fmt: skip
 
 
 def _name_keys(asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]]) -> Script[None]:
