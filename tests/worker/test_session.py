@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.model.job import Python, Spec
-from horae.model.protocol import Answer, Exchange, Failure, Outcome, Request
+from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Outcome, Request
 from horae.worker.holding import Chunk, Fate
 from horae.worker.pace import Pace
 from horae.worker.session import Session, halve
@@ -363,9 +363,38 @@ def test_an_exchange_is_cut_at_its_limit_and_nothing_is_lost():
         sizes.append(len(msgspec.json.encode(exchange)))
         bench.trade(exchange)
 
-    assert len(sizes) == 3
-    assert max(sizes) < 800_000
+    assert len(sizes) == 4
+    assert max(sizes) <= MAX_EXCHANGE
     assert len([place for place in bench.gateway.finished if place[0] == parcel]) == 8
+
+
+RESULTS = {
+    "small ones of one parcel": (1, 3000, b"null"),
+    "small ones of many parcels": (3000, 1, b"null"),
+    "failures": (1, 300, Fate(outcome="failed", error=Failure(type="E", message="m" * 900, traceback="t" * 4000))),
+    "large ones": (1, 5, b'"' + b"x" * 1_000_000 + b'"'),
+}
+
+
+@pytest.mark.parametrize("kind", RESULTS)
+def test_no_exchange_outgrows_its_limit_unless_by_a_single_item(kind):
+    parcels, items, result = RESULTS[kind]
+    bench = Bench(slots=parcels * items)
+    for _ in range(parcels):
+        bench.gateway.submit(JOB, parameters(items))
+    bench.trade(bench.up())
+    while chunk := bench.session.take():
+        while begun := chunk.begin(bench.clock.monotonic()):
+            bench.session.log((begun[0], begun[1]), 0, 0, "stdout", "y" * 200)
+            chunk.end(begun, bench.clock.monotonic(), result)
+        bench.session.finish(chunk)
+
+    while (exchange := bench.up()).outcomes or exchange.logs:
+        count = sum(outcome.hi - outcome.lo for outcome in exchange.outcomes)
+        assert len(msgspec.json.encode(exchange)) <= MAX_EXCHANGE or count == 1
+        bench.trade(exchange)
+
+    assert len(bench.gateway.finished) == parcels * items
 
 
 def test_a_refused_exchange_is_halved_until_the_outcome_at_fault_stands_alone():

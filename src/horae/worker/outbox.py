@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec import Raw, Struct
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.protocol import MAX_EXCHANGE, LogLines, Outcome, Progress, Started
+from horae.model.protocol import MAX_EXCHANGE, Failure, LogLines, Outcome, Progress, Started
 from horae.worker.holding import Ending, Fate, Item
 
 Key = tuple[UUID, int, int]  # parcel, item, attempt
@@ -19,6 +19,7 @@ Line = tuple[Instant, str, str]  # at, stream, text
 OUTCOME_BYTES = 260  # of JSON around an outcome
 ITEM_BYTES = 40  # of JSON per item: two times and commas
 LINE_BYTES = 40
+LINES_BYTES = 120  # of JSON around the lines of an attempt
 MAX_LOG_BYTES = 384 * 1024  # of log lines in one exchange
 MIN_SHARE = 16 * 1024
 
@@ -95,9 +96,10 @@ class Outbox:
         self._outcomes.extendleft(reversed(list(outcomes)))
 
     def load(self) -> Load:
-        """Take out what fits into one exchange, outcomes first."""
-        logs = list(self._take_logs())
-        load = Load(list(self._take_outcomes()), self._started, list(self._progress.values()), logs)
+        """Take out what fits into one exchange: log lines, and outcomes whose last lines they are, but at least one."""
+        logs, size = self._take_logs()
+        outcomes = list(self._take_outcomes(MAX_EXCHANGE - size))
+        load = Load(outcomes, self._started, list(self._progress.values()), logs)
         self._started, self._progress = [], {}
         return load
 
@@ -106,41 +108,56 @@ class Outbox:
         self._outcomes.clear()
         self._started, self._progress, self._logs, self.log_bytes = [], {}, {}, 0
 
-    def _take_outcomes(self) -> Iterator[Outcome]:
-        room = MAX_EXCHANGE
-        while self._outcomes and room > 0:
+    def _take_outcomes(self, room: int) -> Iterator[Outcome]:
+        """Outcomes in as few ranges as possible; one that is larger than the room goes alone."""
+        first = True
+        while self._outcomes and (first or _weight(self._outcomes[0]) <= room):
             outcome = self._outcomes.popleft()
-            room -= OUTCOME_BYTES + sum(map(len, map(bytes, outcome.results)))
+            room, first = room - _weight(outcome), False
             yield outcome
+        if not self._outcomes:
+            yield from pack(self._take_endings(room, first), self.offset)
+
+    def _take_endings(self, room: int, first: bool) -> list[Ending]:
+        """What has ended and fits, in order; what has log lines left to tell comes later."""
         taken: list[Ending] = []
         later: list[Ending] = []
-        while self._endings and room > 0:
+        last: Ending | None = None
+        while self._endings:
             ending = self._endings.popleft()
             if self._logs and key_of(ending[:2]) in self._logs:
-                later.append(ending)  # not before its last log line
+                later.append(ending)
                 continue
-            room -= _size(ending[4])
+            size = _size(ending[4])
+            if last is None or not _neighbours(last, ending):
+                size += OUTCOME_BYTES
+            if size > room and not first:
+                self._endings.appendleft(ending)
+                break
+            room, first, last = room - size, False, ending
             taken.append(ending)
         self._endings.extend(later)
         taken.sort(key=_place)
-        yield from pack(taken, self.offset)
+        return taken
 
-    def _take_logs(self) -> Iterator[LogLines]:
-        """Some lines of every attempt in turn, so that a noisy one does not silence the others."""
+    def _take_logs(self) -> tuple[list[LogLines], int]:
+        """Some lines of every attempt in turn, so that a noisy one does not silence the others; and their bytes."""
+        told: list[LogLines] = []
         room = MAX_LOG_BYTES
         share = max(MIN_SHARE, room // max(1, len(self._logs)))
         for key in list(self._logs):
+            if room <= 0:
+                break
             lines = self._logs.pop(key)
             taken, size = _first(lines.lines, min(room, share))
-            room -= size
+            room -= size + LINES_BYTES
             self.log_bytes -= size
             if taken:
-                yield LogLines(parcel=key[0], item=key[1], attempt=key[2], seq=lines.seq, lines=taken)
+                told.append(LogLines(parcel=key[0], item=key[1], attempt=key[2], seq=lines.seq, lines=taken))
             lines.seq += len(taken)
             if lines.lines:
                 self._logs[key] = lines
-            if room <= 0:
-                return
+        return told, MAX_LOG_BYTES - room
 
 
 def _first(lines: deque[Line], room: int) -> tuple[list[Line], int]:
@@ -200,12 +217,21 @@ def _results(run: list[Ending], fate: Fate) -> list[Raw]:
     return [] if all(result == b"null" for result in results) else [Raw(result) for result in results]
 
 
+def _weight(outcome: Outcome) -> int:
+    """Bytes of an outcome that came back."""
+    results = sum(map(len, map(bytes, outcome.results)))
+    return OUTCOME_BYTES + (outcome.hi - outcome.lo) * ITEM_BYTES + results + _text(outcome.error)
+
+
 def _size(result: bytes | Fate) -> int:
+    """Bytes of an ended item; a range of them shares what is around it."""
     if isinstance(result, bytes):
         return len(result) + ITEM_BYTES
-    error = result.error
-    text = len(error.message) + len(error.traceback) if error else 0
-    return OUTCOME_BYTES + ITEM_BYTES + len(result.result) + text
+    return ITEM_BYTES + len(result.result) + _text(result.error)
+
+
+def _text(error: Failure | None) -> int:
+    return len(error.message) + len(error.traceback) if error else 0
 
 
 def _place(ending: Ending) -> int:
