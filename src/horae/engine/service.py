@@ -54,6 +54,7 @@ class Runner:
     def __init__(self, env: Env, on_store: Callable[[bool], None]) -> None:
         self._env = env
         self._on_store = on_store
+        self._cut_off: set[str] = set()  # services whose last step did not reach the store
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, service: Service) -> None:
@@ -75,11 +76,24 @@ class Runner:
         try:
             wait = await service.step()
         except StoreUnavailable as error:
-            self._on_store(False)
-            log.warning("store unavailable", service=service.name, error=error.detail)
+            self._lost(service, error)
             return self._env.rng.uniform(0.3, 0.7)
         except Exception:
             log.exception("step failed", service=service.name)
             return 1.0
-        self._on_store(True)
+        self._went_well(service)
         return wait
+
+    def _lost(self, service: Service, error: StoreUnavailable) -> None:
+        """Tell it once for each service; an outage may be long."""
+        if service.name not in self._cut_off:
+            log.warning("store unavailable", service=service.name, error=error.detail)
+        self._cut_off.add(service.name)
+        self._on_store(False)
+
+    def _went_well(self, service: Service) -> None:
+        """Not every step asks the store: it is back when everybody who missed it has reached it."""
+        if service.name in self._cut_off:
+            self._cut_off.remove(service.name)
+            log.info("store is back", service=service.name)
+        self._on_store(not self._cut_off)

@@ -1,0 +1,51 @@
+"""The runner: what it says of the store while services come and go."""
+
+from random import Random
+
+from horae.engine.service import Alarm, Runner
+from horae.env import Env, system_env
+from horae.errors import StoreUnavailable
+from tests.waiting import eventually
+
+
+class Steps:
+    """A service that reaches the store, or does not."""
+
+    def __init__(self, name: str, wait: float = 0.001) -> None:
+        self.name, self.alarm, self.wait = name, Alarm(), wait
+        self.reaches, self.count = True, 0
+
+    async def step(self) -> float:
+        self.count += 1
+        if not self.reaches:
+            raise StoreUnavailable("The store is away.")
+        return self.wait
+
+
+def quick() -> Env:
+    """Services that miss the store try again without waiting long."""
+    env = system_env()
+
+    class Soon(Random):
+        def uniform(self, a: float, b: float) -> float:
+            return 0.001
+
+    return Env(clock=env.clock, ids=env.ids, rng=Soon())
+
+
+async def test_a_service_that_does_not_ask_the_store_does_not_say_it_is_back():
+    said: list[bool] = []
+    runner = Runner(quick(), said.append)
+    asks, idle = Steps("asks"), Steps("idle")
+    asks.reaches = False
+
+    runner.start(asks)
+    await eventually(lambda: asks.count > 1)
+    said.clear()
+    runner.start(idle)
+    await eventually(lambda: idle.count > 3)
+    assert set(said) == {False}
+
+    asks.reaches = True
+    await eventually(lambda: said[-1])
+    await runner.stop()
