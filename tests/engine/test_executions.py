@@ -358,16 +358,16 @@ async def test_counts_by_state(world, executions):
 
 async def test_cancelling(world, executions):
     asked: list[UUID] = []
-    ended: list[UUID] = []
+    cancelled: list[tuple[UUID, int]] = []
     executions._on_asked = asked.append
-    executions._on_ended = ended.append
+    executions._on_cancelled = lambda *told: cancelled.append(told)
     job = await world.job()
     parcel = await world.parcel(job, 3)
     worker = await world.worker()
     (slice,) = await worker.claim(1)
     waits = await executions.cancel(NAMESPACE, execution_id(parcel, 2), "not needed")
     assert (waits.verdict, waits.execution.status, waits.execution.reason) == ("cancelled", "cancelled", "not needed")
-    assert ended == [execution_id(parcel, 2)]
+    assert cancelled == [(job.id, 1)]
     again = await executions.cancel(NAMESPACE, execution_id(parcel, 2))
     assert again.execution.reason == "not needed"
     runs = await executions.cancel(NAMESPACE, execution_id(parcel, 0))

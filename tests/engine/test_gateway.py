@@ -117,6 +117,23 @@ async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypat
     assert await world.rows("SELECT success, busy_micros FROM job_minutes") == [(4, 10)]
 
 
+async def test_what_is_cancelled_before_it_runs_is_counted(node):
+    world = World(node.store.driver, node.env)
+    one, two = await world.job("one"), await world.job("two")
+    (first, *_) = await world.submit(one, 3)
+    await world.submit(two, 4)
+    await world.submit(two, due_at=world.now() + 3600 * SECOND)
+
+    await node.executions.cancel(1, first.execution_id)
+    await node.jobs.delete(1, "two")
+    await node.statistics.step()
+
+    rows = await world.rows("SELECT job, cancelled FROM job_minutes ORDER BY cancelled")
+    assert rows == [(one.id, 1), (two.id, 5)]
+    assert node.statistics.totals["cancelled"] == 6
+    assert (await node.executions.counts(1)).cancelled == 6
+
+
 async def test_a_repeated_call_finds_its_child_after_the_span_of_the_job_s_keys(node):
     world = World(node.store.driver, node.env)
     await world.submit(await world.job())

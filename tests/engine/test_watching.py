@@ -297,3 +297,27 @@ async def test_a_larger_jump_that_is_accepted_is_an_outage(store, watch):
     watch.accept()
 
     assert [what for *_, what in await minutes()] == ["coalesced", "fired", "fired"]
+
+
+async def test_the_sweep_forgets_records_after_their_retention(store, watch):
+    world = World(store.driver, store.env)
+    minutes = await firing(store, watch)
+    statistics = Statistics(store.env, store, store.env.new_id())
+    statistics.cancelled((await world.job("other")).id, 1)
+    await statistics.step()
+    store.env.clock.advance(MINUTE)
+    assert await minutes() == [(1, 1, "fired")]
+    hints = Hints(store.env, store, store.env.new_id())
+    settings = EngineSettings(retention=24 * HOUR, fire_retention=48 * HOUR)
+    promoter = Promoter(store.env, store, Directory(store.env, store, hints), hints, settings, watch)
+    sweeper = Sweeper(store.env, store, store.env.new_id(), settings, promoter, watch, Deletions(store))
+
+    async def left():
+        await sweeper.step()
+        return {name: len(await world.rows(f"SELECT 1 FROM {name}")) for name in ("fires", "job_minutes")}
+
+    assert await left() == {"fires": 1, "job_minutes": 1}
+    store.env.clock.advance(25 * HOUR)
+    assert await left() == {"fires": 1, "job_minutes": 0}
+    store.env.clock.advance(24 * HOUR)
+    assert await left() == {"fires": 0, "job_minutes": 0}

@@ -10,5 +10,6 @@ def engine_settings(settings: Settings) -> EngineSettings:
         session_timeout=int(settings.session_timeout),
         heartbeat=int(settings.heartbeat),
         retention=int(settings.retention),
+        fire_retention=int(settings.fire_retention),
         url=settings.public_url,
     )

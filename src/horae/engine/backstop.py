@@ -2,14 +2,12 @@
 
 from uuid import UUID
 
-import msgspec
 import structlog
 
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Micros
-from horae.model.job import Spec
 from horae.store.contract import Store
 from horae.store.moves import backstop
 
@@ -39,10 +37,10 @@ class Backstop:
     async def _page(self, after: tuple[UUID, int]) -> tuple[UUID, int] | None:
         before = self._env.now() - SLACK
         rows = await self._store.read(lambda: backstop.long_running(after, before, PAGE))
-        specs = await self._directory.definitions(sorted({(row.job, row.version) for row in rows}))
+        allowed = await self._directory.allowances(sorted({(row.job, row.version) for row in rows}))
         for row in rows:
-            spec = msgspec.json.decode(specs[row.job, row.version], type=Spec)
-            if spec.timeout is not None and row.since + spec.timeout + spec.grace < before:
+            span = allowed[row.job, row.version]
+            if span is not None and row.since + span < before:
                 await self._ask(row)
         return (rows[-1].parcel, rows[-1].lo) if len(rows) == PAGE else None
 

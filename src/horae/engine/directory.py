@@ -13,7 +13,7 @@ import msgspec
 from horae.engine.hints import Hint, Hints
 from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
-from horae.env import Env, Instant
+from horae.env import Env, Instant, Micros
 from horae.model.job import Spec
 from horae.model.rank import Policy, rank_of
 from horae.model.retry import RetryPolicy
@@ -48,6 +48,7 @@ class Directory:
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
         self._definitions: OrderedDict[tuple[UUID, int], bytes] = OrderedDict()
         self.policies: dict[tuple[UUID, int], RetryPolicy] = {}
+        self._allowances: dict[tuple[UUID, int], Micros | None] = {}
         hints.listen(self._on_hint)
 
     async def step(self) -> Wait:
@@ -183,10 +184,18 @@ class Directory:
         missing = [key for key in wanted if key not in self._definitions]
         if missing:
             for key, spec in (await self._store.definitions(missing)).items():
+                read = msgspec.json.decode(spec, type=Spec)
                 self._definitions[key] = spec
-                self.policies[key] = msgspec.json.decode(spec, type=Spec).retry
+                self.policies[key] = read.retry
+                self._allowances[key] = None if read.timeout is None else read.timeout + read.grace
         found = {key: self._definitions[key] for key in wanted}
         while len(self._definitions) > MOST_JOBS:
             old, _ = self._definitions.popitem(last=False)
             self.policies.pop(old, None)
+            self._allowances.pop(old, None)
         return found
+
+    async def allowances(self, wanted: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], Micros | None]:
+        """How long an attempt may take by its job's definition, its grace included; None for as long as it likes."""
+        await self.definitions(wanted)
+        return {key: self._allowances[key] for key in wanted}

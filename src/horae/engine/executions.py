@@ -42,14 +42,14 @@ class Executions:
         *,
         retention: Micros = 30 * DAY,
         on_asked: Callable[[UUID], object] = lambda session: None,
-        on_ended: Callable[[UUID], object] = lambda execution: None,
+        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
         on_event: Callable[[Event], object] = lambda event: None,
     ) -> None:
-        """`on_asked` is called with a session that was asked to stop something, `on_ended` with what was cancelled,
-        `on_event` with what to tell people.
+        """`on_asked` is called with a session that was asked to stop something, `on_cancelled` with a job and how many
+        of its executions were cancelled, `on_event` with what to tell people.
         """
         self._env, self._store, self._retention = env, store, retention
-        self._on_asked, self._on_ended, self._on_event = on_asked, on_ended, on_event
+        self._on_asked, self._on_cancelled, self._on_event = on_asked, on_cancelled, on_event
 
     async def get(self, namespace: int, execution: str | UUID) -> ExecutionView:
         """One execution. Raises NotFound, or Gone when its id is older than what is kept."""
@@ -104,7 +104,7 @@ class Executions:
         if session is not None:
             self._on_asked(session)
         if verdict == "cancelled":
-            self._on_ended(e.id)
+            self._on_cancelled(e.job, 1)
             self._on_event(Event("execution", e.id, "cancelled", namespace, self._env.now(), e.job))
         view = await self.get(namespace, e.id)
         if verdict not in ("cancelled", "asked") and view.status != "cancelled":

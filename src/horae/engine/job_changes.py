@@ -106,24 +106,26 @@ def resume(before: StoredJob, now: Instant) -> Script[bool]:
     return True
 
 
-def delete(before: StoredJob, now: Instant, ending: cancel_job.Ending | None) -> Script[bool]:
+def delete(before: StoredJob, now: Instant, ending: cancel_job.Ending | None) -> Script[int | None]:
     """End a job's triggers and free its name; the first batches of what is to be ended go with it.
 
-    What is left to end is noted. False when the job is no longer what it was.
+    What is left to end is noted. Tells how many executions were cancelled; None when the job is no longer what it was.
     """
     job = before.job
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
-        return False
+        return None
     yield from jobs.delete(job.id, ending, now)
     disposition: Disposition = "skipped-paused" if job.state == "paused" else "skipped-misfire"
     for timer in (yield from triggers.of_job(job.id, lock=True)):
         yield from triggers.end(timer, now, disposition, DELETED)
+    cancelled = 0
     if ending in ("pending", "all"):
         for shelf in cancel_job.OF_JOB:
-            yield from cancel_job.cancel_pending(shelf, job.id, cancel_job.START, FIRST_BATCH, DELETED, now)
+            first = cancel_job.cancel_pending(shelf, job.id, cancel_job.START, FIRST_BATCH, DELETED, now)
+            cancelled += (yield from first).items
     if ending == "pending" and not (yield from cancel_job.is_pending(job.id)):
         yield from cancel_job.settle(job.id, ending)
-    return True
+    return cancelled
 
 
 def restore(before: StoredJob, when: When | None, new_id: NewId, now: Instant) -> Script[str | None]:

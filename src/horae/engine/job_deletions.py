@@ -13,9 +13,16 @@ BATCH = 500  # slices cancelled in one transaction
 class Deletions:
     """Ends what deleted jobs left behind. A job's row says what is left to do, so anybody may go on after a crash."""
 
-    def __init__(self, store: Store, on_asked: Callable[[UUID], object] = lambda session: None) -> None:
-        """`on_asked` is called with sessions that were asked to stop something."""
-        self._store, self._on_asked = store, on_asked
+    def __init__(
+        self,
+        store: Store,
+        on_asked: Callable[[UUID], object] = lambda session: None,
+        on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
+    ) -> None:
+        """`on_asked` is called with sessions that were asked to stop something, `on_cancelled` with a job and how many
+        of its executions were cancelled.
+        """
+        self._store, self._on_asked, self.on_cancelled = store, on_asked, on_cancelled
 
     async def unfinished(self) -> list[UUID]:
         """Deleted jobs of which something is still to be ended."""
@@ -41,7 +48,9 @@ class Deletions:
         return not await self._store.read(lambda: cancel_job.is_pending(job))
 
     async def _cancel_more(self, shelf: str, job: UUID, after: cancel_job.Place) -> cancel_job.Batch:
-        return await self._store.change(lambda now: cancel_job.cancel_more(shelf, job, after, BATCH, DELETED, now))
+        batch = await self._store.change(lambda now: cancel_job.cancel_more(shelf, job, after, BATCH, DELETED, now))
+        self.on_cancelled(job, batch.items)
+        return batch
 
     async def _ask_running(self, job: UUID) -> None:
         for session in await self._store.read(lambda: cancel_job.sessions_of(job)):

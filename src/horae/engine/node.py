@@ -59,7 +59,7 @@ class Node:
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.backstop = Backstop(env, store, self.directory, self.hints)
-        self.deletions = Deletions(store, self._session_asked)
+        self.deletions = Deletions(store, self._session_asked, self.statistics.cancelled)
         self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock, self.deletions)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.jobs = Jobs(
@@ -74,7 +74,12 @@ class Node:
             deletions=self.deletions,
         )
         self.executions = Executions(
-            env, store, retention=self.settings.retention, on_asked=self._session_asked, on_event=self._tell
+            env,
+            store,
+            retention=self.settings.retention,
+            on_asked=self._session_asked,
+            on_cancelled=self.statistics.cancelled,
+            on_event=self._tell,
         )
         self.dead_letters = DeadLetters(env, store, self._submit_all)
         self.workers = Workers(env, store, self.settings, on_request=self._session_asked)

@@ -57,10 +57,10 @@ class Rescuer:
             self._watched.clear()
         self._last_look = now
         again = False
-        for id, state, last_seen, slices in sessions:
+        for id, state, last_seen, owns in sessions:
             if state in ("live", "draining"):
                 again |= await self._expire(id, last_seen, now)
-            elif slices:
+            elif owns:
                 await self._rescue(id, charge=state == "lost")
         live = {id for id, state, _, _ in sessions if state in ("live", "draining")}
         self._watched = {id: watch for id, watch in self._watched.items() if id in live}

@@ -18,5 +18,6 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     promote_batch: int = 500
     fire_batch: int = 500
     rescue_batch: int = 200
-    retention: Micros = 30 * DAY
+    retention: Micros = 30 * DAY  # of executions and statistics
+    fire_retention: Micros = 30 * DAY
     url: str = ""  # where other servers' workers reach this one

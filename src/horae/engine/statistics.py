@@ -16,7 +16,7 @@ MINUTE = 60_000_000
 
 
 class Statistics:
-    """Counts outcomes beside the hot transactions; at most a flush behind."""
+    """Counts what executions came to, beside the hot transactions; at most a flush behind."""
 
     name = "statistics"
 
@@ -34,6 +34,13 @@ class Statistics:
             counts.add(ended.state, ended.hi - ended.lo, ended.busy)
             self.totals[ended.state] += ended.hi - ended.lo
         self.totals["retried"] += effects.retried
+
+    def cancelled(self, job: UUID, count: int) -> None:
+        """Count what was cancelled before it ran."""
+        if count:
+            key = (job, self._env.now() // MINUTE)
+            self._counts.setdefault(key, statistics.Counts()).add("cancelled", count, 0)
+            self.totals["cancelled"] += count
 
     def events(self, effects: Effects) -> list[Event]:
         """What subscribers are told of a batch."""

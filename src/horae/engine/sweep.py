@@ -54,6 +54,9 @@ class Sweeper:
             await self._env.clock.sleep(0)
         while await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
+        fires, minutes = now - self._settings.fire_retention, now - self._settings.retention
+        while await self._store.write(lambda: sweep.forget_records(fires, minutes)):
+            await self._env.clock.sleep(0)
         return LOOK
 
     async def _finish_deletions(self) -> None:

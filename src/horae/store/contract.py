@@ -129,8 +129,8 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: rescues.rescue(session, limit, now, self.env.rng, charge=charge))
 
-    async def watched(self) -> list[tuple[UUID, str, Instant, int]]:
-        """Live sessions, and ended ones that still own something: (id, state, last_seen, slices)."""
+    async def watched(self) -> list[tuple[UUID, str, Instant, bool]]:
+        """Live sessions, and ended ones that still own something: (id, state, last_seen, owns)."""
         return await self.driver.read(rescues.watched)
 
     async def orphans(self) -> list[UUID]:

@@ -172,9 +172,9 @@ async def test_several_watchers_end_a_session_once(world: World):
 async def test_a_lost_session_is_watched_until_it_owns_nothing(world: World):
     _, w, _ = await lost(world)
     idle = await world.worker("idle")
-    assert {(id, state, slices) for id, state, _, slices in await world.store.watched()} == {
-        (w.session, "lost", 1),
-        (idle.session, "live", 0),
+    assert {(id, state, owns) for id, state, _, owns in await world.store.watched()} == {
+        (w.session, "lost", True),
+        (idle.session, "live", False),
     }
     assert await world.store.orphans() == [w.session]
     await world.store.rescue(w.session, 10)

@@ -3,10 +3,12 @@
 import asyncio
 
 from horae.model.protocol import Step
-from horae.store.moves import steps, sweep
-from tests.store_contract.world import NAMESPACE, World, released
+from horae.model.trigger import Interval, Misfire, Rules
+from horae.store.moves import audit_fires, sessions, statistics, steps, sweep
+from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, released
 
 HOUR = 3_600_000_000
+MINUTE = 60_000_000
 
 
 async def test_a_duty_is_held_by_one_until_its_time_is_over(world: World):
@@ -59,7 +61,72 @@ async def test_many_expired_keys_are_forgotten_in_batches(world: World):
     assert await world.rows("SELECT key FROM unique_keys") == []
 
 
-async def test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing(world: World):
+async def test_servers_that_were_not_seen_for_long_are_forgotten(world: World):
+    gone, there = world.env.new_id(), world.env.new_id()
+    for server in (gone, there):
+        await world.store.write(lambda id=server: sessions.server_seen(id, "http://a", "a", 1, "1", world.now()))
+        world.clock.advance(HOUR)
+    await world.store.write(lambda: sweep.forget_expired(world.now(), world.now() - HOUR))
+
+    assert await world.rows("SELECT id FROM servers") == [(there,)]
+
+
+async def test_sessions_are_forgotten_in_batches(world: World):
+    for name in "abc":
+        await world.store.close_session((await world.worker(name)).session)
+    world.clock.advance(HOUR)
+
+    async def forget():
+        return await world.store.write(lambda: sweep.forget_expired(world.now(), world.now(), most=2))
+
+    assert await forget()
+    assert len(await world.rows("SELECT id FROM sessions")) == 1
+    assert not await forget()
+    assert await world.rows("SELECT id FROM sessions") == []
+
+
+async def test_what_became_of_fires_is_forgotten_in_batches_after_its_time(world: World):
+    start = world.now()
+    trigger = await add_trigger(world, await world.job(), Interval(every=HOUR, anchor=start), Rules(overlap="allow"))
+    for _ in range(5):
+        world.clock.advance(HOUR)
+        await world.store.fire(100, lead)
+
+    async def forget():
+        return await world.store.write(lambda: sweep.forget_records(start + 4 * HOUR, 0, most=2))
+
+    assert [await forget(), await forget()] == [True, False]
+    assert await world.rows("SELECT last FROM fires ORDER BY last") == [(start + 4 * HOUR,), (start + 5 * HOUR,)]
+    report = await world.store.read(lambda: audit_fires.audit_fires(start + 4 * HOUR))
+    assert (report.rows, report.findings) == (2, [])
+    await world.do("DELETE FROM triggers WHERE id = $1", trigger)
+
+
+async def test_a_run_of_fires_is_kept_as_long_as_its_last(world: World):
+    start = world.now()
+    job = await world.job()
+    trigger = await add_trigger(world, job, Interval(every=HOUR, anchor=start), Rules(misfire=Misfire(policy="skip")))
+    world.clock.advance(100 * HOUR + HOUR // 2)
+    await world.store.fire(100, lead)
+    await world.store.write(lambda: sweep.forget_records(start + 100 * HOUR, 0))
+
+    assert await world.rows("SELECT first, last FROM fires") == [(start + HOUR, start + 100 * HOUR)]
+    assert trigger
+
+
+async def test_statistics_are_forgotten_in_batches_after_their_time(world: World):
+    job, server, first = world.env.new_id(), world.env.new_id(), world.now() // MINUTE
+    counts = {(job, first + n): statistics.Counts(success=1) for n in range(5)}
+    await world.store.write(lambda: statistics.add(server, counts, world.now()))
+
+    async def forget():
+        return await world.store.write(lambda: sweep.forget_records(0, (first + 3) * MINUTE, most=2))
+
+    assert [await forget(), await forget()] == [True, False]
+    assert await world.rows("SELECT minute FROM job_minutes ORDER BY minute") == [(first + 3,), (first + 4,)]
+
+
+async def test_sessions_are_forgotten_when_when_they_ended_long_ago_and_own_nothing(world: World):
     await world.parcel(await world.job(), 1)
     live, ended, owner = [await world.worker(name) for name in ("live", "ended", "owner")]
     await owner.claim(1)

@@ -19,7 +19,7 @@ HELD_BY_SESSION = Statement(
 )
 WATCHED = Statement(
     "watched_sessions",
-    "SELECT id, state, last_seen, (SELECT count(*) FROM running r WHERE r.session = s.id) FROM sessions s"
+    "SELECT id, state, last_seen, EXISTS (SELECT 1 FROM running r WHERE r.session = s.id) FROM sessions s"
     " WHERE s.state IN ('live', 'draining') OR EXISTS (SELECT 1 FROM running r WHERE r.session = s.id)",
 )
 END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at = $3 WHERE id = $1")
@@ -85,10 +85,10 @@ def _give_up(
             settler.release(slice, lo, hi)
 
 
-def watched() -> Script[list[tuple[UUID, str, Instant, int]]]:
-    """Sessions to watch: live ones, and ended ones that still own something (id, state, last_seen, slices)."""
+def watched() -> Script[list[tuple[UUID, str, Instant, bool]]]:
+    """Sessions to watch: live ones, and ended ones that still own something (id, state, last_seen, owns)."""
     rows = yield Fetch(WATCHED)
-    return [(r[0], r[1], r[2], r[3]) for r in rows]
+    return [(r[0], r[1], r[2], bool(r[3])) for r in rows]
 
 
 def orphans() -> Script[list[UUID]]:

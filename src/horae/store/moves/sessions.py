@@ -1,6 +1,5 @@
 """Sessions and servers: who is there."""
 
-from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
@@ -50,7 +49,6 @@ SERVERS = Statement(
     "servers", "SELECT id, url, host, pid, version, started_at, last_seen FROM servers WHERE last_seen > $1"
 )
 SERVER_GONE = Statement("server_gone", "DELETE FROM servers WHERE id = $1")
-SERVERS_GONE = Statement("servers_gone", "DELETE FROM servers WHERE last_seen < $1")
 
 
 def register(id: UUID, namespace: int, presence: Register, epoch: int, now: Instant) -> Script[Session]:
@@ -124,7 +122,3 @@ def servers(seen_after: Instant) -> Script[list[Row]]:
 
 def server_gone(id: UUID) -> Script[None]:
     yield Fetch(SERVER_GONE, (id,))
-
-
-def forget_servers(before: Instant) -> Script[Sequence[Row]]:
-    return (yield Fetch(SERVERS_GONE, (before,)))

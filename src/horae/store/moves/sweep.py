@@ -1,11 +1,12 @@
-"""Housekeeping: duties, expiry of keys and sessions, and slices whose session nobody knows."""
+"""Housekeeping: duties, expiry of whatever is kept for a time, and slices whose session nobody knows."""
 
 from uuid import UUID
 
-from horae.env import Instant
+from horae.env import SECOND, Instant
 from horae.model.session import NOTHING_SEEN
 from horae.store.script import Fetch, Script, Statement
 
+MINUTE = 60 * SECOND
 DUTY = Statement(
     "take_duty",
     "INSERT INTO duties (name, holder, epoch, until) VALUES ($1, $2, 1, $4) ON CONFLICT (name) DO UPDATE SET"
@@ -31,14 +32,27 @@ EXPIRED = (
         " RETURNING 1",
     ),
 )
+OLD_FIRES = Statement(
+    "expire_fires",
+    "WITH old AS MATERIALIZED (SELECT trigger_id, last FROM fires WHERE last < $1 ORDER BY last LIMIT $2)"
+    " DELETE FROM fires WHERE (trigger_id, last) IN (SELECT trigger_id, last FROM old) RETURNING 1",
+)
+OLD_MINUTES = Statement(
+    "expire_minutes",
+    "WITH old AS MATERIALIZED"
+    " (SELECT job, minute, server FROM job_minutes WHERE minute < $1 ORDER BY minute LIMIT $2)"
+    " DELETE FROM job_minutes WHERE (job, minute, server) IN (SELECT job, minute, server FROM old) RETURNING 1",
+)
+OLD_SERVERS = Statement("forget_servers", "DELETE FROM servers WHERE last_seen < $1")
 EXPIRED_SIGN_INS = (
     Statement("expire_cookies", "DELETE FROM cookies WHERE until <= $1"),
     Statement("expire_codes", "DELETE FROM sign_in_codes WHERE until <= $1"),
 )
 OLD_SESSIONS = Statement(
     "forget_sessions",
-    "DELETE FROM sessions WHERE id IN (SELECT s.id FROM sessions s WHERE s.ended_at < $1"
-    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = s.id) FOR UPDATE SKIP LOCKED)",
+    "WITH old AS MATERIALIZED (SELECT s.id FROM sessions s WHERE s.ended_at < $1"
+    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = s.id) LIMIT $2 FOR UPDATE SKIP LOCKED)"
+    " DELETE FROM sessions WHERE id IN (SELECT id FROM old) RETURNING 1",
 )
 UNKNOWN = Statement(
     "unknown_sessions",
@@ -60,7 +74,7 @@ def take_duty(name: str, holder: UUID, now: Instant, until: Instant) -> Script[i
 
 
 def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> Script[bool]:
-    """Forget keys, codes and cookies that have expired, and sessions that ended long ago.
+    """Forget keys, codes and cookies that have expired, and servers and sessions that ended long ago.
 
     At most so many keys of a kind: a day's keys at once would outlast a statement's time, or stall SQLite's writer.
     True when there may be more.
@@ -70,8 +84,19 @@ def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> 
         more |= len((yield Fetch(statement, (now, most)))) == most
     for statement in EXPIRED_SIGN_INS:
         yield Fetch(statement, (now,))
-    yield Fetch(OLD_SESSIONS, (sessions_before,))
+    yield Fetch(OLD_SERVERS, (sessions_before,))
+    more |= len((yield Fetch(OLD_SESSIONS, (sessions_before, most)))) == most
     return more
+
+
+def forget_records(fires_before: Instant, minutes_before: Instant, most: int = 1000) -> Script[bool]:
+    """Forget what became of fires, and statistics, of before these instants; true when there may be more.
+
+    A run of fires is kept for as long as its last one.
+    """
+    fires = yield Fetch(OLD_FIRES, (fires_before, most))
+    minutes = yield Fetch(OLD_MINUTES, (minutes_before // MINUTE, most))
+    return most in (len(fires), len(minutes))
 
 
 def adopt_orphans(now: Instant) -> Script[list[UUID]]:
