@@ -2,9 +2,11 @@
 
 import json
 
+import msgspec
 import pytest
 import yaml
 
+from horae.client.transport import Reply
 from horae.errors import BadInput, Conflict, NotFound
 from tests.cli.fake_api import FakeApi, page, run
 
@@ -204,10 +206,10 @@ def test_versions_and_rollback():
         "version": 2,
         "current": True,
         "createdAt": "2026-11-15T08:00:00Z",
-        "definition": {"retries": 1},
+        "definition": {"name": "daily", "retries": 1, "command": ["echo", "hi"]},
     }
     api = FakeApi({"GET /jobs/daily/versions": page(version), "POST /jobs/daily/rollback": {**JOB, "version": 5}})
-    assert "retries=1" in run(api, "jobs", "versions", "daily").stdout
+    assert 'retries: 1, command: ["echo","hi"]' in run(api, "jobs", "versions", "daily").stdout
     assert "version 5" in run(api, "jobs", "rollback", "daily", "2").stdout
     assert api.requests[-1].body == {"version": 2}
 
@@ -222,6 +224,64 @@ def test_trigger_sends_what_was_given():
     assert api.requests[0].body == {
         "params": {"m": 2, "n": 1}, "delay": "10m", "key": "k", "priority": 9, "tags": {"a": "b"},
     }  # fmt: skip
+
+
+def refusing(field: str, remedy: str) -> FakeApi:
+    body = {"type": "bad-input", "detail": "'x' is not right.", "remedy": remedy, "field": field}
+    return FakeApi({"POST /jobs": Reply(status=400, body=msgspec.json.encode(body))})
+
+
+@pytest.mark.parametrize(
+    ("field", "remedy", "flag", "told"),
+    [
+        ("timeout", 'Write it as "5m".', "--timeout", 'Write it as "5m".'),
+        ("schedule.every", 'Write it as "5m".', "--every", 'Write it as "5m".'),
+        ("retry.delay", 'Write it as "5m".', "--retry-delay", 'Write it as "5m".'),
+        ("needs[0]", 'Write ["gpu=a100", "ssd"].', "--need", "--need LABEL: A label its worker must carry"),
+        ("dependencies", "Create it first.", "--depends-on", "Create it first."),
+        ("http.url", 'Write {"url": "https://..."}.', "--http", "--http URL: Send an HTTP request."),
+        ("retries", 'Set "retries": 0.', "--retries", "--retries N: How many further tries"),
+        ("command[1]", 'Write "a", ["a"].', "--command", "--command COMMAND: Run a program"),
+    ],
+)
+def test_refusals_speak_of_the_options_that_were_given(field, remedy, flag, told):
+    result = run(refusing(field, remedy), "jobs", "create", "daily", "--command", "true")
+    assert result.exit_code == 2
+    assert f"Error: {flag}: 'x' is not right.\n{told}" in result.stderr
+
+
+def test_refusals_of_a_file_speak_of_its_fields(tmp_path):
+    (tmp_path / "job.yaml").write_text("name: daily\ncommand: 'true'\ntimeout: x\n")
+    result = run(refusing("timeout", "Write 5m."), "jobs", "create", "-f", str(tmp_path / "job.yaml"))
+    assert "Error: 'x' is not right." in result.stderr
+
+
+def test_trigger_tells_why_it_stays_queued():
+    queued = {"executionId": "e1", "status": "queued"}
+    api = FakeApi(
+        {"POST /jobs/daily/trigger": queued, "GET /executions/e1": {**queued, "hint": "No live worker knows it."}}
+    )
+    result = run(api, "jobs", "trigger", "daily")
+    assert (result.stdout, result.stderr) == ("Execution e1 is queued.\n", "No live worker knows it.\n")
+
+
+@pytest.mark.parametrize(
+    "command", [("jobs", "trigger", "daily", "--wait"), ("executions", "show", "e1"), ("executions", "cancel", "e1")]
+)
+def test_waiting_ends_in_time(command):
+    queued = {"executionId": "e1", "status": "running"}
+    api = FakeApi(
+        {
+            "POST /jobs/daily/trigger": queued,
+            "GET /executions/e1": queued,
+            "POST /executions/e1/cancel": {"verdict": "asked", "execution": queued},
+        }
+    )
+    result = run(api, *command, "--timeout", "5s")
+    assert result.exit_code == 1
+    assert "has not ended after 5s" in result.stderr
+    assert "horae executions show e1 --wait" in result.stderr
+    assert run(api, *command, "--timeout", "soon").exit_code == 2
 
 
 @pytest.mark.parametrize(("status", "code"), [("success", 0), ("failed", 1), ("cancelled", 1), ("skipped", 0)])

@@ -38,7 +38,7 @@ def lines(cursor: str, *texts: str, ended: bool = False) -> Reply:
 async def test_a_log_is_read_to_its_end():
     client, server, _ = client_of(lines("1", "a", "b"), lines("2", "c"), lines("2"))
     assert [line.text async for line in client.executions.logs("e")] == ["a", "b", "c"]
-    assert [call.path.partition("?")[2] for call in server.calls] == ["", "cursor=1", "cursor=2"]
+    assert [call.path.partition("?")[2] for call in server.calls] == ["", "cursor=1&limit=5000", "cursor=2&limit=5000"]
 
 
 async def test_a_log_is_followed_until_the_execution_ends():

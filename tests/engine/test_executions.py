@@ -304,7 +304,9 @@ async def memory_executions(env):
     await driver.close()
 
 
-async def test_log_lines_are_followed_and_tailed(world, executions):
+@pytest.mark.parametrize("together", [1, 2, 32])
+async def test_log_lines_are_followed_and_tailed(world, executions, together, monkeypatch):
+    monkeypatch.setattr("horae.store.moves.log_reads.CHUNKS", together)
     (receipt,) = await world.submit(await world.job(retry=RetryPolicy(retries=1, delay=0, jitter=0)))
     id = receipt.execution_id
     worker = await world.worker()

@@ -22,6 +22,7 @@ SCOPE = {"params": {"day": "2026-11-15", "n": 3, "deep": {"a": [1, None, "x"]}, 
         ("${params.yes}", "true"),
         ("${params.n > 2 ? 'many}' : \"few\"}", "many}"),
         ("${ {'a': 1}.a }", "1"),
+        ("${[1, 2].map(x, x * 2)}", "[2,4]"),
         ("$${params.day}", "${params.day}"),
         ("cost: $5 {x}", "cost: $5 {x}"),
         ("${'it\\'s}'}", "it's}"),
@@ -39,9 +40,16 @@ def test_a_bad_expression_is_refused_with_its_place(text):
     assert refused.value.fields["field"] == "command[1]"
 
 
-@pytest.mark.parametrize(
-    ("text", "said"), [("${params.missing}", "missing"), ("${1/0}", "1/0"), ("${other.x}", "other")]
-)
+@pytest.mark.parametrize("text", ["${HOME}", "${params.a + other.x}", "${params.a == 1 ? HOME : 'x'}"])
+def test_what_nothing_will_define_is_refused_at_once(text):
+    with pytest.raises(BadInput, match="knows params") as refused:
+        compile_template(text, "command[1]")
+
+    assert refused.value.fields["field"] == "command[1]"
+    assert "--shell" in refused.value.remedy
+
+
+@pytest.mark.parametrize(("text", "said"), [("${params.missing}", "missing"), ("${1/0}", "1/0")])
 def test_a_value_that_cannot_be_computed_is_named(text, said):
     with pytest.raises(TemplateError, match=said):
         render(compile_template(text), SCOPE)

@@ -49,6 +49,9 @@ def test_an_unlisted_route_is_nobodys():
     assert not is_public(unlisted)
     with pytest.raises(Forbidden):
         authorise("admin", unlisted)
+    with pytest.raises(Forbidden, match='takes the role "admin"') as refused:
+        authorise("worker", create)
+    assert "horae keys create NAME --role admin" in refused.value.remedy
 
 
 @pytest.mark.parametrize("route", CLOSED, ids=named)

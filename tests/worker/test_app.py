@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from horae.client.app import App, cron, every, once
+from horae.client.app import App, JobFunction, cron, every, once
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.definition import parse_definition
@@ -133,12 +133,22 @@ def test_what_cannot_be_is_refused_where_it_stands(options):
 
 
 def test_mistakes_in_writing_it():
-    app = App()
-
-    with pytest.raises(TypeError, match="parentheses"):
-        app.job(lambda: None)
     with pytest.raises(BadInput, match="offset"):
         once(datetime(2030, 1, 1))
+
+
+def test_a_job_without_options_needs_no_parentheses():
+    app = App()
+
+    @app.job
+    def digest(day: str) -> str:
+        """What it is for."""
+        return day
+
+    assert isinstance(digest, JobFunction)
+    assert digest("monday") == "monday"
+    assert app.definitions()[0]["name"] == "digest"
+    assert app.definitions()[0]["description"] == "What it is for."
 
 
 async def test_submitting_goes_to_the_client():

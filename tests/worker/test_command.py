@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import sysconfig
 from pathlib import Path
 
 import msgspec
@@ -97,6 +98,16 @@ async def test_the_environment_is_the_jobs_and_a_little_of_the_workers(monkeypat
         assert env["HORAE_SCHEDULED_AT"].endswith("Z")
         assert msgspec.json.decode(env["HORAE_PARAMS"]) == {"n": 7}
         assert not Path(env["HORAE_OUTPUT"]).exists(), "its folder goes with it"
+
+
+@pytest.mark.parametrize("path", ["/usr/bin:/bin", f"/bin:{sysconfig.get_path('scripts')}"])
+async def test_the_workers_own_programs_are_found_without_activating_anything(path, monkeypatch):
+    monkeypatch.setenv("PATH", path)
+    async with shop() as it:
+        parcel = it.submit(Command(argv=("horae", "report", "--progress", "50", "--result", '"done"')))
+        outcome = await it.outcome(parcel)
+
+        assert (outcome.outcome, result(outcome)) == ("success", "done")
 
 
 async def test_it_talks_back_through_a_file(tmp_path):

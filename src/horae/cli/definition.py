@@ -1,10 +1,12 @@
 """The options that define a job, for `jobs create` and `jobs edit`."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import click
 
+from horae.cli.flags import in_flags
 from horae.cli.values import pairs, params, read_documents, schedule
 from horae.errors import BadInput
 
@@ -47,6 +49,11 @@ def definition_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def speaking_flags(options: dict[str, Any]) -> AbstractContextManager[None]:
+    """Refusals speak of options, unless a file says what is refused."""
+    return nullcontext() if options["file"] else in_flags(_OPTIONS)
 
 
 def read_definition(name: str | None, options: dict[str, Any]) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def dlq() -> None:
 @click.option(
     "--state", type=click.Choice(["open", "retried", "discarded", "all"]), help="Open ones unless told otherwise."
 )
-@click.option("--limit", type=click.IntRange(1, 500), metavar="N", help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many, up to 1000.")
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
 @remote
 async def list_(api: Api, **filters: Any) -> None:
@@ -116,7 +116,7 @@ async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, An
 
 
 async def _count(api: Api, filters: dict[str, Any]) -> tuple[int, bool]:
-    page = await api.client.dlq.list(limit=500, **filters)
+    page = await api.client.dlq.list(limit=1000, **filters)
     return len(page), page.next_cursor is not None
 
 

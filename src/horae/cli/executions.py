@@ -7,7 +7,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
-from horae.cli.waiting import finish, show_line
+from horae.cli.waiting import finish, in_time, show_lines, timeout_option
 
 STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
 
@@ -27,7 +27,7 @@ def executions() -> None:
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
 @click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
 @click.option("--until", metavar="TIME", help="Only those made before.")
-@click.option("--limit", type=click.IntRange(1, 500), metavar="N", help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many, up to 1000.")
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
 @remote
 async def list_(api: Api, **filters: Any) -> None:
@@ -53,12 +53,13 @@ def columns(api: Api) -> list[Column]:
 @executions.command(examples=("horae executions show EXECUTION", "horae executions show EXECUTION --wait -o json"))
 @click.argument("execution")
 @click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
+@timeout_option
 @remote
-async def show(api: Api, execution: str, wait: bool) -> None:
+async def show(api: Api, execution: str, wait: bool, timeout: str | None) -> None:
     """Show an execution."""
     found = await api.client.executions.get(execution)
-    if wait:
-        return await finish(api, found)
+    if wait or timeout is not None:
+        return await finish(api, found, timeout=timeout)
     api.out.one(found.raw, leave_out=("error",))
     traceback = found.error.traceback if found.error else ""
     if traceback and api.out.is_for_people:
@@ -70,13 +71,14 @@ async def show(api: Api, execution: str, wait: bool) -> None:
 @click.argument("execution")
 @click.option("--reason", metavar="TEXT", help="Why; it is kept with the execution.")
 @click.option("-w", "--wait", is_flag=True, help="Wait until it has stopped.")
+@timeout_option
 @remote
-async def cancel(api: Api, execution: str, reason: str | None, wait: bool) -> None:
+async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeout: str | None) -> None:
     """Cancel an execution; one that runs is asked to stop, then made to."""
     cancelled = await api.client.executions.cancel(execution, reason=reason)
     document = cancelled.raw
-    if wait and not cancelled.execution.is_final:
-        final = await api.client.executions.wait(execution)
+    if (wait or timeout is not None) and not cancelled.execution.is_final:
+        final = await in_time(api, api.client.executions.wait(execution), timeout, execution)
         document = {**document, "execution": final.raw}
     if not api.out.is_for_people:
         return api.out.document(document)
@@ -94,12 +96,12 @@ async def cancel(api: Api, execution: str, reason: str | None, wait: bool) -> No
 @remote
 async def logs(api: Api, execution: str, follow: bool, tail: int | None, attempt: int | None) -> None:
     """Show what an execution wrote."""
-    found = []
-    async for line in api.client.executions.logs(execution, follow=follow, tail=tail, attempt=attempt):
+    found: list[Any] = []
+    async for page in api.client.executions.log_pages(execution, follow=follow, tail=tail, attempt=attempt):
         if api.out.is_for_people:
-            show_line(api, line)
+            show_lines(api, page)
         else:
-            found.append(line.raw)
+            found += [line.raw for line in page]
     if not api.out.is_for_people:
         api.out.document({"items": found})
     if follow and (await api.client.executions.get(execution)).status == "failed":

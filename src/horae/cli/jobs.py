@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from horae.cli.definition import definition_options, editable, read_definition
+from horae.cli.definition import definition_options, editable, read_definition, speaking_flags
 from horae.cli.lazy import Group
-from horae.cli.output import Column, as_yaml
+from horae.cli.output import Column, as_yaml, one_line
 from horae.cli.remote import Api, remote
 from horae.cli.values import params as read_params
-from horae.cli.waiting import finish
+from horae.cli.waiting import finish, tell_hint, timeout_option
 from horae.errors import BadInput
 
 
@@ -34,7 +34,8 @@ async def create(api: Api, name: str | None, **options: Any) -> None:
     document = read_definition(name, options)
     if "name" not in document:
         raise click.UsageError("A job needs a name: horae jobs create NAME ...")
-    job = await api.client.jobs.create(**document)
+    with speaking_flags(options):
+        job = await api.client.jobs.create(**document)
     if not api.out.is_for_people:
         return api.out.document(job.raw)
     api.out.say(f"Created {job.name} ({job.job_id}), {job.status}.")
@@ -48,7 +49,7 @@ async def create(api: Api, name: str | None, **options: Any) -> None:
 @click.option("--search", metavar="TEXT", help="Only jobs whose name or description contains this.")
 @click.option("--queue", metavar="QUEUE", help="Only jobs of this queue.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only jobs with this tag.")
-@click.option("--limit", type=click.IntRange(1, 500), metavar="N", help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many, up to 1000.")
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
 @remote
 async def list_(api: Api, **filters: Any) -> None:
@@ -92,7 +93,8 @@ async def edit(api: Api, job: str, if_version: int | None, **options: Any) -> No
     before = await api.client.jobs.get(job)
     version = if_version if if_version is not None else before.version
     if changes and not options["file"]:
-        after = await api.client.jobs.edit(job, if_match=f'"{version}"' if if_version else None, **changes)
+        with speaking_flags(options):
+            after = await api.client.jobs.edit(job, if_match=f'"{version}"' if if_version else None, **changes)
     else:
         document = changes or _in_editor(editable(before.raw))
         after = await api.client.jobs.replace(job, document, if_match=f'"{version}"')
@@ -168,7 +170,7 @@ async def versions(api: Api, job: str) -> None:
         ("VERSION", "version"),
         ("CURRENT", lambda version: "yes" if version.get("current") else ""),
         ("CREATED", lambda version: api.out.age(version.get("createdAt"))),
-        ("DEFINITION", lambda version: {k: v for k, v in version.get("definition", {}).items() if k != "name"}),
+        ("DEFINITION", lambda version: one_line(version.get("definition", {}), leave_out=("name",))),
     ]
     api.out.list(page.raw, columns, "There are no versions.")
 
@@ -202,19 +204,29 @@ async def rollback(api: Api, job: str, version: int) -> None:
 @click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution.")
 @click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
 @click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait for its end.")
+@timeout_option
 @remote
 async def trigger(
-    api: Api, job: str, param: tuple[str, ...], params: str | None, wait: bool, follow: bool, **how: Any
+    api: Api,
+    job: str,
+    param: tuple[str, ...],
+    params: str | None,
+    wait: bool,
+    follow: bool,
+    timeout: str | None,
+    **how: Any,
 ) -> None:
     """Run a job now, or when asked to."""
     from horae.cli.values import pairs
 
     tags = pairs(how.pop("tag"), "--tag") or None
     execution = await api.client.jobs.trigger(job, read_params(param, params), key=how.pop("unique"), tags=tags, **how)
-    if wait or follow:
-        return await finish(api, execution, follow=follow)
+    if wait or follow or timeout is not None:
+        return await finish(api, execution, follow=follow, timeout=timeout)
     already = " already" if execution.deduplicated else ""
     _done(api, execution.raw, f"Execution {execution.id} is{already} {execution.status}.")
+    if api.out.is_for_people:
+        await tell_hint(api, execution.id)
     return None
 
 

@@ -141,6 +141,16 @@ def brief(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
+def one_line(document: dict[str, Any], leave_out: tuple[str, ...] = (), most: int = 160) -> str:
+    """A document as "field: value" pairs, values that are no text as JSON; a long one is cut."""
+    text = ", ".join(
+        f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+        for name, value in document.items()
+        if name not in leave_out
+    )
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def rough(micros: int) -> str:
     """A length of time to two places: "3d 4h", "2m 14s", "0.4s"."""
     if micros < 10 * SECOND:

@@ -1,24 +1,35 @@
 """Waiting for an execution's end, with its log or without, and the exit code it earns."""
 
 import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from itertools import groupby
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
 from horae.cli.remote import Api
 from horae.client.views import Execution, LogLine
+from horae.env import SECOND
+from horae.errors import HoraeError
+from horae.model.duration import parse_duration
+
+T = TypeVar("T")
 
 PATIENCE = 2.0  # seconds after which somebody who waits is told what the execution waits for
 
 
-async def finish(api: Api, execution: Execution, *, follow: bool = False) -> None:
+timeout_option = click.option(
+    "--timeout", metavar="SPAN", help="Wait no longer than this, as 10m; the execution goes on, the exit code is 1."
+)
+
+
+async def finish(api: Api, execution: Execution, *, follow: bool = False, timeout: str | None = None) -> None:
     """Wait until it is final and show it; exit 1 unless it succeeded or was skipped."""
     hinting = asyncio.ensure_future(_hint(api, execution.id))
     try:
-        if follow:
-            async for line in api.client.executions.logs(execution.id, follow=True):
-                show_line(api, line)
-        final = await api.client.executions.wait(execution.id)
+        final = await in_time(api, _end(api, execution.id, follow), timeout, execution.id)
     finally:
         hinting.cancel()
     if api.out.is_for_people:
@@ -29,16 +40,49 @@ async def finish(api: Api, execution: Execution, *, follow: bool = False) -> Non
         click.get_current_context().exit(1)
 
 
+async def _end(api: Api, id: str, follow: bool) -> Execution:
+    if follow:
+        async for page in api.client.executions.log_pages(id, follow=True):
+            show_lines(api, page)
+    return await api.client.executions.wait(id)
+
+
+async def in_time(api: Api, waiting: Coroutine[Any, Any, T], timeout: str | None, id: str) -> T:
+    """Wait for something as long as a person is willing to. Raises what to do when that is over."""
+    work = asyncio.ensure_future(waiting)
+    if timeout is None:
+        return await work
+    alarm = asyncio.ensure_future(api.env.clock.sleep(parse_duration(timeout, field="--timeout") / SECOND))
+    try:
+        await asyncio.wait({work, alarm}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            return work.result()
+    finally:
+        alarm.cancel()
+        work.cancel()
+    remedy = f"It goes on; wait again with `horae executions show {id} --wait`."
+    raise HoraeError(f"Execution {id} has not ended after {timeout}.", remedy)
+
+
 async def _hint(api: Api, id: str) -> None:
-    """Tell what an execution that does not begin needs: a worker, or its job to be resumed."""
     await api.env.clock.sleep(PATIENCE)
-    if hint := (await api.client.executions.get(id)).hint:
-        click.echo(hint, err=True)
+    await tell_hint(api, id)
 
 
-def show_line(api: Api, line: LogLine) -> None:
-    """A log line where its kind belongs: what was stderr there is stderr here; documents keep stdout for themselves."""
-    click.echo(line.text, err=line.stream == "stderr" or not api.out.is_for_people)
+async def tell_hint(api: Api, id: str) -> None:
+    """Tell what an execution that does not begin needs: a worker that knows it, or its job to be resumed."""
+    with suppress(HoraeError):  # it was accepted, and that has been told
+        if hint := (await api.client.executions.get(id)).hint:
+            click.echo(hint, err=True)
+
+
+def show_lines(api: Api, lines: Sequence[LogLine]) -> None:
+    """Log lines where their kind belongs: what was stderr there is stderr here; documents keep stdout for themselves.
+
+    Neighbours go out together: a write for each would take longer than reading them.
+    """
+    for err, some in groupby(lines, lambda line: line.stream == "stderr" or not api.out.is_for_people):
+        click.echo("\n".join(line.text for line in some), err=err)
 
 
 def _summarise(api: Api, final: Execution) -> None:

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from msgspec import NODEFAULT
 
@@ -130,9 +130,34 @@ class App:
 
         return Client()
 
+    @overload
+    def job(self, name: Callable[P, R], /) -> JobFunction[P, R]: ...
+
+    @overload
     def job(
         self,
         name: str | None = None,
+        *,
+        schedule: str | Mapping[str, Any] | None = ...,
+        retries: int | None = ...,
+        retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None = ...,
+        timeout: Span | None = ...,
+        grace: Span | None = ...,
+        queue: str | None = ...,
+        priority: int | None = ...,
+        needs: Sequence[str] | Mapping[str, Any] | None = ...,
+        dependencies: Sequence[Any] | None = ...,
+        tags: Mapping[str, str] | None = ...,
+        isolation: Isolation | None = ...,
+        delivery: Delivery | None = ...,
+        params: Mapping[str, Any] | None = ...,
+        key_for: Span | None = ...,
+        description: str | None = ...,
+    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
+
+    def job(
+        self,
+        name: str | Callable[..., Any] | None = None,
         *,
         schedule: str | Mapping[str, Any] | None = None,
         retries: int | None = None,
@@ -149,14 +174,15 @@ class App:
         params: Mapping[str, Any] | None = None,
         key_for: Span | None = None,
         description: str | None = None,
-    ) -> Callable[[Callable[P, R]], JobFunction[P, R]]:
-        """Make a function a job; its name is the function's unless given, its description the docstring.
+    ) -> Any:
+        """Make a function a job, as `@app.job` or `@app.job(...)`; its name is the function's unless given, its
+        description the docstring.
 
         A sync function with a timeout runs in a process of its own unless `isolation` says "thread". `retry` is a
         policy, a list of delays, or a function of (failures, error) that is asked by the worker after every failure.
         """
         if callable(name):
-            raise TypeError("write @app.job() with its parentheses")
+            return self.job()(name)
         rule = retry if callable(retry) else None
         if rule is not None and retries is None:
             retries = RULED_RETRIES

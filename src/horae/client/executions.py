@@ -11,6 +11,7 @@ from horae.env import Env
 
 FIRST_LOOK = 0.02  # seconds; each look doubles the pause up to the last one
 LAST_LOOK = 1.0
+LINES = 5_000  # of a log that are asked for together, after the first
 
 
 class Executions:
@@ -54,14 +55,21 @@ class Executions:
         self, id: str, *, follow: bool = False, attempt: int | None = None, tail: int | None = None
     ) -> AsyncIterator[LogLine]:
         """The lines written so far, oldest first; with `follow` also those to come, until the execution is final."""
+        async for page in self.log_pages(id, follow=follow, attempt=attempt, tail=tail):
+            for line in page:
+                yield line
+
+    async def log_pages(
+        self, id: str, *, follow: bool = False, attempt: int | None = None, tail: int | None = None
+    ) -> AsyncIterator[Sequence[LogLine]]:
+        """The same lines, as many together as came together."""
         pause = FIRST_LOOK
         query = {"cursor": None, "tail": tail, "attempt": attempt}
         while True:
             page = await self._caller.get(path_of("executions", id, "logs"), query)
-            query = {"cursor": page["nextCursor"], "attempt": attempt}
-            for item in page["items"]:
-                yield LogLine.of(item)
+            query = {"cursor": page["nextCursor"], "attempt": attempt, "limit": LINES}
             if page["items"]:
+                yield [LogLine.of(item) for item in page["items"]]
                 pause = FIRST_LOOK
             elif page["ended"] or not follow:
                 return

@@ -146,7 +146,7 @@ def restore(before: StoredJob, when: When | None, new_id: NewId, now: Instant) -
 
 
 def name_taken(name: str, holder: UUID) -> Conflict:
-    remedy = f"Choose another name, or change that job with PATCH /api/v1/jobs/{holder}."
+    remedy = f"Choose another name, or change that job: `horae jobs edit {name}` or PATCH /api/v1/jobs/{holder}."
     return Conflict(f'A job named "{name}" exists.', remedy, jobId=str(holder), field="name")
 
 

@@ -4,6 +4,7 @@
 environment values, URLs, headers and bodies; a shell line is never a template.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,8 @@ from horae.errors import BadInput
 Scope = Mapping[str, Any]
 Renderer = Callable[[Scope], Any]
 
+KNOWN = frozenset({"params"})  # what expressions can speak of
+_OWN = re.compile(r"\.\s*(map|filter|all|exists|exists_one)\s*\(\s*(\w+)\s*,")  # names that a macro gives to elements
 _CLOSES = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -34,6 +37,19 @@ class Expression:
         except ValueError as error:
             reason = str(error).splitlines()[0]
             raise BadInput(f"${{{self.source}}} is not an expression: {reason}", _REMEDY, field=field) from None
+        self._refuse_unknown(field)
+
+    def _refuse_unknown(self, field: str) -> None:
+        """What nothing will ever define, as a variable of the shell, is refused before it runs."""
+        own = {name for _, name in _OWN.findall(self.source)}
+        unknown = sorted(set(self.program.variables()) - KNOWN - own)
+        if unknown:
+            raise BadInput(
+                f"${{{self.source}}} speaks of {unknown[0]!r}; an expression knows {', '.join(sorted(KNOWN))}.",
+                'For a variable of the environment write a shell line, {"shell": "echo $HOME"} (on the command line'
+                ' --shell); "$${" stands for a literal "${".',
+                field=field,
+            )
 
     def value(self, scope: Scope) -> Any:
         """Compute it; whatever is wrong with the values is a TemplateError that names the expression."""

@@ -74,8 +74,11 @@ def is_public(route: Route) -> bool:
 
 def authorise(role: str, route: Route) -> None:
     """Refuse a credential whose role has no business with this route."""
-    if role not in ACCESS.get(route.name, frozenset()):
+    may = ACCESS.get(route.name, frozenset())
+    if role not in may:
+        needed = min(may, default="admin")
         raise Forbidden(
-            f'A key with the role "{role}" may not use {route.method} {route.path}.',
-            "Use a key with a role that may: `horae keys list` shows yours.",
+            f'A key with the role "{role}" may not use {route.method} {route.path}: that takes the role "{needed}".',
+            f"Make such a key with `horae keys create NAME --role {needed}`, on the server's machine or with an"
+            " administrator's key, and set HORAE_KEY to it.",
         )

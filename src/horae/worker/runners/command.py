@@ -1,7 +1,7 @@
 """Commands: programs in a process group of their own, watched by the worker's guard.
 
 A command's environment is what `PASSED` and `Settings.pass_env` let through of the worker's (and LC_*), the job's own
-`env`, and:
+`env`, and what follows. PATH begins with the folder of the worker's own programs.
 
     HORAE_EXECUTION_ID  the execution              HORAE_SCHEDULED_AT  when it was due, RFC 3339 UTC
     HORAE_JOB           the job's name             HORAE_PRIORITY      0 (least) to 9 (most urgent)
@@ -18,6 +18,7 @@ import errno
 import os
 import shutil
 import signal
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ class CommandRunner(TaskRunner):
         super().__init__(host)
         names = {*PASSED, *host.settings.pass_env}
         self._env = {k: v for k, v in os.environ.items() if k in names or k.startswith("LC_")}
+        self._env["PATH"] = with_scripts(self._env.get("PATH", os.defpath))
 
     def stop(self, run: Run, begun: Begun, kind: str) -> None:
         running = run.grip_of(begun)
@@ -186,6 +188,12 @@ class CommandRunner(TaskRunner):
             (folder / "params.json").write_bytes(encoded)
             env["HORAE_PARAMS_FILE"] = str(folder / "params.json")
         return env
+
+
+def with_scripts(path: str) -> str:
+    """A PATH that begins with the worker's own programs: `horae report` is found without activating an environment."""
+    scripts = sysconfig.get_path("scripts")
+    return path if scripts in path.split(os.pathsep) else os.pathsep.join((scripts, path))
 
 
 def ended(status: int, result: bytes, last_words: str) -> Fate:

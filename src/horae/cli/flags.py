@@ -1,0 +1,63 @@
+"""What a server says about a job's fields, in the words of the options that were given for them."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from horae.errors import BadInput
+
+# The most exact first: `schedule` is spoken of when no more is known.
+_FLAGS = {
+    "schedule.every": "--every",
+    "schedule.at": "--at",
+    "schedule": "--schedule",
+    "timezone": "--tz",
+    "retry": "--retry-delay",
+    "params": "--param",
+    "needs": "--need",
+    "dependencies": "--depends-on",
+    "tags": "--tag",
+    "http.method": "--method",
+    "command.shell": "--shell",
+    "name": "NAME",
+}
+_SAME = ("retries", "timeout", "priority", "queue", "delivery", "description", "env", "command", "python", "http")
+_AS_JSON = re.compile(r'[{\[]\s*"|"\w+":')  # a remedy that shows how to write it in a document
+
+
+@contextmanager
+def in_flags(options: tuple[Callable[..., Any], ...]) -> Iterator[None]:
+    """Speak of options where a refusal speaks of fields; instead of a document's remedy, tell the option's help."""
+    try:
+        yield
+    except BadInput as error:
+        flag = flag_of(str(error.fields.get("field", "")))
+        if not flag:
+            raise
+        remedy = help_of(flag, options) if _AS_JSON.search(error.remedy) else error.remedy
+        raise BadInput(f"{flag}: {error.detail}", remedy, **error.fields) from None
+
+
+def flag_of(field: str) -> str:
+    """The option that gives a field; empty for a field that no option gives."""
+    for name, flag in (*_FLAGS.items(), *((name, f"--{name}") for name in _SAME)):
+        if field == name or field.startswith((f"{name}.", f"{name}[")):
+            return flag
+    return ""
+
+
+def help_of(flag: str, options: tuple[Callable[..., Any], ...]) -> str:
+    """How an option is written and what it is for."""
+
+    @click.command
+    def holder() -> None: ...
+
+    for option in options:
+        option(holder)
+    for made in holder.params:
+        if isinstance(made, click.Option) and flag in made.opts:
+            return f"{flag} {made.metavar or ''}: {made.help}"
+    return ""
