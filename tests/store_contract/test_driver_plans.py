@@ -47,6 +47,7 @@ async def live_through(world: World) -> None:
     await world.store.promote_due(LONG_AGO, 100, rank)
     await worker.lose()
     await world.store.rescue(worker.session, 100)
+    await other.claim(3, channel=1)  # one of what was lost, and past the rest
     assert trigger
 
 

@@ -4,7 +4,7 @@ from horae.model.execution import Extra
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.parcel import MAX_ITEMS, extras_of
 from horae.store.moves.submit import Idempotency, NewLot, Receipt, Repeated, Submission
-from tests.store_contract.world import World
+from tests.store_contract.world import World, success
 
 HOUR = 3_600_000_000
 
@@ -73,3 +73,18 @@ async def test_a_repeated_lot_is_answered_as_the_first_time(world: World):
 
     assert again == Repeated(first)
     assert len(await world.on("queued")) == 2
+
+
+async def test_a_repeated_lot_is_told_in_pieces_where_its_executions_stand_apart(world: World):
+    job = await world.job()
+    own = Idempotency(1, "executions.submit", "k", b"body", world.now() + HOUR)
+    asked = [Submission(executions=[lot(world, job, 1500)], idempotency=own)]
+    first = (await world.store.submit(asked)).answers[0]
+    w = await world.worker(concurrency=2000)
+    slice, *_ = await w.claim(100)
+    await w.report(success(slice, 10, 20))
+
+    again = (await world.store.submit(asked)).answers[0].answer
+    told = [(r.state, r.count) for r in again]
+    assert told == [("running", 10), ("success", 10), ("running", 80), ("queued", 924), ("queued", 476)]
+    assert again[1].execution_id == execution_id(parcel_of(first[0].execution_id), 10)

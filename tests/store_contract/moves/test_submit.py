@@ -9,6 +9,7 @@ import pytest
 from horae.model.execution import Extra
 from horae.model.ids import execution_id, index_of, instant_of, parcel_of
 from horae.model.parcel import MAX_BYTES, extras_of
+from horae.model.retry import RetryPolicy
 from horae.store.moves.submit import (
     Idempotency,
     JobMoved,
@@ -18,7 +19,7 @@ from horae.store.moves.submit import (
     Submission,
     TwinRequests,
 )
-from tests.store_contract.world import World, spans
+from tests.store_contract.world import World, failed, spans, success, suspended
 
 HOUR = 3_600_000_000
 
@@ -100,7 +101,7 @@ async def test_large_items_travel_in_several_parcels(world: World):
     executions = [msgspec.structs.replace(e, item=large) for e in world.wanted(job, 2)]
     done = await world.store.submit([request(*executions, *world.wanted(job, 2))])
 
-    assert [len(parcel) for parcel in done.parcels] == [1, 3]
+    assert [len(parcel) for parcel in done.parcels] == [1, 2, 1]
     assert len({r.execution_id for r in done.answers[0]}) == 4
 
 
@@ -145,6 +146,61 @@ async def test_a_key_belongs_to_its_job(world: World):
 
     assert one.execution_id != other.execution_id
     assert not other.deduplicated
+
+
+async def test_a_deduplicated_receipt_says_how_its_execution_stands(world: World):
+    job = await world.job(retry=RetryPolicy(retries=1))
+    w = await world.worker()
+
+    async def told():
+        (again,) = await world.submit(job, key="k")
+        assert again.deduplicated
+        return again.state
+
+    (first,) = await world.submit(job, key="k")
+    assert (first.state, await told()) == ("queued", "queued")
+    (slice,) = await w.claim(1)
+    assert await told() == "running"
+    await w.report(failed(slice), policies=job.policy)
+    assert await told() == "waiting"
+    world.clock.advance(HOUR // 100)
+    await world.store.promote_due(0, 10, lambda *_: 0)
+    (slice,) = await w.claim(1)
+    await w.report(suspended(slice, world.now() + 1))
+    assert await told() == "running"
+    world.clock.advance(1)
+    await world.store.promote_due(0, 10, lambda *_: 0)
+    (slice,) = await w.claim(1)
+    await w.report(success(slice))
+    assert await told() == "success"
+    await world.do("DELETE FROM history")
+    await world.do("DELETE FROM parcels")
+    await world.do("DELETE FROM attempts")
+    assert await told() == "expired"
+
+
+async def test_a_deduplicated_receipt_of_something_scheduled_says_that_it_waits(world: World):
+    job = await world.job()
+    later = world.now() + HOUR
+    asked = [*world.wanted(job, key="k", due_at=later), *world.wanted(job, key="k", due_at=later), *world.wanted(job)]
+    done = await world.store.submit([request(*asked)])
+
+    assert [(r.state, r.deduplicated) for r in done.answers[0]] == [
+        ("waiting", False), ("waiting", True), ("queued", False)
+    ]  # fmt: skip
+
+
+async def test_a_repeated_request_says_how_its_executions_stand(world: World):
+    job = await world.job()
+    until = world.now() + HOUR
+    first = await world.store.submit([request(*world.wanted(job, 3), key="r", until=until)])
+    w = await world.worker()
+    (slice,) = await w.claim(2)
+    await w.report(success(slice, 0, 1))
+    again = await world.store.submit([request(*world.wanted(job, 3), key="r", until=until)])
+
+    assert [r.execution_id for r in again.answers[0].answer] == [r.execution_id for r in first.answers[0]]
+    assert [r.state for r in again.answers[0].answer] == ["success", "running", "queued"]
 
 
 async def test_twins_in_a_batch_are_one_execution(world: World):

@@ -12,11 +12,12 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.execution import Extra
-from horae.model.ids import execution_id, parcel_id
+from horae.model.ids import execution_id, index_of, parcel_id, parcel_of
 from horae.model.packing import Packed
 from horae.model.parcel import Envelope, Parcel, loads, make_parcel
 from horae.model.slice import Queued, Waiting
 from horae.store.moves import shelves
+from horae.store.moves.standing import Piece, standing
 from horae.store.script import Again, ForEach, Insert, Script, Statement
 
 PARCELS: shelves.Columns = (
@@ -162,7 +163,46 @@ def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: I
     for i, submission in fresh:
         answers[i] = [receipt for _ in submission.executions for receipt in next(receipts)]
     yield from _remember_answers([(s, answers[i]) for i, s in fresh if s.idempotency])
+    answers = yield from _as_they_stand(answers)
     return Submitted([answers[i] for i in range(len(submissions))], [p for p, _ in parcels], lanes, wake_at)
+
+
+def _as_they_stand(
+    answers: dict[int, list[Receipt] | Repeated | Reused],
+) -> Script[dict[int, list[Receipt] | Repeated | Reused]]:
+    """What was accepted before may have gone on since: such receipts say how their executions stand now."""
+    old = [r for answer in answers.values() for r in _receipts_of(answer) if _is_old(r, answer)]
+    if not old:
+        return answers
+    ranges = [(parcel_of(r.execution_id), index_of(r.execution_id), index_of(r.execution_id) + r.count) for r in old]
+    found = iter((yield from standing(ranges)))
+
+    def restated(answer: list[Receipt] | Repeated | Reused) -> list[Receipt]:
+        told = ((r, next(found)) if _is_old(r, answer) else (r, None) for r in _receipts_of(answer))
+        return [receipt for r, stands in told for receipt in ([r] if stands is None else _in_pieces(r, stands))]
+
+    return {
+        i: answer if isinstance(answer, Reused) else Repeated(new) if isinstance(answer, Repeated) else new
+        for i, answer in answers.items()
+        for new in [restated(answer)]
+    }
+
+
+def _receipts_of(answer: list[Receipt] | Repeated | Reused) -> list[Receipt]:
+    return [] if isinstance(answer, Reused) else answer.answer if isinstance(answer, Repeated) else answer
+
+
+def _is_old(receipt: Receipt, answer: object) -> bool:
+    return receipt.deduplicated or isinstance(answer, Repeated)
+
+
+def _in_pieces(receipt: Receipt, stands: Sequence[Piece]) -> list[Receipt]:
+    """A lot is told in pieces where its executions stand apart."""
+    parcel = parcel_of(receipt.execution_id)
+    return [
+        msgspec.structs.replace(receipt, execution_id=execution_id(parcel, lo), state=state, count=hi - lo)
+        for lo, hi, state in stands
+    ]
 
 
 def _known_requests(

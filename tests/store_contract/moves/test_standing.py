@@ -1,0 +1,23 @@
+"""Where executions stand: pieces of a range cover it, in order, and say what their slices say."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.store.moves.standing import EXPIRED, pieces
+from tests.model.making import cuts
+
+
+@given(cuts(), st.data())
+def test_pieces_cover_a_range_and_say_what_its_slices_say(ranges, data):
+    slices = [(lo, hi, data.draw(st.sampled_from(["queued", "running", "success"]))) for lo, hi in ranges]
+    lo = data.draw(st.integers(0, 23))
+    hi = data.draw(st.integers(lo + 1, 24))
+
+    told = list(pieces(lo, hi, slices))
+
+    states = {item: state for a, b, state in slices for item in range(a, b)}
+    assert [item for a, b, _ in told for item in range(a, b)] == list(range(lo, hi))
+    assert all(states.get(item, EXPIRED) == state for a, b, state in told for item in range(a, b))
+    assert all(one[2] != two[2] for one, two in pairwise(told))
