@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec import Raw, json
 
+from horae.engine.gateway import CROWD
 from horae.engine.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
@@ -60,6 +61,28 @@ async def test_a_busy_worker_beside_a_full_queue_has_its_heartbeat_answered(node
     await pass_time(node, 5.1)
 
     assert poll.done()
+
+
+async def test_the_waits_of_a_crowd_end_together(node, monkeypatch):
+    crowd = [await register(node) for _ in range(CROWD + 40)]
+    ended: list[int] = []
+    answer_empty = node.store.answer_empty
+
+    async def counted(numbers):
+        ended.append(len(numbers))
+        return await answer_empty(numbers)
+
+    monkeypatch.setattr(node.store, "answer_empty", counted)
+    polls = []
+    for session in crowd:
+        polls.append(send(node, session, channel=0, n=1, wait=HEARTBEAT))
+        await pass_time(node, 0.01)
+    assert len(node.gateway.lot) == len(crowd)
+    await pass_time(node, 5.1)
+
+    assert all(poll.done() for poll in polls)
+    assert sum(ended) == len(crowd)
+    assert len(ended) < CROWD + 40 / 5
 
 
 async def test_sessions_that_fell_silent_are_forgotten_and_known_again(node):

@@ -294,12 +294,12 @@ REPORTS = [
         by="report / report, overlapping parts of one slice",
     ),
     one(
-        "a finished attempt leaves its requests", "report._settle_one", "yield ForEach(FORGET_REQUESTS",
-        "ForEach(FORGET_REQUESTS", by="test_cancel.test_a_request_goes_with_the_attempt",
+        "a finished attempt leaves its requests", "report._settle_one", ", ForEach(FORGET_REQUESTS, RANGE, gone)",
+        by="test_cancel.test_a_request_goes_with_the_attempt",
     ),
     one(
-        "a rescue leaves the requests", "rescue.rescue", "yield ForEach(report.FORGET_REQUESTS",
-        "ForEach(report.FORGET_REQUESTS", by="test_rescue.test_what_a_rescued_worker_was_asked_to_stop_has_stopped",
+        "a rescue leaves the requests", "rescue.rescue", "*fates, gone]", "*fates]",
+        by="test_rescue.test_what_a_rescued_worker_was_asked_to_stop_has_stopped",
     ),
     one(
         "a cancelled item that fails is retried", "report.asked_of", "if cancels else []", "if False else []",

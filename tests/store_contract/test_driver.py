@@ -8,7 +8,7 @@ import pytest
 from horae.env import Env
 from horae.errors import Busy, Conflict
 from horae.store.driver import Driver, one
-from horae.store.script import Again, Among, Fetch, ForEach, Insert, Lock, Op, Rows, Script, Statement
+from horae.store.script import Again, Among, Fetch, ForEach, Insert, Lock, Op, Rows, Script, Statement, Together
 
 PUT = Statement(
     "put", "INSERT INTO store (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -143,6 +143,41 @@ async def test_for_each_deletes_and_returns(driver: Driver, env: Env, text: str)
     gone, left = await driver.write(script)
     assert gone == [(ids[0], 0)]
     assert sorted(left) == [(ids[1],), (ids[2],)]
+
+
+async def test_changes_made_together_all_happen(driver: Driver, env: Env):
+    ids = [env.new_id() for _ in range(3)]
+    columns = (("key", "text"), ("value", "text"))
+    drop = Statement("drop", "DELETE FROM holders WHERE (parcel, lo) IN (SELECT parcel, lo FROM given)")
+    rename = Statement("rename", "UPDATE store SET value = $2 WHERE key = $1")
+    tell = Statement("tell", "UPDATE holders SET key = given.key FROM given WHERE holders.parcel = given.parcel")
+
+    def script() -> Script[tuple[Rows, Rows]]:
+        yield Insert("holders", HOLDERS, [("k", id, 0) for id in ids])
+        yield Insert("store", columns, [("a", "1")])
+        nothing = yield Together(
+            [
+                ForEach(drop, (("parcel", "uuid"), ("lo", "int")), [(ids[0], 0)]),
+                Insert("holders", HOLDERS, []),
+                Fetch(rename, ("a", "2")),
+                Insert("store", columns, [("b", "3"), ("c", "4")]),
+                ForEach(tell, (("parcel", "uuid"), ("key", "text")), [(ids[1], "told")]),
+            ]
+        )
+        assert nothing == []
+        assert (yield Together([])) == []
+        assert (yield Together([Insert("store", columns, [("d", "5")])])) == []
+        kept = yield Fetch(Statement("kept", "SELECT key, parcel FROM holders ORDER BY key DESC"))
+        return kept, (
+            yield Fetch(Statement("all", "SELECT key, value FROM store WHERE key IN ('a','b','c','d') ORDER BY key"))
+        )
+
+    before = driver.statements.copy()
+    kept, told = await driver.write(script)
+    assert kept == [("told", ids[1]), ("k", ids[2])]
+    assert told == [("a", "2"), ("b", "3"), ("c", "4"), ("d", "5")]
+    counted = driver.statements - before
+    assert (counted["insert store"], counted["drop"], counted["rename"]) == (3, 1, 1)
 
 
 async def test_given_rows_may_hold_nulls_and_there_may_be_none(driver: Driver, env: Env):

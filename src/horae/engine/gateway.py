@@ -39,6 +39,8 @@ from horae.store.moves import steps
 from horae.store.moves.exchange import Head, Reply, want_of
 from horae.store.moves.submit import Receipt
 
+CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
+TOGETHER = 0.1  # seconds
 KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds its children
 SILENT = 600.0  # seconds after which a session is read from the store again; parked ones are heard of far sooner
 
@@ -169,7 +171,10 @@ class Gateway:
         up, session = head.exchange, head.session
         wait = min(up.wait, self._settings.heartbeat)
         want = want_of(head, known.session.concurrency)
-        parked = Parked(want=want, until=self._env.clock.monotonic() + wait / 1_000_000)
+        until = self._env.clock.monotonic() + wait / 1_000_000
+        if len(self.lot) >= CROWD:
+            until -= until % TOGETHER
+        parked = Parked(want=want, until=until)
         served = await self.lot.park(parked)
         if served.decision == "ended":
             self._forget(session)

@@ -1,12 +1,12 @@
 """What runs scripts: the protocol both databases implement, and what their drivers share."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from horae.env import Instant
-from horae.store.script import Fetch, Insert, Lock, Op, Rows, Script, ScriptFactory, Statement
+from horae.store.script import Fetch, Insert, Lock, Op, Rows, Script, ScriptFactory, Statement, Together
 
 T = TypeVar("T")
 Before = Callable[[Op], Awaitable[None]]
@@ -84,10 +84,17 @@ class Driver(Protocol):
         ...
 
 
+def op_names(op: Op) -> Iterable[str]:
+    """What statistics and tests call what an op does."""
+    return map(op_name, op.acting) if isinstance(op, Together) else (op_name(op),)
+
+
 def op_name(op: Op) -> str:
     """What statistics and tests call an op."""
     if isinstance(op, Insert):
         return f"insert {op.table}"
+    if isinstance(op, Together):
+        return " + ".join(op_names(op))
     return "lock" if isinstance(op, Lock) else op.statement.name
 
 

@@ -3,13 +3,15 @@
 import re
 
 from horae.store.driver import Driver
-from horae.store.script import Among, Fetch, ForEach, Insert, Op, Script, Statement
+from horae.store.script import Among, Fetch, ForEach, Insert, Op, Script, Statement, Together
 
 _NAME = "horae_explain"
 
 
 async def explain(driver: Driver, op: Op) -> list[str]:
     """The plan's lines, as a hot statement gets it: PostgreSQL's generic plan, SQLite's query plan."""
+    if isinstance(op, Together):
+        return [line for change in op.acting for line in await explain(driver, change)]
     if driver.dialect == "sqlite":
         return await driver.write(lambda: _sqlite(_sqlite_text(op)))
     return await driver.write(lambda: _postgres(_postgres_text(op)))

@@ -73,7 +73,21 @@ class Lock(Struct, frozen=True):
     names: tuple[str, ...]
 
 
-Op = Fetch | ForEach | Insert | Among | Lock
+class Together(Struct, frozen=True):
+    """Changes that touch different rows and need nothing of one another: one round trip, whatever their number.
+
+    They act in no particular order, none sees what another did, and no rows come back.
+    """
+
+    changes: Sequence[Fetch | ForEach | Insert]
+
+    @property
+    def acting(self) -> list[Fetch | ForEach | Insert]:
+        """Those that have something to do."""
+        return [change for change in self.changes if isinstance(change, Fetch) or change.rows]
+
+
+Op = Fetch | ForEach | Insert | Among | Lock | Together
 T = TypeVar("T")
 Script = Generator[Op, Rows, T]
 ScriptFactory = Callable[[], Script[T]]

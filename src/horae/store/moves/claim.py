@@ -13,7 +13,7 @@ from horae.env import Instant
 from horae.model.deal import Deal, Want, capacity, deal
 from horae.model.slice import Queued, Running, Waiting
 from horae.store.moves import shelves
-from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
 # The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
 CUT = Statement(
@@ -175,10 +175,6 @@ def _granted(s: Queued, lo: int, hi: int, want: Want, now: Instant) -> Running:
 
 
 def _move(decided: Deal, running: Sequence[Running]) -> Script[None]:
-    if decided.whole:
-        yield shelves.take("queued", decided.whole)
-    if decided.cut:
-        columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
-        yield ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
-    if running:
-        yield shelves.put_running(running)
+    columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
+    cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
+    yield Together([shelves.take("queued", decided.whole), cut, shelves.put_running(running)])

@@ -4,7 +4,7 @@ Only its session's report, or the rescue of that session, moves a running slice;
 running rows need none of their own.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -20,7 +20,7 @@ from horae.model.retry import RetryPolicy
 from horae.model.settle import Fates, Finished, Rules, Settler
 from horae.model.slice import Queued, Running, Slice, Span, gaps, match, part
 from horae.store.moves import shelves
-from horae.store.script import Fetch, ForEach, Insert, Script, Statement
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
 
 if TYPE_CHECKING:
     from horae.store.moves.exchange import Head, SessionRow
@@ -170,14 +170,19 @@ def _start(head: "Head", held: Held, now: Instant) -> Script[None]:
     yield from _replace(held, matched.touched, [*begun, *matched.left])
 
 
-def _replace(held: Held, touched: Sequence[Running], by: Sequence[Running]) -> Script[None]:
-    """Put smaller slices where larger ones stood."""
-    yield shelves.take("running", touched)
+def _replace(
+    held: Held, touched: Sequence[Running], by: Sequence[Running], rest: Sequence[Insert | ForEach] = ()
+) -> Script[None]:
+    """Put smaller slices where larger ones stood, with the rest of the change; a remainder may keep its key."""
+    taken = shelves.take("running", touched)
+    if by:
+        yield taken
+        yield Together([shelves.put_running(by), *rest])
+    else:
+        yield Together([taken, *rest])
     for slice in touched:
         del held[slice.parcel, slice.lo]
-    if by:
-        yield shelves.put_running(by)
-        held.update({(s.parcel, s.lo): s for s in by})
+    held.update({(s.parcel, s.lo): s for s in by})
 
 
 def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[None]:
@@ -246,9 +251,11 @@ def _settle_one(
         if slice.solo:  # its session may have another one now
             effects.may_claim(slice)
         _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), cancels)
-    yield from _replace(held, matched.touched, matched.left)
-    yield from put_fates(settler.fates, row.worker, head.session, effects)
-    yield ForEach(FORGET_REQUESTS, RANGE, [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits])
+    gone = [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits]
+    yield from _replace(
+        held, matched.touched, matched.left,
+        [*put_fates(settler.fates, row.worker, head.session, effects), ForEach(FORGET_REQUESTS, RANGE, gone)],
+    )  # fmt: skip
 
 
 _FINAL = frozenset({"success", "cancelled"})
@@ -321,7 +328,7 @@ def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome,
         settler.release(slice, lo, hi)
 
 
-def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Script[None]:
+def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
     """Put settled items where they go."""
     if fates.finished:
         yield shelves.put_finished(fates.finished)

@@ -10,7 +10,7 @@ from horae.model.settle import Settler, lost
 from horae.model.slice import Running, gaps, part
 from horae.store.moves import report, shelves
 from horae.store.moves.exchange import lock_sessions
-from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
 HELD_BY_SESSION = Statement(
     "held_by_session",
@@ -65,9 +65,9 @@ def rescue(
     held = [shelves.running(r) for r in rows]
     for slice, r in zip(held, rows, strict=True):
         _give_up(settler, slice, r[19], cancels, charge)
-    yield shelves.take("running", held)
-    yield from report.put_fates(settler.fates, row.worker, session, effects)
-    yield ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
+    fates = report.put_fates(settler.fates, row.worker, session, effects)
+    gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
+    yield Together([shelves.take("running", held), *fates, gone])
     return effects
 
 

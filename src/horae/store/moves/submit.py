@@ -18,7 +18,7 @@ from horae.model.parcel import Envelope, Parcel, loads, make_parcel
 from horae.model.slice import Queued, Waiting
 from horae.store.moves import shelves
 from horae.store.moves.standing import Piece, standing
-from horae.store.script import Again, ForEach, Insert, Script, Statement
+from horae.store.script import Again, ForEach, Insert, Script, Statement, Together
 
 PARCELS: shelves.Columns = (
     ("id", "uuid"), ("namespace", "int"), ("job", "uuid"), ("version", "int"), ("queue", "int"), ("lane", "int"),
@@ -157,12 +157,12 @@ def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: I
     yield from _check_jobs(asked)
     known = yield from _take_keys(asked, now)
     placed, parcels = place(asked, known, new_id, now)
-    lanes, wake_at = yield from put_parcels(parcels, now)
-    yield from _name_keys(asked, placed)
     receipts = iter(placed)
     for i, submission in fresh:
         answers[i] = [receipt for _ in submission.executions for receipt in next(receipts)]
-    yield from _remember_answers([(s, answers[i]) for i, s in fresh if s.idempotency])
+    lanes, wake_at = yield from put_parcels(
+        parcels, now, [*_name_keys(asked, placed), *_remember_answers([(s, answers[i]) for i, s in fresh])]
+    )
     answers = yield from _as_they_stand(answers)
     return Submitted([answers[i] for i in range(len(submissions))], [p for p, _ in parcels], lanes, wake_at)
 
@@ -367,17 +367,17 @@ def _receipts(lots: Iterable[Sequence[bytes]], parcels: Sequence[Parcel], now: I
         yield mine
 
 
-def put_parcels(parcels: Sequence[tuple[Parcel, int]], now: Instant) -> Script[tuple[dict[int, int], Instant | None]]:
-    """Write parcels and put each on its shelf; returns the lanes that got something and the next timer."""
-    if not parcels:
-        return {}, None
-    yield Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
+def put_parcels(
+    parcels: Sequence[tuple[Parcel, int]], now: Instant, also: Sequence[ForEach] = ()
+) -> Script[tuple[dict[int, int], Instant | None]]:
+    """Write parcels and put each on its shelf, and change what else there is to change.
+
+    Returns the lanes that got something and the next timer.
+    """
+    written = Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
     ready = [_queued(p, lead, now) for p, lead in parcels if p.envelope.due_at <= now]
     later = [_waiting(p) for p, _ in parcels if p.envelope.due_at > now]
-    if ready:
-        yield shelves.put_queued(ready)
-    if later:
-        yield shelves.put_waiting(later)
+    yield Together([written, shelves.put_queued(ready), shelves.put_waiting(later), *also])
     lanes: dict[int, int] = {}
     for slice in ready:
         lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
@@ -408,7 +408,7 @@ def _waiting(p: Parcel) -> Waiting:
     )  # fmt: skip
 
 
-def _name_keys(asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]]) -> Script[None]:
+def _name_keys(asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]]) -> Iterator[ForEach]:
     """Write into each key taken which execution it stands for."""
     keyed = [(e.unique, mine[0]) for e, mine in zip(asked, placed, strict=True) if e.unique is not None]
     rows = [(*unique, receipt.execution_id) for unique, receipt in keyed if not receipt.deduplicated]
@@ -417,7 +417,7 @@ def _name_keys(asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]]) -> S
         yield ForEach(NAME_KEYS, columns, rows)
 
 
-def _remember_answers(answered: Sequence[tuple[Submission, object]]) -> Script[None]:
+def _remember_answers(answered: Sequence[tuple[Submission, object]]) -> Iterator[ForEach]:
     rows = [
         (s.idempotency.namespace, s.idempotency.route, s.idempotency.key, msgspec.json.encode(answer))
         for s, answer in answered

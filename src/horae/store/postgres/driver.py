@@ -11,7 +11,7 @@ import asyncpg
 from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, StoreUnavailable
 from horae.store import epochs, expiry, seed
-from horae.store.driver import REPEATS, Before, Read, one, op_name, run_async
+from horae.store.driver import REPEATS, Before, Read, one, op_names, run_async
 from horae.store.postgres import migrate
 from horae.store.postgres.connect import Connector, timeline_of
 from horae.store.postgres.faults import BROKEN, RACES, REFUSED, reraise, translated
@@ -123,7 +123,7 @@ class PostgresDriver:
         before, statements = self.before, self.statements
 
         async def counted(op: Op) -> Rows:
-            statements[op_name(op)] += 1
+            statements.update(op_names(op))
             return await execute(connection, op)
 
         async def stopping(op: Op) -> Rows:

@@ -1,10 +1,13 @@
 """Ops as PostgreSQL statements: sets of rows travel as one binary array per column."""
 
+import re
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import asyncpg
 
-from horae.store.script import ColumnType, Fetch, ForEach, Insert, Lock, Op, Rows
+from horae.store.script import Among, ColumnType, Fetch, ForEach, Insert, Lock, Op, Rows, Together
 from horae.store.text import with_given
 
 Columns = tuple[tuple[str, ColumnType], ...]
@@ -13,32 +16,60 @@ _TYPES = {"float": "float8"}
 # A statement of its own: what follows must see what the previous holder of the lock committed.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest($1::text[]) WITH ORDINALITY AS n(name, at)"
 
+_PLACE = re.compile(r"\$(\d+)")
+
 
 async def execute(connection: asyncpg.Connection, op: Op) -> Rows:
     """Run one op on a connection; its rows come back as tuples."""
-    if isinstance(op, Fetch):
-        return rows(await connection.fetch(op.statement.text, *op.params))
-    if isinstance(op, ForEach):
-        if not op.rows:
-            return []
-        text = for_each(op.statement.text, op.columns)
-        return rows(await connection.fetch(text, *zip(*op.rows, strict=True), *op.params))
-    if isinstance(op, Insert):
-        return await _insert(connection, op)
     if isinstance(op, Lock):
         await connection.fetch(_LOCK, sorted(set(op.names)))
         return []
-    return rows(await connection.fetch(op.statement.text, op.ids, *op.params)) if op.ids else []
-
-
-async def _insert(connection: asyncpg.Connection, op: Insert) -> Rows:
-    if not op.rows:
+    if isinstance(op, Together):
+        return await _together(connection, op)
+    if isinstance(op, Among):
+        return rows(await connection.fetch(op.statement.text, op.ids, *op.params)) if op.ids else []
+    if not isinstance(op, Fetch) and not op.rows:
         return []
+    text, params = bound(op)
+    return rows(await connection.fetch(text, *params))
+
+
+async def _together(connection: asyncpg.Connection, op: Together) -> Rows:
+    changes = [bound(change) for change in op.acting]
+    if changes:
+        params = [value for _, values in changes for value in values]
+        counts = tuple((text, len(values)) for text, values in changes)
+        await connection.fetch(together(counts), *params)
+    return []
+
+
+def bound(op: Fetch | ForEach | Insert) -> tuple[str, Sequence[Any]]:
+    """An op's text and what stands at its places."""
+    if isinstance(op, Fetch):
+        return op.statement.text, op.params
+    if isinstance(op, ForEach):
+        return for_each(op.statement.text, op.columns), [*zip(*op.rows, strict=True), *op.params]
     if len(op.rows) == 1:
-        text = insert_one(op.table, op.columns, op.conflict, op.returning)
-        return rows(await connection.fetch(text, *op.rows[0]))
-    text = insert_many(op.table, op.columns, op.conflict, op.returning)
-    return rows(await connection.fetch(text, *zip(*op.rows, strict=True)))
+        return insert_one(op.table, op.columns, op.conflict, op.returning), op.rows[0]
+    return insert_many(op.table, op.columns, op.conflict, op.returning), list(zip(*op.rows, strict=True))
+
+
+@cache
+def together(changes: tuple[tuple[str, int], ...]) -> str:
+    """Several changes, each with its number of places, as one statement: all but the last as its WITH queries."""
+    texts: list[str] = []
+    before = 0
+    for text, count in changes:
+        texts.append(_moved(text, before))
+        before += count
+    *others, last = texts
+    if not others:
+        return last
+    return with_given("WITH " + ", ".join(f"change_{i} AS ({text})" for i, text in enumerate(others)), last)
+
+
+def _moved(text: str, by: int) -> str:
+    return _PLACE.sub(lambda place: f"${int(place[1]) + by}", text) if by else text
 
 
 def rows(records: list[asyncpg.Record]) -> Rows:

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, SafeUUID
 
 from horae.store.driver import op_name
-from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Row, Rows
+from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Row, Rows, Together
 from horae.store.sqlite import translate
 from horae.store.sqlite.library import sqlite3
 
@@ -70,6 +70,10 @@ class Connection:
             self.statements[op.statement.name] += 1
             return self._rows(translate.translate(op.statement.text), _bound(op.params))
         if isinstance(op, Lock):
+            return []
+        if isinstance(op, Together):
+            for change in op.acting:
+                self.execute(change)
             return []
         self.statements[op_name(op)] += 1
         if isinstance(op, ForEach):
