@@ -6,17 +6,20 @@ import pytest
 
 pytest.importorskip("asyncpg")
 
+from horae.errors import StoreUnavailable
 from horae.store.postgres.pool import Pool
 
 
 class Line:
-    """A connection that stays open."""
+    """A connection that stays open until it is cut."""
+
+    cut = False
 
     def is_closed(self):
-        return False
+        return self.cut
 
     def terminate(self):
-        pass
+        self.cut = True
 
 
 async def test_a_newcomer_does_not_take_what_was_promised_to_who_waits():
@@ -56,3 +59,27 @@ async def test_what_was_promised_to_who_gave_up_goes_to_the_next():
     gave_up.cancel()
 
     assert await asyncio.wait_for(stays, 5) is first
+
+
+async def test_when_nobody_answers_who_waits_is_told_and_what_waited_is_cut():
+    async def connect():
+        return Line()
+
+    pool = Pool(connect, 2)
+    old, idle = await pool.take(), await pool.take()
+    pool.give_back(idle)
+    waited = pool.uses()
+    young = await pool.take()
+    waits = asyncio.create_task(pool.take())
+    await asyncio.sleep(0)
+
+    pool.silence(StoreUnavailable("nobody answers"), waited)
+    with pytest.raises(StoreUnavailable, match="nobody"):
+        await waits
+    with pytest.raises(StoreUnavailable, match="nobody"):
+        pool.give_back(old)
+        await pool.take()
+    assert (old.cut, young.cut) == (True, False)
+
+    pool.hear()
+    assert not (await pool.take()).cut

@@ -1,5 +1,6 @@
 """Connections with the right settings: the hot moves' planner is told what their indexes are for."""
 
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -26,6 +27,16 @@ _HOT = {
 _DURABLE = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
 _TIMELINE = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
+
+CONNECT = 3.0  # seconds for each step of a new connection
+# Packets that nobody acknowledges end a connection within seconds, whatever its statement is allowed to take.
+_WATCHED = (
+    ("SOL_SOCKET", "SO_KEEPALIVE", 1),
+    ("IPPROTO_TCP", "TCP_KEEPIDLE", 2),
+    ("IPPROTO_TCP", "TCP_KEEPINTVL", 1),
+    ("IPPROTO_TCP", "TCP_KEEPCNT", 2),
+    ("IPPROTO_TCP", "TCP_USER_TIMEOUT", 3000),
+)
 
 Moved = Callable[[asyncpg.Connection, str], Awaitable[None]]
 
@@ -59,18 +70,23 @@ class Connector:
     async def _connect(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
         connection = await self._open({} if self._pooled else settings, patience)
         try:
-            await connection.execute(_DURABLE)
+            _watch(connection)
+            await connection.execute(_DURABLE, timeout=CONNECT)
             await self._compare(connection)
         except BaseException:
             connection.terminate()
             raise
         return connection
 
+    async def probe(self) -> None:
+        """See whether anybody answers."""
+        await closed(await asyncpg.connect(self._url, timeout=CONNECT))
+
     async def _open(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
         try:
             return await asyncpg.connect(
                 self._url,
-                timeout=5,
+                timeout=CONNECT,
                 command_timeout=patience,
                 statement_cache_size=1000,
                 max_cached_statement_lifetime=0,
@@ -93,10 +109,20 @@ class Connector:
         self._timeline = timeline
 
 
+def _watch(connection: asyncpg.Connection) -> None:
+    """Have the operating system watch the line, as far as it can."""
+    line = connection._transport.get_extra_info("socket")
+    if line is None or line.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    for level, option, value in _WATCHED:
+        if hasattr(socket, option):
+            line.setsockopt(getattr(socket, level), getattr(socket, option), value)
+
+
 async def timeline_of(connection: asyncpg.Connection) -> str | None:
     """PostgreSQL's timeline, where it tells."""
     try:
-        timeline: str | None = await connection.fetchval(_TIMELINE)
+        timeline: str | None = await connection.fetchval(_TIMELINE, timeout=CONNECT)
     except (asyncpg.FeatureNotSupportedError, asyncpg.InsufficientPrivilegeError, asyncpg.UndefinedFunctionError):
         return None
     return timeline

@@ -13,11 +13,12 @@ from horae.errors import BadInput, Busy, StoreUnavailable
 from horae.store import epochs, expiry, seed
 from horae.store.driver import REPEATS, Before, Read, one, op_names, run_async
 from horae.store.postgres import migrate
-from horae.store.postgres.connect import Connector, timeline_of
+from horae.store.postgres.connect import CONNECT, Connector, timeline_of
 from horae.store.postgres.faults import BROKEN, RACES, REFUSED, reraise, translated
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.partitions import TABLES, Partitions
 from horae.store.postgres.pool import Pool
+from horae.store.postgres.pulse import Pulse
 from horae.store.postgres.statements import execute
 from horae.store.script import Again, Op, Rows, ScriptFactory
 
@@ -42,6 +43,7 @@ class PostgresDriver:
         self._cold = Pool(connector.cold, cold)
         self._partitions = Partitions(connector, env.clock)
         self._listener = Listener(connector.cold, env)
+        self._pulse = Pulse(connector.probe, (self._hot, self._cold), env.clock)
 
     @classmethod
     async def open(cls, url: str, env: Env, hot: int = 4, cold: int = 4) -> "PostgresDriver":
@@ -49,6 +51,7 @@ class PostgresDriver:
         driver = cls(url, env, hot, cold)
         try:
             await driver.ping()
+            driver._pulse.start()
         except StoreUnavailable as error:
             if isinstance(error.__cause__, REFUSED):
                 raise BadInput(f"PostgreSQL refuses: {error.__cause__}.", _REMEDY, field="store") from error
@@ -101,7 +104,7 @@ class PostgresDriver:
             await commit(connection)
             return result
         except BaseException as error:
-            await _abandon(connection)
+            await _abandon(connection, error)
             reraise(error, committing)
         finally:
             pool.give_back(connection)
@@ -111,7 +114,7 @@ class PostgresDriver:
         while True:
             connection = await pool.take()
             try:
-                await connection.execute(begin)
+                await connection.execute(begin, timeout=CONNECT)
                 return connection
             except BaseException as error:
                 connection.terminate()
@@ -170,6 +173,7 @@ class PostgresDriver:
         await self.read(seed.ping)
 
     async def close(self) -> None:
+        await self._pulse.close()
         await self._listener.close()
         await self._hot.close()
         await self._cold.close()
@@ -181,7 +185,11 @@ async def commit(connection: asyncpg.Connection) -> None:
         raise RuntimeError("PostgreSQL rolled back a transaction that was to be committed")
 
 
-async def _abandon(connection: asyncpg.Connection) -> None:
+async def _abandon(connection: asyncpg.Connection, error: BaseException) -> None:
+    """Undo what was begun; a line on which nobody answers is cut, for a rollback would wait there too."""
+    if isinstance(error, BROKEN):
+        connection.terminate()
+        return
     try:
         if not connection.is_closed() and connection.is_in_transaction():
             await connection.execute("ROLLBACK", timeout=5)

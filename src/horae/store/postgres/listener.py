@@ -11,7 +11,7 @@ from horae.env import Env
 from horae.store.postgres.pool import Connect
 
 CHANNEL = "horae"
-_PROBE = 15.0  # seconds between two looks whether the connection still lives
+_PROBE = 5.0  # seconds between two looks whether the connection still lives
 _PAUSE = 0.5
 _PATIENCE = 5.0
 
@@ -57,7 +57,7 @@ class Listener:
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(ended.wait(), _PROBE)
                     return
-                await connection.execute("SELECT 1", timeout=5)
+                await connection.execute("SELECT 1", timeout=2)
         finally:
             connection.terminate()
 

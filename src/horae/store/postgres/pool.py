@@ -1,8 +1,9 @@
 """A pool of connections without ceremony: nothing is sent when one is taken or given back."""
 
 import asyncio
+import itertools
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 
 import asyncpg
 
@@ -21,10 +22,12 @@ class Pool:
         self._free = size  # connections that may still be opened
         self._patience = patience
         self._idle: list[asyncpg.Connection] = []
-        self._taken: set[asyncpg.Connection] = set()
+        self._taken: dict[asyncpg.Connection, int] = {}  # each with the number of its use
+        self._numbers = itertools.count(1)
         self._queue: deque[asyncio.Future[None]] = deque()
         self._promised = 0  # to those that were woken and have not come yet: newcomers leave them alone
         self._closed = False
+        self._silent: StoreUnavailable | None = None
 
     async def take(self) -> asyncpg.Connection:
         """A connection for this caller alone; first come, first served. Raises StoreUnavailable."""
@@ -32,17 +35,38 @@ class Pool:
             await self._wait()
         if self._closed:
             raise StoreUnavailable("The store is closed.")
+        if self._silent is not None:
+            raise StoreUnavailable(self._silent.detail)
         return self._reuse() or await self._open()
 
     def give_back(self, connection: asyncpg.Connection) -> None:
         """Let the next one have it."""
-        self._taken.discard(connection)
+        self._taken.pop(connection, None)
         if connection.is_closed() or self._closed:
             connection.terminate()
             self._free += 1
         else:
             self._idle.append(connection)
         self._wake()
+
+    def uses(self) -> frozenset[int]:
+        """The numbers of the uses that go on; each take is another one."""
+        return frozenset(self._taken.values())
+
+    def silence(self, error: StoreUnavailable, waiting: Set[int]) -> None:
+        """Nobody answers: cut off these uses and whatever is idle, and tell who waits, and who comes before `hear`."""
+        self._silent = error
+        cut = [connection for connection, use in self._taken.items() if use in waiting]
+        for connection in (*cut, *self._idle):
+            connection.terminate()
+        for turn in self._queue:
+            if not turn.done():
+                turn.set_exception(StoreUnavailable(error.detail))
+        self._queue.clear()
+
+    def hear(self) -> None:
+        """Somebody answers again."""
+        self._silent = None
 
     async def close(self) -> None:
         """Close what is idle and cut off what is not."""
@@ -63,7 +87,7 @@ class Pool:
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed():
-                self._taken.add(connection)
+                self._taken[connection] = next(self._numbers)
                 return connection
             self._free += 1
         return None
@@ -76,7 +100,7 @@ class Pool:
             self._free += 1
             self._wake()
             reraise(error)
-        self._taken.add(connection)
+        self._taken[connection] = next(self._numbers)
         return connection
 
     async def _wait(self) -> None:
@@ -89,7 +113,7 @@ class Pool:
         except BaseException as error:
             if turn in self._queue:
                 self._queue.remove(turn)
-            elif turn.done() and not turn.cancelled():
+            elif turn.done() and not turn.cancelled() and turn.exception() is None:
                 self._promised -= 1
                 self._wake()
             if isinstance(error, TimeoutError):
