@@ -11,9 +11,11 @@ TESTS ?= tests
 PYTEST_FLAGS ?=
 HORAE_UP_FLAGS ?=
 UPGRADE ?=
+# `make bench-peers PEERS_FLAGS="--only huey --repeats 1"` compares with one of them.
+PEERS_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench prove lock clean install install-dev browser
+.PHONY: help up test lint format bench bench-peers prove lock clean install install-dev browser
 
 help:
 	@echo "make up      install into $(VENV) and run Horae with a demo on http://127.0.0.1:8420"
@@ -21,6 +23,7 @@ help:
 	@echo "make lint    ruff, mypy and import-linter only"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   measure everything and write docs/RESULTS-bench.md; 'horae bench' measures one thing"
+	@echo "make bench-peers   measure other job queues beside Horae, each installed into .peers; docs/RESULTS-peers.md"
 	@echo "make prove   the long proofs: more seeds, more interleavings, more examples"
 	@echo "make lock    write the lock files; UPGRADE=1 moves the pins"
 	@echo "make clean   remove everything that was installed or built"
@@ -44,6 +47,9 @@ format: install-dev
 bench: install-dev
 	$(BIN)/python -m horae.bench.document docs/RESULTS-bench.md
 
+bench-peers: install-dev
+	$(BIN)/python -m tools.peers docs/RESULTS-peers.md $(PEERS_FLAGS)
+
 prove: install-dev browser
 	HORAE_PROVE=1 $(BIN)/pytest -n $(PYTEST_WORKERS) --hypothesis-profile=prove --timeout=900 $(PYTEST_FLAGS) $(TESTS)
 	tools/races
@@ -52,7 +58,7 @@ lock:
 	tools/lock $(if $(UPGRADE),--upgrade)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 browser:

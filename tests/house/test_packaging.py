@@ -56,7 +56,7 @@ def test_the_commands_that_others_call_are_executable():
     assert [n for n in (".ci/run", "tools/lock", "tools/browser") if not os.access(ROOT / n, os.X_OK)] == []
 
 
-@pytest.mark.parametrize("target", ["up", "test", "lint", "bench", "prove", "lock", "clean"])
+@pytest.mark.parametrize("target", ["up", "test", "lint", "bench", "bench-peers", "prove", "lock", "clean"])
 def test_make_knows(target):
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 

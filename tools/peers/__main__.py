@@ -1,0 +1,90 @@
+"""`python -m tools.peers [PAGE]`: measure, write the page where one is named, and print a JSON line a figure."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from horae.bench.document import commit_of_tree
+from horae.bench.results import machine
+from horae.env import system_env
+from horae.model.instant import format_instant
+from horae.version import __version__
+from tools.peers.peer import PeerError
+from tools.peers.queues import QUEUES, queues
+from tools.peers.report import Circumstances, lines, page
+from tools.peers.rounds import Subject, horae_subjects, peer_subjects, rounds
+from tools.peers.services import hosted, redis_version
+
+REPEATS = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and tell; the exit code says whether everything that was asked for could be measured."""
+    options = _options(arguments)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # what was started is ended first, as on Ctrl-C
+        signal.signal(number, signal.default_int_handler)
+    try:
+        subjects, around = measure(options)
+    except PeerError as error:
+        _tell(str(error))
+        return 1
+    for line in lines(subjects, around):
+        print(msgspec.json.encode(line).decode())
+    if options.page:
+        options.page.write_text(page(subjects, around))
+    return 1 if any(subject.failure for subject in subjects) else 0
+
+
+def measure(options: argparse.Namespace) -> tuple[list[Subject], Circumstances]:
+    """Install, then measure in turn."""
+    at, commit, found = format_instant(system_env().now()), commit_of_tree(), machine()
+    peers = installed_peers(options.only, options.without)
+    subjects = [*horae_subjects(f"horae {__version__}, Python {found['python']}"), *peers]
+    redis = redis_version()
+    with hosted() as host:
+        services = f"{redis}, PostgreSQL {host.postgres.execute('SHOW server_version').strip()}"
+        for number, subject in rounds(subjects, options.repeats, host):
+            _tell(f"round {number} of {options.repeats}: {subject.name}")
+    for subject in subjects:
+        if subject.failure:
+            _tell(f"{subject.name}: {subject.failure}")
+    return subjects, Circumstances(command=_command(options), at=at, commit=commit, machine=found, services=services)
+
+
+def installed_peers(only: Sequence[str], without: Sequence[str]) -> list[Subject]:
+    """All peers that are asked for; without any there is no comparison."""
+    subjects = []
+    for peer in queues(only, without):
+        _tell(f"installing {peer.title}")
+        subjects += peer_subjects(peer)
+    if not any(not subject.failure for subject in subjects):
+        reasons = "\n".join(dict.fromkeys(subject.failure for subject in subjects))
+        raise PeerError(f"There is no peer to compare Horae with.\n{reasons}".strip())
+    return subjects
+
+
+def _command(options: argparse.Namespace) -> str:
+    flags = [f"--only {name}" for name in options.only] + [f"--without {name}" for name in options.without]
+    flags += [f"--repeats {options.repeats}"] if options.repeats != REPEATS else []
+    return f'make bench-peers PEERS_FLAGS="{" ".join(flags)}"' if flags else "make bench-peers"
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench-peers", description="Horae and its peers side by side.")
+    parser.add_argument("page", nargs="?", type=Path, help="where to write the page")
+    parser.add_argument("--only", action="append", default=[], choices=QUEUES, help="measure this peer, and no other")
+    parser.add_argument("--without", action="append", default=[], choices=QUEUES, help="leave this peer out")
+    parser.add_argument("--repeats", type=int, default=REPEATS, help="rounds; the median counts")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

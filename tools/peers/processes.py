@@ -1,0 +1,89 @@
+"""A peer's processes: what they see, what they say, and that none is left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tools.peers.environment import Environment
+from tools.peers.peer import FOLDER, Case, Peer, PeerError
+
+DRIVE = FOLDER / "inside" / "drive.py"
+PATIENCE = 120.0  # seconds for any one step
+LOOK = 0.05
+
+
+class Processes:
+    """Starts programs of an environment in a folder that is thrown away; ended as a whole."""
+
+    def __init__(self, peer: Peer, case: Case, environment: Environment, folder: Path, url: str) -> None:
+        self._case, self._environment, self._folder, self._url = case, environment, folder, url
+        self._environ = {
+            "PATH": f"{environment.python.parent}:{os.environ.get('PATH', os.defpath)}",
+            "PYTHONPATH": f"{peer.folder}:{DRIVE.parent}",
+            "HOME": str(folder),
+            "PEERS_URL": url,
+            "PEERS_TALLY": str(folder / "tally"),
+            **case.environ,
+        }
+        self._started: list[subprocess.Popen[str]] = []
+
+    def drive(self, *arguments: object) -> dict[str, Any]:
+        """Run `drive.py` to its end; what it found."""
+        return self._told(self._start("drive", [self._environment.python, DRIVE, *map(str, arguments)]))
+
+    def drain(self, count: int) -> dict[str, Any]:
+        """Start the watcher, then the workers, and wait until the watcher has seen the end."""
+        watcher = self._start("drive", [self._environment.python, DRIVE, "drain", str(count)])
+        if not watcher.stdout or watcher.stdout.readline().strip() != "watching":
+            raise self._error("drive")
+        program, *arguments = (word.format(url=self._url) for word in self._case.worker)
+        for _ in range(self._case.workers):
+            self._start("worker", [self._environment.program(program), *arguments])
+        return self._told(watcher)
+
+    def _start(self, name: str, command: list[Any]) -> subprocess.Popen[str]:
+        with (self._folder / f"{name}.log").open("a") as log:
+            process = subprocess.Popen(
+                command, cwd=self._folder, env=self._environ, stdin=subprocess.DEVNULL, stderr=log, text=True,
+                stdout=subprocess.PIPE if name == "drive" else log, start_new_session=True,
+            )  # fmt: skip
+        self._started.append(process)
+        return process
+
+    def _told(self, process: subprocess.Popen[str]) -> dict[str, Any]:
+        ends_at = time.monotonic() + PATIENCE
+        while process.poll() is None:
+            ended = [other for other in self._started if other is not process and other.poll()]
+            if ended or time.monotonic() > ends_at:
+                raise self._error("worker" if ended else "drive")
+            time.sleep(LOOK)
+        lines = process.stdout.read().splitlines() if process.stdout else []
+        if process.returncode or not lines:
+            raise self._error("drive")
+        found: dict[str, Any] = json.loads(lines[-1])
+        return found
+
+    def _error(self, name: str) -> PeerError:
+        """What was said last; the worker's words explain a drain that does not end."""
+        texts = {each: self._last_words(each) for each in (name, "worker", "drive")}
+        said = "; ".join(f"{each}: {text}" for each, text in texts.items() if text)
+        return PeerError(f"failed or took more than {PATIENCE:g} s: {said or 'nothing was said'}")
+
+    def _last_words(self, name: str) -> str:
+        log = self._folder / f"{name}.log"
+        lines = log.read_text(errors="replace").split("\n") if log.exists() else []
+        return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+
+    def end(self) -> None:
+        """End everything that was started, with its children; their work is done and their store goes too."""
+        for process in self._started:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if process.stdout:
+                process.stdout.close()

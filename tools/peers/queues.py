@@ -1,0 +1,19 @@
+"""The queues that are measured here. Timers and workflows are another kind of measurement, with a list of their own."""
+
+from collections.abc import Sequence
+from importlib import import_module
+
+from tools.peers.peer import Peer
+
+QUEUES = ("celery", "dramatiq", "taskiq", "huey", "rq", "procrastinate", "pgqueuer", "oban")
+
+
+def queues(only: Sequence[str], without: Sequence[str]) -> list[Peer]:
+    """Those that are asked for, in the order of the list."""
+    chosen = [name for name in QUEUES if (not only or name in only) and name not in without]
+    return [peer_of(name) for name in chosen]
+
+
+def peer_of(name: str) -> Peer:
+    peer: Peer = import_module(f"tools.peers.{name}").PEER
+    return peer

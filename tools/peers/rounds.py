@@ -1,0 +1,161 @@
+"""Measures: every system once a round, so that all see the same noise, and as many rounds as are asked for."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.peers.environment import Environment, installed
+from tools.peers.peer import Case, Peer, PeerError
+from tools.peers.processes import Processes
+from tools.peers.services import SERVICES, Host
+
+MEMORY = Path("/dev/shm")
+HORAE_PATIENCE = 300.0  # seconds for one of Horae's own benches
+HORAE_SIZE = {"executions": 100_000, "singles": 10_000}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """What one measurement found, in jobs a second."""
+
+    drain: float
+    drain_singles: float | None = None  # where it matters how jobs were submitted
+    bulk: float | None = None
+    single: float | None = None
+
+
+@dataclass(kw_only=True)
+class Subject:
+    """One way to run one system, and what was found."""
+
+    system: str
+    case: str
+    store: str
+    durability: str
+    results: str
+    settings: str
+    version: str
+    jobs: int
+    clients: int
+    measure: Callable[[Host], Run] = field(repr=False, compare=False)
+    runs: list[Run] = field(default_factory=list)
+    failure: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.system} {self.case}"
+
+
+def horae_subjects(version: str) -> list[Subject]:
+    """Horae itself, by its own bench, on both its stores."""
+    return [_horae(store, title, durability, version) for store, title, durability in HORAE_STORES]
+
+
+HORAE_STORES = (
+    ("postgresql", "PostgreSQL", SERVICES["postgresql"].durability),
+    ("sqlite", "SQLite", "write-ahead log, synchronous FULL: what is acknowledged is on disk"),
+)
+
+
+def _horae(store: str, title: str, durability: str, version: str) -> Subject:
+    def measure(host: Host) -> Run:
+        with tempfile.TemporaryDirectory(prefix="horae-peers-") as folder:
+            url = host.postgres.url() if store == "postgresql" else f"sqlite:///{folder}/horae.db"
+            drained = _bench("throughput", url, "--executions", HORAE_SIZE["executions"])
+            submitted = _bench("submit", url, "--bulk", HORAE_SIZE["executions"], "--singles", HORAE_SIZE["singles"])
+        return horae_run(store, {**drained, **submitted})
+
+    return Subject(
+        system="Horae", case=title, store=title, durability=durability, results="result stored", version=version,
+        settings="`horae bench throughput` and `horae bench submit`: one server, one worker, HTTP between all",
+        jobs=HORAE_SIZE["executions"], clients=64, measure=measure,
+    )  # fmt: skip
+
+
+def _bench(name: str, url: str, *flags: object) -> dict[tuple[str, str], float]:
+    """Run one of Horae's benches in a process of its own, as a user does; figures by case and metric."""
+    command = [sys.executable, "-m", "horae.cli.main", "bench", name, "--repeats", "1", "--store", url, "-o", "jsonl"]
+    try:
+        done = subprocess.run(
+            [*command, *map(str, flags)], check=True, capture_output=True, text=True, timeout=HORAE_PATIENCE
+        )
+    except subprocess.CalledProcessError as error:
+        raise PeerError(f"horae bench {name} failed: {error.stderr.strip()[-300:]}") from None
+    except subprocess.TimeoutExpired:
+        raise PeerError(f"horae bench {name} took more than {HORAE_PATIENCE:g} s") from None
+    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    return {(line["case"], line["metric"]): line["value"] for line in lines}
+
+
+def horae_run(store: str, found: dict[tuple[str, str], float]) -> Run:
+    """Horae's figures under the names that all systems have here."""
+    return Run(
+        drain=found[f"{store} drain", "executions"],
+        drain_singles=found.get((f"{store} parcels of one", "executions")),
+        bulk=found.get((f"{store} SDK", "submissions"), found.get((f"{store} bulk", "submissions"))),
+        single=found.get((f"{store} single", "submissions")),
+    )
+
+
+def peer_subjects(peer: Peer) -> list[Subject]:
+    """A peer in all its cases; where it cannot be installed, they say why."""
+    try:
+        environment, failure = installed(peer.folder, peer.python), ""
+    except PeerError as error:
+        environment, failure = None, str(error)
+    return [_peer(peer, case, environment, failure) for case in peer.cases]
+
+
+def _peer(peer: Peer, case: Case, environment: Environment | None, failure: str) -> Subject:
+    def measure(host: Host) -> Run:
+        if environment is None:
+            raise PeerError(failure)
+        return measured(peer, case, environment, host)
+
+    service = SERVICES[case.service]
+    version = f"{peer.package} {peer.version}" + (f", Python {environment.version}" if environment else "")
+    return Subject(
+        system=peer.title, case=case.name, store=service.title, results=case.results, settings=case.settings,
+        durability="; ".join(filter(None, (service.durability, peer.loses))), version=version,
+        jobs=case.jobs, clients=case.clients, measure=measure, failure=failure,
+    )  # fmt: skip
+
+
+def measured(peer: Peer, case: Case, environment: Environment, host: Host) -> Run:
+    """Submit everything to a fresh store without a worker, then start workers and watch them."""
+    memory = MEMORY if MEMORY.is_dir() else None
+    with (
+        SERVICES[case.service].fresh(host) as url,
+        tempfile.TemporaryDirectory(prefix="horae-peers-", dir=memory) as folder,
+    ):
+        processes = Processes(peer, case, environment, Path(folder), url)
+        try:
+            processes.drive("prepare")
+            bulk = processes.drive("bulk", case.bulk)["seconds"] if case.bulk else None
+            singles = processes.drive("singles", case.singles, case.clients)["seconds"]
+            drained = processes.drain(case.jobs)
+        finally:
+            processes.end()
+    return Run(
+        drain=drained["jobs"] / drained["seconds"],
+        bulk=case.bulk / bulk if bulk else None,
+        single=case.singles / singles,
+    )
+
+
+def rounds(subjects: Sequence[Subject], repeats: int, host: Host) -> Iterator[tuple[int, Subject]]:
+    """Measure all, again and again, telling what is next; one that fails is told and left out from then on."""
+    for number in range(1, repeats + 1):
+        for subject in subjects:
+            if subject.failure:
+                continue
+            yield number, subject
+            try:
+                subject.runs.append(subject.measure(host))
+            except PeerError as error:
+                subject.failure = str(error)
