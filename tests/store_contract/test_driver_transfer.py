@@ -12,8 +12,9 @@ from horae.errors import BadInput, Conflict, HoraeError
 from horae.model.ids import parcel_id
 from horae.store import backup, schema, transfer
 from horae.store.driver import Driver, one
+from horae.store.moves import sessions
 from horae.store.open import open_store_driver
-from horae.store.script import ColumnType, Insert, Script, Statement
+from horae.store.script import ColumnType, Fetch, Insert, Script, Statement
 
 SAMPLES: dict[ColumnType, object] = {
     "uuid": UUID(int=7), "int": 3, "bigint": 1 << 60, "smallint": 5, "text": "grüße\n", "bytea": b"\x00\xff" * 8,
@@ -44,6 +45,7 @@ async def fill(driver: Driver, env: Env) -> None:
                     elif column.nullable and number:
                         row[place] = None
             yield Insert(table.name, columns, rows)
+        yield Fetch(Statement("nobody_serves", "UPDATE servers SET last_seen = 1"))
 
     await driver.write(script)
 
@@ -124,7 +126,7 @@ async def test_a_backup_brings_the_store_back_in_a_new_epoch(store_url: str, tmp
         await backup.backup(driver, file, env)
         await driver.write(one(Statement("job", JOB), env.new_id(), "made after the backup"))
 
-    with pytest.raises(Conflict):
+    with pytest.raises(Conflict, match="--replace"):
         await backup.restore(file, store_url, env)
     assert await backup.restore(file, store_url, env, replace=True) == 2
 
@@ -132,6 +134,26 @@ async def test_a_backup_brings_the_store_back_in_a_new_epoch(store_url: str, tmp
         assert await driver.read(one(Statement("jobs", "SELECT name FROM jobs"))) == [("kept",)]
         assert await driver.read(one(EPOCH)) == [("2",)]
         assert await driver.read(one(Statement("sessions", "SELECT state FROM sessions"))) == [("closed",)]
+
+    assert await backup.restore(file, store_url, env, replace=True) == 3  # the tokens of epoch 2 are as old
+
+
+@pytest.mark.parametrize("command", ["restore", "migrate"])
+async def test_a_store_whose_servers_run_is_left_alone(command: str, migrated_url: str, tmp_path: Path, env: Env):
+    async with opened(migrated_url, env) as driver:
+        await backup.backup(driver, tmp_path / "b", env)
+        await driver.write(lambda: sessions.server_seen(env.new_id(), "http://a", "vm", 7, "0.1.0", env.now()))
+        before = await sums(driver)
+
+    if command == "restore":
+        refused = backup.restore(tmp_path / "b", migrated_url, env, replace=True)
+    else:
+        refused = transfer.migrate(migrated_url, f"sqlite:///{tmp_path}/new.db", env)
+    with pytest.raises(Conflict, match="served at http://a"):
+        await refused
+
+    async with opened(migrated_url, env) as driver:
+        assert await sums(driver) == before
 
 
 async def test_a_portable_backup_can_be_restored_into_sqlite(postgres_driver: Driver, tmp_path: Path, env: Env):

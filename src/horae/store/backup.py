@@ -13,7 +13,7 @@ from msgspec import Struct
 from sqlalchemy import Table
 
 from horae.env import Env, Instant
-from horae.errors import BadInput
+from horae.errors import BadInput, HoraeError, StoreInUse
 from horae.store import epochs, schema, transfer
 from horae.store.driver import Driver
 from horae.store.migrations import HEAD, needs_upgrade
@@ -22,6 +22,7 @@ from horae.store.script import Rows
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 GZIP_MAGIC = b"\x1f\x8b"
+REPLACE = "Name a new file or an empty database, or have it replaced: --replace."
 
 
 class Header(Struct, kw_only=True, tag="horae-backup"):
@@ -70,17 +71,38 @@ async def backup(driver: Driver, path: Path, env: Env) -> None:
 async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> int:
     """Put a backup in a store's place and begin a new epoch, which ends all sessions; tell the epoch.
 
-    Raises Conflict for a store that somebody uses, unless it is to be replaced.
+    It is later than the epochs of both, so that a backup may be restored again. Raises Conflict for a store that has
+    jobs, unless it is to be replaced, and for one whose servers run.
     """
     kind = _magic(path)
+    above = await _replaced_epoch(url, env) if replace else 0
     if kind == SQLITE_MAGIC:
         await _restore_file(path, url, env, replace)
     driver = await open_store_driver(url, env, "horae db restore")
     try:
         await driver.migrate()
         if kind == GZIP_MAGIC:
-            await _read(path, driver, replace)
-        return await driver.write(lambda: epochs.grow(env.now()))
+            await _read(path, driver, env.now(), replace)
+        return await driver.write(lambda: epochs.grow(env.now(), above))
+    finally:
+        await driver.close()
+
+
+async def _replaced_epoch(url: str, env: Env) -> int:
+    """The epoch of the store that goes; one that is not there or cannot be read has none to tell."""
+    if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).exists():
+        return 0
+    try:
+        driver = await open_store_driver(url, env, "horae db restore")
+    except StoreInUse:
+        raise
+    except HoraeError:
+        return 0
+    try:
+        await driver.migrate()
+        return await driver.read(epochs.last)
+    except HoraeError:
+        return 0
     finally:
         await driver.close()
 
@@ -120,7 +142,7 @@ async def _restore_file(path: Path, url: str, env: Env, replace: bool) -> None:
         driver = await open_store_driver(url, env, "horae db restore")
         try:
             await driver.migrate()
-            await transfer.refuse_occupied(driver)
+            await transfer.refuse_occupied(driver, REPLACE)
         finally:
             await driver.close()
     put_in_place(path, Path(url.removeprefix("sqlite:///")))
@@ -139,9 +161,10 @@ async def _write(driver: Driver, path: Path, env: Env) -> None:
         _frame(file, End(sums))
 
 
-async def _read(path: Path, driver: Driver, replace: bool) -> None:
+async def _read(path: Path, driver: Driver, now: Instant, replace: bool) -> None:
+    await transfer.refuse_served(driver, now)
     if not replace:
-        await transfer.refuse_occupied(driver)
+        await transfer.refuse_occupied(driver, REPLACE)
     sums = _checked(path)
     await transfer.clear(driver)
     put = transfer.writer(driver)

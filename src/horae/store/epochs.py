@@ -4,8 +4,11 @@ from horae.env import Instant
 from horae.store.moves.sessions import end_old_epochs
 from horae.store.script import Fetch, Script, Statement
 
+_LAST = Statement("last_epoch", "SELECT value FROM store WHERE key = 'epoch'")
 _GROW = Statement(
-    "grow_epoch", "UPDATE store SET value = CAST(CAST(value AS int) + 1 AS text) WHERE key = 'epoch' RETURNING value"
+    "grow_epoch",
+    "UPDATE store SET value = CAST(1 + CASE WHEN CAST(value AS int) < $1 THEN $1 ELSE CAST(value AS int) END AS text)"
+    " WHERE key = 'epoch' RETURNING value",
 )
 _TIMELINE = Statement("timeline", "SELECT value FROM store WHERE key = 'timeline' FOR UPDATE")
 _SET_TIMELINE = Statement(
@@ -14,9 +17,14 @@ _SET_TIMELINE = Statement(
 )
 
 
-def grow(now: Instant) -> Script[int]:
-    """Begin a new epoch and end all sessions of the old; nothing is charged to what they held."""
-    epoch = int((yield Fetch(_GROW))[0][0])
+def last() -> Script[int]:
+    """The epoch the store is in."""
+    return int((yield Fetch(_LAST))[0][0])
+
+
+def grow(now: Instant, above: int = 0) -> Script[int]:
+    """Begin an epoch after the store's and after `above`, and end all sessions of the old; nothing is charged."""
+    epoch = int((yield Fetch(_GROW, (above,)))[0][0])
     yield from end_old_epochs(epoch, now)
     return epoch
 

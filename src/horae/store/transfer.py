@@ -13,6 +13,7 @@ from horae.errors import Conflict, HoraeError
 from horae.model.ids import instant_of
 from horae.store import schema
 from horae.store.driver import Driver, Read, one
+from horae.store.moves import sessions
 from horae.store.open import open_store_driver
 from horae.store.script import ColumnType, Fetch, Insert, Row, Rows, Script, Statement
 
@@ -20,6 +21,7 @@ PAGE = 1000
 HEAVY_PAGE = 50  # of tables whose rows may hold hundreds of kilobytes
 HEAVY = {"parcels", "history", "logs", "blobs", "steps", "idempotency"}
 OCCUPIED = ("jobs", "parcels", "keys")  # a store with rows here is somebody's
+SERVED_FOR = 20 * SECOND  # a server seen since then is taken to run
 
 _WEEK: Instant = 7 * 86_400 * SECOND
 _KINDS: dict[str, ColumnType] = {
@@ -52,6 +54,7 @@ async def migrate(source_url: str, target_url: str, env: Env) -> Sums:
         target = await open_store_driver(target_url, env, "horae db migrate")
         try:
             await source.migrate()
+            await refuse_served(source, env.now())
             await target.migrate()
             return await copy(source, target)
         finally:
@@ -138,11 +141,22 @@ def encoded(row: Row) -> bytes:
     return msgspec.msgpack.encode([value.bytes if isinstance(value, UUID) else value for value in row])
 
 
-async def refuse_occupied(target: Driver) -> None:
+async def refuse_occupied(target: Driver, remedy: str = "Name a new file or an empty database.") -> None:
     """Raise for a store that somebody uses."""
     for name in OCCUPIED:
         if await target.read(one(Statement("occupied", f"SELECT 1 FROM {name} LIMIT 1"))):
-            raise Conflict(f"The target store is not empty: it has {name}.", "Name a new file or an empty database.")
+            raise Conflict(f"The target store is not empty: it has {name}.", remedy)
+
+
+async def refuse_served(store: Driver, now: Instant) -> None:
+    """Raise for a store whose servers run: what they do meanwhile would be lost. A SQLite file has one owner anyway."""
+    if store.dialect == "sqlite":
+        return
+    seen = await store.read(lambda: sessions.servers(now - SERVED_FOR))
+    if seen:
+        urls = ", ".join(sorted({str(row[1]) for row in seen}))
+        remedy = f"Stop it first; one that was killed is forgotten after {SERVED_FOR // SECOND} seconds."
+        raise Conflict(f"The store is served at {urls}.", remedy)
 
 
 async def clear(target: Driver) -> None:
