@@ -87,6 +87,88 @@ async def test_a_bad_exchange_is_400(body: bytes, worker: Api):
     assert (await worker.post(f"/api/v1/sessions/{session}/exchange", content=body)).status_code == 400
 
 
+ABSURD = (-1, 1e300, 2**63, 10**30, float("1e19"))
+ITEM = {"parcel": NOBODY, "item": 0, "attempt": 1}
+SPAN = {"parcel": NOBODY, "lo": 0, "hi": 1, "attempt": 1}
+NUMBERS = {
+    "free": lambda x: {"free": x},
+    "channel": lambda x: {"channel": x},
+    "n": lambda x: {"n": x},
+    "wait": lambda x: {"wait": x},
+    "prefetch": lambda x: {"prefetch": {NOBODY: x}},
+    "retryAfter": lambda x: {"outcomes": [{**SPAN, "outcome": "failed", "error": {"type": "E", "retryAfter": x}}]},
+    "wakeAt": lambda x: {"outcomes": [{**SPAN, "outcome": "suspended", "wakeAt": x}]},
+    "startedAt": lambda x: {"outcomes": [{**SPAN, "outcome": "success", "startedAt": [x]}]},
+    "endedAt": lambda x: {"outcomes": [{**SPAN, "outcome": "success", "endedAt": [x]}]},
+    "attempt": lambda x: {"outcomes": [{**SPAN, "outcome": "success", "attempt": x}]},
+    "lo": lambda x: {"outcomes": [{**SPAN, "outcome": "success", "lo": x}]},
+    "hi": lambda x: {"outcomes": [{**SPAN, "outcome": "success", "hi": x}]},
+    "at": lambda x: {"started": [{**SPAN, "at": x}]},
+    "percent": lambda x: {"progress": [{**ITEM, "percent": x}]},
+    "seq": lambda x: {"logs": [{**ITEM, "seq": x, "lines": []}]},
+    "line": lambda x: {"logs": [{**ITEM, "seq": 0, "lines": [[x, "stdout", "a"]]}]},
+}
+
+
+async def refused(worker: Api, path: str, body: object) -> None:
+    answer = await worker.post(path, content=msgspec.json.encode(body))
+    assert answer.status_code == 400, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["remedy"]
+    assert answer.json()["field"]
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+async def test_absurd_numbers_in_an_exchange_are_refused_and_change_nothing(name: str, worker: Api):
+    session = (await register(worker)).session_id
+    path = f"/api/v1/sessions/{session}/exchange"
+    for absurd in ABSURD:
+        await refused(worker, path, {"channel": 0, "n": 1, **NUMBERS[name](absurd)})
+
+    assert (await worker.post(path, content=exchange(1))).status_code == 200
+
+
+@pytest.mark.parametrize("wake", [7_289_654_400_000_000, 253_402_300_800_000_000])
+async def test_nothing_sleeps_beyond_the_year_2200(wake: int, worker: Api):
+    session = (await register(worker)).session_id
+    await refused(worker, f"/api/v1/sessions/{session}/exchange", {"channel": 0, "n": 1, **NUMBERS["wakeAt"](wake)})
+
+
+@pytest.mark.parametrize("times", [[1, 2], [1, 2, 3, 4]])
+async def test_an_outcome_has_one_time_for_each_item_or_for_all(times: list[int], worker: Api):
+    session = (await register(worker)).session_id
+    outcome = {**SPAN, "hi": 3, "outcome": "success", "endedAt": times}
+    answer = await worker.post(
+        f"/api/v1/sessions/{session}/exchange", json={"channel": 0, "n": 1, "outcomes": [outcome]}
+    )
+    assert (answer.status_code, "one for all" in answer.json()["remedy"]) == (400, True)
+
+
+@pytest.mark.parametrize("field", ["delay", "at", "keyFor"])
+async def test_absurd_numbers_in_children_are_refused_and_submit_nothing(field: str, worker: Api, node: Node):
+    session = (await register(worker)).session_id
+    for absurd in ABSURD:
+        body = {**ITEM, "call": "1", "submissions": [{"job": "a", field: absurd}]}
+        await refused(worker, f"/api/v1/sessions/{session}/executions", body)
+    too_many = {**ITEM, "call": "1", "submissions": [{"job": "a"}] * 10_001}
+    await refused(worker, f"/api/v1/sessions/{session}/executions", too_many)
+    assert await node.store.read(one(Statement("test", "SELECT 1 FROM parcels"))) == []
+
+
+@pytest.mark.parametrize("field", ["item", "attempt"])
+async def test_absurd_numbers_in_steps_are_refused(field: str, worker: Api):
+    session = (await register(worker)).session_id
+    for absurd in ABSURD:
+        await refused(worker, f"/api/v1/sessions/{session}/steps", {**ITEM, "name": "s", "result": 1, field: absurd})
+
+
+@pytest.mark.parametrize("field", ["protocol", "pid", "concurrency"])
+async def test_absurd_numbers_in_a_registration_are_refused(field: str, worker: Api, api: Api):
+    for absurd in ABSURD:
+        await refused(worker, "/api/v1/sessions", presence(**{field: absurd}))
+    assert (await api.get("/api/v1/workers")).json()["items"] == []
+
+
 async def test_workers_are_listed_shown_and_drained(worker: Api, api: Api, node: Node):
     session = (await register(worker, host="h1", labels={"gpu": "a100"}, functions=[{"name": "digest"}])).session_id
 

@@ -265,11 +265,8 @@ def _check_presence(presence: Register) -> None:
 
 
 def _check_exchange(up: Exchange) -> None:
-    if not 0 <= up.channel < CHANNELS or up.n < 1 or up.free < 0 or any(k < 0 for k in up.prefetch.values()):
-        raise BadInput(
-            f"channel {up.channel}, n {up.n} or free {up.free} is out of range.",
-            f"Channels are 0 to {CHANNELS - 1}, numbers begin at 1, free is not negative.",
-        )
+    if up.channel >= CHANNELS:
+        raise BadInput(f"channel {up.channel} is out of range.", f"Channels are 0 to {CHANNELS - 1}.", field="channel")
     for outcome in up.outcomes:
         size = outcome.hi - outcome.lo
         if size < 1 or (outcome.results and len(outcome.results) != size):
@@ -277,3 +274,9 @@ def _check_exchange(up: Exchange) -> None:
                 f"An outcome names items {outcome.lo} to {outcome.hi} with {len(outcome.results)} results.",
                 "Send one result per item, or none when all are null.",
             )
+        for times in (outcome.started_at, outcome.ended_at):
+            if len(times) > 1 and len(times) != size:
+                raise BadInput(
+                    f"An outcome names items {outcome.lo} to {outcome.hi} with {len(times)} times.",
+                    "Send one time per item, one for all, or none.",
+                )

@@ -10,16 +10,21 @@ from uuid import UUID
 from msgspec import Meta, Raw, Struct, field
 
 from horae.env import Instant, Micros
+from horae.model.duration import LONGEST
+from horae.model.instant import EARLIEST, LATEST
 
 PROTOCOL = 1  # a server accepts this version and the one before it
 CHANNELS = 8  # how many exchanges of one session may be in flight
 MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes after which an exchange is cut
+MOST_CHILDREN = 10_000  # submissions in one call
 MAX_INLINE_RESULT = 64 * 1024
 MAX_RESULT = 1024 * 1024
 
 ABSENT = Raw()  # no value: false, and left out on the wire
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # what the store keeps in 32 bits
+At = Annotated[Instant, Meta(ge=EARLIEST, lt=LATEST)]  # a time that a worker tells: the years 1970 to 2200
+Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span that a worker asks for: up to a hundred years
 
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
 RequestKind = Literal["cancel", "timeout", "preempt"]
@@ -39,14 +44,14 @@ class Function(Wire, frozen=True, kw_only=True):
 class Register(Wire, frozen=True, kw_only=True):
     """POST /api/v1/sessions: a worker process presents itself."""
 
-    protocol: int
+    protocol: Count
     worker: str  # the worker's own name, shown as workerId
     host: str = ""
-    pid: int = 0
+    pid: Count = 0
     version: str = ""
     labels: dict[str, str] = {}
     queues: tuple[str, ...] = ("default",)
-    concurrency: int = 1
+    concurrency: Count = 1
     kinds: tuple[str, ...] = ("command", "http")  # of work it can run beside its functions
     functions: list[Function] = []
 
@@ -70,7 +75,7 @@ class Failure(Wire, frozen=True, kw_only=True):
     message: str = ""
     traceback: str = ""
     permanent: bool = False  # no retry will help
-    retry_after: Micros | None = None  # the job's own wish, instead of the policy's delay
+    retry_after: Length | None = None  # the job's own wish, instead of the policy's delay
 
 
 class Outcome(Wire, frozen=True, kw_only=True):
@@ -85,12 +90,12 @@ class Outcome(Wire, frozen=True, kw_only=True):
     hi: Count
     attempt: Count
     outcome: OutcomeKind
-    started_at: list[Instant] = []
-    ended_at: list[Instant] = []
+    started_at: list[At] = []
+    ended_at: list[At] = []
     results: list[Raw] = []
     exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
     error: Failure | None = None
-    wake_at: Instant | None = None  # suspended: when to look again
+    wake_at: At | None = None  # suspended: when to look again
 
 
 class Started(Wire, frozen=True, kw_only=True):
@@ -100,7 +105,7 @@ class Started(Wire, frozen=True, kw_only=True):
     lo: Count
     hi: Count
     attempt: Count
-    at: Instant
+    at: At
 
 
 class Progress(Wire, frozen=True, kw_only=True):
@@ -109,7 +114,7 @@ class Progress(Wire, frozen=True, kw_only=True):
     parcel: UUID
     item: Count
     attempt: Count
-    percent: float
+    percent: Annotated[float, Meta(ge=0, le=100)]
     message: str = ""
 
 
@@ -123,7 +128,7 @@ class LogLines(Wire, frozen=True, kw_only=True):
     item: Count
     attempt: Count
     seq: Count
-    lines: list[tuple[Instant, str, str]]
+    lines: list[tuple[At, str, str]]
 
 
 class Exchange(Wire, frozen=True, kw_only=True):
@@ -137,8 +142,8 @@ class Exchange(Wire, frozen=True, kw_only=True):
     channel: Count
     n: Annotated[int, Meta(ge=1, le=2**62)]
     free: Count = 0
-    prefetch: dict[UUID, int] = {}
-    wait: Micros = 0  # how long the server may hold the answer while there is nothing to do
+    prefetch: dict[UUID, Count] = {}
+    wait: Length = 0  # how long the server may hold the answer while there is nothing to do
     draining: bool = False
     outcomes: list[Outcome] = []
     started: list[Started] = []
@@ -200,10 +205,10 @@ class Submit(Wire, frozen=True, kw_only=True):
 
     job: str  # name or id
     params: Raw = ABSENT
-    delay: Micros | None = None
-    at: Instant | None = None
+    delay: Length | None = None
+    at: At | None = None
     key: str | None = None
-    key_for: Micros | None = None  # how long the key stays taken; the job's own span otherwise
+    key_for: Length | None = None  # how long the key stays taken; the job's own span otherwise
     priority: int | None = None
     tags: dict[str, str] = {}
     trace: str | None = None
@@ -219,7 +224,7 @@ class ChildSubmit(Wire, frozen=True, kw_only=True):
     item: Count
     attempt: Count
     call: str
-    submissions: list[Submit]
+    submissions: Annotated[list[Submit], Meta(max_length=MOST_CHILDREN)]
 
 
 class Step(Wire, frozen=True, kw_only=True):
