@@ -200,6 +200,25 @@ def test_a_worker_busy_with_short_jobs_gives_others_a_turn():
     assert freely >= 5
 
 
+def test_an_idle_slot_asks_for_anything_while_more_of_a_short_job_is_waited_for():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    bench.run_all(0.001)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.talk()
+    busy = bench.session.take()
+    bench.talk()
+    assert [(exchange.free, bool(exchange.prefetch)) for exchange in bench.session.unanswered()] == [(0, True)]
+
+    bench.run(busy, 0.001)
+    bench.talk()
+    bench.gateway.submit(Spec(name="other", task=Python(function="g")), parameters(1))
+    bench.talk()
+
+    assert bench.session.take() is not None
+
+
 def test_a_long_item_does_not_hold_its_neighbours():
     bench = Bench(slots=2)
     bench.gateway.submit(JOB, parameters(2))

@@ -236,11 +236,14 @@ class Session:
         return free, {} if starved else fetch_ahead(self.stock, inflight)
 
     def _poll(self, channel: Channel, inflight: list[Exchange], polls: list[Exchange]) -> Exchange | None:
-        """One exchange waits for work or news at any time; a second one when the first asks for no work."""
-        if self.is_drained or len(polls) == POLLS or any(poll.free or poll.prefetch for poll in polls):
+        """One exchange waits for work or news at any time; a second one when the first asks for no work.
+
+        One that asks only for more of short jobs says nothing of idle slots: these are asked for beside it.
+        """
+        if self.is_drained or len(polls) == POLLS or any(poll.free for poll in polls):
             return None
         free, prefetch = self._wants(inflight)
-        if free or prefetch or not inflight:
+        if free or not inflight or (prefetch and not any(poll.prefetch for poll in polls)):
             return self._open(channel, self.patience, free, prefetch)
         return None
 
