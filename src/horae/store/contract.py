@@ -9,6 +9,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from horae.env import Env, Instant
+from horae.errors import Busy
 from horae.model.job import JobVersion
 from horae.model.parcel import Parcel
 from horae.model.protocol import Register
@@ -29,6 +30,8 @@ from horae.store.script import Script, ScriptFactory
 
 T = TypeVar("T")
 Paused = frozenset[UUID]
+CANCEL_TRIES, CANCEL_PAUSES = 100, 10  # at once, and after a pause each
+CANCEL_PAUSE = 0.05  # seconds
 
 
 class Store:
@@ -143,15 +146,19 @@ class Store:
         return await self.driver.write(lambda: rescues.close(session, now))
 
     async def cancel(self, parcel: UUID, item: int, reason: str) -> tuple[cancels.Cancelled, UUID | None]:
-        """Cancel an item, or ask its worker to stop it. An item that moves between shelves is tried again.
+        """Cancel an item, or ask its worker to stop it. What has ended stays as it ended.
 
-        What has ended stays as it ended.
+        An item that moves between shelves is tried again, at first at once, in the end at intervals. Raises Busy when
+        it cannot be caught; then nothing has changed.
         """
-        while True:
+        for tried in range(CANCEL_TRIES + CANCEL_PAUSES):
+            if tried >= CANCEL_TRIES:
+                await self.env.clock.sleep(CANCEL_PAUSE)
             now = self.env.now()
             verdict, session = await self.driver.write(lambda: cancels.cancel(parcel, item, reason, now))  # noqa: B023
             if verdict != "moving":
                 return verdict, session
+        raise Busy("The execution was on its way from one state to another whenever it was to be cancelled.")
 
     async def register(self, namespace: int, presence: Register, epoch: int) -> Session:
         """A worker presents itself; its session is live from now on."""

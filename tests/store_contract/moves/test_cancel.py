@@ -2,7 +2,13 @@
 
 import asyncio
 
+import pytest
+
+from horae.errors import Busy
 from horae.model.retry import RetryPolicy
+from horae.model.slice import Queued
+from horae.store.moves import shelves
+from horae.store.script import Script
 from tests.store_contract.world import World, cancelled, failed, rank, released, spans, success, suspended
 
 
@@ -45,6 +51,27 @@ async def test_a_running_item_is_asked_to_stop(world: World):
     assert await world.store.cancel(parcel, 1, "") == ("asked", w.session)
     assert await world.states(parcel) == ["running"] * 3
     assert await world.store.requests_of(w.session) == [(parcel, 1, 1, "cancel")]
+
+
+async def test_an_item_that_cannot_be_caught_is_given_up_for_now(world: World):
+    """One that lies on no shelf would be looked for for ever."""
+    parcel = await world.parcel(await world.job())
+    (lost,) = await world.on("queued")
+    await world.do("DELETE FROM queued")
+
+    cancelling = asyncio.ensure_future(world.store.cancel(parcel, 0, ""))
+    while not cancelling.done():
+        world.clock.advance(1000)
+        await asyncio.sleep(0)
+    with pytest.raises(Busy, match="on its way"):
+        await cancelling
+
+    await world.store.write(lambda: _put_back(lost))
+    assert await world.store.cancel(parcel, 0, "") == ("cancelled", None)
+
+
+def _put_back(slice: Queued) -> Script[None]:
+    yield shelves.put_queued([slice])
 
 
 async def test_asking_twice_is_asking_once(world: World):
