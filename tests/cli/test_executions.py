@@ -111,14 +111,18 @@ def test_a_filter_says_the_count_and_asks_first():
 
 
 def test_a_filter_goes_on_until_there_are_no_more():
-    more = iter([True, True, False])
-    api = FakeApi(
-        {"GET /dlq": page(LETTER, next_cursor="c"), "POST /dlq/retry": lambda _: {**DONE, "more": next(more)}}
-    )
+    cursors = iter(["b", "c", None])
+
+    def bulk(_: object) -> dict[str, object]:
+        cursor = next(cursors)
+        return {**DONE, "more": cursor is not None, "nextCursor": cursor}
+
+    api = FakeApi({"GET /dlq": page(LETTER, next_cursor="c"), "POST /dlq/retry": bulk})
     result = run(api, "dlq", "retry", "--all", "--yes")
     assert "At least 1 dead letter match." in result.stdout
     assert "Retried 6." in result.stdout
-    assert api.requests[-1].body == {"filter": {}}
+    given = [request.body["filter"] for request in api.requests[1:]]
+    assert given == [{}, {"cursor": "b"}, {"cursor": "c"}]  # never from the newest again: some may have failed anew
 
 
 @pytest.mark.parametrize("options", [[], ["e1", "--job", "a"], ["e1", "--all"]])

@@ -191,6 +191,25 @@ async def test_bulk_retries_what_matches_and_says_what_it_skipped(world, letters
     assert len({*first.execution_ids, *rest.execution_ids}) == 3
 
 
+async def test_bulk_goes_on_where_it_ended_and_not_with_what_failed_meanwhile(world, letters):
+    made = await job(world)
+    await fail(world, made, 5)
+    first = await letters.discard_many(NAMESPACE, limit=2)
+    meanwhile = await fail(world, made, 1)
+    rest = await letters.discard_many(NAMESPACE, cursor=first.next_cursor)
+    assert (first.done, first.more, rest.done, rest.more, rest.next_cursor) == (2, True, 3, False, None)
+    assert await ids(letters) == meanwhile
+
+
+async def test_bulk_passes_over_what_it_skipped(world, letters, submits):
+    await fail(world, await job(world), 4)
+    jobs = Jobs(world.env, world.store, rank=rank, on_change=lambda id: submits.directory.forget([id]))
+    await jobs.delete(NAMESPACE, "job")
+    first = await letters.retry_many(NAMESPACE, limit=3)
+    rest = await letters.retry_many(NAMESPACE, limit=3, cursor=first.next_cursor)
+    assert (first.skipped, first.more, rest.skipped, rest.more) == (3, True, 1, False)
+
+
 async def test_one_that_is_refused_does_not_keep_its_neighbours(world, letters, submits):
     made = await job(world)
     dead = await fail(world, made, 3)

@@ -99,7 +99,7 @@ def _chosen(ids: tuple[str, ...], everything: bool, filters: dict[str, Any]) -> 
 
 
 async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, Any], yes: bool) -> None:
-    """Say how many there are, ask, then act until the filter finds no more."""
+    """Say how many there are, ask, then act on one after the other; what fails again meanwhile is left."""
     act = api.client.dlq.retry if verb == "retry" else api.client.dlq.discard
     if ids:
         return _tell(api, verb, [await act(list(ids))])
@@ -111,7 +111,7 @@ async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, An
         click.confirm(f"{verb.capitalize()} {'them' if count > 1 else 'it'}?", abort=True, err=True)
     done = [await act(**filters)]
     while done[-1].more:
-        done.append(await act(**filters))
+        done.append(await act(**filters, cursor=done[-1].next_cursor))
     return _tell(api, verb, done)
 
 

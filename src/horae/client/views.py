@@ -117,12 +117,13 @@ class DeadLetter(View, frozen=True, kw_only=True):
 
 
 class Bulk(View, frozen=True, kw_only=True):
-    """What a bulk action did; `more` says that its limit ended it and it can be repeated."""
+    """What a bulk action did; `more` says that its limit ended it, and `cursor=next_cursor` goes on from there."""
 
     matched: int = 0
     done: int = 0
     skipped: int = 0
     more: bool = False
+    next_cursor: str | None = None
     execution_ids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

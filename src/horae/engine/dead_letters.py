@@ -31,7 +31,7 @@ from horae.store.moves import dead_letters as moves
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
 from horae.store.moves.execution_lists import Chosen, ExecutionFilter, Mark, Place
-from horae.store.moves.submit import Receipt
+from horae.store.moves.submission import Receipt
 
 MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "all": None}
 MOST_AT_ONCE = 10_000
@@ -61,6 +61,7 @@ class Letters(Struct, frozen=True, kw_only=True):
     error_type: str | None = None
     since: Bound = None
     until: Bound = None
+    cursor: str | None = None
 
 
 class DeadLetters:
@@ -105,10 +106,11 @@ class DeadLetters:
         since: Bound = None,
         until: Bound = None,
         limit: int = 1000,
+        cursor: str | None = None,
         caller: str = "",
     ) -> BulkView:
         """Retry open dead letters that match, newest first; those whose job is deleted are skipped."""
-        letters = Letters(job=job, error_type=error_type, since=since, until=until)
+        letters = Letters(job=job, error_type=error_type, since=since, until=until, cursor=cursor)
 
         async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
             return await self._retry_each(namespace, batch, caller)
@@ -124,9 +126,10 @@ class DeadLetters:
         since: Bound = None,
         until: Bound = None,
         limit: int = 1000,
+        cursor: str | None = None,
     ) -> BulkView:
         """Discard open dead letters that match, newest first."""
-        letters = Letters(job=job, error_type=error_type, since=since, until=until)
+        letters = Letters(job=job, error_type=error_type, since=since, until=until, cursor=cursor)
 
         async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
             await self._mark(moves.DISCARDED, [(e.id, None) for e in batch])
@@ -221,10 +224,13 @@ class DeadLetters:
         )
 
     async def _bulk(self, namespace: int, letters: Letters, limit: int, act: "Act") -> BulkView:
-        """Walk over open letters from the newest, a batch at a time."""
+        """Walk over open letters from the newest, a batch at a time; where it ended, a later call goes on.
+
+        Never back to the newest: what was just retried may be a dead letter again, and what was skipped still is one.
+        """
         check_limit(limit, MOST_AT_ONCE)
         wanted = await self._filter(namespace, letters, "open")
-        place: Place | None = start(letters.until, None)
+        place: Place | None = start(letters.until, letters.cursor)
         matched, done, notes = 0, list_of[UUID](), list_of[str]()
         while place is not None and matched < limit:
             before, room = place, min(BATCH, limit - matched)
@@ -238,6 +244,7 @@ class DeadLetters:
             done=len(done),
             skipped=matched - len(done),
             more=place is not None,
+            next_cursor=place and make_cursor(place),
             execution_ids=done,
             notes=notes,
         )

@@ -215,12 +215,13 @@ class DeadLetterGroups(View, frozen=True, kw_only=True):
 
 
 class BulkView(View, frozen=True, kw_only=True):
-    """What a bulk action did; `more` says that the limit ended it and it can be repeated."""
+    """What a bulk action did; `more` says that the limit ended it, `nextCursor` in the filter goes on from there."""
 
     matched: int
     done: int
     skipped: int = 0
     more: bool = False
+    next_cursor: str | None = None
     execution_ids: list[UUID] = []
     notes: list[str] = []
 

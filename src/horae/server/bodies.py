@@ -141,6 +141,7 @@ class DeadLetterFilter(Body, frozen=True, kw_only=True):
     since: When | None = None
     until: When | None = None
     limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
+    cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the answer before.")] | None = None
 
 
 class DeadLetterChoice(Body, frozen=True, kw_only=True):

@@ -37,7 +37,7 @@ async def retry(call: Call, body: DeadLetterChoice) -> Reply:
     return ok(
         await letters.retry_many(
             call.namespace, job=chosen.job, error_type=chosen.error_type, since=chosen.since, until=chosen.until,
-            limit=chosen.limit, caller=call.caller,
+            limit=chosen.limit, cursor=chosen.cursor, caller=call.caller,
         )
     )  # fmt: skip
 
@@ -53,7 +53,7 @@ async def discard(call: Call, body: DeadLetterChoice) -> Reply:
     return ok(
         await letters.discard_many(
             call.namespace, job=chosen.job, error_type=chosen.error_type, since=chosen.since, until=chosen.until,
-            limit=chosen.limit,
+            limit=chosen.limit, cursor=chosen.cursor,
         )
     )  # fmt: skip
 
