@@ -117,6 +117,17 @@ def test_a_job_is_created_run_and_followed(up):
     assert up.json("executions", "show", last["executionId"])["exitCode"] == 0
 
 
+def test_a_store_in_use_is_backed_up_by_its_server_and_restored(up, tmp_path):
+    up.run("jobs", "create", "kept", "--command", "echo kept")
+    file = tmp_path / "horae.backup"
+    assert "Wrote" in up.run("db", "backup", str(file)).stdout
+    assert oct(file.stat().st_mode)[-3:] == "600"
+    up.run("db", "restore", str(file), "--data", str(tmp_path / "again"))
+    with running(tmp_path / "again") as again:
+        (tmp_path / "again" / "admin.key").write_text((up.folder / "admin.key").read_text())
+        assert again.json("jobs", "show", "kept")["command"] == ["echo", "kept"]
+
+
 def test_functions_of_the_app_are_jobs(up):
     done = up.json("jobs", "trigger", "shout", "--param", "word=hey", "--wait")
     assert done["result"] == "HEYHEY"

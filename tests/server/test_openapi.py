@@ -52,8 +52,17 @@ include-path-regex = "^/api/v1/(sessions|workers)/"
 [operations.parameters]
 "path.id" = {{ dictionary = "sessions", probability = 0.8 }}
 """
-# A stream does not end; revoking keys and signing out would end the run; dropping the session would empty its routes.
-LEFT_OUT = ("stream.follow", "keys.revoke", "me.sign-out", "sessions.close", "workers.drain", "jobs.delete")
+# A stream does not end, a backup copies the store; revoking keys and signing out would end the run; dropping the
+# session would empty its routes.
+LEFT_OUT = (
+    "stream.follow",
+    "backup.read",
+    "keys.revoke",
+    "me.sign-out",
+    "sessions.close",
+    "workers.drain",
+    "jobs.delete",
+)
 
 
 def operation(route: Route) -> dict[str, Any]:

@@ -1,16 +1,20 @@
-"""`horae db`: the store itself. These commands open it; stop the server of a SQLite store first."""
+"""`horae db`: the store itself. These commands open it; a backup of a SQLite store in use is made by its server."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from horae.cli.lazy import Group
 from horae.cli.output import Output
 from horae.cli.remote import World, config_option, output_option
+
+if TYPE_CHECKING:
+    from horae.config import Settings
 
 
 @click.group(cls=Group, examples=("horae db version", "horae db backup horae.backup"))
@@ -19,7 +23,7 @@ def db() -> None:
 
 
 def store_command(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
-    """Give a coroutine function the store's URL, an environment and an output."""
+    """Give a coroutine function the settings, an environment and an output."""
 
     @wraps(work)
     def callback(
@@ -32,7 +36,7 @@ def store_command(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
         env = world.env or system_env()
         settings = load({"store": store, "data": data}, file=config).settings
         out = Output(output, env.now)  # type: ignore[arg-type]
-        asyncio.run(work(settings.store_url, env, out, *args, **more))  # type: ignore[arg-type]
+        asyncio.run(work(settings, env, out, *args, **more))  # type: ignore[arg-type]
 
     return output_option(_store(_data(config_option(callback))))
 
@@ -43,11 +47,11 @@ _data = click.option("--data", metavar="DIR", help="The folder for all state.  [
 
 @db.command(examples=("horae db version", "horae db version --store postgresql://horae@db/horae"))
 @store_command
-async def version(url: str, env: Any, out: Output) -> None:
+async def version(settings: "Settings", env: Any, out: Output) -> None:
     """Show the store's version and the one this program knows."""
     from horae.store.migrations import HEAD
 
-    found = await _version(url, env)
+    found = await _version(settings.store_url, env)
     if out.is_for_people:
         return out.say(f"The store is at {found or 'no version: it has no tables'}; this program knows {HEAD}.")
     return out.document({"store": found, "program": HEAD})
@@ -55,12 +59,12 @@ async def version(url: str, env: Any, out: Output) -> None:
 
 @db.command(examples=("horae db upgrade", "horae db upgrade --store postgresql://horae@db/horae"))
 @store_command
-async def upgrade(url: str, env: Any, out: Output) -> None:
+async def upgrade(settings: "Settings", env: Any, out: Output) -> None:
     """Bring the store to this program's version; servers do the same at their start."""
     from horae.store.checkup import schema_version
     from horae.store.open import open_store_driver
 
-    driver = await open_store_driver(url, env, "(horae db upgrade)")
+    driver = await open_store_driver(settings.store_url, env, "(horae db upgrade)")
     try:
         before = await schema_version(driver)
         await driver.migrate()
@@ -115,24 +119,61 @@ def migrate(source: str, target: str, output: str) -> None:
 )
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @store_command
-async def backup(url: str, env: Any, out: Output, file: Path) -> None:
+async def backup(settings: "Settings", env: Any, out: Output, file: Path) -> None:
     """Write a copy of the store, as it is at one instant, into a file.
 
-    A PostgreSQL store may be in use meanwhile; the server of a SQLite store must be stopped.
+    The store may be in use meanwhile: a SQLite store's server is asked for the copy, with the key in HORAE_KEY or the
+    one in the store's folder.
     """
-    from horae.store.backup import backup as write
+    from horae.errors import StoreInUse
     from horae.store.open import open_store_driver
 
-    _refuse_absent(url)
-    driver = await open_store_driver(url, env, "(horae db backup)")
+    _refuse_absent(settings.store_url)
     try:
-        await write(driver, file, env)
-    finally:
-        await driver.close()
+        driver = await open_store_driver(settings.store_url, env, "(horae db backup)")
+    except StoreInUse as owned:
+        if not owned.fields.get("url"):
+            raise
+        await _ask_owner(str(owned.fields["url"]), settings, env, file)
+    else:
+        await _copy(driver, env, file)
     size = file.stat().st_size
     if not out.is_for_people:
         return out.document({"file": str(file), "bytes": size})
     return out.say(f"Wrote {file}, {size:,} bytes. Put it back with: horae db restore {file}")
+
+
+async def _copy(driver: Any, env: Any, file: Path) -> None:
+    from horae.store.backup import backup as write
+
+    try:
+        await write(driver, file, env)
+    finally:
+        await driver.close()
+
+
+async def _ask_owner(url: str, settings: "Settings", env: Any, file: Path) -> None:
+    """Have the server that owns a SQLite store send its copy; the file appears whole or not at all."""
+    from horae.cli.checks import sqlite_path
+    from horae.client.client import Client
+    from horae.client.local import find_key, read_key
+    from horae.store.backup import refuse_precious
+
+    refuse_precious(file)
+    path = sqlite_path(settings.store_url)
+    key = find_key([url], settings) or read_key((path or file).with_name("admin.key"))
+    part = file.with_name(file.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+            async with Client(url, key, env=env) as client:
+                async for piece in client.backup():
+                    target.write(piece)
+            target.flush()
+            os.fsync(target.fileno())
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @db.command(examples=("horae db restore horae.backup", "horae db restore horae.backup --replace --yes"))
@@ -140,7 +181,7 @@ async def backup(url: str, env: Any, out: Output, file: Path) -> None:
 @click.option("--replace", is_flag=True, help="Replace a store that is not empty.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @store_command
-async def restore(url: str, env: Any, out: Output, file: Path, replace: bool, yes: bool) -> None:
+async def restore(settings: "Settings", env: Any, out: Output, file: Path, replace: bool, yes: bool) -> None:
     """Put a backup in the store's place and begin a new epoch; stop all servers first.
 
     Every worker's session ends, and no token given out before is valid again.
@@ -149,6 +190,7 @@ async def restore(url: str, env: Any, out: Output, file: Path, replace: bool, ye
     from horae.errors import NotFound
     from horae.store.backup import restore as put_back
 
+    url = settings.store_url
     if not file.is_file():
         raise NotFound(f"There is no file {file}.", "Name one made by `horae db backup`.")
     if replace and not yes:

@@ -49,7 +49,7 @@ async def _serve(settings: Any, parts: tuple[str, ...]) -> None:
     with signals(node.env.clock) as taken:
         try:
             key = await ensure_key(node.keys, settings)
-            serving = await listen(node, settings, parts)
+            serving = await listen(node, settings, parts, "horae server")
             stop = serving.stop
             warn_if_open(serving)
             also = f", for other machines at {serving.remote}" if serving.remote else ""

@@ -52,9 +52,12 @@ def warn_if_open(serving: Serving) -> None:
     )
 
 
-async def listen(node: Node, settings: Settings, parts: Collection[str]) -> Serving:
+async def listen(node: Node, settings: Settings, parts: Collection[str], command: str) -> Serving:
     """Begin to serve. Whoever sets another host has asked for other machines to be let in."""
     remote = not is_loopback(settings.host)
     serving = await serve(node, settings.host, settings.port, parts=parts, allow_remote=remote)
+    tell_owner = getattr(node.store.driver, "tell_owner", None)
+    if tell_owner is not None:
+        tell_owner(f"({command}, {serving.url})")  # what others do with the file, they ask for there
     calm_collector()
     return serving

@@ -56,7 +56,7 @@ async def _up(settings: "Settings", demo: bool) -> None:
         try:
             key = await ensure_key(node.keys, settings)
             worker = await embedded_worker(node, settings, registry)
-            serving = await listen(node, settings, PARTS)
+            serving = await listen(node, settings, PARTS, "horae up")
             stop = serving.stop
             warn_if_open(serving)
             await apply_jobs(node, registry)

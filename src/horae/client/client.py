@@ -111,6 +111,12 @@ class Client:
                 document = msgspec.json.decode(event.data)
                 yield Event.of({"kind": event.event, **document})
 
+    async def backup(self) -> AsyncIterator[bytes]:
+        """A copy of the server's SQLite store as it is at one instant, piece by piece."""
+        async with self._caller.open(path_of("backup"), None, "application/vnd.sqlite3") as opened:
+            async for piece in opened.chunks:
+                yield piece
+
     async def health(self) -> Health:
         """Whether a server answers, and how its clock stands to this one."""
         return await self._caller.health()

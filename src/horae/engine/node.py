@@ -7,6 +7,7 @@ import structlog
 
 from horae.engine.audit import Audit
 from horae.engine.backstop import Backstop
+from horae.engine.backups import Backups
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.directory import Directory
@@ -85,6 +86,7 @@ class Node:
         self.workers = Workers(env, store, self.settings, on_request=self._session_asked)
         self.keys = Keys(env, store)
         self.audit = Audit(env, store, self.hints)
+        self.backups = Backups(env, store)
         self.epochs = Epochs(store, self.gateway)
         self._runner = Runner(env, self._on_store)
 

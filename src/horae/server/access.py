@@ -58,6 +58,7 @@ ACCESS: Mapping[str, Roles] = {
     "servers.list": ADMIN,
     "audit.executions": ADMIN,
     "audit.repair": ADMIN,
+    "backup.read": ADMIN,
     "clock.get": ADMIN,
     "clock.accept": ADMIN,
     "queues.list": ADMIN,

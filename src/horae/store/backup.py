@@ -55,7 +55,7 @@ async def backup(driver: Driver, path: Path, env: Env) -> None:
 
     It may replace an older backup, but nothing else.
     """
-    _refuse_precious(path)
+    refuse_precious(path)
     part = path.with_name(path.name + ".part")
     try:
         copy_file: Callable[[Path], Awaitable[None]] | None = getattr(driver, "copy_file", None)
@@ -107,7 +107,8 @@ async def _replaced_epoch(url: str, env: Env) -> int:
         await driver.close()
 
 
-def _refuse_precious(path: Path) -> None:
+def refuse_precious(path: Path) -> None:
+    """Raise for a file that may not be replaced: anything but a backup."""
     if not path.parent.is_dir():
         raise BadInput(f"There is no folder {path.parent}.", "Make it, or name another file.", field="file")
     if path.with_name(path.name + ".lock").exists():

@@ -3,6 +3,7 @@
 from horae.server.route import Route
 from horae.server.routes import (
     audit,
+    backup,
     clock,
     dlq,
     executions,
@@ -32,6 +33,7 @@ MODULES = (
     servers,
     keys,
     audit,
+    backup,
     clock,
     stream,
     metrics,

@@ -103,6 +103,10 @@ class FileDriver:
         """Copy the store as it is at one instant, while it goes on."""
         await asyncio.to_thread(self._readers.apart, lambda raw: copy_to(raw, path))
 
+    def tell_owner(self, owner: str) -> None:
+        """Let whoever wants the file know who has it."""
+        self._ownership.tell(owner)
+
     async def ping(self) -> None:
         await self.read(seed.ping)
 

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 from pathlib import Path
 
 from horae.errors import BadInput, StoreInUse
@@ -9,6 +10,9 @@ from horae.errors import BadInput, StoreInUse
 _NETWORK = frozenset(
     ["nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse.sshfs", "fuse.glusterfs"]
 )
+
+
+_URL = re.compile(r"https?://[^\s)]+")
 
 
 class Ownership:
@@ -27,7 +31,12 @@ class Ownership:
             raise StoreInUse(
                 f"{path} is in use by {first or 'another process'}.",
                 "Talk to that server over HTTP (HORAE_URL), stop it, or choose another file.",
+                url=found[0] if (found := _URL.search(first)) else "",
             ) from None
+        self.tell(owner)
+
+    def tell(self, owner: str) -> None:
+        """Let whoever comes second know more about the owner: where it listens, for one."""
         self._write(f"process {self._pid} {owner}".strip())
 
     def check(self) -> None:

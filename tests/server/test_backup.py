@@ -1,0 +1,103 @@
+"""Backups of a store in use: whole, from one instant, while the server goes on."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import UUID
+
+import httpx2
+import pytest
+
+from horae.engine.backups import MARK
+from horae.engine.node import Node
+from horae.env import Env, system_env
+from horae.errors import Busy, Conflict
+from horae.model.protocol import Submit
+from horae.server.app import Application
+from horae.store import backup
+from horae.store.contract import Store
+from horae.store.moves import audit
+from horae.store.open import open_store_driver
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def real_env() -> Env:
+    return system_env()
+
+
+@pytest.fixture
+async def busy(tmp_path: Path, real_env: Env) -> AsyncIterator[Node]:
+    node = await Node.open(real_env, f"sqlite:///{tmp_path}/horae.db")
+    await node.prepare()
+    await node.jobs.create(1, {"name": "work", "command": "true"})
+    yield node
+    await node.stop()
+
+
+async def client_of(node: Node, **headers: str) -> httpx2.AsyncClient:
+    key = (await node.keys.create(1, "all", "admin")).text
+    transport = httpx2.ASGITransport(app=Application(node))
+    return httpx2.AsyncClient(
+        transport=transport, base_url="http://horae.test", headers={"authorization": f"Bearer {key}", **headers}
+    )
+
+
+async def accepted(file: Path, tmp_path: Path, env: Env) -> set[UUID]:
+    """Restore a backup and tell what it holds; it must be sound."""
+    url = f"sqlite:///{tmp_path}/restored.db"
+    await backup.restore(file, url, env)
+    driver = await open_store_driver(url, env)
+    try:
+        store = Store(driver, env)
+        report = await store.read(lambda: audit.audit_executions(env.now(), patience=None))
+        assert report.findings == []
+        node = Node(env, store)
+        page = await node.executions.list(1, limit=1000)
+        return {one.execution_id for one in page.items}
+    finally:
+        await driver.close()
+
+
+async def test_a_backup_under_load_holds_all_that_was_accepted_before_it(busy: Node, tmp_path: Path, real_env: Env):
+    done: list[UUID] = []
+    enough = asyncio.Event()
+
+    async def load() -> None:
+        while not enough.is_set():
+            (receipt,) = await busy.submitter.submit(1, [Submit(job="work")], origin="trigger")
+            done.append(receipt.execution_id)
+
+    loading = asyncio.create_task(load())
+    await eventually(lambda: len(done) > 50)
+    before = set(done)
+    async with await client_of(busy) as client:
+        answer = await client.get("/api/v1/backup")
+    enough.set()
+    await loading
+
+    assert answer.status_code == 200
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    (tmp_path / "b").write_bytes(answer.content)
+    kept = await accepted(tmp_path / "b", tmp_path, real_env)
+    assert before <= kept <= set(done)
+
+
+async def test_nothing_of_a_copy_stays_beside_the_store(busy: Node, tmp_path: Path):
+    (tmp_path / f"horae.db{MARK}left-by-a-crash").write_bytes(b"x")
+    (await busy.backups.take()).close()
+    assert list(tmp_path.glob(f"*{MARK}*")) == []
+
+
+async def test_one_copy_is_made_at_a_time(busy: Node):
+    first, second = await asyncio.gather(busy.backups.take(), busy.backups.take(), return_exceptions=True)
+    assert isinstance(second, Busy)
+    first.close()
+    (await busy.backups.take()).close()
+
+
+async def test_a_store_that_others_can_open_is_not_copied_by_its_server(busy: Node, monkeypatch):
+    monkeypatch.delattr("horae.store.sqlite.file.FileDriver.copy_file")
+    with pytest.raises(Conflict, match="PostgreSQL") as refused:
+        await busy.backups.take()
+    assert "horae db backup" in refused.value.remedy
