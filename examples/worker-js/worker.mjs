@@ -112,7 +112,7 @@ class Session {
     const ctx = { executionId, attempt: place.attempt, token, failures, signal: controller.signal };
     const lines = (text) => [[this.instant(), "log", `${text}`.slice(0, 16_384)]];
     ctx.log = (text) => this.tell(this.logs.push({ ...place, seq: seq++, lines: lines(text) }));
-    const share = (percent, message = "") => ({ ...place, percent: Number(percent) || 0, message: `${message}` });
+    const share = (p, text = "") => ({ ...place, percent: Math.min(100, Math.max(0, +p || 0)), message: `${text}` });
     ctx.progress = (...told) => this.tell(this.progress.set(key, share(...told)));
     this.runs.set(key, controller);
     const fate = await outcomeOf(functions[job.task.function], ctx, { ...job.params, ...params }, job);

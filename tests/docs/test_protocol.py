@@ -2,13 +2,17 @@
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import jsonschema_rs
 import msgspec
 import pytest
 
+from horae.engine.backstop import SLACK
 from horae.model import execution, protocol
+from horae.model.duration import LONGEST
+from horae.model.instant import LATEST
 from horae.model.job import Spec
 from horae.server.openapi import build
 from horae.server.routes import ROUTES
@@ -71,8 +75,15 @@ def test_every_route_of_a_session_is_there():
     assert [path for path in paths if path not in TEXT] == []
 
 
+def instant_of_year(year: int) -> int:
+    return int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
+
+
 def test_numbers_are_the_programs():
     assert f"`protocol` is {protocol.PROTOCOL}." in TEXT
     assert f"| channels of a session | {protocol.CHANNELS} |" in TEXT
+    assert f"| submissions in one call | {protocol.MOST_CHILDREN} |" in TEXT
+    assert (instant_of_year(2201), 36_525 * 86_400 * 1_000_000) == (LATEST, LONGEST)
+    assert f"{SLACK // 1_000_000} seconds after\n`timeout` and `grace` have passed" in TEXT
     assert protocol.MAX_EXCHANGE == 512 * 1024
     assert (protocol.MAX_INLINE_RESULT, protocol.MAX_RESULT) == (64 * 1024, 1024 * 1024)
