@@ -39,4 +39,4 @@ async def waits_once(path: str) -> str:
 @app.job()
 async def parent(n: int, ctx) -> list[str]:
     """Submits others."""
-    return [str((await ctx.submit("add", {"a": i, "b": 1})).id) for i in range(n)]
+    return [(await ctx.submit("add", {"a": i, "b": 1})).id for i in range(n)]

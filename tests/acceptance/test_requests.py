@@ -1,10 +1,12 @@
 """The requests a user meets first, exactly as the design spells them, on both stores."""
 
 import sys
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.acceptance.fleet import ROOT
+from tests.acceptance.fleet import KEY, ROOT
 from tests.waiting import eventually_sync
 
 pytestmark = pytest.mark.timeout(120)
@@ -139,3 +141,29 @@ def test_a_job_is_paused_edited_deleted_and_restored(fleet):
     assert fleet.execution(id)["status"] == "success"
     assert fleet.post(f"/jobs/{job['jobId']}/restore")["state"] == "active"
     assert [v["version"] for v in fleet.get("/jobs/tick/versions")["items"]] == [2, 1]
+
+
+def test_a_running_execution_submits_others(fleet):
+    fleet.add_server("a")
+    fleet.add_worker("w")
+    for name in ("add", "parent"):
+        fleet.post("/jobs", {"name": name, "python": name})
+
+    id = fleet.submit("parent", {"n": 2})
+    children = fleet.until(id, "success", "failed")["result"]
+
+    assert [fleet.until(child, "success")["result"] for child in children] == [1, 2]
+    assert {fleet.execution(child)["parent"] for child in children} == {id}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/executions"])
+def test_whoever_sends_too_much_is_told(fleet, path):
+    url = urlsplit(fleet.add_server("a"))
+    connection = HTTPConnection(url.hostname, url.port, timeout=30)
+
+    connection.request("POST", path, b" " * (20 << 20), {"Authorization": f"Bearer {KEY}"})
+    answer = connection.getresponse()
+
+    assert answer.status == 413
+    assert b"Send at most" in answer.read()
+    connection.close()
