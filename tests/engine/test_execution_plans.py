@@ -6,8 +6,9 @@ import pytest
 
 from horae.model.ids import parcel_id
 from horae.store.driver import one
-from horae.store.moves import shelves, submit
+from horae.store.moves import shelves
 from horae.store.moves.execution_lists import END, FIRST, _window
+from horae.store.moves.parcels import PARCELS
 from horae.store.script import Insert, Script, Statement
 from horae.store.sqlite.translate import translate
 from tests.store_contract.world import NAMESPACE, TestJob, World
@@ -39,7 +40,7 @@ async def fill(world: World, job: TestJob, other: TestJob) -> None:
     ]  # fmt: skip
 
     def script() -> Script[None]:
-        yield Insert("parcels", submit.PARCELS, parcels)
+        yield Insert("parcels", PARCELS, parcels)
         yield Insert("history", shelves.HISTORY, ended)
 
     await world.store.write(script)

@@ -14,7 +14,7 @@ from horae.model.ids import execution_id, first_id_at
 from horae.model.job import Python
 from horae.model.protocol import Failure, Register
 from horae.model.retry import RetryPolicy
-from horae.store.moves import submit
+from horae.store.moves import submission
 from tests.store_contract.world import (
     NAMESPACE,
     World,
@@ -244,7 +244,7 @@ async def test_tags_belong_to_items(world, executions):
         msgspec.structs.replace(wanted, extra=Extra(tags=tags, key=key, origin="submit"))
         for tags, key in (({"team": "a"}, "k"), ({}, None), ({"team": "b"}, None))
     ]
-    done = await world.store.submit([submit.Submission(executions=tagged)])
+    done = await world.store.submit([submission.Submission(executions=tagged)])
     first, _, third = [r.execution_id for r in done.answers[0]]
     assert await ids(executions, tag="team") == [third, first]
     assert await ids(executions, tag="team=a") == [first]

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from horae.model.ids import execution_id
 from horae.model.protocol import Exchange, Register
-from horae.store.moves import dead_letters, exchange, sessions, submit, sweep
+from horae.store.moves import dead_letters, exchange, sessions, submission, submit, sweep
 from horae.store.script import ScriptFactory
 from tests.races.stage import Stage
 from tests.store_contract.world import NAMESPACE, Worker, World
@@ -142,7 +142,7 @@ async def _(world: World) -> Crossing:
     now = world.now()
 
     def batch(keys: str) -> ScriptFactory[Any]:
-        asked = [submit.Submission(executions=[e for key in keys for e in world.wanted(job, key=key)])]
+        asked = [submission.Submission(executions=[e for key in keys for e in world.wanted(job, key=key)])]
         return lambda: submit.submit(asked, world.env.new_id, now)
 
     held = (NAMESPACE, f"job:{job.id}", "m", UUID(int=0), now + 5)
@@ -156,9 +156,9 @@ async def _(world: World) -> Crossing:
 
     def batch(keys: str) -> ScriptFactory[Any]:
         asked = [
-            submit.Submission(
+            submission.Submission(
                 executions=world.wanted(job),
-                idempotency=submit.Idempotency(NAMESPACE, "POST", key, b"", now + 5),
+                idempotency=submission.Idempotency(NAMESPACE, "POST", key, b"", now + 5),
             )
             for key in keys
         ]
@@ -173,7 +173,7 @@ async def _(world: World) -> Crossing:
     for key, until in (("a", 1), ("c", 2), ("b", 3)):
         await world.submit(job, key=key, key_for=until)
     now = world.now() + 5
-    asked = [submit.Submission(executions=[e for key in "ab" for e in world.wanted(job, key=key)])]
+    asked = [submission.Submission(executions=[e for key in "ab" for e in world.wanted(job, key=key)])]
     held = "SELECT 1 FROM unique_keys WHERE key = 'c' AND scope = $1 FOR UPDATE"
     return Crossing(
         held,

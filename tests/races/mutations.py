@@ -419,35 +419,35 @@ FIRES = [
 
 SUBMITS = [
     one(
-        "a key that is taken is an error", "submit._take_keys", 'conflict="ON CONFLICT DO NOTHING"', 'conflict=""',
+        "a key that is taken is an error", "unique.take_keys", 'conflict="ON CONFLICT DO NOTHING"', 'conflict=""',
         by="submit / submit, one key",
     ),
     one(
-        "a request that is known is an error", "submit._reserve", 'conflict="ON CONFLICT DO NOTHING"',
+        "a request that is known is an error", "repeats._reserve", 'conflict="ON CONFLICT DO NOTHING"',
         'conflict=""', by="submit / submit, one request at two servers",
     ),
     one(
-        "keys are taken in the order they were named", "submit._take_keys", "sorted(wanted)", "list(wanted)",
+        "keys are taken in the order they were named", "unique.take_keys", "sorted(wanted)", "list(wanted)",
         by="submit / submit, the same keys named in two orders",
     ),
     one(
-        "requests are reserved in the order they came", "submit._reserve", "sorted(keyed)", "list(keyed)",
+        "requests are reserved in the order they came", "repeats._reserve", "sorted(keyed)", "list(keyed)",
         by="submit / submit, the same requests in two orders",
     ),
     one(
-        "an expired key is honoured", "submit.READ_KEYS", " WHERE k.until > $4", " WHERE $4::bigint > 0",
+        "an expired key is honoured", "unique.READ_KEYS", " WHERE k.until > $4", " WHERE $4::bigint > 0",
         by="submit that is refused / submit, a key that has expired",
     ),
     one(
-        "a loser that finds nothing goes on", "submit._take_keys", "if len(held) < len(losers):", "if False:",
+        "a loser that finds nothing goes on", "unique.take_keys", "if len(held) < len(losers):", "if False:",
         by="submit that is refused / submit, a key that has expired",
     ),
     one(
-        "keys are freed before their time", "submit.FREE_EXPIRED", "k.until <= $4", "$4 > 0",
+        "keys are freed before their time", "unique.FREE_EXPIRED", "k.until <= $4", "$4 > 0",
         by="test_submit.test_a_key_stands_for_the_first_submission_until_it_expires",
     ),
     one(
-        "freeing expired keys waits for others", "submit.FREE_EXPIRED", SKIP,
+        "freeing expired keys waits for others", "unique.FREE_EXPIRED", SKIP,
         because="keys are named in one order, so waiting here instead of at the insert leads to the same end",
     ),
     one(

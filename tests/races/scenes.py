@@ -27,6 +27,7 @@ from horae.store.moves import (
     rescue,
     sessions,
     steps,
+    submission,
     submit,
     sweep,
     triggers,
@@ -145,8 +146,8 @@ class Cast:
 
     def submit(self, *executions: Any, key: str | None = None, body: bytes = b"1", later: int = 0) -> Move:
         now = self.now + later
-        own = None if key is None else submit.Idempotency(NAMESPACE, "POST", key, body, now + MINUTE)
-        asked = [submit.Submission(executions=list(executions), idempotency=own)]
+        own = None if key is None else submission.Idempotency(NAMESPACE, "POST", key, body, now + MINUTE)
+        asked = [submission.Submission(executions=list(executions), idempotency=own)]
         return Move("submit", lambda: submit.submit(asked, self.world.env.new_id, now))
 
     def fire(self) -> Move:
@@ -1049,7 +1050,7 @@ async def _(world: World) -> Scene:
 
 def receipts(results: list[Any]) -> list[Any]:
     answers = [answer for done in results for answer in done.answers]
-    return [r for answer in answers for r in (answer.answer if isinstance(answer, submit.Repeated) else answer)]
+    return [r for answer in answers for r in (answer.answer if isinstance(answer, submission.Repeated) else answer)]
 
 
 @scene("submit / submit, one key")
@@ -1124,7 +1125,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         both = receipts(left + right)
         assert len({r.execution_id for r in both}) == 2, "a repeated request was carried out twice"
-        assert sum(isinstance(done.answers[0], submit.Repeated) for done in left + right) == 1
+        assert sum(isinstance(done.answers[0], submission.Repeated) for done in left + right) == 1
 
     asked = world.wanted(c.job, 2)
     return Scene(left=[c.submit(*asked, key="r")], right=[c.submit(*asked, key="r")], check=check)

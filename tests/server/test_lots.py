@@ -10,7 +10,7 @@ from horae.server.problems import problem_document
 from horae.server.reply import encode
 from horae.server.submission import lot
 from horae.server.views import BulkAccepted, BulkItem
-from horae.store.moves.submit import Receipt
+from horae.store.moves.submission import Receipt
 from tests.server.conftest import Api
 
 EXECUTIONS = "/api/v1/executions"

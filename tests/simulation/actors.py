@@ -10,7 +10,7 @@ from horae.env import SECOND
 from horae.errors import Busy, HoraeError, SessionEnded
 from horae.model.ids import execution_id
 from horae.model.protocol import Answer, Exchange, Failure, Function, Register, Submit
-from horae.store.moves.submit import Idempotency, Receipt
+from horae.store.moves.submission import Idempotency, Receipt
 from horae.worker.holding import Begun, Chunk, Fate
 from horae.worker.session import Interrupt, Session
 from tests.simulation.world import Actor, Lost, World

@@ -9,7 +9,7 @@ from horae.model.retry import RetryPolicy
 from horae.model.trigger import Interval, Rules
 from horae.store.driver import Driver, one, op_name
 from horae.store.explain import explain
-from horae.store.moves import submit
+from horae.store.moves import submission
 from horae.store.moves.promote import LONG_AGO
 from horae.store.script import Fetch, ForEach, Insert, Lock, Op, ScriptFactory, Statement
 from horae.store.tables import PARTITIONED, SHELVES
@@ -26,7 +26,7 @@ async def live_through(world: World) -> None:
     policies = {(job.id, 1): job.spec.retry}
     wanted = world.wanted(job, 1, key="k")
     for _ in range(2):
-        await world.store.submit([submit.Submission(executions=wanted, idempotency=None)])
+        await world.store.submit([submission.Submission(executions=wanted, idempotency=None)])
     await world.parcel(job, 8)
     await world.parcel(job, 2, due_at=world.now() + SECOND)
     trigger = await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), Rules(overlap="skip"))

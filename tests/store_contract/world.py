@@ -23,7 +23,7 @@ from horae.model.trigger import Rules, Trigger
 from horae.store import schema
 from horae.store.contract import Store
 from horae.store.driver import Driver, one
-from horae.store.moves import audit, audit_fires, jobs, lanes, shelves, submit, triggers
+from horae.store.moves import audit, audit_fires, jobs, lanes, shelves, submission, triggers
 from horae.store.moves.claim import LaneView
 from horae.store.moves.exchange import Head, Parked, Reply
 from horae.store.script import Fetch, Rows, Script, Statement
@@ -114,7 +114,7 @@ class World:
         key_for: int = 60_000_000,
         priority: int | None = None,
         parent: UUID | None = None,
-    ) -> list[submit.NewExecution]:
+    ) -> list[submission.NewExecution]:
         """Executions as they are asked for."""
         level = job.spec.priority if priority is None else priority
         envelope = Envelope(
@@ -124,16 +124,16 @@ class World:
         )  # fmt: skip
         unique = None if key is None else (NAMESPACE, f"job:{job.id}", key)
         return [
-            submit.NewExecution(
+            submission.NewExecution(
                 envelope=envelope, rank_lead=lead(job.queue, level), item=f'{{"i":{i}}}'.encode(), unique=unique,
                 unique_for=key_for,
             )
             for i in range(n)
         ]  # fmt: skip
 
-    async def submit(self, job: TestJob, n: int = 1, **more: Any) -> list[submit.Receipt]:
+    async def submit(self, job: TestJob, n: int = 1, **more: Any) -> list[submission.Receipt]:
         """Submit in one request; the receipts."""
-        done = await self.store.submit([submit.Submission(executions=self.wanted(job, n, **more))])
+        done = await self.store.submit([submission.Submission(executions=self.wanted(job, n, **more))])
         answer = done.answers[0]
         assert isinstance(answer, list)
         return answer

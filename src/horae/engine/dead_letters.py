@@ -31,7 +31,7 @@ from horae.store.moves import dead_letters as moves
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
 from horae.store.moves.execution_lists import Chosen, ExecutionFilter, Mark, Place
-from horae.store.moves.submit import Receipt
+from horae.store.moves.submission import Receipt
 
 MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "all": None}
 MOST_AT_ONCE = 10_000

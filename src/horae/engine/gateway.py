@@ -37,7 +37,7 @@ from horae.model.session import Session
 from horae.store.contract import Store
 from horae.store.moves import steps
 from horae.store.moves.exchange import Head, Reply, want_of
-from horae.store.moves.submit import Receipt
+from horae.store.moves.submission import Receipt
 
 CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
 TOGETHER = 0.1  # seconds

@@ -35,7 +35,7 @@ from horae.model.event import Event
 from horae.model.execution import Extra
 from horae.model.protocol import Submit
 from horae.store.contract import Store
-from horae.store.moves.submit import Receipt
+from horae.store.moves.submission import Receipt
 from horae.store.open import open_store_driver
 
 PARTS = frozenset({"api", "gateway", "scheduler"})

@@ -19,10 +19,10 @@ from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel
 from horae.model.protocol import Submit
 from horae.store.contract import Store
 from horae.store.moves.jobs import StoredJob
-from horae.store.moves.submit import (
+from horae.store.moves.repeats import TwinRequests
+from horae.store.moves.submission import (
     Asked,
     Idempotency,
-    JobMoved,
     NewExecution,
     NewLot,
     Receipt,
@@ -30,8 +30,8 @@ from horae.store.moves.submit import (
     Reused,
     Submission,
     Submitted,
-    TwinRequests,
 )
+from horae.store.moves.submit import JobMoved
 
 MOST_KEY = 256
 FAR = 50 * 366 * 86_400 * 1_000_000  # nothing is scheduled further ahead than this

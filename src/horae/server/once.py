@@ -16,7 +16,7 @@ from horae.model.job import DAY
 from horae.server.call import Call
 from horae.server.reply import Reply
 from horae.store.moves import keys as moves
-from horae.store.moves.submit import Idempotency
+from horae.store.moves.submission import Idempotency
 
 KEPT_FOR: Micros = DAY
 SUBMISSIONS_KEPT_FOR: Micros = 7200 * SECOND

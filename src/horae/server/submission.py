@@ -15,7 +15,7 @@ from horae.server.problems import problem_document
 from horae.server.reading import decode
 from horae.server.reply import encode
 from horae.server.views import Accepted, BulkAccepted, BulkItem
-from horae.store.moves.submit import Receipt
+from horae.store.moves.submission import Receipt
 
 _ITEM = msgspec.json.Decoder(NewExecution)
 _NOTHING = Trigger()

@@ -25,7 +25,9 @@ from horae.store.moves import rescue as rescues
 from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
 from horae.store.moves.claim import Claimed, LaneView
+from horae.store.moves.parcels import read_parcels
 from horae.store.moves.report import Effects, requests_of
+from horae.store.moves.submission import Submission, Submitted
 from horae.store.script import Script, ScriptFactory
 
 T = TypeVar("T")
@@ -49,7 +51,7 @@ class Store:
         """Run a script that changes nothing."""
         return await self.driver.read(make)
 
-    async def submit(self, submissions: Sequence[submits.Submission]) -> submits.Submitted:
+    async def submit(self, submissions: Sequence[Submission]) -> Submitted:
         """Accept executions: on disk when this returns, each id on exactly one shelf.
 
         Raises JobMoved when a job has another version than the one resolved, TwinRequests when two requests share an
@@ -60,7 +62,7 @@ class Store:
 
     async def parcels(self, ids: Sequence[UUID]) -> list[Parcel]:
         """Parcels by id; they never change."""
-        return await self.driver.read(lambda: submits.read_parcels(ids))
+        return await self.driver.read(lambda: read_parcels(ids))
 
     async def exchange(
         self,

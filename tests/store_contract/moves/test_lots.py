@@ -3,7 +3,7 @@
 from horae.model.execution import Extra
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.parcel import MAX_ITEMS, extras_of
-from horae.store.moves.submit import Idempotency, NewLot, Receipt, Repeated, Submission
+from horae.store.moves.submission import Idempotency, NewLot, Receipt, Repeated, Submission
 from tests.store_contract.world import World, success
 
 HOUR = 3_600_000_000

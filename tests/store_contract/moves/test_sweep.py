@@ -126,7 +126,7 @@ async def test_statistics_are_forgotten_in_batches_after_their_time(world: World
     assert await world.rows("SELECT minute FROM job_minutes ORDER BY minute") == [(first + 3,), (first + 4,)]
 
 
-async def test_sessions_are_forgotten_when_when_they_ended_long_ago_and_own_nothing(world: World):
+async def test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing(world: World):
     await world.parcel(await world.job(), 1)
     live, ended, owner = [await world.worker(name) for name in ("live", "ended", "owner")]
     await owner.claim(1)

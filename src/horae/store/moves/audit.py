@@ -20,7 +20,7 @@ from horae.model.session import LIVE
 from horae.model.settle import Finished
 from horae.model.slice import Slice, Waiting, gaps
 from horae.store.moves import rescue, shelves, sweep
-from horae.store.moves.submit import read_parcels
+from horae.store.moves.parcels import read_parcels
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 
 Kind = Literal["missing", "doubled", "outside", "stray", "ownerless", "gateless", "laneless", "overdue", "retold"]

@@ -16,8 +16,10 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.job import Spec
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel
 from horae.model.trigger import Decision, LedgerRun, decide, due_at
+from horae.store.moves.parcels import put_parcels
+from horae.store.moves.placing import place
 from horae.store.moves.shelves import Columns
-from horae.store.moves.submit import NewExecution, place, put_parcels
+from horae.store.moves.submission import NewExecution
 from horae.store.moves.triggers import Timer, put_fires, read_timer, why
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 

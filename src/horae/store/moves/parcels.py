@@ -1,0 +1,81 @@
+"""Parcels as rows: written once with their shelf, never changed."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from horae.env import Instant
+from horae.model.packing import Packed
+from horae.model.parcel import Envelope, Parcel
+from horae.model.slice import Queued, Waiting
+from horae.store.moves import shelves
+from horae.store.script import ForEach, Insert, Script, Statement, Together
+
+PARCELS: shelves.Columns = (
+    ("id", "uuid"), ("namespace", "int"), ("job", "uuid"), ("version", "int"), ("queue", "int"), ("lane", "int"),
+    ("priority", "smallint"), ("deadline", "bigint"), ("due_at", "bigint"), ("keys", "text"), ("parent", "uuid"),
+    ("delivery", "smallint"), ("n", "int"), ("ends", "bytea"), ("items", "bytea"), ("extras", "bytea"),
+    ("submitted_at", "bigint"),
+)  # fmt: skip
+PARCEL_HEADS = Statement(
+    "parcels",
+    f"SELECT {shelves.names(PARCELS, 'p.')} FROM given JOIN parcels p ON p.id = given.id",
+)
+
+
+def put_parcels(
+    parcels: Sequence[tuple[Parcel, int]], now: Instant, also: Sequence[ForEach] = ()
+) -> Script[tuple[dict[int, int], Instant | None]]:
+    """Write parcels and put each on its shelf, and change what else there is to change.
+
+    Returns the lanes that got something and the next timer.
+    """
+    written = Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
+    ready = [_queued(p, lead, now) for p, lead in parcels if p.envelope.due_at <= now]
+    later = [_waiting(p) for p, _ in parcels if p.envelope.due_at > now]
+    yield Together([written, shelves.put_queued(ready), shelves.put_waiting(later), *also])
+    lanes: dict[int, int] = {}
+    for slice in ready:
+        lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
+    return lanes, min((s.wake_at for s in later if s.wake_at is not None), default=None)
+
+
+def _parcel_row(p: Parcel) -> tuple[object, ...]:
+    e = p.envelope
+    return (
+        p.id, e.namespace, e.job, e.version, e.queue, e.lane, e.priority, e.deadline, e.due_at, e.keys, e.parent,
+        e.delivery, len(p), p.items.ends, p.items.blob, p.extras, p.submitted_at,
+    )  # fmt: skip
+
+
+def _queued(p: Parcel, lead: int, now: Instant) -> Queued:
+    e = p.envelope
+    return Queued(
+        parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, lane=e.lane,
+        rank=e.due_at - lead, queued_at=now, width=p.width,
+    )  # fmt: skip
+
+
+def _waiting(p: Parcel) -> Waiting:
+    e = p.envelope
+    return Waiting(
+        parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, width=p.width,
+        wake_at=e.due_at, reason="delay",
+    )  # fmt: skip
+
+
+def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:
+    """Parcels by id; they never change, so they may be cached."""
+    rows = yield ForEach(PARCEL_HEADS, (("id", "uuid"),), [(id,) for id in ids])
+    return [
+        Parcel(
+            id=r[0],
+            envelope=Envelope(
+                namespace=r[1], job=r[2], version=r[3], queue=r[4], lane=r[5], priority=r[6], deadline=r[7],
+                due_at=r[8], keys=r[9], parent=r[10], delivery=r[11],
+            ),
+            items=Packed(r[13], r[14]),
+            extras=r[15],
+            submitted_at=r[16],
+        )
+        for r in rows
+    ]  # fmt: skip

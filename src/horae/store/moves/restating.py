@@ -1,0 +1,48 @@
+"""Restating: what was accepted before may have gone on since."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from horae.model.ids import execution_id, index_of, parcel_of
+from horae.store.moves.standing import Piece, standing
+from horae.store.moves.submission import Answered, Receipt, Repeated, Reused
+from horae.store.script import Script
+
+
+def as_they_stand(
+    answers: dict[int, Answered],
+) -> Script[dict[int, Answered]]:
+    """What was accepted before may have gone on since: such receipts say how their executions stand now."""
+    old = [r for answer in answers.values() for r in _receipts_of(answer) if _is_old(r, answer)]
+    if not old:
+        return answers
+    ranges = [(parcel_of(r.execution_id), index_of(r.execution_id), index_of(r.execution_id) + r.count) for r in old]
+    found = iter((yield from standing(ranges)))
+
+    def restated(answer: Answered) -> list[Receipt]:
+        told = ((r, next(found)) if _is_old(r, answer) else (r, None) for r in _receipts_of(answer))
+        return [receipt for r, stands in told for receipt in ([r] if stands is None else _in_pieces(r, stands))]
+
+    return {
+        i: answer if isinstance(answer, Reused) else Repeated(new) if isinstance(answer, Repeated) else new
+        for i, answer in answers.items()
+        for new in [restated(answer)]
+    }
+
+
+def _receipts_of(answer: Answered) -> list[Receipt]:
+    return [] if isinstance(answer, Reused) else answer.answer if isinstance(answer, Repeated) else answer
+
+
+def _is_old(receipt: Receipt, answer: object) -> bool:
+    return receipt.deduplicated or isinstance(answer, Repeated)
+
+
+def _in_pieces(receipt: Receipt, stands: Sequence[Piece]) -> list[Receipt]:
+    """A lot is told in pieces where its executions stand apart."""
+    parcel = parcel_of(receipt.execution_id)
+    return [
+        msgspec.structs.replace(receipt, execution_id=execution_id(parcel, lo), state=state, count=hi - lo)
+        for lo, hi, state in stands
+    ]
