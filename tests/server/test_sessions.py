@@ -10,6 +10,7 @@ from horae.model.protocol import PROTOCOL, Answer, Exchange, Registered
 from horae.store.driver import one
 from horae.store.script import Statement
 from tests.server.conftest import Api, Connect, key_for
+from tests.server.test_jobs import create
 
 NOBODY = "0198c5a0-0000-7000-8000-000000000000"
 
@@ -245,6 +246,19 @@ async def test_the_store_is_audited_and_repaired(api: Api):
     report = (await api.get("/api/v1/audit/executions")).json()
     assert report["findings"] == []
     assert (await api.post("/api/v1/audit/executions")).json()["repaired"] is None
+
+
+async def test_a_repair_tells_what_it_did_and_what_it_left(api: Api, node: Node):
+    await create(api)
+    made = (await api.post("/api/v1/jobs/report/trigger")).json()["executionId"]
+    await node.store.driver.write(one(Statement("lose", "DELETE FROM queued")))
+
+    found = (await api.get("/api/v1/audit/executions")).json()
+    repaired = (await api.post("/api/v1/audit/executions")).json()
+
+    assert (found["kinds"], found["repaired"]) == ({"missing": 1}, None)
+    assert (repaired["repaired"]["requeued"], repaired["findings"]) == (1, [])
+    assert (await api.get(f"/api/v1/executions/{made}")).json()["status"] in ("waiting", "queued")
 
 
 async def test_a_clock_that_jumped_is_accepted(api: Api, node: Node):

@@ -12,7 +12,7 @@ from horae.store.moves import audit
 
 
 class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What the store holds, what is out of place (the first of it named), and what a repair did about it."""
+    """What the store holds, what is out of place (the first of it named), and what a repair did before that."""
 
     shelves: Mapping[str, audit.Amount]
     kinds: Mapping[str, int]
@@ -27,13 +27,17 @@ class Audit:
         self._env, self._store, self._hints = env, store, hints
 
     async def executions(self, *, repair: bool = False) -> ExecutionsAudit:
-        """Check every execution; what seems wrong is looked at once more, because shelves move meanwhile."""
+        """Check every execution; what seems wrong is looked at once more, because shelves move meanwhile.
+
+        After a repair all is looked at again: what is told then is what the repair left.
+        """
         report = await self._look()
         repaired = None
         if repair and report.findings:
             now = self._env.now()
             repaired = await self._store.write(lambda: audit.repair(report.findings, now, self._env.rng))
             self._hints.tell(Hint(wake_at=now))
+            report = await self._look()
         return ExecutionsAudit(shelves=report.shelves, kinds=report.kinds, findings=report.findings, repaired=repaired)
 
     async def _look(self) -> audit.AuditReport:
