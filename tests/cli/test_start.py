@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-UNUSED = {"alembic", "pydantic", "playwright"}
+UNUSED = {"alembic", "pydantic", "playwright", "sqlalchemy"}
 START = """
 import asyncio, sys
 from pathlib import Path

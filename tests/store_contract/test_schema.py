@@ -1,4 +1,4 @@
-"""Migrations make what schema.py says, on both databases, once, and never backwards."""
+"""Migrations make what schema/ says, on both databases, once, and never backwards."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ def test_head_is_the_newest_revision():
 def test_the_first_revision_says_what_schema_says(dialect: str):
     """Until the first release only: then this test compares the revisions' outcome, and 0001 stays as it is."""
     assert render.path(dialect).read_text() == render.render(dialect), (
-        "schema.py and the first revision differ; run: python -m horae.store.migrations.render"
+        "schema/ and the first revision differ; run: python -m horae.store.migrations.render"
     )
 
 

@@ -31,7 +31,7 @@ FROM slices JOIN indexes ON item >= lo AND item < hi"""
 
 
 def extras(dialect: str) -> list[str]:
-    """The statements that complete the tables of `schema.py` for a dialect."""
+    """The statements that complete the tables of `schema/` for a dialect."""
     if dialect == "sqlite":
         return [SQLITE_VIEW]
     return [f"CREATE TABLE {name}_default PARTITION OF {name} DEFAULT" for name in PARTITIONED] + [POSTGRES_VIEW]

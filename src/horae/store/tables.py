@@ -1,4 +1,4 @@
-"""Names of tables that belong together, for who needs no more than the names: schema.py takes a while to import."""
+"""Names of tables that belong together, for who needs no more than the names: schema/ takes a while to import."""
 
 PARTITIONED = ("parcels", "history", "attempts", "logs")  # by day on PostgreSQL
 SHELVES = ("waiting", "queued", "running")

@@ -1,6 +1,6 @@
-"""schema.py as SQL: `python -m horae.store.migrations.render` writes the first revision's files.
+"""schema/ as SQL: `python -m horae.store.migrations.render` writes the first revision's files.
 
-Only until the first release: from then on 0001 never changes, and a change of schema.py needs a revision of its own.
+Only until the first release: from then on 0001 never changes, and a change of schema/ needs a revision of its own.
 """
 
 from pathlib import Path

@@ -1,0 +1,83 @@
+"""What tables are made of: the types of both databases, and short words for columns."""
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    text,
+)
+from sqlalchemy.types import TypeEngine, UserDefinedType
+
+metadata = MetaData()
+
+
+class SmallUuid(UserDefinedType[Any]):
+    """SQLite's column of 16 bytes; the declared name tells the driver to give it back as a UUID."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: Any) -> str:
+        return "UUID"
+
+
+ID: TypeEngine[Any] = Uuid(native_uuid=True).with_variant(SmallUuid(), "sqlite")
+INT, BIG, SMALL, TEXT, BYTES, BOOL, FLOAT = Integer, BigInteger, SmallInteger, Text, LargeBinary, Boolean, Double
+
+# A shelf's rows come and go by the thousand a second: vacuum follows the dead rows, not a share of the table.
+BUSY = {
+    "autovacuum_vacuum_scale_factor": 0,
+    "autovacuum_vacuum_threshold": 5000,
+    "autovacuum_vacuum_cost_delay": 0,
+    "autovacuum_analyze_scale_factor": 0,
+    "autovacuum_analyze_threshold": 50000,
+}
+
+
+def col(name: str, kind: Any, default: str | None = None) -> Column[Any]:
+    return Column(name, kind, nullable=False, server_default=None if default is None else text(default))
+
+
+def opt(name: str, kind: Any) -> Column[Any]:
+    return Column(name, kind, nullable=True)
+
+
+def key(name: str, kind: Any) -> Column[Any]:
+    return Column(name, kind, primary_key=True, nullable=False, autoincrement=False)
+
+
+def counted(name: str) -> Column[Any]:
+    return Column(name, Integer, Identity(), primary_key=True)
+
+
+def table(
+    name: str, *items: Any, small: bool = False, by: str | None = None, storage: dict[str, int] | None = None
+) -> Table:
+    """Define a table.
+
+    A small one lies in its primary key's tree on SQLite, which saves an index. PostgreSQL partitions it `by` ranges of
+    a column and gets its storage settings.
+    """
+    return Table(
+        name,
+        metadata,
+        *items,
+        sqlite_with_rowid=not small,
+        postgresql_partition_by=by and f"RANGE ({by})",
+        postgresql_with=storage or {},
+    )
+
+
+def partial(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    return Index(name, *columns, unique=unique, postgresql_where=text(where), sqlite_where=text(where))

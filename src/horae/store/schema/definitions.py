@@ -1,0 +1,109 @@
+"""What is defined: namespaces, queues and lanes, jobs with their versions, triggers and the ledger of their fires."""
+
+from sqlalchemy import Column, Index
+
+from horae.store.schema.columns import BIG, FLOAT, ID, INT, TEXT, col, counted, key, opt, partial, table
+
+store = table("store", key("key", TEXT), col("value", TEXT), small=True)
+
+namespaces = table(
+    "namespaces",
+    counted("id"),
+    Column("name", TEXT, nullable=False, unique=True),
+    col("weight", FLOAT, "1"),
+    col("created_at", BIG),
+)
+
+queues = table(
+    "queues",
+    counted("id"),
+    col("namespace", INT),
+    col("name", TEXT),
+    col("policy", TEXT, """'{"kind":"priority"}'"""),
+    col("state", TEXT, "'active'"),
+    col("created_at", BIG),
+    Index("queues_name", "namespace", "name", unique=True),
+)
+
+lanes = table(
+    "lanes",
+    counted("id"),
+    col("namespace", INT),
+    col("queue", INT),
+    col("needs", TEXT),
+    col("share", TEXT, "''"),
+    Index("lanes_identity", "queue", "needs", "share", unique=True),
+)
+
+jobs = table(
+    "jobs",
+    key("id", ID),
+    col("namespace", INT),
+    col("name", TEXT),
+    col("version", INT),
+    col("state", TEXT),
+    col("created_at", BIG),
+    col("updated_at", BIG),
+    opt("deleted_at", BIG),
+    opt("deleted_from", TEXT),  # the state that a restoration brings back
+    opt("ending", TEXT),  # what a deletion has still to end: pending, running or all
+    partial("jobs_ending", "id", where="ending IS NOT NULL"),
+    partial("jobs_name", "namespace", "name", where="state <> 'deleted'", unique=True),
+)
+
+job_versions = table(
+    "job_versions",
+    key("job", ID),
+    key("version", INT),
+    col("spec", TEXT),
+    col("queue", INT),
+    col("lane", INT),
+    col("created_at", BIG),
+)
+
+dependencies = table("dependencies", key("job", ID), key("upstream", ID))
+Index("ix_dependencies_upstream", dependencies.c.upstream)
+
+triggers = table(
+    "triggers",
+    key("id", ID),
+    col("job", ID),
+    col("namespace", INT),
+    col("version", INT),
+    col("definition", TEXT),
+    col("rules", TEXT),
+    col("state", TEXT),
+    col("valid_from", BIG),
+    opt("valid_to", BIG),
+    col("created_at", BIG),
+    Index("triggers_job", "job"),
+)
+
+timers = table(
+    "timers",
+    key("trigger_id", ID),
+    col("job", ID),
+    col("namespace", INT),
+    opt("next_fire_at", BIG),
+    col("decided_through", BIG),
+    opt("last_execution", ID),
+    col("fired", INT, "0"),
+    opt("trouble", TEXT),  # why it could not be decided when last tried
+    opt("zone_rules", TEXT),
+    Index("timers_next_fire_at", "next_fire_at"),
+    partial("timers_trouble", "trigger_id", where="trouble IS NOT NULL"),
+    small=True,
+)
+
+fires = table(
+    "fires",
+    key("trigger_id", ID),
+    col("first", BIG),
+    key("last", BIG),
+    col("disposition", TEXT),
+    col("cause", TEXT),
+    opt("execution", ID),
+    col("decided_at", BIG),
+    Index("fires_last", "last"),
+    small=True,
+)

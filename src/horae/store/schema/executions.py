@@ -1,0 +1,235 @@
+"""What is asked for and what became of it: parcels, the four shelves, and what lies beside them."""
+
+from typing import Any
+
+from sqlalchemy import Column, Index
+
+from horae.store.schema.columns import (
+    BIG,
+    BOOL,
+    BUSY,
+    BYTES,
+    FLOAT,
+    ID,
+    INT,
+    SMALL,
+    TEXT,
+    col,
+    key,
+    opt,
+    partial,
+    table,
+)
+
+
+def _slice() -> list[Column[Any]]:
+    """The columns every slice has, on whatever shelf."""
+    return [
+        key("parcel", ID),
+        key("lo", INT),
+        col("hi", INT),
+        col("job", ID),
+        col("queue", INT),
+        col("namespace", INT),
+        col("attempt", INT),
+        col("failures", INT),
+        col("losses", INT),
+    ]
+
+
+parcels = table(
+    "parcels",
+    key("id", ID),
+    col("namespace", INT),
+    col("job", ID),
+    col("version", INT),
+    col("queue", INT),
+    col("lane", INT),
+    col("priority", SMALL),
+    opt("deadline", BIG),
+    col("due_at", BIG),
+    opt("keys", TEXT),
+    opt("parent", ID),
+    col("delivery", SMALL),
+    col("n", INT),
+    col("ends", BYTES),
+    col("items", BYTES),
+    opt("extras", BYTES),
+    col("submitted_at", BIG),
+    by="id",
+)
+
+waiting = table(
+    "waiting",
+    *_slice(),
+    col("solo", BOOL),
+    col("width", INT),
+    opt("wake_at", BIG),
+    col("reason", TEXT),
+    opt("gate", TEXT),
+    partial("waiting_wake_at", "wake_at", where="wake_at IS NOT NULL"),
+    partial("waiting_gate", "gate", where="gate IS NOT NULL"),
+    small=True,
+    storage=BUSY,
+)
+
+queued = table(
+    "queued",
+    *_slice(),
+    col("solo", BOOL),
+    col("width", INT),
+    col("lane", INT),
+    col("rank", BIG),
+    col("queued_at", BIG),
+    opt("relax_at", BIG),
+    opt("expires_at", BIG),
+    Index("queued_order", "lane", "rank", "parcel", "lo"),
+    small=True,
+    storage=BUSY,
+)
+
+running = table(
+    "running",
+    *_slice(),
+    col("solo", BOOL),
+    col("width", INT),
+    col("session", ID),
+    col("channel", SMALL),
+    col("n", BIG),
+    col("lane", INT),
+    col("rank", BIG),
+    col("queued_at", BIG),
+    col("granted_at", BIG),
+    opt("started_at", BIG),
+    # In the order of the shelf: a rescue reads one session's slices in batches.
+    Index("running_session", "session", "parcel", "lo"),
+    small=True,
+    storage=BUSY,
+)
+
+history = table(
+    "history",
+    *_slice(),
+    col("state", TEXT),
+    col("reason", TEXT),
+    col("worker", TEXT),
+    opt("queued_at", BIG),
+    opt("started_at", BIG),
+    col("completed_at", BIG),
+    opt("exit_code", INT),
+    opt("ends", BYTES),
+    opt("results", BYTES),
+    opt("timings", BYTES),
+    opt("error", TEXT),
+    Index("history_job", "job", "parcel"),
+    partial("history_dead", "namespace", "parcel", where="state = 'failed'"),
+    by="parcel",
+)
+
+attempts = table(
+    "attempts",
+    key("parcel", ID),
+    key("attempt", INT),
+    key("lo", INT),
+    col("hi", INT),
+    col("worker", TEXT),
+    col("session", ID),
+    col("outcome", TEXT),
+    opt("started_at", BIG),
+    col("ended_at", BIG),
+    opt("exit_code", INT),
+    opt("error", TEXT),
+    by="parcel",
+)
+
+logs = table(
+    "logs",
+    key("parcel", ID),
+    key("item", INT),
+    key("attempt", INT),
+    key("seq", INT),
+    col("count", INT),
+    col("lines", BYTES),
+    by="parcel",
+)
+
+progress = table(
+    "progress",
+    key("parcel", ID),
+    key("item", INT),
+    col("attempt", INT),
+    col("percent", FLOAT),
+    col("message", TEXT),
+    col("at", BIG),
+    small=True,
+)
+
+marks = table(
+    "marks",
+    key("parcel", ID),
+    key("item", INT),
+    col("kind", TEXT),
+    opt("execution", ID),
+    col("at", BIG),
+    small=True,
+)
+
+requests = table(
+    "requests",
+    key("parcel", ID),
+    key("item", INT),
+    col("attempt", INT),
+    key("kind", TEXT),
+    col("session", ID),
+    col("created_at", BIG),
+    Index("requests_session", "session"),
+    small=True,
+)
+
+holders = table("holders", key("key", TEXT), key("parcel", ID), key("lo", INT), small=True)
+
+unique_keys = table(
+    "unique_keys",
+    key("namespace", INT),
+    key("scope", TEXT),
+    key("key", TEXT),
+    col("execution", ID),
+    col("until", BIG),
+    Index("unique_keys_until", "until"),
+    small=True,
+)
+
+idempotency = table(
+    "idempotency",
+    key("namespace", INT),
+    key("route", TEXT),
+    key("key", TEXT),
+    col("body_hash", BYTES),
+    opt("status", INT),
+    opt("answer", BYTES),
+    col("until", BIG),
+    col("created_at", BIG),
+    Index("idempotency_until", "until"),
+)
+
+steps = table(
+    "steps",
+    key("parcel", ID),
+    key("item", INT),
+    key("name", TEXT),
+    col("attempt", INT),
+    col("result", BYTES),
+    col("at", BIG),
+)
+
+blobs = table("blobs", key("parcel", ID), key("item", INT), col("content", BYTES))
+
+joins = table(
+    "joins",
+    key("dependent", ID),
+    key("step", TEXT),
+    key("interval_start", BIG),
+    col("state", TEXT),
+    col("remaining", INT),
+    small=True,
+)

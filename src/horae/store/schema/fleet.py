@@ -1,0 +1,54 @@
+"""Who does the work: sessions, servers, their duties and their counts."""
+
+from sqlalchemy import Index
+
+from horae.store.schema.columns import BIG, BUSY, BYTES, ID, INT, TEXT, col, key, opt, table
+
+sessions = table(
+    "sessions",
+    key("id", ID),
+    col("namespace", INT),
+    col("worker", TEXT),
+    col("presence", TEXT),
+    col("capabilities", TEXT),
+    col("queues", TEXT),
+    col("concurrency", INT),
+    col("state", TEXT),
+    col("epoch", INT),
+    col("seen", BYTES),
+    col("last_seen", BIG),
+    col("created_at", BIG),
+    opt("ended_at", BIG),
+    Index("sessions_state", "state"),
+    # Heartbeats rewrite a row in its own page: half of it stays free, and last_seen has no index.
+    storage={**BUSY, "autovacuum_vacuum_threshold": 500, "fillfactor": 50},
+)
+
+servers = table(
+    "servers",
+    key("id", ID),
+    col("url", TEXT),
+    col("host", TEXT),
+    col("pid", INT),
+    col("version", TEXT),
+    col("started_at", BIG),
+    col("last_seen", BIG),
+)
+
+duties = table("duties", key("name", TEXT), opt("holder", ID), col("epoch", INT), col("until", BIG), small=True)
+
+job_minutes = table(
+    "job_minutes",
+    key("job", ID),
+    key("minute", BIG),
+    key("server", ID),
+    col("success", INT),
+    col("failed", INT),
+    col("cancelled", INT),
+    col("skipped", INT),
+    col("retried", INT),
+    col("lost", INT),
+    col("busy_micros", BIG),
+    Index("job_minutes_minute", "minute"),
+    small=True,
+)
