@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from horae.cli.main import cli
+from horae.cli.up import activation
 
 JOBS = """
 import horae
@@ -91,6 +92,19 @@ def test_it_says_where_everything_is(up):
     assert str(up.folder / "admin.key") in up.words
     assert len(re.findall(r"^  horae ", up.words, re.MULTILINE)) == 3
     assert oct((up.folder / "admin.key").stat().st_mode)[-3:] == "600"
+
+
+def test_it_says_how_to_reach_the_commands_where_they_are_not_on_the_path(tmp_path, monkeypatch):
+    activate, command = tmp_path / "bin" / "activate", tmp_path / "bin" / "horae"
+    activate.parent.mkdir()
+    activate.touch()
+    command.touch(0o755)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert activation() == [f". {activate}"]
+    monkeypatch.setenv("PATH", str(command.parent))
+    assert activation() == []
 
 
 def test_it_warns_when_other_machines_are_let_in_and_tells_a_link_that_works(tmp_path):

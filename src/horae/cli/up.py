@@ -1,5 +1,7 @@
 """`horae up`: everything in one process."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,8 +80,10 @@ async def _greet(node: "Node", serving: "Serving", settings: "Settings", key: st
         click.echo(f"  remote   {serving.remote}")
     click.echo(f"  store    {masked(settings.store_url)}")
     click.echo(f"  key      {key}")
-    click.echo("\nThree things to try next, in another terminal:")
-    for line in [*_exports(serving, settings), *(_DEMO if demo else _FIRST)]:
+    click.echo(
+        f"\nThree things to try next, in another terminal{' in this folder' if settings.data == Path() else ''}:"
+    )
+    for line in [*activation(), *_exports(serving, settings), *(_DEMO if demo else _FIRST)]:
         click.echo(f"  {line}")
     click.echo("\nCtrl-C stops it.")
 
@@ -94,6 +98,12 @@ _DEMO = (
     "horae jobs trigger demo-primes --param up_to=100000 --follow",
     "horae dlq list",
 )
+
+
+def activation() -> list[str]:
+    """How to put `horae` on the path, where it is not: in a virtual environment that nobody has activated."""
+    activate = Path(sys.prefix) / "bin" / "activate"
+    return [] if shutil.which("horae") or not activate.exists() else [f". {activate}"]
 
 
 def _exports(serving: "Serving", settings: "Settings") -> list[str]:
