@@ -10,6 +10,8 @@ PYTEST_WORKERS ?= 2
 TESTS ?= tests
 PYTEST_FLAGS ?=
 HORAE_UP_FLAGS ?=
+# `make bench BENCH_FLAGS=--large` fills stores as the targets ask for, `BENCH_FLAGS="--only latency"` measures one anew.
+BENCH_FLAGS ?=
 UPGRADE ?=
 # `make bench-peers PEERS_FLAGS="--only huey --repeats 1"` compares with one of them.
 PEERS_FLAGS ?=
@@ -22,7 +24,7 @@ help:
 	@echo "make test    install, lint and run every test"
 	@echo "make lint    ruff, mypy and import-linter only"
 	@echo "make format  let ruff rewrite what it can"
-	@echo "make bench   measure everything and write docs/RESULTS-bench.md; 'horae bench' measures one thing"
+	@echo "make bench   measure everything and write docs/PERFORMANCE.md; 'horae bench' measures one thing"
 	@echo "make bench-peers   measure other job queues beside Horae, each installed into .peers; docs/RESULTS-peers.md"
 	@echo "make prove   the long proofs: more seeds, more interleavings, more examples"
 	@echo "make lock    write the lock files; UPGRADE=1 moves the pins"
@@ -45,7 +47,7 @@ format: install-dev
 	$(BIN)/ruff format --quiet .
 
 bench: install-dev
-	$(BIN)/python -m horae.bench.document docs/RESULTS-bench.md
+	$(BIN)/python -m horae.bench.document docs/PERFORMANCE.md $(BENCH_FLAGS)
 
 bench-peers: install-dev
 	$(BIN)/python -m tools.peers docs/RESULTS-peers.md $(PEERS_FLAGS)

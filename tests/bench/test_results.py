@@ -1,9 +1,11 @@
-"""Figures: medians, percentiles, and how they are written."""
+"""Figures: medians, percentiles, targets, and how they are written."""
 
 import pytest
 
+from horae.bench import BENCHES
 from horae.bench.command import Steps
-from horae.bench.results import figure, median, percentile
+from horae.bench.results import Result, figure, judged, measured, median, percentile, verdict
+from horae.bench.targets import TARGETS
 
 
 def test_the_median_is_the_middle():
@@ -20,6 +22,32 @@ def test_a_percentile_is_a_value_that_occurred(share, value):
 @pytest.mark.parametrize(("value", "text"), [(61347.9, "61,348"), (100, "100"), (0.2987, "0.299"), (24.61, "24.6")])
 def test_a_figure_has_the_digits_that_count(value, text):
     assert figure(value) == text
+
+
+def test_the_median_of_several_runs_is_told_with_them():
+    result = measured("submit", "sqlite bulk", "submissions", "1/s", [3.0, 1.0, 2.0], {"store": "SQLite"})
+
+    assert result.value == 2
+    assert result.settings == {"store": "SQLite", "runs": [3.0, 1.0, 2.0]}
+
+
+def result(case: str, metric: str, value: float, **settings: int) -> Result:
+    bench = "concurrency" if "memory" in metric else "latency"
+    return judged(Result(bench=bench, case=case, metric=metric, value=value, unit="", settings=settings))
+
+
+def test_a_target_is_reached_missed_or_not_tried():
+    assert verdict(result("sqlite idle pick-up", "p50", 2.9, samples=100)) == "under 3 at samples 100: reached"
+    assert verdict(result("postgresql idle pick-up", "p50", 3.0, samples=200)) == "under 3 at samples 100: missed"
+    assert verdict(result("sqlite idle pick-up", "p90", 2.9)) == ""
+    small = result("sqlite async", "worker memory", 80, executions=1_000)
+    assert verdict(small) == "under 500 at executions 10,000: not tried"
+    assert small.reached is None
+    assert result("sqlite async", "worker memory", 80, executions=10_000).reached is True
+
+
+def test_every_target_is_of_a_bench():
+    assert {bench for bench, _, _ in TARGETS} <= BENCHES.keys()
 
 
 def test_progress_is_silent_when_nobody_watches(capsys):

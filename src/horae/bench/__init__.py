@@ -1,14 +1,20 @@
 """`horae bench`: what Horae does on this machine, measured on real processes over HTTP.
 
-A module a bench, named in BENCHES; `stage` starts servers and workers, `stores` brings what they remember in, `results`
-prints. Only `cli` imports this package.
+A module a bench, named in BENCHES, its bounds in `targets`: that is all a further one needs. `stage` starts servers and
+workers, `stores` brings what they remember in, `fill` makes stores old, `wire` makes load, `results` prints, `document`
+runs all of them and writes docs/PERFORMANCE.md with the pictures of `plot`. Only `cli` imports this package.
 """
 
 BENCHES = {
-    "throughput": "Executions a second: submitted in bulk, run by a worker, results stored.",
-    "latency": "How soon an idle system starts what is submitted.",
-    "growth": "Throughput with a long history, against throughput on an empty store.",
+    "throughput": "Executions a second: submitted in bulk or each alone, run by a worker, results stored.",
     "submit": "Submissions a second over HTTP, in bulk and one by one.",
+    "latency": "How soon what is submitted begins to run, at rest and under half load.",
+    "reads": "Reads a second and how long they take while much is run.",
+    "sessions": "What many worker sessions cost a server, and where they go when it is killed.",
+    "concurrency": "A worker that holds many async executions, or workers that hold many commands.",
+    "growth": "Throughput with a long history or a long queue, against throughput on an empty store.",
+    "disk": "Bytes on disk per finished execution, indexes included.",
+    "start": "Cold start of `horae up` to the first execution finished.",
     "idle": "Processor time and memory of an idle `horae up`.",
-    "concurrency": "Memory of a worker that holds many async executions.",
+    "stages": "Where a microsecond goes: the stages of an execution's life, timed one by one.",
 }

@@ -1,11 +1,13 @@
 """The jobs that benches run: `horae worker --app horae.bench.app:app`."""
 
 import time
+from collections import Counter
 
 from horae.client.app import App
 from horae.env import system_env
 
 app = App("bench")
+runs: Counter[int] = Counter()  # how often each visit was run in this process
 _clock = system_env().clock
 
 
@@ -25,3 +27,10 @@ def stamp() -> int:
 async def hold(seconds: float) -> None:
     """Be there for a while."""
     await _clock.sleep(seconds)
+
+
+@app.job("bench-visit")
+async def visit(i: int) -> int:
+    """Leave a trace in the process that ran it."""
+    runs[i] += 1
+    return i

@@ -71,8 +71,10 @@ def bench(*examples: str) -> Callable[[Callable[..., Coroutine[Any, Any, "Sequen
         @wraps(measure)
         def callback(output: Any, **options: Any) -> None:
             from horae.bench.results import show
-            from horae.cli.process import run
+            from horae.cli.process import calm_collector, run
 
+            _hush()
+            calm_collector()
             show(run(_ending_on_term(measure(**options))), output)
 
         format_option = click.option(
@@ -82,6 +84,15 @@ def bench(*examples: str) -> Callable[[Callable[..., Coroutine[Any, Any, "Sequen
         return click.command(cls=Command, examples=examples)(format_option(callback))
 
     return decorate
+
+
+def _hush() -> None:
+    """What engine and workers log inside the bench's own process does not stand between its results."""
+    import logging
+
+    import structlog
+
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 async def _ending_on_term(work: Coroutine[Any, Any, Any]) -> Any:

@@ -1,86 +1,140 @@
-"""`horae bench concurrency`: a worker that holds many async executions at once."""
+"""`horae bench concurrency`: workers that hold many executions at once."""
 
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import click
+from msgspec import Struct
+
 from horae.bench.command import Steps, bench, count_option, store_option
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from horae.bench.results import Result
     from horae.bench.stage import Stage
+    from horae.bench.stores import Source
+    from horae.client.views import Worker
 
-SECONDS = 3600.0  # an execution's own length: it is there until the bench ends
-START = 120.0
+SECONDS = 3600  # an execution's own length: it is there until the bench ends
+START = 240.0
+LOOK = 0.25  # seconds between looks at the workers' heartbeats
+DEFAULTS = {"async": (10_000, 1), "command": (1_000, 10)}  # executions, workers
 
 
-@bench("horae bench concurrency", "horae bench concurrency --executions 10000")
-@count_option("--executions", 1_000, "How many async executions run at once.")
-@count_option("--seconds", 12, "How long they are held; heartbeats come every five.")
+class Size(Struct, frozen=True, kw_only=True):
+    """What is held, and by how many."""
+
+    kind: str
+    executions: int
+    workers: int
+    seconds: int
+
+
+@bench("horae bench concurrency", "horae bench concurrency --kind command --executions 1000 --workers 10")
+@click.option(
+    "--kind", type=click.Choice(tuple(DEFAULTS)), default="async", show_default=True, help="What is held: sleeping "
+    "async functions or sleeping commands.",
+)  # fmt: skip
+@count_option("--executions", 0, "How many run at once.  [0: 10000 async ones, 1000 commands]", least=0)
+@count_option("--workers", 0, "Worker processes that share them.  [0: 1 for async ones, 10 for commands]", least=0)
+@count_option("--seconds", 20, "How long they are held; heartbeats come every five.")
 @store_option
-async def concurrency(executions: int, seconds: int, store: str | None) -> "Sequence[Result]":
-    """Memory of a worker that holds many async executions.
+async def concurrency(kind: str, executions: int, workers: int, seconds: int, store: str | None) -> "Sequence[Result]":
+    """A worker that holds many async executions, or workers that hold many commands.
 
-    A worker with as many slots runs that many async functions at once. When all run, they are held for a while, in
-    which the worker must stay live; then its memory is read, and its processor time over that while.
+    Workers with as many slots as there are executions run all of them at once. When all run, they are held for a while:
+    nothing may be taken from a worker, and the times between its heartbeats are read from the server. Memory is the
+    largest of a single worker process, commands not included; processor time is that of all of them.
     """
-    from horae.bench.results import Result, machine
+    from horae.bench.results import machine, measured
     from horae.bench.stage import staged
     from horae.bench.stores import sources
     from horae.env import system_env
 
-    env = system_env()
+    env, (usual, usual_workers) = system_env(), DEFAULTS[kind]
+    size = Size(kind=kind, executions=executions or usual, workers=workers or usual_workers, seconds=seconds)
     results: list[Result] = []
     with sources(store or "sqlite://", env) as found, Steps(seconds * len(found)) as steps:
         for source in found:
-            steps.begin(f"{source.name}: starting")
             async with source.fresh() as url, staged(env, url) as stage:
-                await stage.start_worker(executions)
-                figures = await _hold(stage, executions, seconds, steps)
-            settings = {"store": await source.version(), "executions": executions, "seconds": seconds, **machine()}
+                figures = await _hold(stage, source, size, steps)
+            settings = {
+                "store": await source.version(), "executions": size.executions, "workers": size.workers,
+                "seconds": seconds, **machine(),
+            }  # fmt: skip
             results += [
-                Result(bench="concurrency", case=f"{source.name} held", metric=metric, value=value, unit=unit,
-                       settings=settings)
+                measured("concurrency", f"{source.name} {kind}", metric, unit, [value], settings)
                 for metric, value, unit in figures
-            ]  # fmt: skip
+            ]
     return results
 
 
-async def _hold(stage: "Stage", executions: int, seconds: int, steps: Steps) -> list[tuple[str, float, str]]:
+async def _hold(stage: "Stage", source: "Source", size: Size, steps: Steps) -> list[tuple[str, float, str]]:
     from horae.bench.load import counts
-    from horae.bench.usage import cpu_seconds, rss_bytes
+    from horae.bench.usage import cpu_seconds, own_rss_bytes
 
-    assert stage.worker is not None
-    pid, before = stage.worker.pid, rss_bytes(stage.worker.pid)
+    steps.begin(f"{source.name}: starting")
+    await stage.client.jobs.apply({"name": "bench-sleep", "command": ["sleep", str(SECONDS)]})
+    await stage.start_worker(-(-size.executions // size.workers), size.workers)
+    pids = [worker.pid for worker in stage.workers]
+    before = max(map(own_rss_bytes, pids))
     begun = time.perf_counter()
-    await stage.client.submit_many("bench-hold", ({"seconds": SECONDS} for _ in range(executions)))
+    job, params = ("bench-sleep", {}) if size.kind == "command" else ("bench-hold", {"seconds": SECONDS})
+    await stage.client.submit_many(job, (params for _ in range(size.executions)))
 
     async def all_run() -> bool:
-        return (await counts(stage))["running"] == executions
+        return (await counts(stage))["running"] == size.executions
 
-    await stage.until(all_run, f"{executions} executions to run", START, 0.05)
+    await stage.until(all_run, f"{size.executions} executions to run", START, 0.05)
     started = time.perf_counter() - begun
-    used, held = cpu_seconds(pid), time.perf_counter()
-    for _ in range(seconds):
-        await stage.env.clock.sleep(1.0)
-        await _check_live(stage, executions)
-        steps.done()
-    share = (cpu_seconds(pid) - used) / (time.perf_counter() - held)
+    steps.begin(f"{source.name}: holding")
+    used, held = sum(map(cpu_seconds, pids)), time.perf_counter()
+    gap = await _watch(stage, size, steps)
+    share = (sum(map(cpu_seconds, pids)) - used) / (time.perf_counter() - held)
     return [
-        ("worker memory", round(rss_bytes(pid) / 2**20, 1), "MiB"),
-        ("worker memory before", round(before / 2**20, 1), "MiB"),
-        ("worker processor", round(share * 100, 2), "% of a core"),
-        ("all started", round(started, 3), "s"),
+        ("worker memory", max(map(own_rss_bytes, pids)) / 2**20, "MiB"),
+        ("worker memory before", before / 2**20, "MiB"),
+        ("worker processor", share * 100, "% of a core"),
+        ("largest gap between heartbeats", gap, "s"),
+        ("all started", started, "s"),
     ]
 
 
-async def _check_live(stage: "Stage", executions: int) -> None:
-    """The worker is heard of on time, and nothing was taken from it."""
+async def _watch(stage: "Stage", size: Size, steps: Steps) -> float:
+    """Hold what runs for a while; the most seconds between two heartbeats of a worker, as the server has them."""
+    heard: dict[str, datetime] = {}
+    largest, begun, told = 0.0, time.perf_counter(), 0
+    while (passed := time.perf_counter() - begun) < size.seconds:
+        for worker in await _live_workers(stage, size):
+            assert worker.last_heartbeat is not None
+            last = heard.setdefault(worker.worker_id, worker.last_heartbeat)
+            largest = max(largest, (worker.last_heartbeat - last).total_seconds())
+            heard[worker.worker_id] = worker.last_heartbeat
+        steps.done(int(passed) - told)
+        told = int(passed)
+        await stage.env.clock.sleep(LOOK)
+    return max(largest, await _silence(stage, heard))
+
+
+async def _silence(stage: "Stage", heard: "dict[str, datetime]") -> float:
+    """Seconds since the quietest worker was heard of: a gap that has not ended."""
+    from horae.env import SECOND
+
+    now = stage.env.now() / SECOND
+    return max(now - at.timestamp() for at in heard.values())
+
+
+async def _live_workers(stage: "Stage", size: Size) -> "Sequence[Worker]":
+    """The workers; all are heard of on time, and nothing was taken from any."""
     from horae.bench.load import counts
     from horae.errors import HoraeError
 
     stage.check()
-    (worker,) = await stage.client.workers.list()
+    workers = await stage.client.workers.list()
     running = (await counts(stage))["running"]
-    if worker.status != "live" or running != executions:
-        raise HoraeError(f"The worker is {worker.status} and {running} of {executions} executions run.")
+    states = [worker.status for worker in workers]
+    if states != ["live"] * size.workers or running != size.executions:
+        raise HoraeError(f"The workers are {', '.join(map(str, states))}; {running} of {size.executions} run.")
+    return workers

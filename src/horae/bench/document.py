@@ -1,77 +1,61 @@
-"""Writes docs/RESULTS-bench.md: `make bench`, that is `python -m horae.bench.document FILE`, runs all benches."""
+"""Writes docs/PERFORMANCE.md: `make bench`, that is `python -m horae.bench.document FILE`, runs all benches.
 
+What each command printed is kept as JSON lines beside the page, so that `--only NAME` measures one anew and keeps the
+rest. The page and its pictures are made from those lines alone.
+"""
+
+import argparse
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
-from horae.bench import BENCHES
-from horae.bench.results import Result, about, circumstances, figure, machine
-from horae.env import Instant, system_env
+from horae.bench.page import page, pictures
+from horae.bench.results import Result, machine
+from horae.env import system_env
 from horae.model.instant import format_instant
 
-INTRODUCTION = """# What was measured
-
-Written by `{command}`, never by hand. Each table is what one command printed; `runs` are the single runs whose median
-counts. Servers and workers are processes of their own that talk HTTP, commits are synced to disk, results are stored.
-
-- at {at}, commit {commit}
-- {machine}
-"""
-# What Horae asks of itself on two cores: (bench, case, metric) -> the bound, and whether it is a least value.
-TARGETS: dict[tuple[str, str, str], tuple[float, bool]] = {
-    ("throughput", "sqlite whole life", "executions"): (30_000, True),
-    ("throughput", "postgresql whole life", "executions"): (30_000, True),
-    ("latency", "sqlite pick-up", "p50"): (10, False),
-    ("latency", "sqlite pick-up", "p99"): (50, False),
-    ("latency", "postgresql pick-up", "p50"): (10, False),
-    ("latency", "postgresql pick-up", "p99"): (50, False),
-    ("growth", "sqlite ratio", "ratio"): (0.8, True),
-    ("growth", "postgresql ratio", "ratio"): (0.8, True),
-    ("idle", "horae up", "processor"): (1, False),
-    ("idle", "horae up", "memory"): (150, False),
-    ("concurrency", "sqlite held", "worker memory"): (300, False),
-}
+RUNS: tuple[tuple[str, ...], ...] = (
+    ("throughput",),
+    ("submit",),
+    ("latency",),
+    ("reads",),
+    ("sessions",),
+    ("sessions", "--sessions", "3000", "--servers", "3", "--kill"),
+    ("concurrency",),
+    ("concurrency", "--kind", "command"),
+    ("growth",),
+    ("disk",),
+    ("start",),
+    ("idle",),
+    ("stages",),
+)
+LARGE = {"growth": ("--history", "10000000", "--queued", "5000000"), "reads": ("--history", "10000000")}
 
 
-def document(command: str, at: Instant, commit: str, benches: Sequence[tuple[str, Sequence[Result]]]) -> str:
-    """The whole page."""
-    shared = {name: value for name, value in machine().items() if name != "loadBefore"}
-    head = INTRODUCTION.format(command=command, at=format_instant(at), commit=commit, machine=about(shared))
-    return "\n".join([head, *(_section(line, results, shared) for line, results in benches)])
+class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one command printed, when, of which commit; or why it did not end."""
+
+    command: str
+    at: str
+    commit: str
+    machine: dict[str, object]
+    results: list[Result] = []
+    failure: str = ""
 
 
-def _section(line: str, results: Sequence[Result], machine: dict[str, object]) -> str:
-    rows = ["| case | metric | value | unit | target | runs |", "|---|---|---:|---|---|---|", *map(_row, results)]
-    shared, own = circumstances(results)
-    rest = about({name: value for name, value in shared.items() if name not in machine})
-    notes = [*(f"- {', '.join(cases)}: {each}" for each, cases in own.items()), f"- {rest}"]
-    return "\n".join([f"## `{line}`", "", *rows, "", *notes, ""])
-
-
-def _row(result: Result) -> str:
-    runs = ", ".join(map(figure, result.settings.get("runs", ())))
-    cells = (result.case, result.metric, figure(result.value), result.unit, target(result), runs)
-    return f"| {' | '.join(cells)} |"
-
-
-def target(result: Result) -> str:
-    """What is asked for, and whether it was reached."""
-    found = TARGETS.get((result.bench, result.case, result.metric))
-    if found is None:
-        return ""
-    bound, is_least = found
-    reached = result.value >= bound if is_least else result.value < bound
-    return f"{'at least' if is_least else 'under'} {figure(bound)}: {'reached' if reached else '**missed**'}"
-
-
-def measure(name: str, *flags: str) -> list[Result]:
+def measure(arguments: Sequence[str]) -> Run:
     """Run a bench in a process of its own, as a user does."""
-    command = [sys.executable, "-m", "horae.cli.main", "bench", name, *flags, "-o", "jsonl"]
-    shown = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
-    return [msgspec.json.decode(line, type=Result) for line in shown.splitlines()]
+    at, commit = format_instant(system_env().now()), commit_of_tree()
+    program = [sys.executable, "-m", "horae.cli.main", "bench"]
+    done = subprocess.run([*program, *arguments, "-o", "jsonl"], check=False, capture_output=True, text=True)
+    results = [msgspec.json.decode(line, type=Result) for line in done.stdout.splitlines()]
+    failure = done.stderr.strip()[-500:] if done.returncode else ""
+    command = " ".join(("horae", "bench", *arguments))
+    return Run(command=command, at=at, commit=commit, machine=machine(), results=results, failure=failure)
 
 
 def commit_of_tree() -> str:
@@ -85,12 +69,52 @@ def commit_of_tree() -> str:
     return shown.stdout.strip()
 
 
-def main(file: str) -> None:
-    """Measure everything and write it down."""
-    at, commit = system_env().now(), commit_of_tree()
-    benches = [(f"horae bench {name}", measure(name)) for name in BENCHES]
-    Path(file).write_text(document("make bench", at, commit, benches))
+def kept(file: Path) -> list[Run]:
+    """What was measured before."""
+    lines = file.read_text().splitlines() if file.exists() else []
+    return [msgspec.json.decode(line, type=Run) for line in lines]
+
+
+def write(file: Path, runs: Sequence[Run]) -> None:
+    """The page, its pictures, and what they are made from."""
+    folder = file.parent / file.stem.lower()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.jsonl").write_bytes(b"".join(msgspec.json.encode(run) + b"\n" for run in runs))
+    drawn = pictures([result for run in runs for result in run.results])
+    for old in folder.glob("*.svg"):
+        old.unlink()
+    for name, text in drawn.items():
+        (folder / f"{name}.svg").write_text(text)
+    file.write_text(page(runs, folder.name, drawn))
+
+
+def chosen(only: Sequence[str], large: bool) -> Iterable[tuple[str, ...]]:
+    """The commands to run."""
+    for run in RUNS:
+        if not only or run[0] in only:
+            yield (*run, *LARGE.get(run[0], ())) if large else run
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and write it down; what failed is told on the page, and by the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m horae.bench.document", description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--large", action="store_true", help="stores as large as the targets ask for")
+    parser.add_argument("--only", action="append", default=[], help="measure only this bench anew; may be repeated")
+    options = parser.parse_args(arguments)
+    before = kept(options.file.parent / options.file.stem.lower() / "results.jsonl") if options.only else []
+    runs = [run for run in before if run.command.split()[2] not in options.only]
+    for command in chosen(options.only, options.large):
+        sys.stderr.write(f"{format_instant(system_env().now())} horae bench {' '.join(command)}\n")
+        runs.append(measure(command))
+        write(options.file, _in_order(runs))
+    return 1 if any(run.failure for run in runs) else 0
+
+
+def _in_order(runs: Sequence[Run]) -> list[Run]:
+    places = {name: place for place, (name, *_) in reversed(list(enumerate(RUNS)))}
+    return sorted(runs, key=lambda run: places.get(run.command.split()[2], len(places)))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    sys.exit(main(sys.argv[1:]))

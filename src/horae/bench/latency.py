@@ -1,4 +1,4 @@
-"""`horae bench latency`: how soon an idle system starts what is submitted."""
+"""`horae bench latency`: how soon what is submitted begins to run, at rest and under load."""
 
 import os
 import time
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
 from horae.bench.command import Steps, bench, concurrency_option, count_option, store_option
@@ -13,11 +14,13 @@ from horae.bench.command import Steps, bench, concurrency_option, count_option, 
 if TYPE_CHECKING:
     from horae.bench.results import Result
     from horae.bench.stage import Stage
-    from horae.env import Env
+    from horae.bench.wire import Clients
 
 WARM_UP = 10
 LEAST_PAUSE, MOST_PAUSE = 0.02, 0.12  # seconds of quiet before each submission
-PATIENCE = 30.0
+PATIENCE = 60.0
+POINTS = 100  # of a distribution
+PERCENTILES = (0.5, 0.9, 0.99, 1.0)
 
 
 class Sample(Struct, frozen=True):
@@ -28,17 +31,27 @@ class Sample(Struct, frozen=True):
     synced: float
 
 
+class _Accepted(Struct, rename="camel"):
+    execution_id: str
+
+
+class _Ended(Struct):
+    result: int | None = None
+
+
 @bench("horae bench latency", "horae bench latency --samples 1000 --store postgresql://postgres@db/postgres")
-@count_option("--samples", 300, "How many submissions are timed.")
+@count_option("--samples", 300, "How many submissions are timed, at rest and under load.")
+@count_option("--calibrate", 50_000, "Executions run to find out what half load is; 0 leaves it out.", least=0)
 @store_option
 @concurrency_option
-async def latency(samples: int, store: str | None, concurrency: int) -> "Sequence[Result]":
-    """How soon an idle system starts what is submitted.
+async def latency(samples: int, calibrate: int, store: str | None, concurrency: int) -> "Sequence[Result]":
+    """How soon what is submitted begins to run, at rest and under half load.
 
-    From the submitting call to the first line of the python function, by the one clock that all processes of a machine
-    share. Executions are submitted one at a time after a moment of quiet, so the server and the worker are at rest and
-    the worker's connection waits. "Acknowledged" is the submitting call itself: the execution is on disk. "Disk" is
-    what this machine takes to sync 4 KiB, tried before each submission: an acknowledgement needs one sync, a start two.
+    From sending the request to the first line of the python function, by the one clock that all processes of a machine
+    share. Executions are submitted one at a time after a moment of quiet, over a kept connection; nothing else is asked
+    until all have run. "Acknowledged" is the answer to the submission: it is on disk. "Disk" is what this machine takes
+    to sync 4 KiB, tried before each submission: an acknowledgement needs one sync, a start two. "Half load" is the same
+    while no-ops are submitted in bulk at half of the rate of whole lives that was measured just before.
     """
     from horae.bench.stage import staged
     from horae.bench.stores import sources
@@ -46,31 +59,73 @@ async def latency(samples: int, store: str | None, concurrency: int) -> "Sequenc
 
     env = system_env()
     results: list[Result] = []
-    with sources(store, env) as found, Steps(samples * len(found)) as steps:
+    with sources(store, env) as found, Steps((2 if calibrate else 1) * samples * len(found)) as steps:
         for source in found:
-            steps.begin(source.name)
             async with source.fresh() as url, staged(env, url) as stage:
                 await stage.start_worker(concurrency)
-                for _ in range(WARM_UP):
-                    await _sample(stage, env)
-                taken = []
-                for _ in range(samples):
-                    taken.append(await _sample(stage, env))
-                    steps.done()
-            settings = {"store": await source.version(), "samples": samples, "concurrency": concurrency}
-            results += _results(source.name, taken, settings)
+                settings = {"store": await source.version(), "samples": samples, "concurrency": concurrency}
+                steps.begin(f"{source.name}: idle")
+                taken = await _samples(stage, samples, steps)
+                results += _results(f"{source.name} idle", taken, settings)
+                if calibrate:
+                    steps.begin(f"{source.name}: half load")
+                    rate, taken = await _under_load(stage, samples, calibrate, steps)
+                    results += _results(f"{source.name} half load", taken, {**settings, "background": round(rate)})
     return results
 
 
-async def _sample(stage: "Stage", env: "Env") -> Sample:
+async def _under_load(stage: "Stage", samples: int, calibrate: int, steps: Steps) -> tuple[float, list[Sample]]:
+    """Find out what the system can do, ask half of it, and take the samples meanwhile."""
+    from horae.bench.load import background, whole_life
+
+    await whole_life(stage, min(calibrate, 5_000))
+    rate = (await whole_life(stage, calibrate)).ended / 2
+    async with background(stage, rate):
+        return rate, await _samples(stage, samples, steps)
+
+
+async def _samples(stage: "Stage", count: int, steps: Steps) -> list[Sample]:
+    """Submit one at a time; when each began is read when all have."""
+    from horae.bench.wire import connected
+
+    sent: list[tuple[str, int, float, float]] = []
+    async with connected(stage.url, 1) as client:
+        for number in range(WARM_UP + count):
+            one = await _one(stage, client)
+            if number >= WARM_UP:
+                sent.append(one)
+                steps.done()
+        return [
+            Sample(acknowledged, (await _started(stage, client, id) - begun) / 1e6, synced)
+            for id, begun, acknowledged, synced in sent
+        ]
+
+
+async def _one(stage: "Stage", client: "Clients") -> tuple[str, int, float, float]:
+    """Submit once: its id, when it was sent, how long the answer took, and a sync."""
+    env = stage.env
+    request = stage.request("POST", "/executions", b'{"job":"bench-stamp"}')
     await env.clock.sleep(env.rng.uniform(LEAST_PAUSE, MOST_PAUSE))
     synced = _sync(stage.folder / "sync")
     await env.clock.sleep(LEAST_PAUSE)
     begun = time.perf_counter_ns()
-    execution = await stage.client.submit("bench-stamp")
-    acknowledged = time.perf_counter_ns()
-    final = await stage.client.executions.wait(execution.id, timeout=PATIENCE)
-    return Sample((acknowledged - begun) / 1e6, (final.result - begun) / 1e6, synced)
+    body = await client.ask(request)
+    acknowledged = (time.perf_counter_ns() - begun) / 1e6
+    return msgspec.json.decode(body, type=_Accepted).execution_id, begun, acknowledged, synced
+
+
+async def _started(stage: "Stage", client: "Clients", id: str) -> int:
+    """When an execution's function was entered: its result."""
+    found: list[int] = []
+
+    async def has_ended() -> bool:
+        body = await client.ask(stage.request("GET", f"/executions/{id}"))
+        result = msgspec.json.decode(body, type=_Ended).result
+        found.extend([] if result is None else [result])
+        return bool(found)
+
+    await stage.until(has_ended, "a timed execution to run", PATIENCE)
+    return found[0]
 
 
 def _sync(file: Path) -> float:
@@ -95,7 +150,16 @@ def _results(name: str, taken: Sequence[Sample], settings: dict[str, object]) ->
         Result(
             bench="latency", case=f"{name} {case}", metric=f"p{share * 100:g}", unit="ms",
             value=round(percentile(values, share), 3), settings={**settings, **machine()},
+            points=_distribution(values) if share == PERCENTILES[0] else [],
         )
         for case, values in cases.items()
-        for share in (0.5, 0.9, 0.99, 1.0)
+        for share in PERCENTILES
     ]  # fmt: skip
+
+
+def _distribution(values: Sequence[float]) -> list[tuple[float, float]]:
+    """(milliseconds, share of all that took no longer)."""
+    from horae.bench.results import percentile
+
+    shares = [(i + 1) / POINTS for i in range(POINTS)]
+    return [(round(percentile(values, share), 3), share) for share in shares]

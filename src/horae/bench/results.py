@@ -8,15 +8,16 @@ from typing import Any, Literal
 
 import click
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from horae.bench.targets import Target, target_of
 from horae.version import __version__
 
 Format = Literal["table", "json", "jsonl"]
 LOAD_BEFORE = round(os.getloadavg()[0], 2)  # what else the machine does: this is imported before anything is started
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class Result(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One figure. `case` says of what, `settings` under which circumstances."""
 
     bench: str
@@ -25,6 +26,37 @@ class Result(Struct, frozen=True, kw_only=True):
     value: float
     unit: str
     settings: dict[str, Any]
+    points: list[tuple[float, float]] = []  # what a plot of it shows: a distribution, or how it grows
+    target: str = ""
+    reached: bool | None = None  # None: nothing is asked, or the run was too small to tell
+
+
+def measured(bench: str, case: str, metric: str, unit: str, runs: Sequence[float], settings: dict[str, Any]) -> Result:
+    """The median of several runs."""
+    own = {**settings, "runs": [round(run, 2) for run in runs]} if len(runs) > 1 else settings
+    return Result(bench=bench, case=case, metric=metric, unit=unit, value=round(median(runs), 3), settings=own)
+
+
+def judged(result: Result) -> Result:
+    """A figure beside what is asked of it."""
+    target = target_of(result.bench, result.case, result.metric)
+    if target is None:
+        return result
+    reached = target.reached(result.value) if target.tried(result.settings) else None
+    return structs.replace(result, target=_asked(target), reached=reached)
+
+
+def _asked(target: Target) -> str:
+    size = ", ".join(f"{name} {least:,}" for name, least in target.size.items())
+    return f"{'at least' if target.is_least else 'under'} {figure(target.bound)}{f' at {size}' if size else ''}"
+
+
+def verdict(result: Result) -> str:
+    """What is asked for, and whether it was reached."""
+    if not result.target:
+        return ""
+    said = {True: "reached", False: "missed", None: "not tried"}
+    return f"{result.target}: {said[result.reached]}"
 
 
 def median(values: Sequence[float]) -> float:
@@ -71,6 +103,7 @@ def _processor() -> str:
 
 def show(results: Sequence[Result], format: Format) -> None:
     """Print what was found."""
+    results = list(map(judged, results))
     if format == "jsonl":
         for result in results:
             click.echo(msgspec.json.encode(result).decode())
@@ -90,10 +123,11 @@ def _table(results: Sequence[Result]) -> None:
         table.add_column(heading)
     for heading in ("VALUE", "UNIT"):
         table.add_column(heading, justify="right" if heading == "VALUE" else "left")
-    table.add_column("RUNS")
+    for heading in ("TARGET", "RUNS"):
+        table.add_column(heading)
     for result in results:
         runs = ", ".join(map(figure, result.settings.get("runs", ())))
-        table.add_row(result.case, result.metric, figure(result.value), result.unit, runs)
+        table.add_row(result.case, result.metric, figure(result.value), result.unit, verdict(result), runs)
     show_table(table)
     shared, own = circumstances(results)
     lines = [*(f"{', '.join(cases)}: {line}" for line, cases in own.items()), about(shared)]

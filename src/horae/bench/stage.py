@@ -6,14 +6,15 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from horae.bench.app import app
+from horae.bench.wire import build
 from horae.client.client import Client
-from horae.client.local import read_key
 from horae.env import Env
 from horae.errors import HoraeError
 
@@ -27,15 +28,15 @@ _SERVING = re.compile(r"https?://127\.0\.0\.1:\d+")
 class Process:
     """A `horae` process with its own folder; its output goes to a file."""
 
-    def __init__(self, env: Env, folder: Path, *arguments: str) -> None:
+    def __init__(self, env: Env, folder: Path, *arguments: str, number: int = 0, key: str = "") -> None:
         self._env = env
         self._name = arguments[0]
-        self._log = folder / f"{arguments[0]}.log"
+        self._log = folder / f"{arguments[0]}-{number}.log"
         self._file: IO[bytes] = self._log.open("wb")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "horae.cli.main", *arguments],
             cwd=folder,
-            env=_clean_environment(),
+            env={**_clean_environment(), **({"HORAE_ADMIN_KEY": key, "HORAE_KEY": key} if key else {})},
             stdin=subprocess.DEVNULL,
             stdout=self._file,
             stderr=subprocess.STDOUT,
@@ -65,15 +66,39 @@ class Process:
             tail = self._log.read_text(errors="replace")[-2000:]
             raise HoraeError(f"horae {self._name} ended with {self._process.returncode}:\n{tail}")
 
+    def kill(self) -> None:
+        """End it without a word."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
-        """End it: in good order, then without, then by force; blocks until it is gone."""
-        for number, patience in ((signal.SIGTERM, DRAIN), (signal.SIGTERM, STOP), (signal.SIGKILL, None)):
-            if self._process.poll() is None:
-                with suppress(ProcessLookupError):
-                    os.killpg(self._process.pid, number)
-                with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(patience)
+        """End it; blocks until it is gone."""
+        stop([self])
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to it and what it has started, if it is still there."""
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+    def is_gone_within(self, patience: float | None) -> bool:
+        """Wait for its end."""
+        try:
+            self._process.wait(patience)
+        except subprocess.TimeoutExpired:
+            return False
         self._file.close()
+        return True
+
+
+def stop(processes: Sequence[Process]) -> None:
+    """End processes, all at once: in good order, then without, then by force; blocks until they are gone."""
+    left = list(processes)
+    for number, patience in ((signal.SIGTERM, DRAIN), (signal.SIGTERM, STOP), (signal.SIGKILL, None)):
+        for process in left:
+            process.signal(number)
+        ends_at = None if patience is None else time.perf_counter() + patience
+        left = [p for p in left if not p.is_gone_within(ends_at and max(0.0, ends_at - time.perf_counter()))]
 
 
 def _clean_environment() -> dict[str, str]:
@@ -82,29 +107,58 @@ def _clean_environment() -> dict[str, str]:
 
 
 class Stage:
-    """A server on a store, its workers, and a client with the bench's jobs defined."""
+    """Servers on a store, their workers, and a client with the bench's jobs defined."""
 
-    def __init__(self, env: Env, folder: Path, url: str, client: Client, server: Process) -> None:
-        self.env, self.folder, self.url, self.client, self.server = env, folder, url, client, server
-        self.worker: Process | None = None
+    def __init__(self, env: Env, folder: Path, key: str, urls: list[str], servers: list[Process]) -> None:
+        self.env, self.folder, self.key, self.urls, self.servers = env, folder, key, urls, servers
+        self.client = Client(urls[0], key, env=env)
+        self.workers: list[Process] = []
 
-    async def start_worker(self, concurrency: int) -> None:
-        """Start a worker and wait until the server knows it."""
-        self.worker = self.begin_worker(concurrency)
-        await self.until(self._has_worker, "a worker to register", START)
+    @property
+    def url(self) -> str:
+        return self.urls[0]
 
-    def begin_worker(self, concurrency: int) -> Process:
+    @property
+    def server(self) -> Process:
+        return self.servers[0]
+
+    @property
+    def worker(self) -> Process | None:
+        return self.workers[0] if self.workers else None
+
+    def request(self, method: str, path: str, body: bytes = b"", server: int = 0) -> bytes:
+        """A whole request to a server's API, ready to be sent."""
+        return build(self.urls[server], self.key, method, f"/api/v1{path}", body)
+
+    async def start_worker(self, concurrency: int, count: int = 1) -> None:
+        """Start workers and wait until the server knows all of them."""
+        for _ in range(count):
+            self.begin_worker(concurrency)
+
+        async def are_there() -> bool:
+            found = await self.client.workers.list()
+            return sum(worker.status == "live" for worker in found) >= count
+
+        await self.until(are_there, f"{count} workers to register", START)
+
+    def begin_worker(self, concurrency: int) -> None:
         """Start a worker and wait for nothing."""
-        self.worker = Process(
-            self.env, self.folder, "worker", "--server", self.url, "--key", read_key(self.folder / "admin.key"),
-            "--app", APP, "--concurrency", str(concurrency),
+        process = Process(
+            self.env, self.folder, "worker", "--server", ",".join(self.urls), "--app", APP,
+            "--concurrency", str(concurrency), "--name", f"bench-{len(self.workers)}",
+            number=len(self.workers), key=self.key,
         )  # fmt: skip
-        return self.worker
+        self.workers.append(process)
 
     def stop_worker(self) -> None:
-        if self.worker is not None:
-            self.worker.stop()
-            self.worker = None
+        """End all workers."""
+        stop(self.workers)
+        self.workers.clear()
+
+    def kill_server(self, number: int) -> None:
+        """Kill a server; whoever looks does not miss it."""
+        self.servers.pop(number).kill()
+        del self.urls[number]
 
     async def until(self, check: Callable[[], Awaitable[bool]], what: str, within: float, every: float = LOOK) -> None:
         """Wait for a condition; what ends unexpectedly is told at once."""
@@ -117,12 +171,8 @@ class Stage:
 
     def check(self) -> None:
         """Raise what ended unexpectedly."""
-        self.server.check()
-        if self.worker is not None:
-            self.worker.check()
-
-    async def _has_worker(self) -> bool:
-        return any(worker.status == "live" for worker in await self.client.workers.list())
+        for process in (*self.servers, *self.workers):
+            process.check()
 
 
 async def until(env: Env, check: Callable[[], Awaitable[bool]], what: str, within: float, every: float = LOOK) -> None:
@@ -135,21 +185,24 @@ async def until(env: Env, check: Callable[[], Awaitable[bool]], what: str, withi
 
 
 @asynccontextmanager
-async def staged(env: Env, store: str, command: str = "server") -> AsyncIterator[Stage]:
-    """A server on this store; it, its workers and its files are gone when the block ends, however it ends."""
+async def staged(env: Env, store: str, servers: int = 1) -> AsyncIterator[Stage]:
+    """Servers on this store; they, their workers and their files are gone when the block ends, however it ends."""
     with tempfile.TemporaryDirectory(prefix="horae-bench-") as name:
-        folder = Path(name)
-        server = Process(env, folder, command, "--store", store, "--data", name, "--port", "0")
+        folder, urls = Path(name), list[str]()
+        key = env.new_id().hex + env.new_id().hex  # a store that was served before gets another
+        begun: list[Process] = []
         stage = None
         try:
-            url = await server.said(_SERVING)
-            client = Client(url, read_key(folder / "admin.key"), env=env)
-            stage = Stage(env, folder, url, client, server)
+            for number in range(servers):
+                flags = ("--store", store, "--data", name, "--port", "0")
+                begun.append(Process(env, folder, "server", *flags, number=number, key=key))
+                urls.append(await begun[-1].said(_SERVING))
+            stage = Stage(env, folder, key, urls, list(begun))
             for definition in app.definitions():
-                await client.jobs.apply(definition)
+                await stage.client.jobs.apply(definition)
             yield stage
         finally:
             if stage is not None:
                 stage.stop_worker()
                 await stage.client.close()
-            server.stop()
+            stop(begun)

@@ -31,6 +31,14 @@ class Source(Protocol):
         """What runs there."""
         ...
 
+    async def size(self, url: str) -> int:
+        """Bytes on disk of a store that no server has open, tidied up as it is in long use."""
+        ...
+
+    def pid(self) -> int | None:
+        """The database's own process, where it is one of this machine that the bench started."""
+        ...
+
 
 class SqliteSource:
     """SQLite files below a folder."""
@@ -50,14 +58,21 @@ class SqliteSource:
 
         return f"SQLite {VERSION} ({NAME}), synchronous FULL"
 
+    async def size(self, url: str) -> int:
+        file = Path(url.removeprefix("sqlite:///"))
+        return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+
+    def pid(self) -> int | None:
+        return None
+
 
 class PostgresSource:
     """Databases of a PostgreSQL server."""
 
     name = "postgresql"
 
-    def __init__(self, url: str, env: Env) -> None:
-        self._url, self._env = url, env
+    def __init__(self, url: str, env: Env, folder: Path | None = None) -> None:
+        self._url, self._env, self._folder = url, env, folder
 
     @asynccontextmanager
     async def fresh(self) -> AsyncIterator[str]:
@@ -75,13 +90,22 @@ class PostgresSource:
         )
         return f"PostgreSQL {shown}"
 
-    async def _execute(self, sql: str) -> str:
+    async def size(self, url: str) -> int:
+        await self._execute("VACUUM", url)
+        return int(await self._execute("SELECT pg_database_size(current_database())", url))
+
+    def pid(self) -> int | None:
+        if self._folder is None:
+            return None
+        return int((self._folder / "data" / "postmaster.pid").read_text().split()[0])
+
+    async def _execute(self, sql: str, url: str | None = None) -> str:
         import asyncpg
 
         try:
-            connection = await asyncpg.connect(self._url, timeout=10)
+            connection = await asyncpg.connect(url or self._url, timeout=10)
             try:
-                return str(await connection.fetchval(sql))
+                return str(await connection.fetchval(sql, timeout=600))
             finally:
                 await connection.close()
         except (OSError, asyncpg.PostgresError) as error:
@@ -101,7 +125,7 @@ def sources(store: str | None, env: Env) -> Iterator[list[Source]]:
         yield [SqliteSource()]
     else:
         with postgres.running_postgres(DEFAULTS) as server:
-            yield [SqliteSource(), PostgresSource(server.url(), env)]
+            yield [SqliteSource(), PostgresSource(server.url(), env, server.folder)]
 
 
 def _has_postgres() -> bool:

@@ -1,8 +1,6 @@
 """`horae bench submit`: how fast a server takes submissions, each acknowledged after it is on disk."""
 
-import asyncio
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from horae.bench.command import Steps, bench, count_option, repeats_option, store_option
@@ -12,21 +10,22 @@ if TYPE_CHECKING:
     from horae.bench.stage import Stage
     from horae.bench.stores import Source
 
-TIMEOUT = 60.0
+PER_REQUEST, IN_FLIGHT = 1_000, 4
+WARM_UP = 2_000
 
 
-@bench("horae bench submit", "horae bench submit --clients 256 --singles 20000")
-@count_option("--bulk", 200_000, "Executions submitted in bulk, a thousand a request.")
-@count_option("--singles", 10_000, "Executions submitted one a request.")
-@count_option("--clients", 64, "Connections that submit at the same time.")
+@bench("horae bench submit", "horae bench submit --clients 256 --singles 50000")
+@count_option("--bulk", 500_000, "Executions submitted in bulk, a thousand a request.")
+@count_option("--singles", 20_000, "Executions submitted one a request.")
+@count_option("--clients", 64, "Connections that submit single ones at the same time.")
 @repeats_option()
 @store_option
 async def submit(bulk: int, singles: int, clients: int, repeats: int, store: str | None) -> "Sequence[Result]":
     """Submissions a second over HTTP, in bulk and one by one.
 
-    No worker runs, so everything stays queued. Bulk goes through the SDK's submit_many, a few requests in flight;
-    singles come from many connections, each waiting for its acknowledgement before it sends the next. To load the
-    server and not itself, the bench speaks HTTP for these without the SDK.
+    No worker runs, so everything stays queued. An acknowledgement means that the executions are on disk. The load comes
+    from this one process, over kept connections and without the SDK: requests are built before anything is timed, and
+    of an answer only the status is looked at. "SDK" is the same bulk through submit_many, encoded and decoded.
     """
     from horae.bench.stage import staged
     from horae.bench.stores import sources
@@ -34,73 +33,59 @@ async def submit(bulk: int, singles: int, clients: int, repeats: int, store: str
 
     env = system_env()
     results: list[Result] = []
-    with sources(store, env) as found, Steps(2 * repeats * len(found)) as steps:
+    with sources(store, env) as found, Steps(3 * repeats * len(found)) as steps:
         for source in found:
             async with source.fresh() as url, staged(env, url) as stage:
-                rates = await _measure(stage, source, (bulk, singles, clients, repeats), steps)
-            results += await _results(source, rates, (bulk, singles, clients, repeats))
+                rates, share = await _measure(stage, source, (bulk, singles, clients, repeats), steps)
+            results += await _results(source, rates, share, (bulk, singles, clients, repeats))
     return results
 
 
 async def _measure(
     stage: "Stage", source: "Source", size: tuple[int, int, int, int], steps: Steps
-) -> dict[str, list[float]]:
-    from horae.bench.load import submit as submit_bulk
+) -> tuple[dict[str, list[float]], list[float]]:
+    """Submissions a second of each kind, and the share of a core that generating the singles took."""
+    import time
+
+    from horae.bench.load import submit as submit_by_sdk
+    from horae.bench.load import submit_lots, submit_singly
 
     bulk, singles, clients, repeats = size
-    rates: dict[str, list[float]] = {"bulk": [], "single": []}
-    await submit_bulk(stage, min(bulk, 2_000))
+    per_request = min(PER_REQUEST, bulk)
+    rates: dict[str, list[float]] = {"bulk": [], "single": [], "SDK": []}
+    shares: list[float] = []
+    await submit_by_sdk(stage, min(bulk, WARM_UP))
     for _ in range(repeats):
         steps.begin(f"{source.name}: in bulk")
-        rates["bulk"].append(bulk / await submit_bulk(stage, bulk))
+        whole = bulk // per_request * per_request
+        rates["bulk"].append(whole / await submit_lots(stage, whole, per_request, IN_FLIGHT))
         steps.done()
         steps.begin(f"{source.name}: one by one")
-        rates["single"].append(singles / await _submit_singles(stage, singles, clients))
+        used = time.process_time()
+        took = await submit_singly(stage, singles, clients)
+        shares.append((time.process_time() - used) / took * 100)
+        rates["single"].append(singles / took)
         steps.done()
-    return rates
+        steps.begin(f"{source.name}: by the SDK")
+        rates["SDK"].append(bulk / await submit_by_sdk(stage, bulk))
+        steps.done()
+    return rates, shares
 
 
-async def _submit_singles(stage: "Stage", total: int, clients: int) -> float:
-    """Submit so many one by one over so many connections; the seconds it took."""
-    numbers = iter(range(total))
-    begun = time.perf_counter()
-    async with asyncio.TaskGroup() as group:
-        for _ in range(clients):
-            group.create_task(_client(stage, numbers))
-    return time.perf_counter() - begun
-
-
-async def _client(stage: "Stage", numbers: Iterator[int]) -> None:
-    """One connection that submits as long as there are numbers left."""
-    from horae.client.local import read_key
-    from horae.errors import HoraeError
-    from horae.worker.wire import Line
-
-    line, key = Line(stage.url), read_key(stage.folder / "admin.key")
-    try:
-        for number in numbers:
-            body = b'{"job":"bench-noop","params":{"i":%d}}' % number
-            reply = await line.request("POST", "/api/v1/executions", body, key, TIMEOUT)
-            if reply.status != 201:
-                raise HoraeError(f"A submission was answered with {reply.status}: {reply.body[:200]!r}")
-    finally:
-        line.close()
-
-
-async def _results(source: "Source", rates: dict[str, list[float]], size: tuple[int, int, int, int]) -> "list[Result]":
-    from horae.bench.results import Result, machine, median
-    from horae.client.bulk import IN_FLIGHT, MOST_ITEMS
+async def _results(
+    source: "Source", rates: dict[str, list[float]], shares: list[float], size: tuple[int, int, int, int]
+) -> "list[Result]":
+    from horae.bench.results import machine, measured
 
     bulk, singles, clients, repeats = size
     settings = {"store": await source.version(), "repeats": repeats, **machine()}
-    own = {
-        "bulk": {"executions": bulk, "perRequest": MOST_ITEMS, "requestsInFlight": IN_FLIGHT},
-        "single": {"executions": singles, "clients": clients},
-    }
+    many = {"executions": bulk, "perRequest": PER_REQUEST, "requestsInFlight": IN_FLIGHT, **settings}
+    one = {"executions": singles, "perRequest": 1, "clients": clients, **settings}
+    own = {"bulk": many, "single": one, "SDK": many}
     return [
-        Result(
-            bench="submit", case=f"{source.name} {case}", metric="submissions", unit="1/s",
-            value=round(median(each), 1), settings={**own[case], **settings, "runs": [round(rate, 1) for rate in each]},
-        )
-        for case, each in rates.items()
-    ]  # fmt: skip
+        *(
+            measured("submit", f"{source.name} {case}", "submissions", "1/s", each, own[case])
+            for case, each in rates.items()
+        ),
+        measured("submit", f"{source.name} single", "generator processor", "% of a core", shares, one),
+    ]

@@ -29,3 +29,8 @@ def rss_bytes(pid: int) -> int:
         with suppress(psutil.NoSuchProcess):
             total += process.memory_info().rss
     return total
+
+
+def own_rss_bytes(pid: int) -> int:
+    """Memory of one process that is resident now, what it has started not included."""
+    return int(psutil.Process(pid).memory_info().rss)

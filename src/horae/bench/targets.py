@@ -1,0 +1,67 @@
+"""What Horae asks of itself on two cores. A figure without an entry here is told for what it is.
+
+Keys are (bench, case, metric); a case on a store is written once with `*` for the store's name.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+
+class Target(Struct, frozen=True):
+    """A bound, and how large a run must be for it to mean something."""
+
+    bound: float
+    is_least: bool
+    size: Mapping[str, int] = {}  # settings that must be at least so large
+
+    def reached(self, value: float) -> bool:
+        return value >= self.bound if self.is_least else value < self.bound
+
+    def tried(self, settings: Mapping[str, Any]) -> bool:
+        return all(settings.get(name, 0) >= least for name, least in self.size.items())
+
+
+def least(bound: float, **size: int) -> Target:
+    return Target(bound, True, size)
+
+
+def under(bound: float, **size: int) -> Target:
+    return Target(bound, False, size)
+
+
+TARGETS: Mapping[tuple[str, str, str], Target] = {
+    ("throughput", "* drain", "executions"): least(60_000, executions=50_000),
+    ("throughput", "* whole life", "executions"): least(45_000, executions=50_000),
+    ("throughput", "postgresql parcels of one", "executions"): least(15_000, executions=10_000, clients=64),
+    ("submit", "* bulk", "submissions"): least(150_000, executions=100_000),
+    ("submit", "* single", "submissions"): least(5_000, executions=10_000, clients=64),
+    ("latency", "* idle pick-up", "p50"): under(3, samples=100),
+    ("latency", "* idle pick-up", "p99"): under(10, samples=100),
+    ("latency", "* half load pick-up", "p99"): under(50, samples=100),
+    ("growth", "* history", "ratio"): least(0.8, history=10_000_000),
+    ("growth", "* queued", "ratio"): least(0.8, queued=5_000_000),
+    ("reads", "* reads", "reads"): least(3_000, clients=64, drain=20_000, history=10_000_000),
+    ("reads", "* reads", "p99"): under(100, clients=64, drain=20_000, history=10_000_000),
+    ("reads", "* two servers", "stale reads"): under(1),
+    ("sessions", "* idle", "server processor"): under(15, sessions=1_000),
+    ("sessions", "* trickle", "server processor"): under(40, sessions=1_000, rate=100),
+    ("sessions", "* a server killed", "reconnected within"): under(10, sessions=3_000, servers=3),
+    ("sessions", "* a server killed", "lost"): under(1),
+    ("sessions", "* a server killed", "run twice"): under(1),
+    ("concurrency", "* async", "worker memory"): under(500, executions=10_000),
+    ("concurrency", "* async", "largest gap between heartbeats"): under(7.5, executions=10_000),
+    ("concurrency", "* command", "largest gap between heartbeats"): under(7.5, executions=1_000, workers=10),
+    ("disk", "* parcels of one", "overhead"): under(800, executions=5_000),
+    ("disk", "* parcels of 500", "overhead"): under(150, executions=50_000),
+    ("start", "horae up", "first execution finished"): under(1.5),
+    ("idle", "horae up", "processor"): under(1),
+    ("idle", "horae up", "memory"): under(150),
+}
+
+
+def target_of(bench: str, case: str, metric: str) -> Target | None:
+    """What is asked of a figure, if anything."""
+    anywhere = f"* {case.partition(' ')[2]}"
+    return TARGETS.get((bench, case, metric)) or TARGETS.get((bench, anywhere, metric))
