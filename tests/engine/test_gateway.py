@@ -249,3 +249,26 @@ async def test_what_would_only_be_fetched_ahead_is_looked_for_where_it_was_found
     assert seen == [[short.lane], []]
     assert not again.done()
     again.cancel()
+
+
+async def test_nothing_is_claimed_for_who_wants_none_of_what_there_is(node, monkeypatch):
+    world = World(node.store.driver, node.env)
+    job = await world.job()
+    await world.submit(job, 2)
+    await node.directory.step()
+    session = await register(node)
+    await send(node, session, channel=0, n=1, free=1)
+    claims: list[object] = []
+
+    async def watched(*args):
+        claims.append(args)
+        return Claimed([], {})
+
+    monkeypatch.setattr(node.store, "claim_for_parked", watched)
+    poll = send(node, session, channel=0, n=2, prefetch={job.id: 0}, wait=HEARTBEAT)
+    await pass_time(node, 0.1)
+    await send(node, session, channel=1, n=1)
+    await pass_time(node, 0.1)
+
+    assert claims == []
+    poll.cancel()

@@ -160,7 +160,8 @@ class ParkingLot:
         """Whether a claim may bring it something; one that wants nothing only waits for news."""
         want = parked.want
         lanes = self._lanes_of(want.session)
-        return self._directory.occupied(lanes, of=None if want.free > 0 else want.prefetch)
+        ahead = None if want.free > 0 else [job for job, count in want.prefetch.items() if count > 0]
+        return self._directory.occupied(lanes, of=ahead)
 
     async def _claim(self, able: Sequence[Parked]) -> bool:
         """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
