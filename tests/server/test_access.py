@@ -1,11 +1,14 @@
 """Who may use which route: the table is complete, and nothing is open by default."""
 
+import httpx2
 import pytest
 
+from horae.engine.node import Node
 from horae.server.access import ACCESS, EVERYBODY, is_public
+from horae.server.app import Application
 from horae.server.route import Route
 from horae.server.routes import ROUTES
-from tests.server.conftest import Api, Connect
+from tests.server.conftest import Api, Connect, key_for
 
 PUBLIC = {
     "GET /healthz",
@@ -137,3 +140,12 @@ async def test_every_page_has_the_safety_headers(path: str, anonymous: Api):
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
+
+
+async def test_a_server_that_runs_a_part_says_so_where_the_rest_is_asked_for(node: Node):
+    key = await key_for(node, "admin")
+    transport = httpx2.ASGITransport(app=Application(node, ("gateway",)))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://horae") as client:
+        answer = await client.get("/api/v1/jobs", headers={"authorization": f"Bearer {key}"})
+    assert answer.status_code == 404
+    assert "runs only gateway" in answer.json()["remedy"]

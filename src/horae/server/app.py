@@ -16,7 +16,7 @@ class Application:
     """Serves some parts of a node; whoever made the node starts and stops it."""
 
     def __init__(self, node: Node, parts: Collection[str] = PARTS) -> None:
-        self.node = node
+        self.node, self._parts = node, parts
         self.metrics = Metrics(node)
         self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
 
@@ -28,7 +28,7 @@ class Application:
         route = None if found is None else found[0].get(scope["method"])
         if found is None or route is None:
             allow = None if found is None else ", ".join(found[0])
-            await (await unmatched(self.node, scope, allow))(scope, receive, send)
+            await (await unmatched(self.node, scope, allow, self._parts))(scope, receive, send)
             return
         scope["app"], scope["path_params"] = self, found[1]
         monotonic = self.node.env.clock.monotonic

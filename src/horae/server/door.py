@@ -4,10 +4,10 @@ Admission is decided on the matched route alone, before the body is read. Whatev
 document; nothing of an unforeseen exception leaves the process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from horae.engine.keys import Principal
-from horae.engine.node import Node
+from horae.engine.node import PARTS, Node
 from horae.errors import BadInput, HoraeError, NotFound
 from horae.server.access import authorise, is_public
 from horae.server.auth import authenticate
@@ -42,14 +42,17 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
         return broken(error, route.name, scope["path"])
 
 
-async def unmatched(node: Node, scope: Scope, allow: str | None) -> Reply:
+async def unmatched(node: Node, scope: Scope, allow: str | None, parts: Collection[str] = PARTS) -> Reply:
     """The answer when no route matched: who has no credential does not learn what exists."""
     try:
         await authenticate(node.keys, "GET", dict(scope["headers"]))
         if allow is not None:
             remedy = f"It has: {allow}."
             raise MethodNotAllowed(f"{scope['path'][:200]} has no {scope['method'][:20]}.", remedy, allow=allow)
-        raise NotFound(f"There is nothing at {scope['path'][:200]}.", "/openapi.json lists what there is.")
+        remedy = "/openapi.json lists what there is."
+        if len(parts) < len(PARTS):
+            remedy = f"This server runs only {' and '.join(sorted(parts))} (--only): ask one that runs the rest."
+        raise NotFound(f"There is nothing at {scope['path'][:200]}.", remedy)
     except HoraeError as error:
         return problem(error, scope["path"])
     except Exception as error:
