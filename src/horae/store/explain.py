@@ -8,13 +8,13 @@ from horae.store.script import Among, Fetch, ForEach, Insert, Op, Script, Statem
 _NAME = "horae_explain"
 
 
-async def explain(driver: Driver, op: Op) -> list[str]:
-    """The plan's lines, as a hot statement gets it: PostgreSQL's generic plan, SQLite's query plan."""
+async def explain(driver: Driver, op: Op, *, hot: bool = True) -> list[str]:
+    """The plan's lines, as a hot statement gets it, or else a read: PostgreSQL's generic plan, SQLite's query plan."""
     if isinstance(op, Together):
-        return [line for change in op.acting for line in await explain(driver, change)]
+        return [line for change in op.acting for line in await explain(driver, change, hot=hot)]
     if driver.dialect == "sqlite":
-        return await driver.write(lambda: _sqlite(_sqlite_text(op)))
-    return await driver.write(lambda: _postgres(_postgres_text(op)))
+        return await driver.write(lambda: _sqlite(_sqlite_text(op)), hot=hot)
+    return await driver.write(lambda: _postgres(_postgres_text(op)), hot=hot)
 
 
 def _sqlite(text: str) -> Script[list[str]]:
@@ -26,6 +26,7 @@ def _sqlite(text: str) -> Script[list[str]]:
 def _postgres(text: str) -> Script[list[str]]:
     count = max((int(place) for place in re.findall(r"\$(\d+)", text)), default=0)
     values = f"({', '.join(['NULL'] * count)})" if count else ""
+    yield Fetch(Statement("generic", "SET LOCAL plan_cache_mode = force_generic_plan"))
     yield Fetch(Statement("prepare", f"PREPARE {_NAME} AS {text}"))
     rows = yield Fetch(Statement("explain", f"EXPLAIN EXECUTE {_NAME}{values}"))
     yield Fetch(Statement("deallocate", f"DEALLOCATE {_NAME}"))

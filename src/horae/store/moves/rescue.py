@@ -17,10 +17,12 @@ HELD_BY_SESSION = Statement(
     f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, p.delivery FROM running r JOIN parcels p ON p.id = r.parcel"
     " WHERE r.session = $1 ORDER BY r.parcel, r.lo LIMIT $2",
 )
+# The first in the order of the index: for a bare EXISTS PostgreSQL may read all that runs, beside an idle worker.
 WATCHED = Statement(
     "watched_sessions",
-    "SELECT id, state, last_seen, EXISTS (SELECT 1 FROM running r WHERE r.session = s.id) FROM sessions s"
-    " WHERE s.state IN ('live', 'draining') OR EXISTS (SELECT 1 FROM running r WHERE r.session = s.id)",
+    "SELECT id, state, last_seen, owns FROM (SELECT s.id, s.state, s.last_seen, (SELECT r.lo FROM running r"
+    " WHERE r.session = s.id ORDER BY r.parcel, r.lo LIMIT 1) IS NOT NULL AS owns FROM sessions s) AS watched"
+    " WHERE state IN ('live', 'draining') OR owns",
 )
 END_SESSION = Statement("end_session", "UPDATE sessions SET state = $2, ended_at = $3 WHERE id = $1")
 ORPHANS = Statement(

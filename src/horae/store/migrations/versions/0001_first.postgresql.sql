@@ -153,6 +153,8 @@ CREATE INDEX jobs_ending ON jobs (id) WHERE ending IS NOT NULL;
 
 CREATE UNIQUE INDEX jobs_name ON jobs (namespace, name) WHERE state <> 'deleted';
 
+CREATE INDEX jobs_paused ON jobs (id) WHERE state = 'paused';
+
 CREATE TABLE joins (
     dependent UUID NOT NULL,
     step TEXT NOT NULL,

@@ -1,0 +1,201 @@
+"""Everything a server does all day, once over, and what it asks of the store meanwhile."""
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from horae.env import SECOND
+from horae.model.ids import execution_id
+from horae.model.protocol import Step
+from horae.model.retry import RetryPolicy
+from horae.model.trigger import Interval, Rules
+from horae.store import moves
+from horae.store.driver import op_name
+from horae.store.moves import backstop, execution_reads, keys, sessions, statistics, steps, submission, sweep
+from horae.store.moves.promote import LONG_AGO
+from horae.store.script import Lock, Op, ScriptFactory, Statement, Together
+from tests.store_contract.world import (
+    NAMESPACE,
+    World,
+    add_trigger,
+    began,
+    failed,
+    lead,
+    lines,
+    progress,
+    rank,
+    success,
+)
+
+MINUTE = 60 * SECOND
+
+# What people ask for, or what happens when something is defined, deleted, signed in to or restored.
+RARE_MOVES = {"audit", "audit_fires", "cancel_job", "depths", "execution_lists", "job_reads", "log_reads", "triggers"}
+RARE = {
+    *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
+    *("delete_job", "edit_job", "job_version", "job_versions", "lock_job", "name_taken", "restore_job"),
+    *("set_job_state", "upstream"),
+    *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "drop_cookie", "keys", "old_cookies"),
+    *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
+    *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
+}
+
+
+class Asked(Struct, frozen=True):
+    """A statement and whether it stood in a transaction that writes."""
+
+    op: Op
+    writes: bool
+
+
+async def live_through(world: World) -> None:
+    """Submit, claim, report, retry, cancel, promote, fire, lose, rescue and sweep: everything that is hot."""
+    job = await world.job(retry=RetryPolicy(retries=3))
+    policies = {(job.id, 1): job.spec.retry}
+    wanted = world.wanted(job, 1, key="k")
+    for _ in range(2):
+        await world.store.submit([submission.Submission(executions=wanted, idempotency=None)])
+    await repeat_requests(world, job)
+    await world.parcel(job, 8)
+    await world.parcel(job, 2, due_at=world.now() + SECOND)
+    every = Interval(every=MINUTE, anchor=world.now())
+    broken = await add_trigger(world, job, every)
+    await add_trigger(world, job, every, Rules(overlap="skip"))
+    await world.do("UPDATE triggers SET definition = $2 WHERE id = $1", broken, "{}")
+    worker, other = await world.worker("a"), await world.worker("b")
+    await worker.claim(3)
+    held = await worker.holds()
+    await chatter(worker, held[0])
+    await worker.report(failed(held[0]), *(success(slice) for slice in held[1:]), policies=policies)
+    await world.store.cancel(held[-1].parcel, held[-1].lo, "")
+    await world.store.cancel(world.env.new_id(), 0, "")
+    await worker.claim(3)
+    mine = (await worker.holds())[0]
+    await world.store.cancel(mine.parcel, mine.lo, "")
+    await world.store.claim_for_parked(
+        [other.parked(2, frozenset(await world.all_lanes()))], await world.views(), frozenset()
+    )
+    await world.store.answer_empty([(worker.session, 1, 1)])
+    for _ in range(2):
+        world.clock.advance(MINUTE)
+        await world.store.fire(100, lead)
+    await world.store.promote_due(LONG_AGO, 100, rank)
+    await world.store.open_gate(job.id, 100, rank)
+    await look(world, job, worker)
+    await worker.lose()
+    await world.store.rescue(worker.session, 100)
+    await other.claim(50, channel=1)  # one of what was lost, and past the rest
+    await clean(world)
+
+
+async def repeat_requests(world: World, job: Any) -> None:
+    """The same request again, and again when its key has expired."""
+    request = submission.Idempotency(NAMESPACE, "executions.submit", "r", b"h", world.now() + SECOND)
+    asked = submission.Submission(executions=world.wanted(job), idempotency=request)
+    for _ in range(2):
+        await world.store.submit([asked])
+    world.clock.advance(2 * SECOND)
+    await world.store.submit([asked])
+    keyed = submission.Idempotency(NAMESPACE, "executions.submit", "s", b"h", world.now() + SECOND)
+    await world.store.submit([submission.Submission(executions=world.wanted(job, key="u"), idempotency=keyed)])
+    scope, until = keys.Scope(NAMESPACE, "jobs.create", "r"), world.now() + SECOND
+    mine = await world.store.write(lambda: keys.reserve(scope, b"h", until, world.now()))
+    assert isinstance(mine, keys.Mine)
+    await world.store.write(lambda: keys.reserve(scope, b"h", until, world.now()))
+    await world.store.write(lambda: keys.keep(scope, mine, 200, b"{}", until))
+    await world.store.write(lambda: keys.release(scope, mine))
+    await world.store.write(lambda: keys.used("k", world.now(), 0))
+
+
+async def chatter(worker: Any, slice: Any) -> None:
+    """What a worker tells while it works."""
+    world = worker.world
+    await worker.exchange(
+        started=[began(slice, world.now())],
+        progress=[progress(slice, slice.lo, 5.0)],
+        logs=[lines(slice, slice.lo, 0, "a")],
+    )
+    step = Step(parcel=slice.parcel, item=slice.lo, attempt=slice.attempt, name="pay", result=b"1")
+    for _ in range(2):
+        await world.store.write(lambda: steps.remember(worker.session, step, world.now()))
+
+
+async def look(world: World, job: Any, worker: Any) -> None:
+    """What a server reads every second, at every exchange, or for every request."""
+    store, now = world.store, world.now()
+    (slice, *_) = await worker.holds()
+    for ask in (
+        store.next_fire_at(), store.next_wake(), store.occupied(), store.paused_jobs(), store.watched(),
+        store.gates_left_open(), store.epoch(), store.directory(), store.troubled_triggers(),
+        store.stamped(worker.session, 0, 1), store.requests_of(worker.session), store.parcels([slice.parcel]),
+        store.definitions([(job.id, 1)]), store.job(job.id, NAMESPACE), store.job_named(NAMESPACE, "job"),
+        store.session(worker.session),
+    ):  # fmt: skip
+        await ask
+    await store.read(lambda: backstop.long_running(backstop.FIRST, now, 10))
+    await store.read(lambda: sessions.servers(now))
+    await store.read(lambda: steps.known(slice.parcel, slice.lo, NAMESPACE))
+    await store.read(lambda: execution_reads.by_id(execution_id(slice.parcel, slice.lo), NAMESPACE))
+    await store.read(lambda: keys.one("k"))
+
+
+async def clean(world: World) -> None:
+    """What a server writes every few seconds."""
+    now, server = world.now(), world.env.new_id()
+    await world.store.write(lambda: sessions.server_seen(server, "http://a", "a", 1, "1", now))
+    counts = {(server, n): statistics.Counts(success=1) for n in range(2)}
+    await world.store.write(lambda: statistics.add(server, counts, now))
+    await world.store.write(lambda: sweep.take_duty("sweep", server, now, now + 1))
+    await world.store.write(lambda: sweep.forget_expired(now, 0))
+    await world.store.write(lambda: sweep.forget_records(0, 0))
+    await world.store.write(lambda: sweep.adopt_orphans(now))
+
+
+async def recorded(world: World) -> dict[str, Asked]:
+    """Each distinct statement of a life, by its name."""
+    found: dict[str, Asked] = {}
+    driver: Any = world.store.driver
+
+    def hooked(run: Any, writes: bool) -> Any:
+        async def before(op: Op) -> None:
+            for one in op.acting if isinstance(op, Together) else [op]:
+                if not isinstance(one, Lock):
+                    found.setdefault(op_name(one), Asked(one, writes))
+
+        async def recording(make: ScriptFactory[object], **how: bool) -> object:
+            driver.before = before
+            try:
+                return await run(make, **how)
+            finally:
+                driver.before = None
+
+        return recording
+
+    driver.write, driver.read = hooked(driver.write, True), hooked(driver.read, False)
+    try:
+        await live_through(world)
+    finally:
+        del driver.write, driver.read
+    return {name: asked for name, asked in sorted(found.items()) if name != "test"}
+
+
+def statements() -> set[str]:
+    """The names of all that `store/moves` may ask every day."""
+    modules = [m.name for m in pkgutil.iter_modules(moves.__path__) if m.name not in RARE_MOVES]
+    loaded = (vars(importlib.import_module(f"{moves.__name__}.{name}")).values() for name in modules)
+    rare = (vars(importlib.import_module(f"{moves.__name__}.{name}")).values() for name in RARE_MOVES)
+    elsewhere = {s.name for values in rare for s in _within(list(values))}
+    return {s.name for values in loaded for s in _within(list(values))} - elsewhere - RARE
+
+
+def _within(value: Any) -> Iterator[Statement]:
+    if isinstance(value, Statement):
+        yield value
+    elif isinstance(value, dict):
+        yield from _within(list(value.values()))
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _within(each)
