@@ -206,10 +206,10 @@ def test_versions_and_rollback():
         "version": 2,
         "current": True,
         "createdAt": "2026-11-15T08:00:00Z",
-        "definition": {"name": "daily", "retries": 1, "command": ["echo", "hi"]},
+        "definition": {"name": "daily", "retries": 1, "params": {}, "schema": None, "command": ["echo", "hi"]},
     }
     api = FakeApi({"GET /jobs/daily/versions": page(version), "POST /jobs/daily/rollback": {**JOB, "version": 5}})
-    assert 'retries: 1, command: ["echo","hi"]' in run(api, "jobs", "versions", "daily").stdout
+    assert 'command: ["echo","hi"], retries: 1\n' in run(api, "jobs", "versions", "daily").stdout
     assert "version 5" in run(api, "jobs", "rollback", "daily", "2").stdout
     assert api.requests[-1].body == {"version": 2}
 
@@ -242,6 +242,7 @@ def refusing(field: str, remedy: str) -> FakeApi:
         ("http.url", 'Write {"url": "https://..."}.', "--http", "--http URL: Send an HTTP request."),
         ("retries", 'Set "retries": 0.', "--retries", "--retries N: How many further tries"),
         ("command[1]", 'Write "a", ["a"].', "--command", "--command COMMAND: Run a program"),
+        ("command[1]", '"$${" is "${"; see --shell.', "--command", '"$${" is "${"; see --shell.'),
     ],
 )
 def test_refusals_speak_of_the_options_that_were_given(field, remedy, flag, told):

@@ -25,7 +25,7 @@ _FLAGS = {
     "name": "NAME",
 }
 _SAME = ("retries", "timeout", "priority", "queue", "delivery", "description", "env", "command", "python", "http")
-_AS_JSON = re.compile(r'[{\[]\s*"|"\w+":')  # a remedy that shows how to write it in a document
+_AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows how to write it in a document
 
 
 @contextmanager

@@ -170,9 +170,15 @@ async def versions(api: Api, job: str) -> None:
         ("VERSION", "version"),
         ("CURRENT", lambda version: "yes" if version.get("current") else ""),
         ("CREATED", lambda version: api.out.age(version.get("createdAt"))),
-        ("DEFINITION", lambda version: one_line(version.get("definition", {}), leave_out=("name",))),
+        ("DEFINITION", lambda version: one_line(_work_first(version.get("definition", {})), leave_out=("name",))),
     ]
     api.out.list(page.raw, columns, "There are no versions.")
+
+
+def _work_first(definition: dict[str, Any]) -> dict[str, Any]:
+    """What a job runs and when is what people look for."""
+    first = [name for name in ("command", "python", "http", "schedule") if name in definition]
+    return {name: definition[name] for name in dict.fromkeys([*first, *definition])}
 
 
 @jobs.command(examples=("horae jobs rollback daily-report 3",))

@@ -142,11 +142,11 @@ def brief(value: Any) -> str:
 
 
 def one_line(document: dict[str, Any], leave_out: tuple[str, ...] = (), most: int = 160) -> str:
-    """A document as "field: value" pairs, values that are no text as JSON; a long one is cut."""
+    """A document as "field: value" pairs without empty ones, values that are no text as JSON; a long one is cut."""
     text = ", ".join(
         f"{name}: {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
         for name, value in document.items()
-        if name not in leave_out
+        if name not in leave_out and value not in (None, "", [], {})
     )
     return text if len(text) <= most else f"{text[: most - 1]}…"
 

@@ -46,8 +46,8 @@ class Expression:
         if unknown:
             raise BadInput(
                 f"${{{self.source}}} speaks of {unknown[0]!r}; an expression knows {', '.join(sorted(KNOWN))}.",
-                'For a variable of the environment write a shell line, {"shell": "echo $HOME"} (on the command line'
-                ' --shell); "$${" stands for a literal "${".',
+                "A shell line knows the environment's variables: `shell` of a command, --shell on the command line;"
+                ' "$${" stands for a literal "${".',
                 field=field,
             )
 
