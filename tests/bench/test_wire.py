@@ -71,6 +71,14 @@ async def test_paced_requests_stop_in_time():
     assert len(paced.took) == paced.answered
 
 
+async def test_all_paced_requests_are_sent_however_few_connections_there_are():
+    async with served(lambda head: OK) as url, connected(url, 1) as clients:
+        request = build(url, "key", "GET", "/")
+        paced = await clients.send_paced(system_env().clock, repeat(request, 50), rate=1_000_000)
+
+    assert paced.answered == len(paced.took) == 50
+
+
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nbusy", b""])
 async def test_a_request_that_is_refused_or_left_unanswered_ends_the_load(answer):
     async with served(lambda head: answer) as url, connected(url, 2) as clients:

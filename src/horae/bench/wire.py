@@ -125,7 +125,7 @@ class Clients:
     async def send_paced(self, clock: Clock, requests: Iterable[bytes], rate: float, seconds: float = inf) -> "Paced":
         """Send so many a second, whatever the server does; what took how long, waiting for a connection included.
 
-        What has not been sent when the time is up is not sent, and counts with what it has waited.
+        What is still in line when the time is up is not sent, and counts with what it has waited.
         """
         paced = Paced(self._wires, self._guarded)
         begun = time.perf_counter()
@@ -133,9 +133,9 @@ class Clients:
             while sent >= (time.perf_counter() - begun) * rate:
                 await self._either(asyncio.ensure_future(clock.sleep(TICK)))
             if time.perf_counter() - begun > seconds:
+                paced.stop()
                 break
             paced.give(request)
-        paced.stop()
         while paced.busy:
             await self._either(asyncio.ensure_future(clock.sleep(TICK)))
         return paced
