@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import yaml
 
+from horae.cli.flags import flag_of
 from horae.client.transport import Reply
 from horae.errors import BadInput, Conflict, NotFound
 from tests.cli.fake_api import FakeApi, page, run
@@ -92,6 +93,13 @@ def test_contradictions_are_usage_errors_and_nothing_is_sent(options):
     name = ["a"] if options else []
     assert run(api, "jobs", "create", *name, *options).exit_code == 2
     assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    ("field", "flag"), [("schedule.timezone", "--tz"), ("schedule", "--schedule"), ("schedule.every", "--every")]
+)
+def test_a_field_is_spoken_of_by_its_option(field, flag):
+    assert flag_of(field) == flag
 
 
 def test_a_file_is_the_base_and_options_win(tmp_path):

@@ -59,8 +59,8 @@ def test_what_people_write_is_read(written, micros):
         ("1e3", "not a length"),
         ("٣s", "not a length"),
         ("1" * 100, "too long"),
-        (True, "not a length"),
-        (None, "not a length"),
+        (True, "true is not a length"),
+        (None, "null is not a length"),
         ([5], "not a length"),
     ],
 )

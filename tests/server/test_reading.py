@@ -46,6 +46,20 @@ async def test_a_bad_body_is_400_with_its_field(body: bytes, field: str | None, 
     assert len(await node.keys.list(1)) == 1
 
 
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b'{"name": "a", "command": "x", "timeout": 1e999}', "timeout"),
+        (b'{"name": "a", "command": "x", "retry": {"delays": [1, 1e999]}}', "retry.delays[1]"),
+        (b'{"name": "a", "http": {"url": "http://x", "body": -1e999}}', "http.body"),
+    ],
+)
+async def test_a_number_that_nothing_holds_is_named_by_its_field(body: bytes, field: str, api: Api):
+    answer = await api.post("/api/v1/jobs", content=body)
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+    assert answer.json()["detail"].startswith(f"{field}: ")
+
+
 @pytest.mark.parametrize("body", [b'{"params": ' + b"[" * 100_000, b'{"params": ' + b'{"a":' * 100_000])
 async def test_deep_nesting_is_400(body: bytes, api: Api):
     answer = await api.post("/api/v1/jobs", content=body)

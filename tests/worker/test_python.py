@@ -321,6 +321,13 @@ async def test_an_error_without_a_message_is_told_by_its_name():
         assert (outcome.error.type, outcome.error.message) == ("AssertionError", "AssertionError")
 
 
+async def test_a_key_error_says_that_it_is_one():
+    async with shop(app) as it:
+        outcome = await it.run(python("fail"), {"kind": "amount"})
+
+        assert (outcome.error.type, outcome.error.message) == ("KeyError", "KeyError: 'amount'")
+
+
 async def test_a_function_this_worker_does_not_have_is_named():
     async with shop(app) as it:
         outcome = await it.run(python("nowhere"))

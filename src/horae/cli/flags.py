@@ -13,8 +13,8 @@ from horae.errors import BadInput
 _FLAGS = {
     "schedule.every": "--every",
     "schedule.at": "--at",
+    "schedule.timezone": "--tz",
     "schedule": "--schedule",
-    "timezone": "--tz",
     "retry": "--retry-delay",
     "params": "--param",
     "needs": "--need",

@@ -104,4 +104,4 @@ list_of = list  # the class has a method of that name
 def one_of(value: str, field: str, choices: Sequence[str]) -> None:
     """Raise BadInput for a word that is none of these."""
     if value not in choices:
-        raise BadInput(f"{value[:40]!r} is not a {field}.", f"It is one of: {', '.join(choices)}.", field=field)
+        raise BadInput(f"{field} cannot be {value[:40]!r}.", f"It is one of: {', '.join(choices)}.", field=field)

@@ -91,5 +91,5 @@ def _from_text(text: str, field: str) -> Micros:
 def _shown(value: object) -> str:
     if isinstance(value, int) and abs(value) > LONGEST:
         return "This number"
-    shown = repr(value)
+    shown = str(value).lower() if isinstance(value, bool) else "null" if value is None else repr(value)
     return shown if len(shown) <= 40 else shown[:37] + "..."

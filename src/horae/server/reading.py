@@ -1,7 +1,9 @@
 """Reading requests: bodies within their limit, JSON and query strings as typed values, errors that say where."""
 
+import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
@@ -65,13 +67,39 @@ def decode(body: bytes, decoder: msgspec.json.Decoder[Any]) -> Any:
     try:
         return decoder.decode(body or b"{}")
     except msgspec.ValidationError as error:
-        raise _invalid(str(error), decoder.type) from None
+        raise _too_big(body, str(error)) or _invalid(str(error), decoder.type) from None
     except msgspec.DecodeError as error:
         raise _malformed(body, error) from None
     except UnicodeDecodeError:
         raise BadInput(f"The body is not valid UTF-8{_wrong_byte(body)}.", "Send JSON in UTF-8.") from None
     except RecursionError:
         raise BadInput("The body is nested too deeply.", "Flatten it: 64 levels are plenty.") from None
+
+
+def _too_big(body: bytes, message: str) -> BadInput | None:
+    """A number that no computer holds, such as 1e999. The decoder does not name its field, so it is looked for."""
+    if not message.startswith("Number out of range"):
+        return None
+    try:
+        place = _endless(json.loads(body, parse_int=float))
+    except (ValueError, RecursionError):
+        return None
+    if place is None:
+        return None
+    field = place.removeprefix(".") or "body"
+    return BadInput(f"{field}: the number is out of range.", "Send one below 1e308.", field=field)
+
+
+def _endless(value: Any, place: str = "") -> str | None:
+    """Where in a document the first number is that became infinite."""
+    if isinstance(value, float):
+        return place if math.isinf(value) else None
+    members: Iterable[tuple[str, Any]] = ()
+    if isinstance(value, dict):
+        members = ((f"{place}.{name}", member) for name, member in value.items())
+    elif isinstance(value, list):
+        members = ((f"{place}[{i}]", member) for i, member in enumerate(value))
+    return next((found for inner, member in members if (found := _endless(member, inner)) is not None), None)
 
 
 def _malformed(body: bytes, error: msgspec.DecodeError) -> BadInput:

@@ -128,7 +128,10 @@ def _is_ours(frame: TracebackType) -> bool:
 
 
 def _message(error: BaseException) -> str:
+    """What an exception says; a KeyError says only the key, which alone means nothing to anybody."""
     try:
+        if isinstance(error, KeyError) and error.args:
+            return f"{type(error).__name__}: {error}"
         return str(error) or type(error).__name__
     except Exception:
         return f"{type(error).__name__} (its message cannot be shown)"

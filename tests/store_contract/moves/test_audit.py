@@ -72,6 +72,17 @@ async def test_each_kind_of_harm_is_found_and_named(world: World, sql, expected)
     await world.wipe()
 
 
+async def test_what_is_wrong_with_one_item_is_said_of_one(world: World):
+    await some_of_everything(world)
+    await world.do("UPDATE history SET hi = 3 WHERE lo = 0")
+    await world.do("UPDATE queued SET lo = 4, hi = 10")
+
+    now = world.now()
+    report = await world.store.read(lambda: audit.audit_executions(now))
+    assert {f.detail for f in report.findings} >= {"item 2 lies on history too", "items 4 to 5 lie on running too"}
+    await world.wipe()
+
+
 async def test_a_slice_without_its_parcel_is_found(world: World):
     _, parcel, _ = await some_of_everything(world)
     await world.do("DELETE FROM parcels WHERE id = $1", parcel)

@@ -95,7 +95,7 @@ def _offset(zone: ZoneInfo, second: int) -> int:
 def load(name: str) -> ZoneInfo:
     """The zone of this IANA name; any other name is refused with the nearest ones."""
     if name not in names():
-        raise BadInput(f"There is no time zone named {name[:60]!r}.", _suggestion(name), field="timezone")
+        raise BadInput(f"There is no time zone named {name[:60]!r}.", _suggestion(name), field="schedule.timezone")
     with (resources.files("tzdata") / "zoneinfo" / name).open("rb") as rules:
         return ZoneInfo.from_file(rules, key=name)
 

@@ -124,7 +124,8 @@ def one_of(value: Any, field: str, choices: Iterable[str]) -> str:
     if not isinstance(value, str) or value not in known:
         near = get_close_matches(value, known, n=1) if isinstance(value, str) else []
         remedy = f'Did you mean "{near[0]}"?' if near else f"It is one of: {', '.join(known)}."
-        raise BadInput(f"{str(value)[:40]!r} is not a {field}.", remedy, field=field)
+        shown = repr(value[:40]) if isinstance(value, str) else kind_of(value)
+        raise BadInput(f"{field} cannot be {shown}.", remedy, field=field)
     return value
 
 

@@ -126,5 +126,7 @@ def _one_of(value: dict[str, Any], name: str, default: str, choices: Any) -> Any
     given = _text(value, name, default)
     if given not in get_args(choices):
         known = ", ".join(get_args(choices))
-        raise BadInput(f"{given[:40]!r} is not a {name}.", f"It is one of: {known}.", field=f"schedule.{name}")
+        raise BadInput(
+            f"schedule.{name} cannot be {given[:40]!r}.", f"It is one of: {known}.", field=f"schedule.{name}"
+        )
     return given

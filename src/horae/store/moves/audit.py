@@ -174,11 +174,15 @@ def _check_cover(parcel: UUID, n: int, slices: Sequence[Lying]) -> Iterator[Find
     reached: Lying | None = None
     for row in slices:
         if reached is not None and row.lo < reached.hi:
-            yield row.finding("doubled", f"items {row.lo} to {min(row.hi, reached.hi) - 1} lie on {reached.shelf} too")
+            yield row.finding("doubled", f"{_items(row.lo, min(row.hi, reached.hi))} on {reached.shelf} too")
         if reached is None or row.hi > reached.hi:
             reached = row
     for lo, hi in gaps(0, n, [(row.lo, row.hi) for row in slices]):
-        yield Finding(kind="missing", shelf="parcels", parcel=parcel, lo=lo, hi=hi, detail="they lie on no shelf")
+        yield Finding(kind="missing", shelf="parcels", parcel=parcel, lo=lo, hi=hi, detail="on no shelf")
+
+
+def _items(lo: int, hi: int) -> str:
+    return f"item {lo} lies" if hi - lo == 1 else f"items {lo} to {hi - 1} lie"
 
 
 def _check_owner(row: Lying, now: Instant, patience: Micros | None) -> Iterator[Finding]:
