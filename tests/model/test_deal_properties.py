@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from horae.model.deal import GRANT_BYTES, Want, capacity, deal
 from horae.model.protocol import MAX_EXCHANGE
+from horae.model.solo import Place, admits
 from tests.model.making import JOBS, PARCELS, cuts, items, queued
 
 SESSIONS = [UUID(int=n) for n in range(1, 6)]
@@ -20,10 +21,13 @@ widths = st.sampled_from([0, 20, 50_000, 300_000, 1_048_576])
 def offers(draw):
     """Queued slices in some order."""
     return [
-        queued(parcel, lo, hi, job=draw(st.sampled_from(JOBS)), solo=draw(st.integers(0, 4)) == 0, width=draw(widths))
+        queued(
+            parcel, lo, hi, job=draw(st.sampled_from(JOBS)), solo=draw(st.integers(0, 4)) == 0, width=draw(widths),
+            losses=draw(st.integers(1, 2)),
+        )
         for parcel in PARCELS
         for lo, hi in draw(cuts())
-    ]
+    ]  # fmt: skip
 
 
 @st.composite
@@ -33,7 +37,8 @@ def appetites(draw):
         Want(
             session=session, channel=0, n=1, free=draw(st.integers(0, 12)), load=draw(st.sampled_from([0.0, 0.5, 1.0])),
             prefetch=draw(st.dictionaries(st.sampled_from(JOBS), st.integers(0, 30), max_size=2)),
-            solo=draw(st.booleans()), size=draw(st.sampled_from([0, 0, 1000, MAX_EXCHANGE - 1000, MAX_EXCHANGE])),
+            solo=draw(st.sampled_from(Place)),
+            size=draw(st.sampled_from([0, 0, 1000, MAX_EXCHANGE - 1000, MAX_EXCHANGE])),
         )
         for session in SESSIONS[: draw(st.integers(0, 5))]
     ]  # fmt: skip
@@ -77,12 +82,14 @@ def test_nobody_gets_more_than_its_room(slices, wants):
 
 
 @given(offers(), appetites())
-def test_a_want_gets_one_solo_item_at_most_and_only_into_an_idle_slot(slices, wants):
+def test_a_want_gets_one_solo_item_at_most_and_only_where_there_is_place_and_an_idle_slot(slices, wants):
     done = deal(slices, wants)
 
     for i, want in enumerate(wants):
         solo = [d for d in done.dealt if d.want == i and d.slice.solo]
-        assert len(solo) <= (0 if want.solo or not want.free else 1)
+        assert len(solo) <= (1 if want.free else 0)
+        assert all(admits(want.solo, d.slice.losses) for d in solo)
+        assert done.wants[i].solo == (Place.NONE if solo else want.solo)
         assert all(d.hi - d.lo == 1 for d in solo)
 
 

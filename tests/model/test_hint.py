@@ -31,3 +31,12 @@ def test_what_is_missing_and_how_to_get_it(queue, needs, offers, words):
 
 def test_nothing_to_say_when_somebody_can_take_it():
     assert why_queued("default", ["kind:command"], [offer(), offer("kind:command", "gpu")]) is None
+
+
+@pytest.mark.parametrize(
+    ("losses", "words"),
+    [(1, "takes such executions 10 seconds apart"), (2, "2 times: a worker takes it when it runs no")],
+)
+def test_what_was_lost_tells_how_it_goes_on(losses, words):
+    assert words in str(why_queued("default", [], [offer()], losses))
+    assert "no live worker" in str(why_queued("default", [], [], losses))

@@ -13,6 +13,7 @@ from horae.model.session import LIVE
 from horae.store.script import Fetch, Rows, Statement
 from horae.store.sqlite.memory import MemoryDriver
 from tests.simulation.actors import Client, Observer, Worker
+from tests.solo import in_order
 
 SHELVES = ("waiting", "queued", "running", "history")
 
@@ -88,10 +89,13 @@ class Checker:
                 assert awaited or session.holds(parcel, item, attempt), f"I12: {parcel}[{item}] of {id} is stranded"
 
     def check_alone(self) -> None:
-        """No session holds two items that were lost before: one of them may be the poison of the other."""
-        sql = "SELECT session, sum(hi - lo) AS items FROM running WHERE solo GROUP BY session"
-        crowded = [session for session, items in rows(self.driver, sql) if items > 1]
-        assert not crowded, f"solo: several items of {crowded[:3]}"
+        """What was lost before meets its like only after a probation, or never: it may be the other's poison."""
+        solo: dict[UUID, list[tuple[int, int]]] = {}
+        sql = "SELECT session, losses, granted_at, hi - lo AS items FROM running WHERE solo"
+        for session, losses, granted_at, items in rows(self.driver, sql):
+            solo.setdefault(session, []).extend([(losses, granted_at)] * items)
+        crowded = [session for session, held in solo.items() if not in_order(held)]
+        assert not crowded, f"solo: items that may not meet in {crowded[:3]}"
 
     def check_fires(self) -> None:
         """I1: one execution per nominal fire."""

@@ -158,7 +158,7 @@ class Executions:
             if f.execution.state in PENDING and f.job_state == "paused":
                 return f"The job is paused; resume it with `horae jobs resume {f.job_name}`."
             queued = f.execution.state == QUEUED and f.queue_name is not None
-            return why_queued(f.queue_name or "", f.needs, offers) if queued else None
+            return why_queued(f.queue_name or "", f.needs, offers, f.execution.losses) if queued else None
 
         return [
             show_execution(f.execution, job_name=f.job_name, queue=f.queue_name, hint=hint(f), brief=brief)

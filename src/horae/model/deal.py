@@ -7,6 +7,7 @@ from msgspec import Struct, structs
 
 from horae.model.protocol import MAX_EXCHANGE
 from horae.model.slice import Queued
+from horae.model.solo import Place, admits
 
 GRANT_BYTES = 400  # of JSON around a slice in an answer, at most
 
@@ -20,7 +21,7 @@ class Want(Struct, frozen=True, kw_only=True):
     free: int
     prefetch: Mapping[UUID, int] = {}
     load: float = 0.0  # share of its slots in use; the least loaded is served first
-    solo: bool | None = None  # whether its session holds a solo item; None: not looked up, because none was in sight
+    solo: Place | None = None  # its session's for solo items; None: not looked up, because none was in sight
     size: int = 0  # bytes that its answer has grown to
     full: bool = False  # its answer takes nothing more
 
@@ -44,23 +45,24 @@ class Deal(Struct, frozen=True):
 
 
 class _Room:
-    """How much a want can still take; `alone` holds the sessions that have a solo item."""
+    """How much a want can still take; `places` holds what its session has place for among solo items."""
 
-    def __init__(self, want: Want, alone: set[UUID]) -> None:
+    def __init__(self, want: Want, places: dict[UUID, Place]) -> None:
         self.want = want
         self.session = want.session
         self.free = want.free
         self.prefetch = dict(want.prefetch)
         self.size = want.size
         self.full = want.full
-        self.alone = alone
+        self.places = places
 
     def for_(self, slice: Queued) -> int:
         """How many of a slice's items it can take."""
         if self.full:
             return 0
         if slice.solo:
-            slots = 0 if self.session in self.alone else min(1, self.free)
+            fits = admits(self.places.get(self.session, Place.ANY), slice.losses)
+            slots = min(1, self.free) if fits else 0
         else:
             slots = self.free + self.prefetch.get(slice.job, 0)
         return min(slots, self._fitting(slice)) if slots else 0
@@ -78,7 +80,7 @@ class _Room:
 
     def take(self, slice: Queued, k: int) -> None:
         if slice.solo:
-            self.alone.add(self.session)
+            self.places[self.session] = Place.NONE
         self.size += GRANT_BYTES + k * (slice.width + 1)
         from_free = min(k, self.free)
         self.free -= from_free
@@ -87,7 +89,7 @@ class _Room:
 
     def left(self) -> Want:
         """What is wanted still."""
-        solo = True if self.session in self.alone else self.want.solo
+        solo = self.places.get(self.session, self.want.solo)
         return structs.replace(
             self.want, free=self.free, prefetch=self.prefetch, solo=solo, size=self.size, full=self.full
         )
@@ -107,11 +109,12 @@ def _room_of(want: Want, jobs: Container[UUID] | None) -> int:
 def deal(slices: Sequence[Queued], wants: Sequence[Want]) -> Deal:
     """Deal slices in order, least loaded want first, in even shares; no item goes to two wants.
 
-    A slice is taken from its front, so what is left of it is one slice that begins later. A session that has a solo
-    item gets no other one. An answer grows to MAX_EXCHANGE bytes, or by one item if that is larger.
+    A slice is taken from its front, so what is left of it is one slice that begins later. A session gets one
+    solo item at most, and only if it has place for it. An answer grows to MAX_EXCHANGE bytes, or by one item if that
+    is larger.
     """
-    alone = {want.session for want in wants if want.solo}
-    rooms = [_Room(want, alone) for want in wants]
+    places = {want.session: want.solo for want in wants if want.solo is not None}
+    rooms = [_Room(want, places) for want in wants]
     order = sorted(range(len(wants)), key=lambda i: (wants[i].load, -wants[i].free))
     fair = max(1, -(-sum(s.hi - s.lo for s in slices) // max(1, len(wants))))
     dealt: list[Dealt] = []

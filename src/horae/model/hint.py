@@ -4,6 +4,9 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
+from horae.env import SECOND
+from horae.model.solo import PROBATION, SUSPECT
+
 _FUNCTION, _KIND = "function:", "kind:"
 
 
@@ -14,11 +17,11 @@ class Offer(Struct, frozen=True):
     capabilities: frozenset[str]
 
 
-def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer]) -> str | None:
-    """What is missing among live workers, and how to start one that has it; None when somebody can take it."""
+def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer], losses: int = 0) -> str | None:
+    """What is missing among live workers, and how to start one that has it; or how what was lost goes on."""
     serving = [offer for offer in offers if queue in offer.queues]
     if any(offer.capabilities.issuperset(needs) for offer in serving):
-        return None
+        return _how_it_goes_on(losses)
     option = "" if queue == "default" else f" --queue {queue}"
     if not serving:
         where = "There is no live worker" if not offers else f'No live worker serves the queue "{queue}"'
@@ -27,6 +30,14 @@ def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer]) -> s
     if not lacking:
         return f"No single live worker offers all of {', '.join(sorted(map(_in_words, needs)))}."
     return _how_to_offer(lacking[0], option)
+
+
+def _how_it_goes_on(losses: int) -> str | None:
+    if losses >= SUSPECT:
+        return f"It was lost with its worker {losses} times: a worker takes it when it runs no other that was lost."
+    if losses:
+        return f"It was lost with its worker: a worker takes such executions {PROBATION // SECOND} seconds apart."
+    return None
 
 
 def _in_words(need: str) -> str:

@@ -25,7 +25,7 @@ class Slice(Struct, frozen=True, kw_only=True, gc=False):
     attempt: int = 0  # grows with every claim and never repeats: the fencing token and nothing else
     failures: int = 0  # the job's own, against its retries
     losses: int = 0  # workers gone, against the poison bound
-    solo: bool = False  # was lost with its worker: claimed one item at a time, one by a session
+    solo: bool = False  # was lost with its worker: claimed one item at a time, see model/solo
     width: int = 0  # bytes that each of its items takes in an answer, at most
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 from horae.model.protocol import MAX_EXCHANGE
 from horae.model.retry import RetryPolicy
+from horae.model.solo import PROBATION
 from horae.store.moves.claim import LaneView
 from tests.store_contract.world import World, failed, released, spans, success, suspended
 
@@ -191,7 +192,7 @@ async def test_a_solo_slice_is_claimed_one_item_at_a_time(world: World):
     assert await world.states(parcel) == ["running"] * 3
 
 
-async def test_a_session_that_holds_a_solo_item_gets_no_other_until_it_has_ended(world: World):
+async def test_a_session_that_just_got_a_solo_item_gets_another_when_it_has_ended(world: World):
     """One poison item among them could else take the others down a second time."""
     job = await world.job()
     await world.parcel(job, 3)
@@ -205,6 +206,60 @@ async def test_a_session_that_holds_a_solo_item_gets_no_other_until_it_has_ended
 
     assert (first.lo, second.lo) == (0, 1)
     assert w.effects.requeued == {job.lane: first.rank}
+
+
+async def test_what_was_lost_once_blocks_others_only_for_its_probation(world: World):
+    job = await world.job()
+    await world.parcel(job, 3)
+    await world.do("UPDATE queued SET solo = $1, losses = 1", True)
+    w = await world.worker()
+    await w.claim(9)
+
+    world.clock.advance(PROBATION - 1)
+    assert await w.claim(9) == []
+    world.clock.advance(1)
+    (second,) = await w.claim(9)
+    assert await w.claim(9) == []
+    world.clock.advance(PROBATION)
+    (third,) = await w.claim(9)
+
+    assert (second.lo, third.lo) == (1, 2)
+
+
+async def test_what_was_lost_twice_meets_no_other_that_was_lost(world: World):
+    job = await world.job()
+    twice = await world.parcel(job, 2)
+    await world.do("UPDATE queued SET solo = $1, losses = 2", True)
+    w = await world.worker()
+    (first,) = await w.claim(9)
+    world.clock.advance(1)
+    once = await world.parcel(job)
+    await world.do("UPDATE queued SET solo = $1, losses = 1 WHERE parcel = $2", True, once)
+
+    world.clock.advance(10 * PROBATION)
+    assert await w.claim(9) == []
+    (second,) = (await w.exchange(free=9, outcomes=[success(first)])).granted
+    assert (second.parcel, second.lo) == (twice, 1)
+    (third,) = (await w.exchange(free=9, outcomes=[success(second)])).granted
+    assert third.parcel == once
+
+
+async def test_what_was_lost_twice_waits_for_those_lost_once_and_does_not_keep_them(world: World):
+    """However many stand before them: a claim passes them by."""
+    job = await world.job()
+    once = await world.parcel(job, 2)
+    await world.do("UPDATE queued SET solo = $1, losses = 1", True)
+    w = await world.worker()
+    (first,) = await w.claim(1)
+    for _ in range(5):
+        await world.parcel(job)
+    await world.do("UPDATE queued SET solo = $1, losses = 2, rank = rank - 1000000 WHERE parcel <> $2", True, once)
+
+    world.clock.advance(PROBATION)
+    (second,) = await w.claim(1)
+    assert (second.parcel, second.lo) == (once, 1)
+    (third,) = (await w.exchange(free=1, outcomes=[success(first), success(second)])).granted
+    assert third.losses == 2
 
 
 async def test_a_session_that_holds_a_solo_item_is_not_served_while_it_waits(world: World):

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.deal import Deal, Want, capacity, deal
 from horae.model.slice import Queued, Running, Waiting
+from horae.model.solo import SUSPECT, Place, place
 from horae.store.moves import shelves
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
@@ -23,10 +24,12 @@ CUT = Statement(
 _PICK = f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2"
 _IN_ORDER = "ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED"
 PICK = Statement("pick_queued", f"{_PICK} {_IN_ORDER}")
+PICK_UNSUSPECTED = Statement("pick_queued_unsuspected", f"{_PICK} AND losses < {SUSPECT} {_IN_ORDER}")
 PICK_PLAIN = Statement("pick_queued_plain", f"{_PICK} AND NOT solo {_IN_ORDER}")
 HOLD_SOLO = Statement(
     "sessions_with_solo",
-    "SELECT given.id FROM given WHERE EXISTS (SELECT 1 FROM running r WHERE r.session = given.id AND r.solo)",
+    "SELECT given.id, max(r.losses), max(r.granted_at) FROM given JOIN running r ON r.session = given.id"
+    " WHERE r.solo GROUP BY given.id",
 )
 NO_RANK = -(1 << 62)
 
@@ -47,7 +50,8 @@ class LaneView(Struct, frozen=True, kw_only=True):
 class Claimed(Struct, frozen=True):
     """What a claim did: the slices now running, and for each lane probed its next least rank (None: seen empty).
 
-    What is left in `solo` lanes waits for the solo items that the asking sessions hold: there is nothing to hint.
+    What is left in `solo` lanes waits for solo items that the asking sessions hold, to end or to pass their
+    probation: there is nothing to hint, and the scan looks again.
     """
 
     running: list[Running]
@@ -110,15 +114,15 @@ def _claim_lane(wants: list[Want], view: LaneView, paused: frozenset[UUID], now:
     Solo slices that nobody may take now are passed by, so that they do not keep others from what lies behind them.
     """
     claimed: list[Running] = []
-    low, passed = view.low, None
+    low, passed, pick = view.low, None, PICK
     while (room := capacity(wants, view.jobs)) > 0:
         limit = max(1, min(512, int(room / view.mean) + 1))
-        rows = yield Fetch(PICK if passed is None else PICK_PLAIN, (view.lane, low, limit))
+        rows = yield Fetch(pick, (view.lane, low, limit))
         picked = [shelves.queued(row) for row in rows]
         if not picked:
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
         usable = yield from _set_paused_aside(picked, paused)
-        wants = yield from _look_up_solo(wants, usable)
+        wants = yield from _look_up_solo(wants, usable, now)
         decided = deal(usable, wants)
         running = [_granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
         yield from _move(decided, running)
@@ -130,17 +134,18 @@ def _claim_lane(wants: list[Want], view: LaneView, paused: frozenset[UUID], now:
             passed = left[0].rank if passed is None else passed
             if not all(s.solo for s in left):
                 return _Lane(claimed, passed, wants)
+            pick = PICK_UNSUSPECTED if all(s.losses >= SUSPECT for s in left) else PICK_PLAIN
     return _Lane(claimed, low if passed is None else passed, wants)
 
 
-def _look_up_solo(wants: list[Want], usable: Sequence[Queued]) -> Script[list[Want]]:
-    """Solo slices are in sight: learn which of the sessions, all of them locked, hold a solo item already."""
+def _look_up_solo(wants: list[Want], usable: Sequence[Queued], now: Instant) -> Script[list[Want]]:
+    """Solo slices are in sight: learn what the sessions, all of them locked, have place for beside what they hold."""
     if not any(s.solo for s in usable) or all(want.solo is not None for want in wants):
         return wants
     ids = sorted({want.session for want in wants})
     rows = yield ForEach(HOLD_SOLO, (("id", "uuid"),), [(id,) for id in ids])
-    holding = {row[0] for row in rows}
-    return [structs.replace(want, solo=want.session in holding) for want in wants]
+    places = {id: place(losses, granted_at, now) for id, losses, granted_at in rows}
+    return [structs.replace(want, solo=places.get(want.session, Place.ANY)) for want in wants]
 
 
 def _set_paused_aside(picked: list[Queued], paused: frozenset[UUID]) -> Script[list[Queued]]:
