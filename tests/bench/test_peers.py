@@ -2,13 +2,16 @@
 
 import ast
 import re
+import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.waiting import eventually_sync
 from tools.peers import __main__ as command
 from tools.peers import peer as peers
 from tools.peers import rounds
@@ -173,6 +176,21 @@ def test_the_page_says_what_was_missed_and_what_could_not_be_measured():
     assert "- at least 100 times Celery with Redis (prefork, results stored): 80x" in text
     assert "(Celery prefork, results), **missed**" in text
     assert text.endswith("## What could not be measured\n\n- Gone x: no index\n")
+
+
+def test_a_small_run_tells_nothing_about_targets():
+    assert "Asked of Horae" not in page([HORAE, subject("Celery", "prefork, results", 1)], replace(AROUND, share=0.1))
+
+
+def test_what_runs_is_ended_even_if_its_starter_is_killed():
+    code = "from tools.peers.leash import Tied; print(Tied(['sleep', '600']).process.pid, flush=True); input()"
+    starter = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with starter:
+        pid = int(starter.stdout.readline())
+        assert psutil.pid_exists(pid)
+        starter.kill()
+
+    eventually_sync(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
 def test_every_figure_is_a_line_with_its_circumstances():

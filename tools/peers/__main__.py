@@ -20,18 +20,22 @@ from tools.peers.rounds import Subject, horae_subjects, peer_subjects, rounds
 from tools.peers.services import hosted, redis_version
 
 REPEATS = 3
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and tell; the exit code says whether everything that was asked for could be measured."""
     options = _options(arguments)
-    for number in (signal.SIGTERM, signal.SIGHUP):  # what was started is ended first, as on Ctrl-C
-        signal.signal(number, signal.default_int_handler)
+    for number in ENDING:
+        signal.signal(number, _end)
     try:
         subjects, around = measure(options)
     except PeerError as error:
         _tell(str(error))
         return 1
+    except KeyboardInterrupt:
+        _tell("Interrupted: everything that was started is ended, no page is written.")
+        return 130
     for line in lines(subjects, around):
         print(msgspec.json.encode(line).decode())
     if options.page:
@@ -39,11 +43,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1 if any(subject.failure for subject in subjects) else 0
 
 
+def _end(*_: object) -> None:
+    """End in good order, once: a terminal and `make` both tell it."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def measure(options: argparse.Namespace) -> tuple[list[Subject], Circumstances]:
     """Install, then measure in turn."""
     at, commit, found = format_instant(system_env().now()), commit_of_tree(), machine()
-    peers = installed_peers(options.only, options.without)
-    subjects = [*horae_subjects(f"horae {__version__}, Python {found['python']}"), *peers]
+    peers = installed_peers(options.only, options.without, options.share)
+    subjects = [*horae_subjects(f"horae {__version__}, Python {found['python']}", options.share), *peers]
     redis = redis_version()
     with hosted() as host:
         services = f"{redis}, PostgreSQL {host.postgres.execute('SHOW server_version').strip()}"
@@ -52,15 +63,17 @@ def measure(options: argparse.Namespace) -> tuple[list[Subject], Circumstances]:
     for subject in subjects:
         if subject.failure:
             _tell(f"{subject.name}: {subject.failure}")
-    return subjects, Circumstances(command=_command(options), at=at, commit=commit, machine=found, services=services)
+    return subjects, Circumstances(
+        command=_command(options), at=at, commit=commit, machine=found, services=services, share=options.share
+    )
 
 
-def installed_peers(only: Sequence[str], without: Sequence[str]) -> list[Subject]:
+def installed_peers(only: Sequence[str], without: Sequence[str], share: float = 1.0) -> list[Subject]:
     """All peers that are asked for; without any there is no comparison."""
     subjects = []
     for peer in queues(only, without):
         _tell(f"installing {peer.title}")
-        subjects += peer_subjects(peer)
+        subjects += peer_subjects(peer, share)
     if not any(not subject.failure for subject in subjects):
         reasons = "\n".join(dict.fromkeys(subject.failure for subject in subjects))
         raise PeerError(f"There is no peer to compare Horae with.\n{reasons}".strip())
@@ -70,6 +83,7 @@ def installed_peers(only: Sequence[str], without: Sequence[str]) -> list[Subject
 def _command(options: argparse.Namespace) -> str:
     flags = [f"--only {name}" for name in options.only] + [f"--without {name}" for name in options.without]
     flags += [f"--repeats {options.repeats}"] if options.repeats != REPEATS else []
+    flags += [f"--share {options.share:g}"] if options.share != 1 else []
     return f'make bench-peers PEERS_FLAGS="{" ".join(flags)}"' if flags else "make bench-peers"
 
 
@@ -83,6 +97,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], choices=QUEUES, help="measure this peer, and no other")
     parser.add_argument("--without", action="append", default=[], choices=QUEUES, help="leave this peer out")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="rounds; the median counts")
+    parser.add_argument("--share", type=float, default=1.0, help="of the jobs that a run has; less is a quick look")
     return parser.parse_args(arguments)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -27,6 +27,10 @@ class Case:
     @property
     def jobs(self) -> int:
         return self.bulk + self.singles
+
+    def part(self, share: float) -> "Case":
+        """The same with fewer jobs."""
+        return replace(self, bulk=int(self.bulk * share), singles=max(1, int(self.singles * share)))
 
 
 @dataclass(frozen=True, kw_only=True)

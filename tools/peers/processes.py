@@ -2,14 +2,13 @@
 
 import json
 import os
-import signal
 import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tools.peers.environment import Environment
+from tools.peers.leash import Tied
 from tools.peers.peer import FOLDER, Case, Peer, PeerError
 
 DRIVE = FOLDER / "inside" / "drive.py"
@@ -30,7 +29,7 @@ class Processes:
             "PEERS_TALLY": str(folder / "tally"),
             **case.environ,
         }
-        self._started: list[subprocess.Popen[str]] = []
+        self._started: list[Tied] = []
 
     def drive(self, *arguments: object) -> dict[str, Any]:
         """Run `drive.py` to its end; what it found."""
@@ -48,17 +47,15 @@ class Processes:
 
     def _start(self, name: str, command: list[Any]) -> subprocess.Popen[str]:
         with (self._folder / f"{name}.log").open("a") as log:
-            process = subprocess.Popen(
-                command, cwd=self._folder, env=self._environ, stdin=subprocess.DEVNULL, stderr=log, text=True,
-                stdout=subprocess.PIPE if name == "drive" else log, start_new_session=True,
-            )  # fmt: skip
-        self._started.append(process)
-        return process
+            stdout = subprocess.PIPE if name == "drive" else log
+            tied = Tied(command, cwd=self._folder, env=self._environ, stdout=stdout, stderr=log)
+        self._started.append(tied)
+        return tied.process
 
     def _told(self, process: subprocess.Popen[str]) -> dict[str, Any]:
         ends_at = time.monotonic() + PATIENCE
         while process.poll() is None:
-            ended = [other for other in self._started if other is not process and other.poll()]
+            ended = [other for other in self._started if other.process is not process and other.process.poll()]
             if ended or time.monotonic() > ends_at:
                 raise self._error("worker" if ended else "drive")
             time.sleep(LOOK)
@@ -80,10 +77,6 @@ class Processes:
         return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
 
     def end(self) -> None:
-        """End everything that was started, with its children; their work is done and their store goes too."""
-        for process in self._started:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            if process.stdout:
-                process.stdout.close()
+        """End everything that was started, with its children."""
+        for tied in self._started:
+            tied.end()

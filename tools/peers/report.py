@@ -9,8 +9,8 @@ from tools.peers.rounds import Run, Subject
 
 PAGE = """# Horae and its peers, side by side
 
-Written by `{command}`, never by hand. All ran on one machine in one run, in turn, {repeats} times; medians count,
-`runs` are the single times.
+Written by `{command}`, never by hand. All ran on one machine in one run, in turn, in rounds: {repeats}.
+Medians count, `runs` are the single rounds.
 
 - at {at}, commit {commit}
 - {machine}
@@ -48,6 +48,7 @@ class Circumstances:
     commit: str
     machine: dict[str, Any]
     services: str
+    share: float = 1.0  # of the jobs that a run should have; a small run tells nothing about targets
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,17 @@ def page(subjects: Sequence[Subject], around: Circumstances) -> str:
         command=around.command, repeats=repeats, at=around.at, commit=around.commit, services=around.services,
         machine=about(around.machine),
     )  # fmt: skip
-    parts = [head, DRAINS, _drains(subjects), "", _asked(subjects), SUBMISSIONS, _submissions(subjects), "", SETTINGS]
+    parts = [
+        head,
+        DRAINS,
+        _drains(subjects),
+        "",
+        _asked(subjects) if around.share >= 1 else "",
+        SUBMISSIONS,
+        _submissions(subjects),
+        "",
+        SETTINGS,
+    ]
     return "\n".join([*parts, _settings(subjects), "", *_missing(subjects)])
 
 
@@ -105,7 +116,7 @@ def _drains(subjects: Sequence[Subject]) -> str:
                 rows.append(_drain_row(subject, f"{subject.case}, one by one", "drain_singles", ["", ""]))
         else:
             rows.append(_drain_row(subject, subject.case, "drain", ratios))
-    headings = ("system", "case", "store", "kept", "jobs a second", "runs", "in bulk", "one by one")
+    headings = ("system", "case", "store", "kept", "jobs a second", "runs", "Horae, in bulk", "Horae, one by one")
     return _table(headings, rows, numbers=(4,))
 
 

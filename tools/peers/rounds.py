@@ -16,7 +16,7 @@ from tools.peers.services import SERVICES, Host
 
 MEMORY = Path("/dev/shm")
 HORAE_PATIENCE = 300.0  # seconds for one of Horae's own benches
-HORAE_SIZE = {"executions": 100_000, "singles": 10_000}
+HORAE_EXECUTIONS, HORAE_SINGLES = 100_000, 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +51,9 @@ class Subject:
         return f"{self.system} {self.case}"
 
 
-def horae_subjects(version: str) -> list[Subject]:
+def horae_subjects(version: str, share: float = 1.0) -> list[Subject]:
     """Horae itself, by its own bench, on both its stores."""
-    return [_horae(store, title, durability, version) for store, title, durability in HORAE_STORES]
+    return [_horae(store, title, durability, version, share) for store, title, durability in HORAE_STORES]
 
 
 HORAE_STORES = (
@@ -62,18 +62,20 @@ HORAE_STORES = (
 )
 
 
-def _horae(store: str, title: str, durability: str, version: str) -> Subject:
+def _horae(store: str, title: str, durability: str, version: str, share: float) -> Subject:
+    executions, singles = int(HORAE_EXECUTIONS * share), int(HORAE_SINGLES * share)
+
     def measure(host: Host) -> Run:
         with tempfile.TemporaryDirectory(prefix="horae-peers-") as folder:
             url = host.postgres.url() if store == "postgresql" else f"sqlite:///{folder}/horae.db"
-            drained = _bench("throughput", url, "--executions", HORAE_SIZE["executions"])
-            submitted = _bench("submit", url, "--bulk", HORAE_SIZE["executions"], "--singles", HORAE_SIZE["singles"])
+            drained = _bench("throughput", url, "--executions", executions, "--singles", singles)
+            submitted = _bench("submit", url, "--bulk", executions, "--singles", singles)
         return horae_run(store, {**drained, **submitted})
 
     return Subject(
         system="Horae", case=title, store=title, durability=durability, results="result stored", version=version,
         settings="`horae bench throughput` and `horae bench submit`: one server, one worker, HTTP between all",
-        jobs=HORAE_SIZE["executions"], clients=64, measure=measure,
+        jobs=executions, clients=64, measure=measure,
     )  # fmt: skip
 
 
@@ -102,13 +104,13 @@ def horae_run(store: str, found: dict[tuple[str, str], float]) -> Run:
     )
 
 
-def peer_subjects(peer: Peer) -> list[Subject]:
+def peer_subjects(peer: Peer, share: float = 1.0) -> list[Subject]:
     """A peer in all its cases; where it cannot be installed, they say why."""
     try:
         environment, failure = installed(peer.folder, peer.python), ""
     except PeerError as error:
         environment, failure = None, str(error)
-    return [_peer(peer, case, environment, failure) for case in peer.cases]
+    return [_peer(peer, case.part(share), environment, failure) for case in peer.cases]
 
 
 def _peer(peer: Peer, case: Case, environment: Environment | None, failure: str) -> Subject:

@@ -14,6 +14,7 @@ from pathlib import Path
 from horae.bench.stores import DEFAULTS
 from horae.testing.postgres import Postgres, running_postgres
 from tools.peers.environment import installed
+from tools.peers.leash import Tied
 from tools.peers.peer import FOLDER, PeerError, pins
 
 REDIS = FOLDER / "redis"
@@ -70,21 +71,18 @@ def _redis(*durability: str) -> Iterator[str]:
         "",
         *durability,
     ]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    )
+    server = Tied(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        _wait_for(process, port)
+        _wait_for(server, port)
         yield f"redis://127.0.0.1:{port}"
     finally:
-        process.kill()
-        process.wait()
+        server.end()
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait_for(process: subprocess.Popen[bytes], port: int) -> None:
+def _wait_for(server: Tied, port: int) -> None:
     ends_at = time.monotonic() + START
-    while time.monotonic() < ends_at and process.poll() is None:
+    while time.monotonic() < ends_at and server.process.poll() is None:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1):
                 return

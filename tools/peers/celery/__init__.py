@@ -5,7 +5,7 @@ from tools.peers.peer import Case, Peer
 QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=ERROR")
 PREFORK = ("celery", "-A", "app", "worker", "--pool=prefork", "--concurrency=2", *QUIET)
 SOLO = ("celery", "-A", "app", "worker", "--pool=solo", *QUIET)
-LEAN = "no rate limits, no events, no remote control, no gossip, no mingle"
+LEAN = "no rate limits, no events, no remote control, no gossip, no mingle, hiredis"
 
 PEER = Peer(
     name="celery",

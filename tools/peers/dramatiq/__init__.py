@@ -2,7 +2,7 @@
 
 from tools.peers.peer import Case, Peer
 
-WORKER = ("dramatiq", "app", "--processes", "2", "--threads", "8")
+WORKER = ("dramatiq", "app", "--processes", "2", "--threads", "16")
 
 PEER = Peer(
     name="dramatiq",
@@ -10,12 +10,12 @@ PEER = Peer(
     package="dramatiq",
     cases=(
         Case(
-            name="results", service="redis", results="result stored", worker=WORKER, singles=12_000, clients=1,
-            settings="2 processes of 8 threads", environ={"RESULTS": "1"},
+            name="results", service="redis", results="result stored", worker=WORKER, singles=12_000, clients=4,
+            settings="2 processes of 16 threads, hiredis", environ={"RESULTS": "1"},
         ),
         Case(
-            name="no results", service="redis", results="nothing kept", worker=WORKER, singles=16_000, clients=1,
-            settings="2 processes of 8 threads",
+            name="no results", service="redis", results="nothing kept", worker=WORKER, singles=16_000, clients=4,
+            settings="2 processes of 16 threads, hiredis",
         ),
     ),
 )  # fmt: skip

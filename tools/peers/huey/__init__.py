@@ -2,8 +2,8 @@
 
 from tools.peers.peer import Case, Peer
 
-WORKER = ("huey_consumer", "app.huey", "--workers", "2", "--worker-type", "process", "--quiet", "--no-periodic")
-SETTINGS = "2 worker processes, no periodic tasks"
+WORKER = ("huey_consumer", "app.huey", "--workers", "4", "--worker-type", "process", "--quiet", "--no-periodic")
+SETTINGS = "4 worker processes, no periodic tasks, hiredis"
 
 PEER = Peer(
     name="huey",

@@ -10,7 +10,7 @@ def case(name: str, results: str, **environ: str) -> Case:
         "--dsn",
         "{url}",
         "--queues",
-        "default:200",
+        "default:1000",
         "--cron-modules",
         "app",
         "--log-level",
@@ -18,7 +18,7 @@ def case(name: str, results: str, **environ: str) -> Case:
     )
     return Case(
         name=name, service="postgresql", results=results, worker=worker, workers=2, bulk=20_000, singles=2_000,
-        clients=10, settings="2 workers of 200 concurrent jobs, uvloop", environ=environ,
+        clients=32, settings="2 workers of 1,000 concurrent jobs, uvloop", environ=environ,
     )  # fmt: skip
 
 

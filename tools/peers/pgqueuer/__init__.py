@@ -3,12 +3,12 @@
 from tools.peers.peer import Case, Peer
 
 
-def case(batch: int, workers: int = 1) -> Case:
+def case(batch: int) -> Case:
     worker = ("python", "-m", "app", str(batch))
     return Case(
         name=f"batches of {batch}", service="postgresql", results="a line in its log, it has no results", worker=worker,
-        workers=workers, bulk=80_000, singles=2_000, clients=16,
-        settings=f"asyncpg, uvloop, {workers} worker{'s' * (workers > 1)}, {batch} jobs a fetch, its tables logged",
+        workers=2, bulk=80_000, singles=2_000, clients=64,
+        settings=f"2 workers, {batch} jobs a fetch, asyncpg, uvloop, its tables logged",
     )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from tools.peers.peer import Case, Peer
 
 WORKER = ("rq", "worker-pool", "--url", "{url}/0", "--num-workers", "2", "--worker-class", "rq.worker.SimpleWorker",
           "--quiet", "default")  # fmt: skip
-SETTINGS = "pool of 2 simple workers, which do not fork for each job"
+SETTINGS = "pool of 2 simple workers, which do not fork for each job, hiredis"
 
 PEER = Peer(
     name="rq",

@@ -4,7 +4,7 @@ from tools.peers.peer import Case, Peer
 
 WORKER = ("taskiq", "worker", "app:broker", "--workers", "2", "--max-async-tasks", "100", "--max-prefetch", "100",
           "--no-parse", "--log-level", "ERROR")  # fmt: skip
-SETTINGS = "2 processes, 100 async jobs and 100 prefetched each, parameters not parsed, uvloop"
+SETTINGS = "2 processes, 100 async jobs and 100 prefetched each, parameters not parsed, uvloop, hiredis"
 
 PEER = Peer(
     name="taskiq",

@@ -1,0 +1,34 @@
+"""Processes on a leash: ended with all their children, even if whoever started them is killed."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from typing import Any
+
+# Waits until nobody holds the other end of its input, then ends the process group.
+KEEPER = 'cat >/dev/null; kill -s KILL -- "-$1" 2>/dev/null'
+
+
+class Tied:
+    """A program in a session of its own, so that its children can be ended with it."""
+
+    def __init__(self, command: list[Any], **options: Any) -> None:
+        self.process: subprocess.Popen[str] = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options
+        )
+        theirs, self._leash = os.pipe()
+        self._keeper = subprocess.Popen(
+            ["sh", "-c", KEEPER, "keeper", str(self.process.pid)], stdin=theirs, start_new_session=True
+        )
+        os.close(theirs)
+
+    def end(self) -> None:
+        """End it at once: what it works on is thrown away anyway."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self._leash)
+        self._keeper.wait()
+        if self.process.stdout:
+            self.process.stdout.close()
