@@ -82,15 +82,20 @@ def _horae(store: str, title: str, durability: str, version: str, share: float) 
 def _bench(name: str, url: str, *flags: object) -> dict[tuple[str, str], float]:
     """Run one of Horae's benches in a process of its own, as a user does; figures by case and metric."""
     command = [sys.executable, "-m", "horae.cli.main", "bench", name, "--repeats", "1", "--store", url, "-o", "jsonl"]
+    process = subprocess.Popen(
+        [*command, *map(str, flags)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
     try:
-        done = subprocess.run(
-            [*command, *map(str, flags)], check=True, capture_output=True, text=True, timeout=HORAE_PATIENCE
-        )
-    except subprocess.CalledProcessError as error:
-        raise PeerError(f"horae bench {name} failed: {error.stderr.strip()[-300:]}") from None
+        shown, said = process.communicate(timeout=HORAE_PATIENCE)
     except subprocess.TimeoutExpired:
         raise PeerError(f"horae bench {name} took more than {HORAE_PATIENCE:g} s") from None
-    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
+    finally:
+        if process.poll() is None:
+            process.terminate()  # it ends its servers and workers itself
+            process.communicate()
+    if process.returncode:
+        raise PeerError(f"horae bench {name} failed: {said.strip()[-300:]}")
+    lines: list[dict[str, Any]] = [json.loads(line) for line in shown.splitlines()]
     return {(line["case"], line["metric"]): line["value"] for line in lines}
 
 
