@@ -96,7 +96,7 @@ async def _samples(stage: "Stage", count: int, steps: Steps) -> list[Sample]:
                 sent.append(one)
                 steps.done()
         return [
-            Sample(acknowledged, (await _started(stage, client, id) - begun) / 1e6, synced)
+            Sample(acknowledged, (await started(stage, client, id) - begun) / 1e6, synced)
             for id, begun, acknowledged, synced in sent
         ]
 
@@ -114,7 +114,7 @@ async def _one(stage: "Stage", client: "Clients") -> tuple[str, int, float, floa
     return msgspec.json.decode(body, type=_Accepted).execution_id, begun, acknowledged, synced
 
 
-async def _started(stage: "Stage", client: "Clients", id: str) -> int:
+async def started(stage: "Stage", client: "Clients", id: str) -> int:
     """When an execution's function was entered: its result."""
     found: list[int] = []
 

@@ -49,7 +49,7 @@ async def sessions(
     run an async function. Processor times are those of the busiest server process, and of PostgreSQL where the bench
     has started it, once with nothing to do and once with a trickle of single submissions. With --kill, one of several
     servers gets SIGKILL while the trickle goes on at another: how long until the last of its sessions has an answer
-    elsewhere, and whether all that was acknowledged has run, and once.
+    elsewhere, of which up to five seconds are its poll's own wait; and whether all that was acknowledged has run, once.
     """
     from horae.bench.stores import sources
     from horae.env import system_env

@@ -79,9 +79,6 @@ class Clients:
     def __init__(self, wires: list[Wire], failed: "asyncio.Future[None]") -> None:
         self._wires, self._failed = wires, failed
 
-    def __len__(self) -> int:
-        return len(self._wires)
-
     async def ask(self, request: bytes) -> bytes:
         """Send one request on the first connection; its answer's body."""
         answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
