@@ -27,7 +27,7 @@ def test_a_store_is_backed_up_and_restored():
     run(None, "db", "upgrade")
     assert "Wrote horae.backup" in run(None, "db", "backup", "horae.backup").stdout
     restored = run(None, "db", "restore", "horae.backup", "--data", "elsewhere", "-o", "json")
-    assert json.loads(restored.stdout)["epoch"] == 2
+    assert json.loads(restored.stdout)["epoch"] > 1
     assert run(None, "db", "version", "--data", "elsewhere").exit_code == 0
 
 

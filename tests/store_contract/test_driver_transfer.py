@@ -3,14 +3,15 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from horae.env import Env
+from horae.env import SECOND, Env, VirtualClock
 from horae.errors import BadInput, Conflict, HoraeError
 from horae.model.ids import parcel_id
-from horae.store import backup, schema, transfer
+from horae.store import backup, epochs, schema, transfer
 from horae.store.driver import Driver, one
 from horae.store.moves import sessions
 from horae.store.open import open_store_driver
@@ -128,14 +129,92 @@ async def test_a_backup_brings_the_store_back_in_a_new_epoch(store_url: str, tmp
 
     with pytest.raises(Conflict, match="--replace"):
         await backup.restore(file, store_url, env)
-    assert await backup.restore(file, store_url, env, replace=True) == 2
+    epoch = (env.now() - epochs.BEGINNING) // SECOND + 1
+    assert await backup.restore(file, store_url, env, replace=True) == epoch
 
     async with opened(store_url, env) as driver:
         assert await driver.read(one(Statement("jobs", "SELECT name FROM jobs"))) == [("kept",)]
-        assert await driver.read(one(EPOCH)) == [("2",)]
+        assert await driver.read(one(EPOCH)) == [(str(epoch),)]
         assert await driver.read(one(Statement("sessions", "SELECT state FROM sessions"))) == [("closed",)]
 
-    assert await backup.restore(file, store_url, env, replace=True) == 3  # the tokens of epoch 2 are as old
+    again = await backup.restore(file, store_url, env, replace=True)  # in the same second
+    assert again == epoch + 1
+
+
+async def test_one_backup_restored_in_two_places_begins_two_epochs(
+    postgres_driver: Driver, tmp_path: Path, clock: VirtualClock, env: Env
+):
+    """Neither knows of the other, and both hand tokens to the same outside world."""
+    async with opened(f"sqlite:///{tmp_path}/old.db", env) as old:
+        await backup.backup(old, tmp_path / "file", env)
+    await backup.backup(postgres_driver, tmp_path / "portable", env)
+
+    began = []
+    for place, name in enumerate(("file", "portable", "file")):
+        clock.advance(SECOND)
+        began.append(await backup.restore(tmp_path / name, f"sqlite:///{tmp_path}/new{place}.db", env))
+    assert began == sorted(set(began))
+    assert began[-1] << 32 < 1 << 63
+
+
+@pytest.mark.parametrize("store_url", ["file", "postgres"], indirect=True)
+async def test_a_restore_that_breaks_off_leaves_the_store_as_it_was(
+    store_url: str, postgres_driver: Driver, tmp_path: Path, env: Env, monkeypatch: pytest.MonkeyPatch
+):
+    await fill(postgres_driver, env)
+    await backup.backup(postgres_driver, tmp_path / "b", env)
+    async with opened(store_url, env) as driver:
+        await driver.write(one(Statement("job", JOB), env.new_id(), "mine"))
+        before = await sums(driver)
+    read, count = backup._row, 0
+
+    def broken(*args: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count > 30:
+            raise RuntimeError("the disk is gone")
+        return read(*args)
+
+    monkeypatch.setattr(backup, "_row", broken)
+    with pytest.raises(RuntimeError, match="the disk is gone"):
+        await backup.restore(tmp_path / "b", store_url, env, replace=True)
+
+    async with opened(store_url, env) as driver:
+        assert await sums(driver) == before
+
+
+async def test_a_file_appears_in_its_place_with_its_new_epoch_or_not_at_all(
+    tmp_path: Path, env: Env, monkeypatch: pytest.MonkeyPatch
+):
+    url = f"sqlite:///{tmp_path}/horae.db"
+    async with opened(url, env) as driver:
+        await backup.backup(driver, tmp_path / "b", env)
+        await driver.write(one(Statement("job", JOB), env.new_id(), "mine"))
+        before = await sums(driver)
+
+    def broken(*_: object) -> Script[int]:
+        yield Fetch(Statement("clear", "DELETE FROM store"))
+        raise OSError("killed")
+
+    monkeypatch.setattr(epochs, "grow", broken)
+    with pytest.raises(OSError, match="killed"):
+        await backup.restore(tmp_path / "b", url, env, replace=True)
+
+    async with opened(url, env) as driver:
+        assert await sums(driver) == before
+
+
+async def test_a_copy_that_breaks_off_leaves_an_empty_store(tmp_path: Path, env: Env, monkeypatch: pytest.MonkeyPatch):
+    async with opened(f"sqlite:///{tmp_path}/a.db", env) as source, opened(f"sqlite:///{tmp_path}/b.db", env) as target:
+        await fill(source, env)
+
+        async def broken(*_: object) -> None:
+            raise HoraeError("The copy differs.")
+
+        monkeypatch.setattr(transfer, "compare", broken)
+        with pytest.raises(HoraeError, match="differs"):
+            await transfer.copy(source, target)
+        await transfer.refuse_occupied(target)
 
 
 @pytest.mark.parametrize("command", ["restore", "migrate"])

@@ -18,7 +18,7 @@ from horae.store import epochs, schema, transfer
 from horae.store.driver import Driver
 from horae.store.migrations import HEAD, needs_upgrade
 from horae.store.open import open_store_driver
-from horae.store.script import Rows
+from horae.store.script import Insert, Rows, Script
 
 SQLITE_MAGIC = b"SQLite format 3\x00"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -71,19 +71,17 @@ async def backup(driver: Driver, path: Path, env: Env) -> None:
 async def restore(path: Path, url: str, env: Env, *, replace: bool = False) -> int:
     """Put a backup in a store's place and begin a new epoch, which ends all sessions; tell the epoch.
 
-    It is later than the epochs of both, so that a backup may be restored again. Raises Conflict for a store that has
-    jobs, unless it is to be replaced, and for one whose servers run.
+    All or nothing, the epoch too: a restore that breaks off leaves the store as it was. Raises Conflict for a store
+    that has jobs, unless it is to be replaced, and for one whose servers run.
     """
     kind = _magic(path)
     above = await _replaced_epoch(url, env) if replace else 0
     if kind == SQLITE_MAGIC:
-        await _restore_file(path, url, env, replace)
+        epoch = await _restore_file(path, url, env, replace, above)
     driver = await open_store_driver(url, env, "horae db restore")
     try:
         await driver.migrate()
-        if kind == GZIP_MAGIC:
-            await _read(path, driver, env.now(), replace)
-        return await driver.write(lambda: epochs.grow(env.now(), above))
+        return epoch if kind == SQLITE_MAGIC else await _read(path, driver, env.now(), replace, above)
     finally:
         await driver.close()
 
@@ -132,7 +130,7 @@ def _magic(path: Path) -> bytes:
     raise BadInput(f"{path} is not a backup of Horae's.", "Name a file made by 'horae db backup'.", field="file")
 
 
-async def _restore_file(path: Path, url: str, env: Env, replace: bool) -> None:
+async def _restore_file(path: Path, url: str, env: Env, replace: bool, above: int) -> int:
     if not url.startswith("sqlite:///"):
         raise BadInput(
             f"{path} is a SQLite store.", f"Move it: horae db migrate --from sqlite:///{path} --to {url}", field="file"
@@ -146,7 +144,7 @@ async def _restore_file(path: Path, url: str, env: Env, replace: bool) -> None:
             await transfer.refuse_occupied(driver, REPLACE)
         finally:
             await driver.close()
-    put_in_place(path, Path(url.removeprefix("sqlite:///")))
+    return put_in_place(path, Path(url.removeprefix("sqlite:///")), lambda: epochs.grow(env.now(), above))
 
 
 async def _write(driver: Driver, path: Path, env: Env) -> None:
@@ -162,19 +160,23 @@ async def _write(driver: Driver, path: Path, env: Env) -> None:
         _frame(file, End(sums))
 
 
-async def _read(path: Path, driver: Driver, now: Instant, replace: bool) -> None:
+async def _read(path: Path, driver: Driver, now: Instant, replace: bool, above: int) -> int:
     await transfer.refuse_served(driver, now)
     if not replace:
         await transfer.refuse_occupied(driver, REPLACE)
     sums = _checked(path)
-    await transfer.clear(driver)
-    put = transfer.writer(driver)
-    for frame in _frames(path):
-        if isinstance(frame, Page):
-            table = schema.metadata.tables[frame.table]
-            await put(table, [_row(table, row) for row in frame.rows])
-    await transfer.settle_identities(driver)
-    await transfer.compare(sums, driver)
+
+    def script() -> Script[int]:
+        yield from transfer.clear()
+        for frame in _frames(path):
+            if isinstance(frame, Page):
+                table = schema.metadata.tables[frame.table]
+                yield Insert(table.name, transfer.kinds(table), [_row(table, row) for row in frame.rows])
+        yield from transfer.settle_identities(driver.dialect)
+        transfer.refuse_differing(sums, (yield from transfer.sums_of()))
+        return (yield from epochs.grow(now, above))
+
+    return await driver.rewrite(script)
 
 
 def _checked(path: Path) -> transfer.Sums:

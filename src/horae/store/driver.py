@@ -40,6 +40,10 @@ class Driver(Protocol):
         """
         ...
 
+    async def rewrite(self, make: ScriptFactory[T]) -> T:
+        """Run a script that may change everything, however long it takes, in one transaction as `write` does."""
+        ...
+
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
         """Run a script that changes nothing; with `snapshot` all its statements see the store at one instant."""
         ...

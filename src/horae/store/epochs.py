@@ -1,8 +1,15 @@
-"""The store's epoch: it grows when the store may have gone back in time, so that no old token stays valid."""
+"""The store's epoch: it grows when the store may have gone back in time, so that no old token stays valid.
 
-from horae.env import Instant
+One backup may be restored many times, in places that know nothing of each other, or be older than restores that came
+after it: counting on from what it holds would give an epoch twice. So an epoch that begins is also at least the number
+of seconds since 2026: whatever begins later is greater, wherever it is. It fits 31 bits until 2094, and its tokens 63.
+"""
+
+from horae.env import SECOND, Instant
 from horae.store.moves.sessions import end_old_epochs
 from horae.store.script import Fetch, Script, Statement
+
+BEGINNING: Instant = 1_767_225_600 * SECOND  # 2026-01-01
 
 _LAST = Statement("last_epoch", "SELECT value FROM store WHERE key = 'epoch'")
 _GROW = Statement(
@@ -23,8 +30,8 @@ def last() -> Script[int]:
 
 
 def grow(now: Instant, above: int = 0) -> Script[int]:
-    """Begin an epoch after the store's and after `above`, and end all sessions of the old; nothing is charged."""
-    epoch = int((yield Fetch(_GROW, (above,)))[0][0])
+    """Begin an epoch after the store's, `above` and the present second; end all sessions of old ones, uncharged."""
+    epoch = int((yield Fetch(_GROW, (max(above, (now - BEGINNING) // SECOND),)))[0][0])
     yield from end_old_epochs(epoch, now)
     return epoch
 

@@ -64,14 +64,18 @@ async def migrate(source_url: str, target_url: str, env: Env) -> Sums:
 
 
 async def copy(source: Driver, target: Driver) -> Sums:
-    """Copy every table; the target must be a new store, and is made one again when it does not come out right."""
+    """Copy every table; the target must be a new store, and is emptied again when it does not come out right."""
     await refuse_occupied(target)
-    await clear(target)
-    async with source.snapshot() as read:
-        await make_room(read, target)
-        sums = await each_table(read, writer(target))
-    await settle_identities(target)
-    await compare(sums, target)
+    await target.rewrite(clear)
+    try:
+        async with source.snapshot() as read:
+            await make_room(read, target)
+            sums = await each_table(read, writer(target))
+        await target.rewrite(lambda: settle_identities(target.dialect))
+        await compare(sums, target)
+    except Exception:
+        await target.rewrite(clear)
+        raise
     return sums
 
 
@@ -93,7 +97,24 @@ async def compare(sums: Sums, target: Driver) -> None:
         pass
 
     async with target.snapshot() as read:
-        found = await each_table(read, nothing)
+        refuse_differing(sums, await each_table(read, nothing))
+
+
+def sums_of() -> Script[Sums]:
+    """What every table holds, as the transaction that asks sees it."""
+    sums: Sums = {}
+    for table in schema.metadata.sorted_tables:
+        total, paging = Sum(), _Paging(table)
+        rows = yield Fetch(paging.first)
+        while rows:
+            total.add(rows)
+            rows = (yield Fetch(paging.later, paging.after(rows))) if len(rows) == paging.size else []
+        sums[str(table.name)] = total
+    return sums
+
+
+def refuse_differing(sums: Sums, found: Sums) -> None:
+    """Raise, naming the tables that differ."""
     differing = [name for name in sums if sums[name] != found[name]]
     if differing:
         raise HoraeError(
@@ -103,20 +124,30 @@ async def compare(sums: Sums, target: Driver) -> None:
 
 async def pages(read: Read, table: Table) -> AsyncIterator[Rows]:
     """All rows of a table in the order of its primary key."""
-    size = HEAVY_PAGE if table.name in HEAVY else PAGE
-    names = ", ".join(f'"{column.name}"' for column in table.columns)
-    keys = [column.name for column in table.primary_key.columns]
-    order, at = ", ".join(f'"{key}"' for key in keys), [list(table.columns.keys()).index(key) for key in keys]
-    marks = ", ".join(f"${place}" for place in range(1, len(keys) + 1))
-    first = Statement("first_page", f"SELECT {names} FROM {table.name} ORDER BY {order} LIMIT {size}")
-    later = Statement(
-        "page", f"SELECT {names} FROM {table.name} WHERE ({order}) > ({marks}) ORDER BY {order} LIMIT {size}"
-    )
-    rows = await read(one(first))
+    paging = _Paging(table)
+    rows = await read(one(paging.first))
     while rows:
         yield rows
-        last = rows[-1]
-        rows = await read(one(later, *(last[place] for place in at))) if len(rows) == size else []
+        rows = await read(one(paging.later, *paging.after(rows))) if len(rows) == paging.size else []
+
+
+class _Paging:
+    """How a table is read page by page, in the order of its primary key."""
+
+    def __init__(self, table: Table) -> None:
+        self.size = HEAVY_PAGE if table.name in HEAVY else PAGE
+        names = ", ".join(f'"{column.name}"' for column in table.columns)
+        keys = [column.name for column in table.primary_key.columns]
+        order = ", ".join(f'"{key}"' for key in keys)
+        marks = ", ".join(f"${place}" for place in range(1, len(keys) + 1))
+        rest = f"ORDER BY {order} LIMIT {self.size}"
+        self._at = [list(table.columns.keys()).index(key) for key in keys]
+        self.first = Statement("first_page", f"SELECT {names} FROM {table.name} {rest}")
+        self.later = Statement("page", f"SELECT {names} FROM {table.name} WHERE ({order}) > ({marks}) {rest}")
+
+    def after(self, rows: Rows) -> Row:
+        """Where the page after these rows begins."""
+        return tuple(rows[-1][place] for place in self._at)
 
 
 def writer(target: Driver) -> Put:
@@ -159,14 +190,10 @@ async def refuse_served(store: Driver, now: Instant) -> None:
         raise Conflict(f"The store is served at {urls}.", remedy)
 
 
-async def clear(target: Driver) -> None:
+def clear() -> Script[None]:
     """Delete every row, those of a new store's first start too."""
-
-    def script() -> Script[None]:
-        for table in schema.metadata.sorted_tables:
-            yield Fetch(Statement(f"clear_{table.name}", f"DELETE FROM {table.name}"))
-
-    await target.write(script, hot=False)
+    for table in schema.metadata.sorted_tables:
+        yield Fetch(Statement(f"clear_{table.name}", f"DELETE FROM {table.name}"))
 
 
 async def make_room(read: Read, target: Driver) -> None:
@@ -182,14 +209,10 @@ async def make_room(read: Read, target: Driver) -> None:
             await target.ensure_partitions(at)
 
 
-async def settle_identities(target: Driver) -> None:
+def settle_identities(dialect: str) -> Script[None]:
     """Let PostgreSQL count on from the greatest id that was copied."""
-    if target.dialect != "postgresql":
+    if dialect != "postgresql":
         return
-
-    def script() -> Script[None]:
-        for name in ("namespaces", "queues", "lanes"):
-            text = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), (SELECT greatest(1, max(id)) FROM {name}))"
-            yield Fetch(Statement("settle_identity", text))
-
-    await target.write(script, hot=False)
+    for name in ("namespaces", "queues", "lanes"):
+        text = f"SELECT setval(pg_get_serial_sequence('{name}', 'id'), (SELECT greatest(1, max(id)) FROM {name}))"
+        yield Fetch(Statement("settle_identity", text))

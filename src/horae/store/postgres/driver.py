@@ -24,7 +24,8 @@ from horae.store.script import Again, Op, Rows, ScriptFactory
 
 T = TypeVar("T")
 
-_REMEDY = "Check the URL's user, password and database; 'createdb horae' makes a database."
+_REFUSED = "Check the URL's user, password and database (--store, HORAE_STORE); 'createdb horae' makes a database."
+_SILENT = "Check the URL's host and port (--store, HORAE_STORE), that PostgreSQL runs there and lets this machine in."
 
 
 class PostgresDriver:
@@ -54,8 +55,10 @@ class PostgresDriver:
             driver._pulse.start()
         except StoreUnavailable as error:
             if isinstance(error.__cause__, REFUSED):
-                raise BadInput(f"PostgreSQL refuses: {error.__cause__}.", _REMEDY, field="store") from error
-            raise
+                detail = f"PostgreSQL at {place_of(url)} refuses: {error.__cause__}."
+                raise BadInput(detail, _REFUSED, field="store") from error
+            detail = f"PostgreSQL does not answer at {place_of(url)} ({_reason(error.__cause__ or error)})."
+            raise StoreUnavailable(detail, _SILENT) from error
         return driver
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
@@ -68,6 +71,11 @@ class PostgresDriver:
             except Again:
                 continue
         raise Busy("The operation kept losing races for the same rows.")
+
+    async def rewrite(self, make: ScriptFactory[T]) -> T:
+        with translated():
+            async with self._connector.patient() as connection, connection.transaction():
+                return await run_async(make(), self._executing(connection))
 
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
         if snapshot:

@@ -2,12 +2,18 @@
 
 import os
 import shutil
+from collections import Counter
 from pathlib import Path
+from typing import TypeVar
 
 from horae.errors import BadInput
-from horae.store.sqlite.connection import connect
+from horae.store.driver import run
+from horae.store.script import ScriptFactory
+from horae.store.sqlite.connection import Connection, connect
 from horae.store.sqlite.library import sqlite3
 from horae.store.sqlite.owner import Ownership
+
+T = TypeVar("T")
 
 
 def copy_to(source: "sqlite3.Connection", path: Path) -> None:
@@ -23,21 +29,38 @@ def copy_to(source: "sqlite3.Connection", path: Path) -> None:
     _sync(path)
 
 
-def put_in_place(backup: Path, path: Path) -> None:
-    """Replace a store's file, which nobody may have open, by a backup that passes SQLite's own check."""
+def put_in_place(backup: Path, path: Path, prepare: ScriptFactory[T]) -> T:
+    """Replace a store's file, which nobody may have open, by a backup that passes SQLite's own check.
+
+    What prepares it is written before it appears there.
+    """
     part = path.with_name(path.name + ".restoring")
     ownership = Ownership(path, "horae db restore")
     try:
         shutil.copyfile(backup, part)
         part.chmod(0o600)
         _check(part)
+        prepared = _written(part, prepare)
         _sync(part)
         for suffix in ("-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         os.replace(part, path)
+        return prepared
     finally:
         part.unlink(missing_ok=True)
         ownership.release()
+
+
+def _written(path: Path, make: ScriptFactory[T]) -> T:
+    """Run a script on a file that nobody else knows."""
+    raw = connect(path)
+    try:
+        raw.execute("BEGIN")
+        result = run(make(), Connection(raw, Counter()).execute)
+        raw.execute("COMMIT")
+        return result
+    finally:
+        raw.close()
 
 
 def _check(path: Path) -> None:

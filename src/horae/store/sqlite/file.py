@@ -64,6 +64,9 @@ class FileDriver:
         self._check()
         return await self._writer.write(make, self.before, hot)
 
+    async def rewrite(self, make: ScriptFactory[T]) -> T:
+        return await self.write(make, hot=False)
+
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
         self._check()
         return await self._readers.read(make, self.before)

@@ -70,6 +70,9 @@ class MemoryDriver:
             await self.before(op)
         return self._connection.execute(op)
 
+    async def rewrite(self, make: ScriptFactory[T]) -> T:
+        return await self.write(make, hot=False)
+
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
         if self.before is None and not self._turn.locked():
             return run(make(), self._connection.execute)
