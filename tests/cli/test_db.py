@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from horae.store.sqlite.library import VERSION
 from tests.cli.fake_api import run
 
 
@@ -20,7 +21,14 @@ def test_upgrade_makes_a_store_and_version_tells():
     assert not Path("horae.db").exists()
     assert "from nothing to 0001" in run(None, "db", "upgrade").stdout
     assert "is at 0001 already" in run(None, "db", "upgrade").stdout
-    assert json.loads(run(None, "db", "version", "-o", "json").stdout) == {"store": "0001", "program": "0001"}
+    assert json.loads(run(None, "db", "version", "-o", "json").stdout) == {
+        "store": "0001",
+        "program": "0001",
+        "kind": "sqlite",
+        "version": VERSION,
+        "settings": {"library": VERSION, "journal_mode": "wal", "synchronous": "2"},
+    }
+    assert f"SQLite {VERSION} at revision 0001" in run(None, "db", "version").stdout
 
 
 def test_a_store_is_backed_up_and_restored():

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from horae.cli.checks import _judged, _migrations, local_checks
+from horae.cli.checks import local_checks
+from horae.cli.store_checks import _migrations, _pooler, judged
 from horae.client.transport import Reply, Unanswered
 from horae.config import load
 from horae.errors import StoreUnavailable, Unauthorized
@@ -18,6 +19,10 @@ POSTGRES = {
     "oldest_snapshot_seconds": "0", "inactive_slots": "0", "feedback_standbys": "0",
 }  # fmt: skip
 HEALTH = {"status": "ok", "version": "0.1.0"}
+STORE = {
+    "kind": "sqlite", "version": "3.51.3", "revision": "0001", "newest": "0001",
+    "settings": {"library": "3.51.3", "journal_mode": "wal", "synchronous": "2"}, "freeBytes": 10**12,
+}  # fmt: skip
 CLOCK = {"now": "2027-01-15T08:00:00Z", "trusted": True, "jumpSeconds": 0.0}
 
 
@@ -36,7 +41,10 @@ def answer(date: str = "Fri, 15 Jan 2027 08:00:00 GMT") -> Reply:
 
 def test_a_clock_that_jumped_is_told_and_can_be_accepted():
     jumped = CLOCK | {"trusted": False, "jumpSeconds": 90000.0}
-    told = {"GET /healthz": answer(), "GET /readyz": HEALTH, "GET /workers": page(), "GET /servers": page()}
+    told = {
+        "GET /healthz": answer(), "GET /readyz": HEALTH, "GET /store": STORE, "GET /workers": page(),
+        "GET /servers": page(),
+    }  # fmt: skip
     result = run(FakeApi(told | {"GET /clock": jumped}), "doctor")
     assert result.exit_code == 1
     assert "horae doctor --accept-clock" in result.stdout
@@ -51,6 +59,7 @@ def test_a_healthy_server():
         {
             "GET /healthz": answer(),
             "GET /readyz": HEALTH,
+            "GET /store": STORE,
             "GET /workers": page(worker),
             "GET /servers": page({"url": "http://a"}),
             "GET /clock": CLOCK,
@@ -61,7 +70,10 @@ def test_a_healthy_server():
     found = checks(result)
     assert (found["server"], found["store"], found["workers"], found["clock"]) == ("ok", "ok", "ok", "ok")
 
+    assert (found["migrations"], found["durability"], found["store disk"]) == ("ok", "ok", "ok")
+
     table = run(api, "doctor").stdout
+    assert "SQLite 3.51.3, the server reaches it" in table
     assert "Nothing is wrong." in table
 
 
@@ -85,12 +97,29 @@ def test_no_server_is_a_failure_that_says_what_to_do():
             {"GET /workers": page({"workerId": "w", "status": "lost"}, {"workerId": "v", "status": "live"})},
             {"workers": "warn"},
         ),
+        ({"GET /store": STORE | {"freeBytes": 2**20}}, {"store disk": "fail"}),
+        ({"GET /store": STORE | {"revision": "9999"}}, {"migrations": "fail"}),
+        ({"GET /store": STORE | {"settings": STORE["settings"] | {"synchronous": "1"}}}, {"durability": "fail"}),
+        (
+            {
+                "GET /store": {
+                    **STORE,
+                    "kind": "postgresql",
+                    "settings": {**POSTGRES, "fsync": "off"},
+                    "freeBytes": None,
+                }
+            },
+            {"store": "ok", "migrations": "ok", "fsync": "fail"},
+        ),
         ({"GET /healthz": answer("Fri, 15 Jan 2027 08:00:30 GMT")}, {"clock": "warn"}),
         ({"GET /healthz": answer("Fri, 15 Jan 2027 09:00:00 GMT")}, {"clock": "fail"}),
     ],
 )
 def test_what_is_wrong_with_a_server_is_seen(route, said):
-    routes = {"GET /healthz": answer(), "GET /readyz": HEALTH, "GET /workers": page(), "GET /servers": page()}
+    routes = {
+        "GET /healthz": answer(), "GET /readyz": HEALTH, "GET /store": STORE, "GET /workers": page(),
+        "GET /servers": page(),
+    }  # fmt: skip
     found = checks(
         run(FakeApi({**route, **{k: v for k, v in routes.items() if k not in route}}), "doctor", "-o", "json")
     )
@@ -150,12 +179,11 @@ def test_migrations(version, state):
 )
 def test_postgres_settings_are_judged(changes, name, state):
     facts = Facts(dialect="postgresql", version="0001", settings={**POSTGRES, **changes})
-    found = {check.name: check for check in _judged(facts, load(environ={}).settings)}
+    found = {check.name: check for check in judged(facts)}
     assert found[name].state == state
     assert found[name].state == "ok" or found[name].remedy
 
 
 def test_a_pooler_is_guessed_from_its_port():
-    settings = load({"store": "postgresql://h:6432/horae"}, {}).settings
-    found = {c.name: c.state for c in _judged(Facts(dialect="postgresql", version="1", settings=POSTGRES), settings)}
-    assert found["pooler"] == "warn"
+    assert _pooler("postgresql://h:6432/horae").state == "warn"
+    assert _pooler("postgresql://h/horae").state == "ok"

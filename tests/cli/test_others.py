@@ -41,6 +41,36 @@ def test_a_key_is_shown_once_alone_on_stdout():
     assert "Revoked k1." in run(api, "keys", "revoke", "k1").stdout
 
 
+def test_sign_in_prints_a_link_alone_on_stdout_and_opens_it_when_asked(monkeypatch):
+    opened = []
+    monkeypatch.setattr("click.launch", lambda url: opened.append(url) or 0)
+    api = FakeApi({"POST /sign-in/codes": {"code": "abc", "expiresAt": "2027-01-15T08:10:00Z"}})
+
+    assert run(api, "sign-in").stdout == "http://fake/#code=abc\n"
+    assert opened == []
+    run(api, "sign-in", "--browser")
+    assert opened == ["http://fake/#code=abc"]
+    assert json.loads(run(api, "sign-in", "-o", "json").stdout)["url"] == "http://fake/#code=abc"
+
+
+def test_sign_in_says_when_there_is_no_browser(monkeypatch):
+    monkeypatch.setattr("click.launch", lambda url: 1)
+    api = FakeApi({"POST /sign-in/codes": {"code": "abc", "expiresAt": "2027-01-15T08:10:00Z"}})
+    assert "open the link yourself" in run(api, "sign-in", "--browser").stderr
+
+
+def test_dead_letters_are_counted_by_job_and_error():
+    group = {
+        "jobId": "j", "jobName": "report", "errorType": "KeyError", "count": 12, "newestId": "e9",
+        "newestAt": "2027-01-15T07:58:00Z", "errorMessage": "KeyError: 'x'\nmore",
+    }  # fmt: skip
+    api = FakeApi({"GET /dlq/groups": {"items": [group], "complete": False}})
+    result = run(api, "dlq", "groups", "--job", "report", "--state", "all")
+    assert result.stdout.splitlines()[1].split() == ["12", "report", "KeyError", "2m", "ago", "e9", "KeyError:", "'x'"]
+    assert api.requests[0].query == {"job": "report", "state": "all"}
+    assert "narrow them down" in result.stderr
+
+
 def test_an_audit_without_findings_exits_0():
     found = {"shelves": {"waiting": {"slices": 1, "items": 1}, "history": {"slices": 2, "items": 20}}}
     found |= {"kinds": {}, "findings": []}

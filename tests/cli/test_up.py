@@ -94,6 +94,24 @@ def test_it_says_where_everything_is(up):
     assert oct((up.folder / "admin.key").stat().st_mode)[-3:] == "600"
 
 
+def test_another_link_is_made_while_it_runs(up):
+    assert "`horae sign-in`" in up.words
+    first, second = up.run("sign-in").stdout, up.run("sign-in").stdout
+    assert first.startswith(f"{up.url}/#code=")
+    assert first != second
+
+
+def test_the_server_tells_of_a_store_that_it_alone_may_open(up):
+    told = up.json("db", "version")
+    assert (told["kind"], told["store"], told["settings"]["journal_mode"]) == ("sqlite", "0001", "wal")
+
+    checks = {one["name"]: one for one in up.json("doctor")["items"]}
+    assert (checks["migrations"]["detail"], checks["store"]["state"]) == ("at 0001, the newest", "ok")
+
+    owned = {one["name"]: one for one in up.json("doctor", "--offline", code=1)["items"]}["store"]
+    assert f"horae doctor, without --offline (--server {up.url})" in owned["remedy"]
+
+
 def test_it_says_how_to_reach_the_commands_where_they_are_not_on_the_path(tmp_path, monkeypatch):
     activate, command = tmp_path / "bin" / "activate", tmp_path / "bin" / "horae"
     activate.parent.mkdir()

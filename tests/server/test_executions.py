@@ -195,6 +195,10 @@ async def test_a_failure_is_a_dead_letter_and_can_be_retried(api: Api, worker: A
     assert letter["execution"]["executionId"] == id
     assert (await api.get(f"/api/v1/dlq/{id}")).json()["state"] == "open"
 
+    groups = (await api.get("/api/v1/dlq/groups")).json()
+    assert [(g["errorType"], g["count"], g["newestId"]) for g in groups["items"]] == [("ValueError", 1, id)]
+    assert (groups["complete"], (await api.get("/api/v1/dlq/groups?state=retried")).json()["items"]) == (True, [])
+
     retried = (await api.post("/api/v1/dlq/retry", json={"ids": [id]})).json()
     assert retried["done"] == 1
     assert (await api.get(f"{EXECUTIONS}/{retried['executionIds'][0]}")).json()["retryOf"] == id

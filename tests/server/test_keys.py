@@ -73,7 +73,7 @@ async def test_the_store_holds_no_secret(node: Node, api: Api):
     made = (
         await api.post("/api/v1/keys", json={"name": "ci", "role": "worker"}, headers={"idempotency-key": "k"})
     ).json()
-    code = await node.keys.new_sign_in_code()
+    code = (await node.keys.new_sign_in_code()).text
     signed = await node.keys.sign_in(code)
 
     stored = await everything(node)
@@ -179,13 +179,13 @@ async def test_a_repeated_creation_makes_one_key_and_tells_its_text_once(api: Ap
 
 async def signed_in(connect: Connect, node: Node) -> tuple[Api, str]:
     browser = connect()
-    answer = await browser.post("/api/v1/sign-in", json={"code": await node.keys.new_sign_in_code()})
+    answer = await browser.post("/api/v1/sign-in", json={"code": (await node.keys.new_sign_in_code()).text})
     assert answer.status_code == 200
     return browser, answer.json()["csrf"]
 
 
 async def test_a_code_signs_one_browser_in_once(connect: Connect, node: Node):
-    code = await node.keys.new_sign_in_code()
+    code = (await node.keys.new_sign_in_code()).text
     browser = connect()
 
     answer = await browser.post("/api/v1/sign-in", json={"code": code})
@@ -196,16 +196,35 @@ async def test_a_code_signs_one_browser_in_once(connect: Connect, node: Node):
     assert (await connect().post("/api/v1/sign-in", json={"code": code})).status_code == 401
 
 
+async def test_an_administrator_makes_codes_and_a_used_one_says_how(api: Api, worker: Api, connect: Connect):
+    made = await api.post("/api/v1/sign-in/codes")
+    code = made.json()["code"]
+    assert made.status_code == 201
+    assert (await connect().post("/api/v1/sign-in", json={"code": code})).json()["role"] == "admin"
+
+    used = (await connect().post("/api/v1/sign-in", json={"code": code})).json()
+    assert "`horae sign-in`" in used["remedy"]
+    refused = await worker.post("/api/v1/sign-in/codes")
+    assert refused.status_code == 403
+    assert "horae keys create NAME --role admin" in refused.json()["remedy"]
+    assert (await api.post("/api/v1/sign-in/codes")).json()["code"] != code
+
+
+async def test_the_text_of_a_code_is_not_kept(api: Api, node: Node):
+    made = await api.post("/api/v1/sign-in/codes", headers={"idempotency-key": "k"})
+    assert made.json()["code"] not in await everything(node)
+
+
 async def test_over_https_the_cookie_is_secure(app, node: Node):
     import httpx2
 
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="https://horae.test") as browser:
-        answer = await browser.post("/api/v1/sign-in", json={"code": await node.keys.new_sign_in_code()})
+        answer = await browser.post("/api/v1/sign-in", json={"code": (await node.keys.new_sign_in_code()).text})
     assert answer.headers["set-cookie"].endswith("; Secure")
 
 
 async def test_a_code_ends_by_itself(node: Node, clock: VirtualClock):
-    code = await node.keys.new_sign_in_code()
+    code = (await node.keys.new_sign_in_code()).text
     clock.advance(CODE_LIFE)
     with pytest.raises(Unauthorized):
         await node.keys.sign_in(code)

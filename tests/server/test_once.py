@@ -7,8 +7,9 @@ import pytest
 from horae.engine.node import Node
 from horae.env import VirtualClock
 from horae.server.once import KEPT_FOR, RUNNING_FOR
+from horae.server.routes import ROUTES
 from horae.store.moves import keys as moves
-from tests.server.conftest import Api
+from tests.server.conftest import Api, Connect
 
 BODY = {"name": "ci", "role": "worker"}
 
@@ -19,6 +20,52 @@ async def post(api: Api, key: str = "k", **body: str):
 
 async def count(node: Node) -> int:
     return len([key for key in await node.keys.list(1) if key.name == "ci"])
+
+
+# What becomes of a repeated POST. "kept": an Idempotency-Key answers with the first answer. "submission": the same, in
+# the transaction that submits. Every other one is here with the reason why a repetition does no harm by itself.
+BY_ITSELF = {
+    "sessions.exchange": "an exchange has a number; one that was answered is answered again",
+    "sessions.submit": "a child's key is its parent and the number of the call",
+    "sessions.remember": "a step has a name and is remembered once",
+    "me.sign-in": "a code works once; its answer is a secret and never kept",
+    "me.sign-out": "who is signed out stays so",
+    "me.code": "another code harms nobody; its answer is a secret and never kept",
+}
+SUBMISSIONS = {"jobs.trigger", "executions.submit"}
+
+
+def test_every_post_says_what_becomes_of_its_repetition():
+    posts = {route.name: route.repeats for route in ROUTES if route.method == "POST"}
+    kept = {name for name, way in posts.items() if way == "kept"}
+    assert {name for name, way in posts.items() if way == "by itself"} == set(BY_ITSELF)
+    assert {name for name, way in posts.items() if way == "submission"} == SUBMISSIONS
+    assert kept == posts.keys() - BY_ITSELF.keys() - SUBMISSIONS
+    assert [route.name for route in ROUTES if route.method != "POST" and route.repeats] == []
+
+
+async def test_a_repeated_repair_is_answered_alike(api: Api, node: Node, monkeypatch):
+    repairs = []
+    audit = node.audit.executions
+
+    async def counted(**named: bool):
+        repairs.append(named)
+        return await audit(**named)
+
+    monkeypatch.setattr(node.audit, "executions", counted)
+    answers = [await api.post("/api/v1/audit/executions", headers={"idempotency-key": "k"}) for _ in range(2)]
+    assert answers[0].json() == answers[1].json()
+    assert repairs == [{"repair": True}]
+
+
+async def test_signing_out_twice_changes_nothing_more(connect: Connect, node: Node):
+    browser = connect()
+    code = (await node.keys.new_sign_in_code()).text
+    csrf = (await browser.post("/api/v1/sign-in", json={"code": code})).json()["csrf"]
+    cookie = {"cookie": f"horae={browser.cookies['horae']}", "x-csrf-token": csrf, "idempotency-key": "k"}
+    assert (await connect(**cookie).post("/api/v1/sign-out")).status_code == 204
+    assert (await connect(**cookie).post("/api/v1/sign-out")).status_code == 401
+    assert (await connect().post("/api/v1/sign-in", json={"code": code})).status_code == 401
 
 
 async def test_a_repetition_is_answered_alike_and_does_nothing(api: Api, node: Node):

@@ -37,7 +37,7 @@ async def test_a_browser_signs_in_by_its_link_and_sees_the_counts(page):
     node = await Node.open(system_env(), "sqlite://")
     serving = await serve(node, "127.0.0.1", 0)
     try:
-        code = await node.keys.new_sign_in_code()
+        code = (await node.keys.new_sign_in_code()).text
         await page.goto(f"{serving.url}/#code={code}")
         await page.wait_for_selector("#counts:not([hidden])")
         assert await page.text_content("#state") == "ready"

@@ -14,6 +14,7 @@ from horae.store.driver import Driver, one, op_name
 from horae.store.epochs import BEGINNING
 from horae.store.open import open_store_driver
 from horae.store.postgres.driver import PostgresDriver
+from horae.store.postgres.faults import place_of
 from horae.store.script import Fetch, Op, Script, Statement
 from horae.testing.postgres import Postgres
 from tests.store_contract.test_driver import GET, PUT
@@ -149,10 +150,29 @@ async def test_a_commit_whose_answer_is_lost_says_that_its_outcome_is_unknown(mi
 
 
 async def test_a_server_that_was_never_there_is_told(env: Env):
-    with pytest.raises(StoreUnavailable, match="not available") as told:
-        await open_store_driver("postgresql://postgres@127.0.0.1:1/horae", env)
+    with pytest.raises(StoreUnavailable, match=r"does not answer at 127\.0\.0\.1:1: ") as told:
+        await open_store_driver("postgresql://postgres:secret@127.0.0.1:1/horae", env)
     assert "unknown" not in told.value.fields
-    assert "nothing was changed" in told.value.remedy
+    assert "host and port" in told.value.remedy
+    assert "secret" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("postgresql://horae:a@b@db:5433/horae", "db:5433"),
+        ("postgresql:///horae?host=/run/postgresql", "/run/postgresql"),
+        ("postgresql:///horae", "its usual socket"),
+    ],
+)
+def test_where_a_store_is_is_told_without_its_secrets(url: str, place: str):
+    assert place_of(url) == place
+
+
+async def test_a_url_that_cannot_be_read_is_told(env: Env):
+    with pytest.raises(BadInput, match="cannot be read") as told:
+        await open_store_driver("postgresql://postgres@127.0.0.1:abc/horae", env)
+    assert "host:5432" in told.value.remedy
 
 
 async def test_a_restart_of_the_database_is_survived(own_postgres: Postgres):

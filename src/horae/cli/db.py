@@ -1,4 +1,4 @@
-"""`horae db`: the store itself. These commands open it; a backup of a SQLite store in use is made by its server."""
+"""`horae db`: the store itself. These commands open it, or ask the server that alone may open a SQLite file in use."""
 
 import asyncio
 import os
@@ -14,7 +14,10 @@ from horae.cli.output import Output
 from horae.cli.remote import World, config_option, output_option
 
 if TYPE_CHECKING:
+    from horae.client.client import Client
     from horae.config import Settings
+    from horae.errors import StoreInUse
+    from horae.store.checkup import Facts
 
 
 @click.group(cls=Group, examples=("horae db version", "horae db backup horae.backup"))
@@ -48,13 +51,20 @@ _data = click.option("--data", metavar="DIR", help="The folder for all state.  [
 @db.command(examples=("horae db version", "horae db version --store postgresql://horae@db/horae"))
 @store_command
 async def version(settings: "Settings", env: Any, out: Output) -> None:
-    """Show the store's version and the one this program knows."""
+    """Show what the store is, its revision and the newest one this program knows.
+
+    The server of a SQLite store in use is asked, with the key in HORAE_KEY or the one in the store's folder.
+    """
+    from horae.cli.store_checks import named
     from horae.store.migrations import HEAD
 
-    found = await _version(settings.store_url, env)
+    facts = await _facts(settings, env)
     if out.is_for_people:
-        return out.say(f"The store is at {found or 'no version: it has no tables'}; this program knows {HEAD}.")
-    return out.document({"store": found, "program": HEAD})
+        at = f"revision {facts.version}" if facts.version else "no revision: it has no tables"
+        out.say(f"The store is {named(facts)} at {at}; this program knows {HEAD}.")
+        return out.say(", ".join(f"{name} {value}" for name, value in facts.settings.items()))
+    told = {"kind": facts.dialect, "version": facts.product, "settings": facts.settings}
+    return out.document({"store": facts.version, "program": HEAD, **told})
 
 
 @db.command(examples=("horae db upgrade", "horae db upgrade --store postgresql://horae@db/horae"))
@@ -78,16 +88,36 @@ async def upgrade(settings: "Settings", env: Any, out: Output) -> None:
     return out.say(f"Upgraded the store from {before or 'nothing'} to {after}.")
 
 
-async def _version(url: str, env: Any) -> str | None:
-    from horae.store.checkup import schema_version
+async def _facts(settings: "Settings", env: Any) -> "Facts":
+    """What the store says of itself, to us or to the server that owns it."""
+    from horae.cli.store_checks import told_facts
+    from horae.errors import StoreInUse
+    from horae.store.checkup import examine
     from horae.store.open import open_store_driver
 
-    _refuse_absent(url)
-    driver = await open_store_driver(url, env, "(horae db)")
+    _refuse_absent(settings.store_url)
     try:
-        return await schema_version(driver)
+        driver = await open_store_driver(settings.store_url, env, "(horae db)")
+    except StoreInUse as owned:
+        async with _owner(owned, settings, env) as client:
+            return told_facts((await client.store()).raw)
+    try:
+        return await examine(driver, env.now())
     finally:
         await driver.close()
+
+
+def _owner(owned: "StoreInUse", settings: "Settings", env: Any) -> "Client":
+    """A client of the server that owns a SQLite store. Raises `owned` again when it does not say where it listens."""
+    from horae.cli.store_checks import sqlite_path
+    from horae.client.client import Client
+    from horae.client.local import find_key, read_key
+
+    url = str(owned.fields.get("url") or "")
+    path = sqlite_path(settings.store_url)
+    if not url or path is None:
+        raise owned
+    return Client(url, find_key([url], settings) or read_key(path.with_name("admin.key")), env=env)
 
 
 @db.command(
@@ -132,9 +162,7 @@ async def backup(settings: "Settings", env: Any, out: Output, file: Path) -> Non
     try:
         driver = await open_store_driver(settings.store_url, env, "(horae db backup)")
     except StoreInUse as owned:
-        if not owned.fields.get("url"):
-            raise
-        await _ask_owner(str(owned.fields["url"]), settings, env, file)
+        await _ask_owner(_owner(owned, settings, env), file)
     else:
         await _copy(driver, env, file)
     size = file.stat().st_size
@@ -152,21 +180,16 @@ async def _copy(driver: Any, env: Any, file: Path) -> None:
         await driver.close()
 
 
-async def _ask_owner(url: str, settings: "Settings", env: Any, file: Path) -> None:
+async def _ask_owner(owner: "Client", file: Path) -> None:
     """Have the server that owns a SQLite store send its copy; the file appears whole or not at all."""
-    from horae.cli.checks import sqlite_path
-    from horae.client.client import Client
-    from horae.client.local import find_key, read_key
     from horae.store.backup import refuse_precious
 
     refuse_precious(file)
-    path = sqlite_path(settings.store_url)
-    key = find_key([url], settings) or read_key((path or file).with_name("admin.key"))
     part = file.with_name(file.name + ".part")
     part.unlink(missing_ok=True)
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
-            async with Client(url, key, env=env) as client:
+            async with owner as client:
                 async for piece in client.backup():
                     target.write(piece)
             target.flush()
@@ -203,7 +226,7 @@ async def restore(settings: "Settings", env: Any, out: Output, file: Path, repla
 
 def _refuse_absent(url: str) -> None:
     """Opening a SQLite store that is not there would make one."""
-    from horae.cli.checks import sqlite_path
+    from horae.cli.store_checks import sqlite_path
     from horae.errors import NotFound
 
     path = sqlite_path(url)

@@ -23,16 +23,19 @@ def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.group(cls=Group, examples=("horae dlq list", "horae dlq retry --job daily-report --yes"))
+state_option = click.option(
+    "--state", type=click.Choice(["open", "retried", "discarded", "all"]), help="Open ones unless told otherwise."
+)
+
+
+@click.group(cls=Group, examples=("horae dlq list", "horae dlq groups", "horae dlq retry --job daily-report --yes"))
 def dlq() -> None:
     """Look at dead letters; retry or discard them."""
 
 
 @dlq.command("list", examples=("horae dlq list", "horae dlq list --job daily-report -o json"))
 @filter_options
-@click.option(
-    "--state", type=click.Choice(["open", "retried", "discarded", "all"]), help="Open ones unless told otherwise."
-)
+@state_option
 @click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many, up to 1000.")
 @click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
 @remote
@@ -48,6 +51,28 @@ async def list_(api: Api, **filters: Any) -> None:
         ("ERROR", lambda one: (one["execution"].get("errorMessage") or "").partition("\n")[0][:80]),
     ]
     api.out.list(page.raw, columns, "There are no dead letters.")
+
+
+@dlq.command(examples=("horae dlq groups", "horae dlq groups --since 2026-11-15T00:00:00Z -o json"))
+@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
+@click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
+@click.option("--until", metavar="TIME", help="Only those made before.")
+@state_option
+@remote
+async def groups(api: Api, **filters: Any) -> None:
+    """Count dead letters by job and error, the largest group first."""
+    found = (await api.client.dlq.groups(**filters)).raw
+    columns: list[Column] = [
+        ("COUNT", "count"),
+        ("JOB", "jobName"),
+        ("ERROR TYPE", "errorType"),
+        ("NEWEST", lambda one: api.out.age(one.get("newestAt"))),
+        ("EXECUTION", "newestId"),
+        ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
+    ]
+    api.out.list(found, columns, "There are no dead letters.")
+    if not found["complete"]:
+        click.echo("There are more than were counted: narrow them down with --job or --since.", err=True)
 
 
 @dlq.command(examples=("horae dlq show EXECUTION",))

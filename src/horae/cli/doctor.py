@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, examples=("horae doctor", "horae doctor --offline --store postgresql://horae@db/horae"))
-@click.option("--offline", is_flag=True, help="Open the store itself instead of asking a server.")
+@click.option("--offline", is_flag=True, help="Open the store itself instead of asking its server.")
 @click.option("--accept-clock", is_flag=True, help="Take the present time for true after a jump: schedules go on.")
 @click.option("--store", metavar="URL", help="The store to open with --offline.  [env: HORAE_STORE]")
 @click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA]")
@@ -33,11 +33,13 @@ def doctor(
 ) -> None:
     """Check the installation and say what to do.
 
-    It asks the server about itself and its workers, and looks at this machine: settings, clock, disk, libraries. With
-    --offline it opens the store instead: its version, its settings, its migrations. Exit 1 when something is wrong.
+    It asks the server about itself, its store (kind, version, settings, migrations, disk) and its workers, and looks
+    at this machine: settings, clock, disk, libraries. With --offline it opens the store itself, for when no server
+    runs. Exit 1 when something is wrong.
     """
-    from horae.cli.checks import local_checks, server_checks, store_checks
+    from horae.cli.checks import local_checks, server_checks
     from horae.cli.output import Output
+    from horae.cli.store_checks import store_checks
     from horae.config import load
     from horae.env import system_env
 

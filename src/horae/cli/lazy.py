@@ -57,7 +57,8 @@ class LazyGroup(Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._lines:
             return None
-        command: click.Command = getattr(import_module(f"{self._package}.{cmd_name}"), cmd_name)
+        module = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"{self._package}.{module}"), module)
         return command
 
     def resolve_command(

@@ -27,6 +27,7 @@ SECTIONS = {
         "workers": "List workers and drain them.",
         "queues": "List queues and what waits in them.",
         "keys": "Create, list and revoke keys.",
+        "sign-in": "Print a link that signs one browser in.",
         "audit": "Check a live store for executions out of place.",
         "doctor": "Check the installation and say what to do.",
         "db": "Upgrade, move, back up and restore the store.",
@@ -63,7 +64,7 @@ class Horae(LazyGroup):
 )
 @click.version_option(__version__, prog_name="horae", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Horae, a distributed job scheduler: cron at scale, a durable job queue and a workflow engine in one system.
+    """A distributed job scheduler: cron at scale, a durable job queue and the ground for workflows in one system.
 
     Commands talk to the server at HORAE_URL (http://127.0.0.1:8420) with the key in HORAE_KEY; on the server's own
     machine they find its key by themselves. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict.

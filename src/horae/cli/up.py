@@ -75,7 +75,8 @@ async def _greet(node: "Node", serving: "Serving", settings: "Settings", key: st
 
     code = await node.keys.new_sign_in_code()
     click.echo(f"Horae {__version__} is up at {serving.url}\n")
-    click.echo(f"  sign in  {serving.url}/#code={code}  (once, within ten minutes)")
+    click.echo(f"  sign in  {code.link(serving.url)}")
+    click.echo("           (once, within ten minutes; `horae sign-in` prints another)")
     if serving.remote:
         click.echo(f"  remote   {serving.remote}")
     click.echo(f"  store    {masked(settings.store_url)}")

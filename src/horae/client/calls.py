@@ -48,6 +48,11 @@ class Caller:
         if key:
             self._headers["authorization"] = f"Bearer {key}"
 
+    @property
+    def place(self) -> str:
+        """Where the server is that answers now."""
+        return self._transport.place
+
     async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         return self._json(await self.ask(self._call("GET", path, query=query)))
 

@@ -17,7 +17,7 @@ from horae.client.local import resolve
 from horae.client.resources import Audit, DeadLetters, Keys, Listing, ServerClock, Workers
 from horae.client.sse import events
 from horae.client.transport import Transport
-from horae.client.views import Event, Execution, Health, Submitted
+from horae.client.views import Event, Execution, Health, Submitted, View
 from horae.env import Env, system_env
 from horae.model.signals import Span
 
@@ -116,6 +116,10 @@ class Client:
         async with self._caller.open(path_of("backup"), None, "application/vnd.sqlite3") as opened:
             async for piece in opened.chunks:
                 yield piece
+
+    async def store(self) -> View:
+        """What the server's store says of itself: kind, version, revision, settings."""
+        return View.of(await self._caller.get(path_of("store")))
 
     async def health(self) -> Health:
         """Whether a server answers, and how its clock stands to this one."""

@@ -21,6 +21,10 @@ class DeadLetters:
         query = {**filters, "limit": limit, "cursor": cursor}
         return page_of(DeadLetter, await self._caller.get(path_of("dlq"), query))
 
+    async def groups(self, **filters: Any) -> View:
+        """How many there are of each job and error, the largest group first."""
+        return View.of(await self._caller.get(path_of("dlq", "groups"), filters))
+
     async def retry(self, ids: Sequence[str] | None = None, **filters: Any) -> Bulk:
         """Run dead letters again as new executions, by id or by filter."""
         return Bulk.of(await self._caller.post(path_of("dlq", "retry"), _which(ids, filters)))
@@ -65,6 +69,11 @@ class Keys:
 
     async def delete(self, id: str) -> None:
         await self._caller.delete(path_of("keys", id))
+
+    async def sign_in_link(self) -> View:
+        """A link that signs one browser in, once: its `url` and when it ends."""
+        made = await self._caller.post(path_of("sign-in", "codes"))
+        return View.of({"url": f"{self._caller.place}/#code={made['code']}", "expiresAt": made["expiresAt"]})
 
 
 class Listing:

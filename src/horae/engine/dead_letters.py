@@ -1,25 +1,22 @@
 """Dead letters: executions that failed for good; looked at, tried again as new ones, or discarded."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, Protocol
 from uuid import UUID
 
 from msgspec import Struct
 
+from horae.engine.dead_letter_groups import grouped, told
+from horae.engine.dead_letter_retries import Retries, SubmitMany
 from horae.engine.executions import Bound, Executions, low_parcel, start
 from horae.engine.refs import execution_ref, find_job
-from horae.env import Env, Instant
-from horae.errors import BadInput, Conflict, NotFound, TooLarge
+from horae.env import Env
+from horae.errors import BadInput, Conflict, NotFound
 from horae.model.cursor import check_limit, make_cursor
-from horae.model.execution import FAILED, Execution, Extra
+from horae.model.execution import FAILED, Execution
 from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.instant import format_instant
-from horae.model.job import DAY
-from horae.model.protocol import Submit
-from horae.model.show import RETRY_KEY
 from horae.model.view import (
     BulkView,
-    DeadLetterGroup,
     DeadLetterGroups,
     DeadLetterView,
     ExecutionView,
@@ -31,27 +28,11 @@ from horae.store.moves import dead_letters as moves
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
 from horae.store.moves.execution_lists import Chosen, ExecutionFilter, Mark, Place
-from horae.store.moves.submission import Receipt
 
 MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "all": None}
 MOST_AT_ONCE = 10_000
 BATCH = 256  # letters of a bulk action that are read and submitted together
 MOST_GROUPED = 20_000  # letters counted for the groups
-KEEP_KEY = 400 * DAY  # a dead letter answers a second retry with the first one's execution for so long
-
-
-class SubmitMany(Protocol):
-    """`Submitter.submit`, all or nothing."""
-
-    async def __call__(
-        self,
-        namespace: int,
-        requests: Sequence[Submit],
-        *,
-        origin: str,
-        caller: str = "",
-        extras: Sequence[Extra] | None = None,
-    ) -> list[Receipt]: ...
 
 
 class Letters(Struct, frozen=True, kw_only=True):
@@ -68,7 +49,7 @@ class DeadLetters:
     """The list of failed executions of a namespace."""
 
     def __init__(self, env: Env, store: Store, submit: SubmitMany, executions: Executions | None = None) -> None:
-        self._env, self._store, self._submit = env, store, submit
+        self._store, self._retries = store, Retries(store, submit)
         self._executions = executions or Executions(env, store)
 
     async def get(self, namespace: int, execution: str | UUID) -> DeadLetterView:
@@ -84,7 +65,7 @@ class DeadLetters:
         mark = await self._mark_of(found.execution.id)
         if mark is None or mark.kind != moves.RETRIED:
             await self._refuse_deleted(namespace, found)
-            await self._retry(namespace, [found.execution], caller)
+            await self._retries.retry(namespace, [found.execution], caller)
         return await self._shown(namespace, found)
 
     async def discard(self, namespace: int, execution: str | UUID) -> DeadLetterView:
@@ -113,7 +94,7 @@ class DeadLetters:
         letters = Letters(job=job, error_type=error_type, since=since, until=until, cursor=cursor)
 
         async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
-            return await self._retry_each(namespace, batch, caller)
+            return await self._retries.retry_each(namespace, batch, caller)
 
         return await self._bulk(namespace, letters, limit, act)
 
@@ -154,10 +135,10 @@ class DeadLetters:
             before = place
             more, place = await self._store.read(lambda: lists.page(namespace, wanted, before, 500))  # noqa: B023
             chosen += more
-        groups = _grouped(chosen)
+        groups = grouped(chosen)
         newest = [members[0] for members in groups]
         found = await self._store.read(lambda: lists.unfold(newest, namespace))
-        items = [_group(members, of) for members, of in zip(groups, found, strict=True)]
+        items = [told(members, of) for members, of in zip(groups, found, strict=True)]
         return DeadLetterGroups(items=items, complete=place is None)
 
     async def list(
@@ -254,33 +235,6 @@ class DeadLetters:
         if job.state == "deleted":
             raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
 
-    async def _retry(self, namespace: int, letters: Sequence[Execution], caller: str) -> "list_of[UUID]":
-        """Submit letters again and mark them; the new executions."""
-        extras = [Extra(retry_of=letter.id, tags=letter.extra.tags) for letter in letters]
-        requests = [_again(letter) for letter in letters]
-        receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=extras)
-        made = [receipt.execution_id for receipt in receipts]
-        await self._mark(moves.RETRIED, [(letter.id, new) for letter, new in zip(letters, made, strict=True)])
-        return made
-
-    async def _retry_each(
-        self, namespace: int, letters: Sequence[Execution], caller: str
-    ) -> "tuple[list_of[UUID], list_of[str]]":
-        """Retry what can be; where one is refused, the others of its job are tried one by one."""
-        made: list_of[UUID] = []
-        notes: dict[str, None] = {}
-        waiting = [list_of(group) for group in _by_job(letters)]
-        while waiting:
-            batch = waiting.pop(0)
-            try:
-                made += await self._retry(namespace, batch, caller)
-            except (BadInput, NotFound, Conflict, TooLarge) as error:
-                if len(batch) == 1:
-                    notes[str(error)] = None
-                else:
-                    waiting += [[letter] for letter in batch]
-        return made, list_of(notes)
-
 
 list_of = list  # the class has a method of that name
 
@@ -291,49 +245,8 @@ class Act(Protocol):
     async def __call__(self, batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]: ...
 
 
-def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
-    groups: dict[UUID, list[Execution]] = {}
-    for letter in letters:
-        groups.setdefault(letter.job, []).append(letter)
-    return groups.values()
-
-
-def _again(letter: Execution) -> Submit:
-    """The same once more; its key makes a second retry find the first."""
-    return Submit(
-        job=str(letter.job),
-        params=letter.params,
-        key=f"{RETRY_KEY}{letter.id}",
-        key_for=KEEP_KEY,
-        priority=letter.priority,
-        tags=letter.extra.tags,
-    )
-
-
 def _letter(view: ExecutionView, mark: Mark | None) -> DeadLetterView:
     if mark is None:
         return DeadLetterView(execution=view)
     state: Literal["retried", "discarded"] = "retried" if mark.kind == moves.RETRIED else "discarded"
     return DeadLetterView(execution=view, state=state, retried_as=mark.execution, marked_at=shown_time(mark.at))
-
-
-def _grouped(chosen: Iterable[Chosen]) -> list[list[Chosen]]:
-    """By job and error type, largest first; members newest first."""
-    groups: dict[tuple[UUID, str], list[Chosen]] = {}
-    for slice, item in chosen:
-        groups.setdefault((slice.job, slice.error_type), []).append((slice, item))
-    return sorted(groups.values(), key=len, reverse=True)
-
-
-def _group(members: Sequence[Chosen], newest: reads.Found) -> DeadLetterGroup:
-    e = newest.execution
-    at: Instant = e.completed_at or e.due_at
-    return DeadLetterGroup(
-        job_id=e.job,
-        job_name=newest.job_name,
-        error_type=members[0][0].error_type,
-        count=len(members),
-        newest_id=e.id,
-        newest_at=format_instant(at),
-        error_message=e.error.message if e.error else None,
-    )

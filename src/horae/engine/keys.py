@@ -53,6 +53,17 @@ class NewKey(Struct, frozen=True):
     text: str
 
 
+class NewCode(Struct, frozen=True):
+    """A code that signs one browser in; its text is shown this once."""
+
+    text: str
+    until: Instant
+
+    def link(self, url: str) -> str:
+        """The link that carries it: in the fragment, which browsers do not send and servers do not log."""
+        return f"{url}/#code={self.text}"
+
+
 class SignedIn(Struct, frozen=True):
     """A browser's credential: the cookie's text is for the browser alone."""
 
@@ -171,11 +182,12 @@ class Keys:
         with suppress(StoreUnavailable):  # a store that only reads still lets people in
             await self._store.write(lambda: keys.used(stored.id, now, since))
 
-    async def new_sign_in_code(self, namespace: int = DEFAULT_NAMESPACE, role: Role = "admin") -> str:
+    async def new_sign_in_code(self, namespace: int = DEFAULT_NAMESPACE, role: Role = "admin") -> NewCode:
         """A code that signs one browser in, once, within ten minutes."""
         code, now = secrets.token_urlsafe(32), self._env.now()
-        await self._store.write(lambda: keys.add_code(_digest(code), namespace, role, now + CODE_LIFE, now))
-        return code
+        until = now + CODE_LIFE
+        await self._store.write(lambda: keys.add_code(_digest(code), namespace, role, until, now))
+        return NewCode(code, until)
 
     async def sign_in(self, code: str) -> SignedIn:
         """Exchange a code for a cookie."""
@@ -184,7 +196,10 @@ class Keys:
         until = now + SIGNED_IN_FOR
         key = await self._store.write(lambda: keys.sign_in(_digest(code), id, _digest(cookie), csrf, until, now))
         if key is None:
-            raise Unauthorized("This sign-in code is not valid.", "Each works once, for ten minutes. Get a new link.")
+            raise Unauthorized(
+                "This sign-in code is not valid: each works once, within ten minutes.",
+                "Make a new link with `horae sign-in`, on the server's machine or with an administrator's key.",
+            )
         who = Principal(namespace=key.namespace, role=key.role, key=key.id, name=key.name, csrf=csrf)
         return SignedIn(cookie, until, who)
 

@@ -73,6 +73,9 @@ class Logs(Query, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
 
 
+LetterState = Literal["open", "retried", "discarded", "all"]
+
+
 class DeadLetterList(Paged, frozen=True, kw_only=True):
     """Which dead letters."""
 
@@ -80,7 +83,16 @@ class DeadLetterList(Paged, frozen=True, kw_only=True):
     error_type: Text | None = None
     since: When | None = None
     until: When | None = None
-    state: Literal["open", "retried", "discarded", "all"] = "open"
+    state: LetterState = "open"
+
+
+class DeadLetterGroupsOf(Query, frozen=True, kw_only=True):
+    """Which dead letters to count."""
+
+    job: Text | None = None
+    since: When | None = None
+    until: When | None = None
+    state: LetterState = "open"
 
 
 class Item(Query, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from horae.engine.keys import Principal
 from horae.engine.workers import Status, Worker
 from horae.model.instant import format_instant
 from horae.model.view import Time, View, shown_time
+from horae.store.checkup import Facts
 from horae.store.moves.keys import StoredKey
 from horae.store.script import Row
 
@@ -134,6 +135,35 @@ class Me(View, frozen=True, kw_only=True):
     @classmethod
     def of(cls, who: Principal) -> "Me":
         return cls(key_id=who.key, name=who.name, role=who.role, csrf=who.csrf)
+
+
+class SignInCode(View, frozen=True, kw_only=True):
+    """A code that signs one browser in; it is told this once."""
+
+    code: str
+    expires_at: Time
+
+
+class StoreView(View, frozen=True, kw_only=True):
+    """What the store says of itself; `revision` is its tables', `newest` the one this server knows."""
+
+    kind: str
+    version: str
+    revision: str | None
+    newest: str
+    settings: dict[str, str]
+    free_bytes: int | None
+
+    @classmethod
+    def of(cls, facts: Facts) -> "StoreView":
+        return cls(
+            kind=facts.dialect,
+            version=facts.product,
+            revision=facts.version,
+            newest=facts.newest,
+            settings=facts.settings,
+            free_bytes=facts.free,
+        )
 
 
 class Health(View, frozen=True, kw_only=True):

@@ -1,5 +1,8 @@
 """What `horae doctor` asks a store: its version, its settings, what holds it up. Facts only; the doctor judges them."""
 
+import shutil
+from pathlib import Path
+
 from msgspec import Struct
 
 from horae.store.driver import Driver
@@ -41,6 +44,12 @@ class Facts(Struct, frozen=True, kw_only=True):
     newest: str = HEAD
     settings: dict[str, str] = {}
     clock_offset: int = 0  # microseconds the store's clock is ahead of this machine's
+    free: int | None = None  # bytes of disk left where the file lies, of a store that is one
+
+    @property
+    def product(self) -> str:
+        """The version of the database itself."""
+        return self.settings.get("server_version") or self.settings.get("library", "")
 
 
 async def schema_version(driver: Driver) -> str | None:
@@ -58,7 +67,9 @@ async def examine(driver: Driver, now: int) -> Facts:
     """Ask everything; nothing is changed."""
     version = await schema_version(driver)
     if driver.dialect == "sqlite":
-        return Facts(dialect="sqlite", version=version, settings=await driver.write(_sqlite))
+        path: Path | None = getattr(driver, "path", None)
+        free = None if path is None else shutil.disk_usage(path.parent).free
+        return Facts(dialect="sqlite", version=version, settings=await driver.write(_sqlite), free=free)
     settings = await driver.read(_postgres)
     offset = await driver.server_time() - now
     return Facts(dialect=driver.dialect, version=version, settings=settings, clock_offset=offset)

@@ -50,7 +50,7 @@ async function signIn() {
 async function signOut() {
   await ask("/api/v1/sign-out", { method: "POST", headers: { "x-csrf-token": csrf ?? "" } });
   csrf = null;
-  say("sign-in", "Signed out.");
+  say("sign-in", "Signed out. A new link is made by: horae sign-in");
   showSignedIn(false);
 }
 

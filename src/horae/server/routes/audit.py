@@ -12,7 +12,7 @@ async def check(call: Call) -> Reply:
     return ok(await call.node.audit.executions())
 
 
-@post(f"{API}/audit/executions", "audit.repair", ExecutionsAudit, repeats="by itself")
+@post(f"{API}/audit/executions", "audit.repair", ExecutionsAudit)
 async def repair(call: Call) -> Reply:
     """Check, and queue again what has no owner."""
     return ok(await call.node.audit.executions(repair=True))

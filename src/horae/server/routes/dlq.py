@@ -1,10 +1,10 @@
 """Dead letters: executions that failed after their last try."""
 
 from horae.errors import BadInput, Gone, NotFound
-from horae.model.view import BulkView, DeadLetterView, Page
+from horae.model.view import BulkView, DeadLetterGroups, DeadLetterView, Page
 from horae.server.bodies import DeadLetterChoice, DeadLetterFilter
 from horae.server.call import Call
-from horae.server.queries import DeadLetterList
+from horae.server.queries import DeadLetterGroupsOf, DeadLetterList
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
 
@@ -17,6 +17,15 @@ async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
         state=query.state, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
     return ok(page)
+
+
+@get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, refuses=(NotFound,))
+async def list_groups(call: Call, query: DeadLetterGroupsOf) -> Reply:
+    """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
+    groups = await call.node.dead_letters.groups(
+        call.namespace, job=query.job, since=query.since, until=query.until, state=query.state
+    )
+    return ok(groups)
 
 
 @get(f"{API}/dlq/{{id}}", "dlq.get", DeadLetterView, refuses=(NotFound, Gone))

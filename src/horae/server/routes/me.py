@@ -2,19 +2,21 @@
 
 from horae.env import SECOND
 from horae.errors import Unauthorized
+from horae.model.instant import format_instant
 from horae.server.auth import cookie_of, set_cookie
 from horae.server.bodies import Code
 from horae.server.call import Call
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import API, get, post
-from horae.server.views import Me
+from horae.server.views import Me, SignInCode
 
 
 @post(f"{API}/sign-in", "me.sign-in", Me, repeats="by itself", refuses=(Unauthorized,))
 async def sign_in(call: Call, body: Code) -> Reply:
     """Exchange the code of a sign-in link for a cookie.
 
-    The code works once. Writes with the cookie must carry `csrf` as the header X-CSRF-Token.
+    The code works once, so a repeated request is refused. Writes with the cookie must carry `csrf` as the header
+    X-CSRF-Token.
     """
     signed = await call.node.keys.sign_in(body.code)
     seconds = (signed.until - call.node.env.now()) // SECOND
@@ -23,9 +25,22 @@ async def sign_in(call: Call, body: Code) -> Reply:
     return reply
 
 
+@post(f"{API}/sign-in/codes", "me.code", SignInCode, status=201, repeats="by itself")
+async def new_code(call: Call) -> Reply:
+    """Make a code that signs one browser in, as an administrator, within ten minutes.
+
+    A link carries it: the server's URL and `/#code=` with the code. Repeated, it makes another code.
+    """
+    made = await call.node.keys.new_sign_in_code(call.namespace)
+    return ok(SignInCode(code=made.text, expires_at=format_instant(made.until)), 201)
+
+
 @post(f"{API}/sign-out", "me.sign-out", status=204, repeats="by itself")
 async def sign_out(call: Call) -> Reply:
-    """End this browser's sign-in."""
+    """End this browser's sign-in.
+
+    Repeated, it is refused for want of a credential: the first one has ended it.
+    """
     cookie = cookie_of(call.headers)
     if cookie is not None:
         await call.node.keys.sign_out(cookie)

@@ -9,12 +9,12 @@ from typing import TypeVar
 import asyncpg
 
 from horae.env import Env, Instant
-from horae.errors import BadInput, Busy, StoreUnavailable
+from horae.errors import Busy, StoreUnavailable
 from horae.store import epochs, expiry, seed
 from horae.store.driver import REPEATS, Before, Read, one, op_names, run_async
 from horae.store.postgres import migrate
 from horae.store.postgres.connect import CONNECT, Connector, timeline_of
-from horae.store.postgres.faults import BROKEN, RACES, REFUSED, reraise, translated
+from horae.store.postgres.faults import BROKEN, RACES, reraise, translated, unopened, unreadable
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.partitions import TABLES, Partitions
 from horae.store.postgres.pool import Pool
@@ -23,9 +23,6 @@ from horae.store.postgres.statements import execute
 from horae.store.script import Again, Op, Rows, ScriptFactory
 
 T = TypeVar("T")
-
-_REFUSED = "Check the URL's user, password and database (--store, HORAE_STORE); 'createdb horae' makes a database."
-_SILENT = "Check the URL's host and port (--store, HORAE_STORE), that PostgreSQL runs there and lets this machine in."
 
 
 class PostgresDriver:
@@ -54,11 +51,9 @@ class PostgresDriver:
             await driver.ping()
             driver._pulse.start()
         except StoreUnavailable as error:
-            if isinstance(error.__cause__, REFUSED):
-                detail = f"PostgreSQL at {place_of(url)} refuses: {error.__cause__}."
-                raise BadInput(detail, _REFUSED, field="store") from error
-            detail = f"PostgreSQL does not answer at {place_of(url)} ({_reason(error.__cause__ or error)})."
-            raise StoreUnavailable(detail, _SILENT) from error
+            raise unopened(url, error) from error
+        except ValueError as error:  # asyncpg's words for a URL that it cannot take apart
+            raise unreadable(url) from error
         return driver
 
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
-from horae.errors import StoreUnavailable
+from horae.errors import BadInput, HoraeError, StoreUnavailable
 
 BROKEN = (
     OSError,
@@ -32,6 +33,35 @@ _UNAVAILABLE = (
     asyncpg.InvalidCatalogNameError,
     asyncpg.InvalidAuthorizationSpecificationError,
 )
+
+
+_REFUSED = "Check the URL's user, password and database (--store, HORAE_STORE); 'createdb horae' makes a database."
+_SILENT = (
+    "Check the URL's host and port (--store, HORAE_STORE), that PostgreSQL runs there, and that it and its firewall let"
+    " this machine in."
+)
+
+
+def unopened(url: str, error: StoreUnavailable) -> HoraeError:
+    """Why a store could not be opened, for whoever wrote its URL: where, and what to check there."""
+    cause = error.__cause__ or error
+    if isinstance(cause, REFUSED):
+        return BadInput(f"PostgreSQL at {place_of(url)} refuses: {cause}.", _REFUSED, field="store")
+    reason = "no answer in time" if isinstance(cause, asyncio.TimeoutError) else str(cause) or type(cause).__name__
+    return StoreUnavailable(f"PostgreSQL does not answer at {place_of(url)}: {reason}.", _SILENT)
+
+
+def unreadable(url: str) -> BadInput:
+    """A URL that leads nowhere because of how it is written."""
+    detail = f"The store's URL cannot be read, at {place_of(url)!r}."
+    return BadInput(detail, "Write it as postgresql://user:password@host:5432/database.", field="store")
+
+
+def place_of(url: str) -> str:
+    """Where a URL leads, without its secrets."""
+    parts = urlsplit(url)
+    named = parts.netloc.rpartition("@")[2] or ",".join(parse_qs(parts.query).get("host", []))
+    return named or "its usual socket"
 
 
 @contextmanager

@@ -1,0 +1,24 @@
+"""`horae sign-in`: a link that signs one browser in."""
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.remote import Api, remote
+
+
+@click.command("sign-in", cls=Command, examples=("horae sign-in", "horae sign-in --browser"))
+@click.option("--browser", is_flag=True, help="Open it in this machine's browser too.")
+@remote
+async def sign_in(api: Api, browser: bool) -> None:
+    """Print a link that signs one browser in.
+
+    It works once, within ten minutes, and signs in as an administrator: treat it as a key.
+    """
+    link = (await api.client.keys.sign_in_link()).raw
+    if api.out.is_for_people:
+        click.echo(link["url"])
+        click.echo("It works once, within ten minutes.", err=True)
+    else:
+        api.out.document(link)
+    if browser and click.launch(link["url"]) != 0:
+        click.echo("No browser could be opened here: open the link yourself.", err=True)

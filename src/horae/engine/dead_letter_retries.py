@@ -1,0 +1,84 @@
+"""Retrying dead letters: each is submitted again as a new execution, and marked with it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+from uuid import UUID
+
+from horae.errors import BadInput, Conflict, NotFound, TooLarge
+from horae.model.execution import Execution, Extra
+from horae.model.job import DAY
+from horae.model.protocol import Submit
+from horae.model.show import RETRY_KEY
+from horae.store.contract import Store
+from horae.store.moves import dead_letters as moves
+from horae.store.moves.submission import Receipt
+
+KEEP_KEY = 400 * DAY  # a dead letter answers a second retry with the first one's execution for so long
+
+
+class SubmitMany(Protocol):
+    """`Submitter.submit`, all or nothing."""
+
+    async def __call__(
+        self,
+        namespace: int,
+        requests: Sequence[Submit],
+        *,
+        origin: str,
+        caller: str = "",
+        extras: Sequence[Extra] | None = None,
+    ) -> list[Receipt]: ...
+
+
+class Retries:
+    """Submits dead letters again."""
+
+    def __init__(self, store: Store, submit: SubmitMany) -> None:
+        self._store, self._submit = store, submit
+
+    async def retry(self, namespace: int, letters: Sequence[Execution], caller: str) -> list[UUID]:
+        """Submit letters again and mark them; the new executions."""
+        extras = [Extra(retry_of=letter.id, tags=letter.extra.tags) for letter in letters]
+        requests = [_again(letter) for letter in letters]
+        receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=extras)
+        made = [receipt.execution_id for receipt in receipts]
+        marked = [(letter.id, new) for letter, new in zip(letters, made, strict=True)]
+        await self._store.change(lambda now: moves.mark(moves.RETRIED, marked, now))
+        return made
+
+    async def retry_each(
+        self, namespace: int, letters: Sequence[Execution], caller: str
+    ) -> tuple[list[UUID], list[str]]:
+        """Retry what can be; where one is refused, the others of its job are tried one by one."""
+        made: list[UUID] = []
+        notes: dict[str, None] = {}
+        waiting = [list(group) for group in _by_job(letters)]
+        while waiting:
+            batch = waiting.pop(0)
+            try:
+                made += await self.retry(namespace, batch, caller)
+            except (BadInput, NotFound, Conflict, TooLarge) as error:
+                if len(batch) == 1:
+                    notes[str(error)] = None
+                else:
+                    waiting += [[letter] for letter in batch]
+        return made, list(notes)
+
+
+def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
+    groups: dict[UUID, list[Execution]] = {}
+    for letter in letters:
+        groups.setdefault(letter.job, []).append(letter)
+    return groups.values()
+
+
+def _again(letter: Execution) -> Submit:
+    """The same once more; its key makes a second retry find the first."""
+    return Submit(
+        job=str(letter.job),
+        params=letter.params,
+        key=f"{RETRY_KEY}{letter.id}",
+        key_for=KEEP_KEY,
+        priority=letter.priority,
+        tags=letter.extra.tags,
+    )
