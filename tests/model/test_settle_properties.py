@@ -38,7 +38,7 @@ def settle(by, slice, kind, rules):
         case "cancelled":
             by.cancel(slice, slice.lo, slice.hi, outcome(slice, kind))
         case "released":
-            by.release(slice, slice.lo, slice.hi)
+            by.release(slice, slice.lo, slice.hi, outcome(slice, kind))
         case "suspended":
             by.suspend(slice, slice.lo, slice.hi, NOW + 5)
         case "lost":
@@ -195,7 +195,7 @@ def test_at_most_once_is_never_tried_again(kind):
 def test_what_is_handed_back_stands_where_it_stood_and_pays_nothing():
     by = settler()
     slice = running(lo=2, hi=5, attempt=4, failures=1, losses=2, solo=True)
-    by.release(slice, 2, 5)
+    by.release(slice, 2, 5, outcome(slice, "released"))
 
     (back,) = by.fates.queued
     assert (back.attempt, back.failures, back.losses, back.solo) == (4, 1, 2, True)

@@ -877,7 +877,7 @@ async def _(world: World) -> Scene:
 async def _(world: World) -> Scene:
     c = await cast(world)
     _, w, slice = await holding(c, 3)
-    ask = Move("ask_session", lambda: cancel_job.ask_session(w.session, c.job.id, c.now))
+    ask = Move("ask_session", lambda: cancel_job.ask_session(w.session, c.job.id, "", c.now))
     return Scene(left=[ask], right=[c.report(w, success(slice, 0, 2))])
 
 

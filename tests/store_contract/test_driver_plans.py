@@ -42,7 +42,7 @@ def filling() -> list[str]:
         f"INSERT INTO logs SELECT {id}, 0, 1, 0, 1, ''",
         f"INSERT INTO progress SELECT {id}, 0, 1, 5, '', i",
         f"INSERT INTO steps SELECT {id}, 0, 'pay', 1, '', i",
-        f"INSERT INTO requests SELECT {id}, 0, 1, CASE i % 2 WHEN 0 THEN 'cancel' ELSE 'timeout' END, {job}, i",
+        f"INSERT INTO requests SELECT {id}, 0, 1, CASE i % 2 WHEN 0 THEN 'cancel' ELSE 'timeout' END, {job}, '', i",
         f"INSERT INTO jobs SELECT {id}, 1, 'job-' || i, 1, 'active', i, i",
         f"INSERT INTO job_versions SELECT {id}, 1, '{{}}', 1, 1, i",
         f"INSERT INTO triggers SELECT {id}, {id}, 1, 1, '{{}}', '{{}}', 'active', i, NULL, i",

@@ -9,7 +9,7 @@ from msgspec import Raw
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.model.job import Python, Spec
 from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Outcome, Request
-from horae.worker.holding import Chunk, Fate
+from horae.worker.holding import RELEASED, Chunk, Fate
 from horae.worker.pace import Pace
 from horae.worker.session import Session, halve
 from tests.worker.gateway import Gateway, parameters
@@ -337,13 +337,16 @@ def test_an_ended_session_forgets_everything():
     assert bench.session.end() == []
 
 
-def test_items_that_outlive_a_heartbeat_are_told_of_once():
+def test_items_that_run_for_a_second_are_told_of_once():
     bench = Bench(slots=1)
     parcel = bench.gateway.submit(JOB, parameters(1))
     bench.trade(bench.up())
     bench.session.take().begin(bench.clock.monotonic())
+    bench.clock.advance(SECOND // 2)
+    bench.talk()
+    assert bench.gateway.started == []
     for _ in range(6):
-        bench.clock.advance(2 * SECOND)
+        bench.clock.advance(SECOND // 2)
         bench.talk()
 
     assert [(s.parcel, s.lo, s.hi) for s in bench.gateway.started] == [(parcel, 0, 1)]
@@ -531,6 +534,24 @@ def test_what_was_granted_before_the_drain_and_heard_of_after_it_goes_back():
 
     assert bench.session.take() is None
     assert [(o.parcel, o.lo, o.hi, o.outcome) for o in bench.up().outcomes] == [(parcel, 0, 2, "released")]
+
+
+def test_what_had_begun_is_handed_back_apart_from_its_neighbours_that_had_not():
+    """Else the start of one would be told of all, or of none."""
+    bench = Bench(slots=2)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    running, waiting = bench.session.take(), bench.session.take()
+    begun = running.begin(bench.clock.monotonic())
+    bench.up()
+
+    bench.session.drain()
+    running.end(begun, bench.clock.monotonic(), RELEASED)
+    bench.session.finish(running)
+    bench.session.finish(waiting)
+
+    told = [(o.lo, o.hi, o.outcome, len(o.started_at)) for o in bench.up().outcomes]
+    assert told == [(0, 1, "released", 1), (1, 2, "released", 0)]
 
 
 def test_a_server_may_ask_for_the_drain():

@@ -57,7 +57,7 @@ class Executions:
         return (await self.views(namespace, [found], brief=False))[0]
 
     async def attempts(self, namespace: int, execution: str | UUID) -> list[AttemptView]:
-        """All tries in order, the running or last one included; what was handed back unstarted left no trace."""
+        """All tries in order, the running or last one included; what was handed back unbegun left no trace."""
         found = await self._find(namespace, execution)
         tried = await self._store.read(lambda: reads.attempts(found.execution.id))
         return [*map(show_attempt, tried), *_latest(found.execution)]

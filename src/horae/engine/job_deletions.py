@@ -54,5 +54,5 @@ class Deletions:
 
     async def _ask_running(self, job: UUID) -> None:
         for session in await self._store.read(lambda: cancel_job.sessions_of(job)):
-            await self._store.change(lambda now: cancel_job.ask_session(session, job, now))  # noqa: B023
+            await self._store.change(lambda now: cancel_job.ask_session(session, job, DELETED, now))  # noqa: B023
             self._on_asked(session)

@@ -87,6 +87,11 @@ def _to_wait(slice: Running, lo: int, hi: int, wake_at: Instant, reason: str, *,
     )  # fmt: skip
 
 
+def has_begun(slice: Running, outcome: Outcome) -> bool:
+    """Whether the server was told that items began: while they ran, or with their outcome."""
+    return slice.started_at is not None or bool(outcome.started_at)
+
+
 def lost(slice: Running) -> Outcome:
     """What a worker that is gone has to say: nothing but that it did not succeed."""
     return Outcome(parcel=slice.parcel, lo=slice.lo, hi=slice.hi, attempt=slice.attempt, outcome="failed")
@@ -150,8 +155,10 @@ class Settler:
         self._try(slice, lo, hi, outcome, "cancelled", outcome.error)
         self._finish(slice, lo, hi, outcome, "cancelled", reason=reason, error=outcome.error)
 
-    def release(self, slice: Running, lo: int, hi: int) -> None:
-        """Handed back: queued as before, nothing charged."""
+    def release(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
+        """Handed back: queued as before, nothing charged; a try that had begun is remembered."""
+        if has_begun(slice, outcome):
+            self._try(slice, lo, hi, outcome, "released", None)
         self.fates.queued.append(_to_queue(slice, lo, hi, slice.losses, slice.solo))
 
     def suspend(self, slice: Running, lo: int, hi: int, wake_at: Instant) -> None:
@@ -196,9 +203,12 @@ class Settler:
 
 
 def _times(slice: Running, outcome: Outcome, lo: int, hi: int, now: Instant) -> tuple[Instant, Instant, bytes | None]:
-    """First start, last end, and each item's own as an encoded array. A worker's clock is not believed too far."""
+    """First start, last end, and each item's own as an encoded array. A worker's clock is not believed too far.
+
+    A start that was told while the items ran is kept: everybody may have seen it.
+    """
     starts, ends = _of_items(outcome.started_at, outcome, lo, hi), _of_items(outcome.ended_at, outcome, lo, hi)
-    first = _within(min(starts), slice.granted_at, now) if starts else slice.started_at or slice.granted_at
+    first = slice.started_at or (_within(min(starts), slice.granted_at, now) if starts else slice.granted_at)
     last = _within(max(ends), first, now) if ends else now
     if hi - lo == 1 or len(starts) != hi - lo or len(ends) != hi - lo:
         return first, last, None

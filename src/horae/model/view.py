@@ -134,7 +134,7 @@ class ExecutionView(View, frozen=True, kw_only=True):
 
 
 class AttemptView(View, frozen=True, kw_only=True):
-    """One try of an execution; `outcome` is running, success, failed, lost or cancelled."""
+    """One try of an execution; `outcome` is running, success, failed, lost, released or cancelled."""
 
     attempt: int
     worker_id: str | None

@@ -181,7 +181,7 @@ def pack(endings: list[Ending], offset: Micros) -> Iterator[Outcome]:
 
 
 def _neighbours(a: Ending, b: Ending) -> bool:
-    if a[0] is not b[0] or b[1] != a[1] + 1:
+    if a[0] is not b[0] or b[1] != a[1] + 1 or (a[2] is None) != (b[2] is None):
         return False
     return a[4] is b[4] or (type(a[4]) is bytes and type(b[4]) is bytes)
 

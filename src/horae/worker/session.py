@@ -25,6 +25,7 @@ from horae.worker.pace import Pace
 from horae.worker.stock import Stock
 
 MARGIN = 3.0  # seconds before the session's timeout after which nothing is begun
+TOLD_AFTER = 1.0  # seconds that an item runs before its start is told: short ones are not worth it
 FLUSH = 0.2  # seconds that log lines, progress and starts wait for company
 POLLS, CARRIERS = 2, 2  # exchanges that wait for work, and that do not, in flight at once
 
@@ -283,12 +284,13 @@ class Session:
         self.outbox.offset = max(self._offsets)
 
     def _look_around(self) -> None:
-        """Now and then: tell once of every item that outlived a heartbeat, and forget unused piles."""
+        """Now and then: tell once of every item that is not short, and forget unused piles."""
         now = self._clock.monotonic()
         if now < self._look_at:
             return
-        self._look_at = now + self.patience / SECOND / 4
-        long = {key_of(b[:2]): b[2] for _, b in self.stock.running() if (now - b[2]) * SECOND >= self.patience}
+        patience = min(TOLD_AFTER, self.patience / SECOND)
+        self._look_at = now + patience / 4
+        long = {key_of(b[:2]): b[2] for _, b in self.stock.running() if now - b[2] >= patience}
         for key in long.keys() - self._told:
             at = self.instant(long[key])
             self.outbox.start(Started(parcel=key[0], lo=key[1], hi=key[1] + 1, attempt=key[2], at=at))

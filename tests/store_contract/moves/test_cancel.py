@@ -1,6 +1,7 @@
 """Cancel: what has not begun ends at once, what runs is asked to stop, what has ended stays as it ended."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,33 @@ async def test_a_running_item_is_asked_to_stop(world: World):
     assert await world.store.cancel(parcel, 1, "") == ("asked", w.session)
     assert await world.states(parcel) == ["running"] * 3
     assert await world.store.requests_of(w.session) == [(parcel, 1, 1, "cancel")]
+
+
+@pytest.mark.parametrize("said", [cancelled, failed, released])
+async def test_the_reason_for_stopping_what_runs_is_kept(world: World, said: Any):
+    """Whatever its worker says in the end; a second one changes nothing."""
+    parcel = await world.parcel(await world.job(), 3)
+    w = await world.worker()
+    (slice,) = await w.claim(3)
+    await world.store.cancel(parcel, 0, "wrong file")
+    await world.store.cancel(parcel, 1, "too late")
+    await world.store.cancel(parcel, 1, "never mind")
+    await w.report(said(slice, 0, 2), success(slice, 2, 3))
+
+    assert await world.history(parcel) == [
+        (0, 1, "cancelled", "wrong file"), (1, 2, "cancelled", "too late"), (2, 3, "success", ""),
+    ]  # fmt: skip
+
+
+async def test_the_reason_for_stopping_is_kept_when_its_worker_is_lost(world: World):
+    parcel = await world.parcel(await world.job())
+    w = await world.worker()
+    await w.claim()
+    await world.store.cancel(parcel, 0, "wrong file")
+    await w.lose()
+    await world.store.rescue(w.session, 10)
+
+    assert await world.history(parcel) == [(0, 1, "cancelled", "wrong file")]
 
 
 async def test_an_item_that_cannot_be_caught_is_given_up_for_now(world: World):

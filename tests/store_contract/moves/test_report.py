@@ -291,6 +291,30 @@ async def test_what_is_handed_back_keeps_its_place_and_pays_nothing(world: World
     assert await world.rows("SELECT attempt FROM attempts") == []
 
 
+async def test_a_try_that_had_begun_is_remembered_when_it_is_handed_back_and_pays_nothing(world: World):
+    _, parcel, w, slice = await held(world, 3)
+    world.clock.advance(100)
+    at = world.now()
+    await w.exchange(started=[began(slice, at - 50, 0, 1)])
+    await w.report(
+        released(slice, 0, 1), released(slice, 1, 2, started_at=[at - 7], ended_at=[at]), released(slice, 2, 3)
+    )
+
+    tried = await world.rows("SELECT lo, attempt, outcome, worker, started_at FROM attempts ORDER BY lo")
+    assert tried == [(0, 1, "released", "w", at - 50), (1, 1, "released", "w", at - 7)]
+    assert {(s.failures, s.losses) for s in await world.on("queued", parcel)} == {(0, 0)}
+
+
+async def test_a_start_that_was_told_stays_whatever_its_outcome_says(world: World):
+    """A worker learns its clock's offset better and better."""
+    _, _, w, slice = await held(world, 1)
+    world.clock.advance(100)
+    await w.exchange(started=[began(slice, world.now() - 50)])
+    await w.report(success(slice, started_at=[world.now() - 45], ended_at=[world.now() - 1]))
+
+    assert await world.rows("SELECT started_at, completed_at FROM history") == [(world.now() - 50, world.now() - 1)]
+
+
 async def test_a_started_item_that_may_run_once_cannot_be_handed_back(world: World):
     _, parcel, w, slice = await held(world, 2, delivery="at-most-once")
     await w.exchange(started=[began(slice, world.now(), 0, 1)])

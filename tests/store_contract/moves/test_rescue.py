@@ -85,6 +85,18 @@ async def test_an_uncharged_rescue_leaves_no_trace(world: World):
     assert await world.rows("SELECT attempt FROM attempts") == []
 
 
+async def test_a_try_that_had_begun_is_remembered_when_its_worker_leaves(world: World):
+    parcel = await world.parcel(await world.job(), 2)
+    w = await world.worker()
+    (slice,) = await w.claim(2)
+    await w.exchange(started=[began(slice, world.now(), 0, 1)])
+    await world.store.close_session(w.session)
+    await world.store.rescue(w.session, 10, charge=False)
+
+    assert await world.states(parcel) == ["queued", "queued"]
+    assert await world.rows("SELECT lo, hi, outcome FROM attempts") == [(0, 1, "released")]
+
+
 async def test_a_lost_attempt_at_most_once_is_final(world: World):
     parcel, w, _ = await lost(world, delivery="at-most-once")
     await world.store.rescue(w.session, 10)

@@ -40,5 +40,5 @@ def ask_to_end(row: LongRunning, now: Instant) -> Script[bool]:
     """Ask the session to end these items; false when they have moved."""
     asked = False
     for item in range(row.lo, row.hi):
-        asked = (yield from ask(row.parcel, item, row.session, "timeout", now)) or asked
+        asked = (yield from ask(row.parcel, item, row.session, "timeout", "", now)) or asked
     return asked

@@ -30,7 +30,7 @@ ON_RUNNING = Statement(
 ON_HISTORY = Statement("item_history", "SELECT state FROM history WHERE parcel = $1 AND lo <= $2 AND hi > $2")
 REQUESTS: shelves.Columns = (
     ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("kind", "text"), ("session", "uuid"),
-    ("created_at", "bigint"),
+    ("reason", "text"), ("created_at", "bigint"),
 )  # fmt: skip
 
 Cancelled = Literal["cancelled", "asked", "final", "moving", "unknown"]
@@ -48,7 +48,7 @@ def cancel(parcel: UUID, item: int, reason: str, now: Instant) -> Script[tuple[C
             return "cancelled", None
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if rows:
-        return (yield from _ask(parcel, item, rows[0][0], now))
+        return (yield from _ask(parcel, item, rows[0][0], reason, now))
     rows = yield Fetch(ON_HISTORY, (parcel, item))
     if rows:
         return "final", None
@@ -84,18 +84,18 @@ def _put(insert: Insert) -> Script[None]:
         yield insert
 
 
-def _ask(parcel: UUID, item: int, session: UUID, now: Instant) -> Script[tuple[Cancelled, UUID | None]]:
+def _ask(parcel: UUID, item: int, session: UUID, reason: str, now: Instant) -> Script[tuple[Cancelled, UUID | None]]:
     """What runs is asked to stop; one that has just moved is looked for again."""
-    asked = yield from ask(parcel, item, session, "cancel", now)
+    asked = yield from ask(parcel, item, session, "cancel", reason, now)
     return ("asked", session) if asked else ("moving", None)
 
 
-def ask(parcel: UUID, item: int, session: UUID, kind: RequestKind, now: Instant) -> Script[bool]:
+def ask(parcel: UUID, item: int, session: UUID, kind: RequestKind, reason: str, now: Instant) -> Script[bool]:
     """Leave a request for a running item: lock its session, look again, write it down. False when it has moved."""
     yield from lock_sessions([session])
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if not rows or rows[0][0] != session:
         return False
-    row = (parcel, item, rows[0][1], kind, session, now)
+    row = (parcel, item, rows[0][1], kind, session, reason, now)
     yield Insert("requests", REQUESTS, [row], conflict="ON CONFLICT DO NOTHING")
     return True

@@ -120,12 +120,14 @@ def sessions_of(job: UUID) -> Script[list[UUID]]:
     return [row[0] for row in rows]
 
 
-def ask_session(session: UUID, job: UUID, now: Instant) -> Script[int]:
+def ask_session(session: UUID, job: UUID, reason: str, now: Instant) -> Script[int]:
     """Ask a session to stop all it runs of a job; its row's lock keeps what it holds from moving meanwhile."""
     yield from lock_sessions([session])
     rows = yield Fetch(HELD, (session, job))
     asked = [
-        (parcel, item, attempt, "cancel", session, now) for parcel, lo, hi, attempt in rows for item in range(lo, hi)
+        (parcel, item, attempt, "cancel", session, reason, now)
+        for parcel, lo, hi, attempt in rows
+        for item in range(lo, hi)
     ]
     if asked:
         yield Insert("requests", REQUESTS, asked, conflict="ON CONFLICT DO NOTHING")

@@ -17,7 +17,7 @@ from horae.model.job import Spec
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
-from horae.model.settle import Fates, Finished, Rules, Settler
+from horae.model.settle import Fates, Finished, Rules, Settler, has_begun
 from horae.model.slice import Queued, Running, Slice, Span, gaps, match, part
 from horae.store.moves import shelves
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
@@ -42,7 +42,7 @@ RULES = Statement(
 )
 CANCELS = Statement(
     "cancel_requests",
-    "SELECT r.parcel, r.item FROM given JOIN requests r ON r.session = given.session WHERE r.kind = 'cancel'",
+    "SELECT r.parcel, r.item, r.reason FROM given JOIN requests r ON r.session = given.session WHERE r.kind = 'cancel'",
 )
 FORGET_REQUESTS = Statement(
     "forget_requests",
@@ -244,8 +244,8 @@ def _settle_one(
         return
     ruled = {slice.parcel for slice, i, _, _ in matched.hits if _needs_rules(slice, outcomes[i])}
     rules = (yield from _rules(ruled, policies)) if ruled else {}
-    going_on = any(outcomes[i].outcome not in _FINAL for _, i, _, _ in matched.hits)
-    cancels = (yield from cancels_of(head.session)) if going_on else frozenset()
+    stopped = any(outcomes[i].outcome != "success" for _, i, _, _ in matched.hits)
+    cancels = (yield from cancels_of(head.session)) if stopped else {}
     settler = Settler(row.worker, now, rng)
     for slice, i, lo, hi in matched.hits:
         if slice.solo:  # its session may have another one now
@@ -258,16 +258,8 @@ def _settle_one(
     )  # fmt: skip
 
 
-_FINAL = frozenset({"success", "cancelled"})
-
-
 def _needs_rules(slice: Running, outcome: Outcome) -> bool:
-    return outcome.outcome == "failed" or (outcome.outcome == "released" and _has_begun(slice, outcome))
-
-
-def _has_begun(slice: Running, outcome: Outcome) -> bool:
-    """Whether the server was told that items began: while they ran, or with their outcome."""
-    return slice.started_at is not None or bool(outcome.started_at)
+    return outcome.outcome == "failed" or (outcome.outcome == "released" and has_begun(slice, outcome))
 
 
 def _rules(parcels: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]) -> Script[dict[UUID, Rules]]:
@@ -283,15 +275,23 @@ def _policy(spec: str) -> RetryPolicy:
     return msgspec.json.decode(spec, type=Spec).retry
 
 
-def cancels_of(session: UUID) -> Script[frozenset[tuple[UUID, int]]]:
-    """Which items a locked session was asked to stop."""
+Cancels = Mapping[tuple[UUID, int], str]  # item of a parcel -> the reason that was given
+
+
+def cancels_of(session: UUID) -> Script[Cancels]:
+    """Which items a locked session was asked to stop, and why."""
     rows = yield ForEach(CANCELS, (("session", "uuid"),), [(session,)])
-    return frozenset((parcel, item) for parcel, item in rows)
+    return {(parcel, item): reason for parcel, item, reason in rows}
 
 
-def asked_of(slice: Running, lo: int, hi: int, cancels: frozenset[tuple[UUID, int]]) -> list[int]:
-    """The items of a range that somebody asked to be cancelled."""
-    return [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []
+def cancel_asked(
+    settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, cancels: Cancels
+) -> list[tuple[int, int]]:
+    """Cancel what somebody asked for among the items of a range, each with its reason; tell the ranges between."""
+    asked = [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []
+    for item in asked:
+        settler.cancel(slice, item, item + 1, outcome, cancels[slice.parcel, item])
+    return gaps(lo, hi, [(item, item + 1) for item in asked])
 
 
 def _decide(
@@ -301,18 +301,16 @@ def _decide(
     hi: int,
     outcome: Outcome,
     rules: Rules | None,
-    cancels: frozenset[tuple[UUID, int]],
+    cancels: Cancels,
 ) -> None:
     """One reported range: each kind of outcome has its own fate, and what was to be cancelled does not go on."""
     if outcome.outcome == "success":
         settler.succeed(slice, lo, hi, outcome)
-    elif outcome.outcome == "cancelled":
-        settler.cancel(slice, lo, hi, outcome)
-    else:
-        asked = asked_of(slice, lo, hi, cancels)
-        for item in asked:
-            settler.cancel(slice, item, item + 1, outcome)
-        for a, b in gaps(lo, hi, [(item, item + 1) for item in asked]):
+        return
+    for a, b in cancel_asked(settler, slice, lo, hi, outcome, cancels):
+        if outcome.outcome == "cancelled":
+            settler.cancel(slice, a, b, outcome)
+        else:
             _go_on(settler, slice, a, b, outcome, rules or Rules(retry=RetryPolicy(), delivery=0))
 
 
@@ -322,10 +320,10 @@ def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome,
         settler.fail(slice, lo, hi, outcome, rules)
     elif outcome.outcome == "suspended":
         settler.suspend(slice, lo, hi, outcome.wake_at if outcome.wake_at is not None else settler.now)
-    elif _has_begun(slice, outcome) and rules.delivery == AT_MOST_ONCE:
+    elif has_begun(slice, outcome) and rules.delivery == AT_MOST_ONCE:
         settler.give_up(slice, lo, hi, outcome, HANDED_BACK, "delivery")
     else:
-        settler.release(slice, lo, hi)
+        settler.release(slice, lo, hi, outcome)
 
 
 def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:

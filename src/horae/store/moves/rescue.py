@@ -7,7 +7,7 @@ from horae.env import Instant
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.session import LIVE
 from horae.model.settle import Settler, lost
-from horae.model.slice import Running, gaps, part
+from horae.model.slice import Running, part
 from horae.store.moves import report, shelves
 from horae.store.moves.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
@@ -73,18 +73,14 @@ def rescue(
     return effects
 
 
-def _give_up(
-    settler: Settler, slice: Running, delivery: int, cancels: frozenset[tuple[UUID, int]], charge: bool
-) -> None:
+def _give_up(settler: Settler, slice: Running, delivery: int, cancels: report.Cancels, charge: bool) -> None:
     """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
-    asked = report.asked_of(slice, slice.lo, slice.hi, cancels)
-    for item in asked:
-        settler.cancel(slice, item, item + 1, lost(slice))
-    for lo, hi in gaps(slice.lo, slice.hi, [(item, item + 1) for item in asked]):
+    nothing = lost(slice)
+    for lo, hi in report.cancel_asked(settler, slice, slice.lo, slice.hi, nothing, cancels):
         if charge or delivery == AT_MOST_ONCE:
             settler.lose(part(slice, lo, hi), delivery)
         else:
-            settler.release(slice, lo, hi)
+            settler.release(slice, lo, hi, nothing)
 
 
 def watched() -> Script[list[tuple[UUID, str, Instant, bool]]]:

@@ -181,6 +181,7 @@ requests = table(
     col("attempt", INT),
     key("kind", TEXT),
     col("session", ID),
+    col("reason", TEXT),  # as whoever asked gave it
     col("created_at", BIG),
     Index("requests_session", "session"),
     small=True,

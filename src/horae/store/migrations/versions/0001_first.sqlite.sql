@@ -293,6 +293,7 @@ CREATE TABLE requests (
     attempt INTEGER NOT NULL,
     kind TEXT NOT NULL,
     session UUID NOT NULL,
+    reason TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (parcel, item, kind)
 )
