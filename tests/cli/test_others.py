@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from horae.cli.worker import worker
 from horae.client.transport import Unanswered
 from horae.errors import NotFound, Unauthorized
 from tests.cli.fake_api import FakeApi, page, run
@@ -39,6 +40,18 @@ def test_a_key_is_shown_once_alone_on_stdout():
     assert api.requests[0].body == {"name": "fleet", "role": "worker", "expiresAt": "2027-01-16T08:00:00Z"}
     assert "fleet" in run(api, "keys", "list").stdout
     assert "Revoked k1." in run(api, "keys", "revoke", "k1").stdout
+
+
+@pytest.mark.parametrize("flag", ["--key", "--api-key"])
+def test_a_worker_takes_its_key_by_the_name_that_other_commands_use_too(flag):
+    assert worker.make_context("worker", [flag, "hk_x"]).params["key"] == "hk_x"
+
+
+def test_keys_are_listed_by_pages():
+    api = FakeApi({"GET /keys": page({"keyId": "k1", "name": "ci", "role": "admin"}, next_cursor="k1")})
+    assert "--cursor k1" in run(api, "keys", "list", "--limit", "1").stderr
+    run(api, "keys", "list", "--cursor", "k1")
+    assert [request.query for request in api.requests] == [{"limit": "1"}, {"cursor": "k1"}]
 
 
 def test_sign_in_prints_a_link_alone_on_stdout_and_opens_it_when_asked(monkeypatch):

@@ -18,7 +18,11 @@ def audit() -> None:
 @click.option("--repair", is_flag=True, help="Queue again what has no owner.")
 @remote
 async def executions(api: Api, repair: bool) -> None:
-    """Check that each execution is on one shelf, without overlap, with an owner; exit 1 naming those that are not."""
+    """Check that each execution is in one place and has an owner.
+
+    It lies on one shelf, in one slice, within its parcel; what has not ended has a worker, a queue or a timer. Exit 1
+    names those of which that is not so.
+    """
     report = (await api.client.audit.executions(repair=repair)).raw
     if api.out.is_for_people:
         _tell(api, report)

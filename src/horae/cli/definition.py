@@ -28,7 +28,9 @@ _OPTIONS = (
     click.option("--tz", metavar="ZONE", help="The schedule's time zone, as Europe/Paris; UTC otherwise."),
     click.option("--every", metavar="SPAN", help="When: again and again after so long, as 5m."),
     click.option("--at", metavar="TIME", help="When: once, as 2026-11-15T08:00:00Z."),
-    click.option("--param", multiple=True, metavar="NAME=VALUE", help="A default parameter; JSON is read as JSON."),
+    click.option(
+        "--param", multiple=True, metavar="NAME=VALUE", help="A default parameter; JSON is read as JSON; repeatable."
+    ),
     click.option("--retries", type=click.IntRange(0), metavar="N", help="How many further tries after a failure."),
     click.option("--retry-delay", metavar="SPAN", help="The wait before the first retry; it doubles each time."),
     click.option("--timeout", metavar="SPAN", help="How long one try may take, as 1h."),
@@ -36,10 +38,14 @@ _OPTIONS = (
         "--priority", type=click.IntRange(0, 9), metavar="N", help="From 0 (least urgent) to 9 (most); 4 otherwise."
     ),
     click.option("--queue", metavar="QUEUE", help="The queue it waits in; 'default' otherwise."),
-    click.option("--need", multiple=True, metavar="LABEL", help="A label its worker must carry: gpu or gpu=a100."),
-    click.option("--depends-on", multiple=True, metavar="JOB", help="A job it depends on, by name or id."),
-    click.option("--tag", multiple=True, metavar="NAME=VALUE", help="A tag."),
-    click.option("--env", multiple=True, metavar="NAME=VALUE", help="A variable of the command's environment."),
+    click.option(
+        "--need", multiple=True, metavar="LABEL", help="A label its worker must carry: gpu or gpu=a100; repeatable."
+    ),
+    click.option("--depends-on", multiple=True, metavar="JOB", help="A job it depends on, by name or id; repeatable."),
+    click.option("--tag", multiple=True, metavar="NAME=VALUE", help="A tag; repeatable."),
+    click.option(
+        "--env", multiple=True, metavar="NAME=VALUE", help="A variable of the command's environment; repeatable."
+    ),
     click.option("--delivery", type=click.Choice(["at-least-once", "at-most-once"]), help="What a lost worker means."),
     click.option("--description", metavar="TEXT", help="What it is for."),
 )

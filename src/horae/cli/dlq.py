@@ -7,7 +7,7 @@ import click
 
 from horae.cli.lazy import Group
 from horae.cli.output import Column
-from horae.cli.remote import Api, remote
+from horae.cli.remote import Api, page_options, remote
 from horae.client.views import Bulk
 from horae.errors import BadInput
 
@@ -36,8 +36,7 @@ def dlq() -> None:
 @dlq.command("list", examples=("horae dlq list", "horae dlq list --job daily-report -o json"))
 @filter_options
 @state_option
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many, up to 1000.")
-@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
+@page_options
 @remote
 async def list_(api: Api, **filters: Any) -> None:
     """List dead letters, newest first."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--offline", is_flag=True, help="Open the store itself instead of asking its server.")
 @click.option("--accept-clock", is_flag=True, help="Take the present time for true after a jump: schedules go on.")
 @click.option("--store", metavar="URL", help="The store to open with --offline.  [env: HORAE_STORE]")
-@click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA]")
+@click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
 @server_options
 @output_option
 def doctor(

@@ -6,7 +6,7 @@ import click
 
 from horae.cli.lazy import Group
 from horae.cli.output import Column
-from horae.cli.remote import Api, remote
+from horae.cli.remote import Api, page_options, remote
 from horae.cli.waiting import finish, in_time, show_lines, timeout_option
 
 STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
@@ -27,8 +27,7 @@ def executions() -> None:
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
 @click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
 @click.option("--until", metavar="TIME", help="Only those made before.")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many, up to 1000.")
-@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
+@page_options
 @remote
 async def list_(api: Api, **filters: Any) -> None:
     """List executions, newest first."""

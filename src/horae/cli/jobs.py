@@ -7,7 +7,7 @@ import click
 from horae.cli.definition import definition_options, editable, read_definition, speaking_flags
 from horae.cli.lazy import Group
 from horae.cli.output import Column, as_yaml, one_line
-from horae.cli.remote import Api, remote
+from horae.cli.remote import Api, page_options, remote
 from horae.cli.values import params as read_params
 from horae.cli.waiting import finish, tell_hint, timeout_option
 from horae.errors import BadInput
@@ -22,7 +22,7 @@ def jobs() -> None:
     examples=(
         "horae jobs create daily-report --command 'python report.py' --schedule '0 0 * * *' --retries 3 --timeout 1h",
         "horae jobs create digest --python digest --every 5m --param limit=10",
-        "horae jobs create ping --http https://example.com/health --every 1m",
+        "horae jobs create ping --http https://example.com/health --method GET --every 1m",
         "horae jobs create -f report.yaml",
     )
 )
@@ -49,8 +49,7 @@ async def create(api: Api, name: str | None, **options: Any) -> None:
 @click.option("--search", metavar="TEXT", help="Only jobs whose name or description contains this.")
 @click.option("--queue", metavar="QUEUE", help="Only jobs of this queue.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only jobs with this tag.")
-@click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many, up to 1000.")
-@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")
+@page_options
 @remote
 async def list_(api: Api, **filters: Any) -> None:
     """List jobs by name."""
@@ -142,8 +141,12 @@ async def resume(api: Api, job: str) -> None:
 
 @jobs.command(examples=("horae jobs delete daily-report", "horae jobs delete daily-report --queued finish"))
 @click.argument("job")
-@click.option("--queued", type=click.Choice(["cancel", "finish"]), help="What becomes of queued executions: cancel.")
-@click.option("--running", type=click.Choice(["cancel", "finish"]), help="What becomes of running ones: finish.")
+@click.option(
+    "--queued", type=click.Choice(["cancel", "finish"]), help="What becomes of queued executions; cancel otherwise."
+)
+@click.option(
+    "--running", type=click.Choice(["cancel", "finish"]), help="What becomes of running ones; finish otherwise."
+)
 @remote
 async def delete(api: Api, job: str, queued: str | None, running: str | None) -> None:
     """Delete a job: its triggers stop at once, its history stays, its name is free again."""
@@ -199,15 +202,18 @@ async def rollback(api: Api, job: str, version: int) -> None:
     )
 )
 @click.argument("job")
-@click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter; JSON values are read as JSON.")
+@click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter; JSON is read as JSON; repeatable.")
 @click.option("--params", metavar="JSON", help="All parameters as one JSON object; @FILE or - reads them.")
 @click.option("--delay", metavar="SPAN", help="Start it so much later: 10m, 1h30m.")
 @click.option("--at", metavar="TIME", help="Start it then: 2026-11-15T08:00:00Z.")
 @click.option("--key", "unique", metavar="KEY", help="Make it unique: while the key is taken, nothing new is made.")
 @click.option(
-    "--priority", type=click.IntRange(0, 9), metavar="N", help="From 0 (least urgent) to 9 (most); the default is 4."
+    "--priority",
+    type=click.IntRange(0, 9),
+    metavar="N",
+    help="From 0 (least urgent) to 9 (most); the job's own otherwise.",
 )
-@click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution.")
+@click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution; repeatable.")
 @click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
 @click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait for its end.")
 @timeout_option

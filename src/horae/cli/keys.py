@@ -1,10 +1,12 @@
 """`horae keys`: who may talk to Horae."""
 
+from typing import Any
+
 import click
 
 from horae.cli.lazy import Group
 from horae.cli.output import Column
-from horae.cli.remote import Api, remote
+from horae.cli.remote import Api, page_options, remote
 
 
 @click.group(cls=Group, examples=("horae keys create ci", "horae keys create fleet --role worker"))
@@ -14,7 +16,9 @@ def keys() -> None:
 
 @keys.command(examples=("horae keys create fleet --role worker", "horae keys create ci --expires-in 90d -o json"))
 @click.argument("name")
-@click.option("--role", type=click.Choice(["admin", "worker"]), default="admin", help="What it may do.")
+@click.option(
+    "--role", type=click.Choice(["admin", "worker"]), default="admin", show_default=True, help="What it may do."
+)
 @click.option("--expires-in", metavar="SPAN", help="End it after so long, as 90d.")
 @remote
 async def create(api: Api, name: str, role: str, expires_in: str | None) -> None:
@@ -32,10 +36,11 @@ async def create(api: Api, name: str, role: str, expires_in: str | None) -> None
 
 
 @keys.command("list", examples=("horae keys list",))
+@page_options
 @remote
-async def list_(api: Api) -> None:
+async def list_(api: Api, **paging: Any) -> None:
     """List keys; their texts are not kept."""
-    page = await api.client.keys.list()
+    page = await api.client.keys.list(**paging)
     columns: list[Column] = [
         ("ID", "keyId"),
         ("NAME", "name"),

@@ -16,6 +16,7 @@ from horae.client.transport import Transport
 from horae.config import load
 from horae.env import Env, system_env
 
+_SERVER = "The server.  [env: HORAE_URL; default: http://127.0.0.1:8420]"
 FORMATS = ("table", "json", "yaml")
 
 
@@ -46,10 +47,17 @@ def config_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def page_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which part of a list; a list that goes on says with which --cursor."""
+    command = click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended.")(command)
+    limit = click.option("--limit", type=click.IntRange(1, 1000), metavar="N", help="At most so many; 50 otherwise.")
+    return limit(command)
+
+
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where the server is; shown last in every help text."""
     command = click.option("--api-key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")(command)
-    command = click.option("--server", metavar="URL", help="The server to talk to.  [env: HORAE_URL]")(command)
+    command = click.option("--server", metavar="URL", help=_SERVER)(command)
     return config_option(command)
 
 

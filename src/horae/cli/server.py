@@ -23,7 +23,7 @@ PARTS = ("api", "gateway", "scheduler")
 @click.option("--host", metavar="HOST", help="The address to listen on.  [env: HORAE_HOST; default: 127.0.0.1]")
 @click.option("--port", metavar="PORT", help="The port to listen on.  [env: HORAE_PORT; default: 8420]")
 @click.option("--advertise", metavar="URL", help="Where workers and other servers reach it.  [env: HORAE_ADVERTISE]")
-@click.option("--only", multiple=True, type=click.Choice(PARTS), help="Run only this part; may be repeated.")
+@click.option("--only", multiple=True, type=click.Choice(PARTS), help="Run only this part; repeatable.")
 @config_option
 def server(only: tuple[str, ...], config: Path | None, **flags: Any) -> None:
     """Run a server: API, UI, scheduler and worker gateway.

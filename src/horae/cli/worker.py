@@ -24,16 +24,25 @@ class NoFunctions:
 @click.command(
     cls=Command,
     examples=(
-        "horae worker --server http://horae:8420 --app reports.jobs:app",
+        "horae worker --server http://horae:8420 --key hk_... --app reports.jobs:app",
         "horae worker --server http://a:8420,http://b:8420 --queue gpu --label gpu=a100 --concurrency 2",
     ),
 )
-@click.option("--server", "url", metavar="URL[,URL]", help="The servers to pull from.  [env: HORAE_URL]")
-@click.option("--key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
+@click.option(
+    "--server",
+    "url",
+    metavar="URL[,URL]",
+    help="The servers to pull from.  [env: HORAE_URL; default: http://127.0.0.1:8420]",
+)
+@click.option("--key", "--api-key", "key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
 @click.option("--app", metavar="MODULE:APP", help="Where the python jobs are.  [env: HORAE_APP]")
-@click.option("--queue", "queues", multiple=True, help="A queue to take from; may be repeated.  [default: default]")
+@click.option(
+    "--queue", "queues", multiple=True, metavar="QUEUE", help="A queue to take from; repeatable.  [default: default]"
+)
 @click.option("--concurrency", metavar="N", help="Executions at a time.  [env: HORAE_CONCURRENCY; default: 10]")
-@click.option("--label", "labels", multiple=True, metavar="NAME[=VALUE]", help="What it has that jobs may need.")
+@click.option(
+    "--label", "labels", multiple=True, metavar="NAME[=VALUE]", help="What it has that jobs may need; repeatable."
+)
 @click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
 @click.option("--drain-grace", metavar="SPAN", help="How long a drain lets work go on.  [default: 30s]")
 @config_option
