@@ -42,14 +42,19 @@ def app(node: Node) -> Application:
     return Application(node)
 
 
+def connected(app: Application, **headers: str) -> Api:
+    """A client of an application, without a socket between."""
+    transport = httpx2.ASGITransport(app=app)
+    return httpx2.AsyncClient(transport=transport, base_url="http://horae.test", headers=headers)
+
+
 @pytest.fixture
 async def connect(app: Application) -> AsyncIterator[Connect]:
     """Make clients of the application."""
     clients: list[Api] = []
 
     def make(**headers: str) -> Api:
-        transport = httpx2.ASGITransport(app=app)
-        clients.append(httpx2.AsyncClient(transport=transport, base_url="http://horae.test", headers=headers))
+        clients.append(connected(app, **headers))
         return clients[-1]
 
     yield make

@@ -46,8 +46,15 @@ async def test_a_browser_signs_in_by_its_link_and_sees_the_counts(page):
 
         await page.click("#sign-out")
         await page.wait_for_selector("#sign-in:not([hidden])")
+
+        await page.goto(f"{serving.url}/?again#code={code}")
+        await eventually(lambda: says(page, "#sign-in", "Make a new link with `horae sign-in`"))
     finally:
         await serving.stop()
+
+
+async def says(page, selector: str, text: str) -> bool:
+    return text in await page.text_content(selector)
 
 
 async def shows(page, selector: str, text: str) -> bool:
