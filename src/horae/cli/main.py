@@ -12,8 +12,8 @@ from horae.version import __version__
 
 SECTIONS = {
     "Run": {
-        "up": "Run everything in one process: API, UI, scheduler and a worker.",
-        "server": "Run a server: API, UI, scheduler and worker gateway.",
+        "up": "Run everything in one process: API, scheduler and a worker.",
+        "server": "Run a server: API, scheduler and worker gateway.",
         "worker": "Run a worker that executes jobs for a server.",
     },
     "Jobs": {

@@ -1,4 +1,4 @@
-"""`horae server`: API, UI, scheduler and worker gateway; run as many as you like on one PostgreSQL."""
+"""`horae server`: API, scheduler and worker gateway; run as many as you like on one PostgreSQL."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ PARTS = ("api", "gateway", "scheduler")
 @click.option("--only", multiple=True, type=click.Choice(PARTS), help="Run only this part; repeatable.")
 @config_option
 def server(only: tuple[str, ...], config: Path | None, **flags: Any) -> None:
-    """Run a server: API, UI, scheduler and worker gateway.
+    """Run a server: API, scheduler and worker gateway.
 
     Run as many as you like on one PostgreSQL; all are active, any may die. SIGTERM finishes what was begun, a second
     one aborts.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option("--demo", is_flag=True, help="Register a few small jobs to look at.")
 @config_option
 def up(demo: bool, config: Path | None, **flags: Any) -> None:
-    """Run everything in one process: API, UI, scheduler and a worker.
+    """Run everything in one process: API, scheduler and a worker.
 
     State is one SQLite file in the data folder. Ctrl-C or SIGTERM drains, a second one aborts.
     """
