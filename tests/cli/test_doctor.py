@@ -61,7 +61,10 @@ def test_a_healthy_server():
             "GET /readyz": HEALTH,
             "GET /store": STORE,
             "GET /workers": page(worker),
-            "GET /servers": page({"url": "http://a"}),
+            "GET /servers": page(
+                {"url": "http://a", "parts": ["api", "gateway"]},
+                {"url": "", "host": "vm", "pid": 7, "parts": ["scheduler"]},
+            ),
             "GET /clock": CLOCK,
         }
     )
@@ -73,6 +76,7 @@ def test_a_healthy_server():
     assert (found["migrations"], found["durability"], found["store disk"]) == ("ok", "ok", "ok")
 
     table = run(api, "doctor").stdout
+    assert "http://a (api, gateway), vm, process 7 (scheduler)" in table
     assert "SQLite 3.51.3, the server reaches it" in table
     assert "Nothing is wrong." in table
 

@@ -9,7 +9,7 @@ from horae.engine.gateway import CROWD
 from horae.engine.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
-from horae.errors import StoreUnavailable
+from horae.errors import BadInput, StoreUnavailable
 from horae.model.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, Outcome, Register, Submit
 from horae.store.contract import Store
 from horae.store.moves.claim import Claimed
@@ -171,6 +171,19 @@ async def test_a_repeated_call_finds_its_child_after_the_span_of_the_job_s_keys(
     (again,) = await node.gateway.submit_children(1, session, call)
 
     assert (again.execution_id, again.deduplicated) == (first.execution_id, True)
+
+
+async def test_a_child_with_a_span_for_no_key_is_refused(node):
+    world = World(node.store.driver, node.env)
+    await world.submit(await world.job())
+    await node.directory.step()
+    session = await register(node)
+    (grant,) = json.decode(await send(node, session, channel=0, n=1, free=1), type=Answer).slices
+    child = Submit(job="job", key_for=SECOND)
+    call = ChildSubmit(parcel=grant.parcel, item=0, attempt=grant.attempt, call="0", submissions=[child])
+
+    with pytest.raises(BadInput, match="keyFor is given without a key"):
+        await node.gateway.submit_children(1, session, call)
 
 
 def succeeded(grant):

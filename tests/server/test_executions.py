@@ -43,6 +43,21 @@ async def test_a_key_makes_it_unique(api: Api):
     assert second.json()["executionId"] == first.json()["executionId"]
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("executions", {"job": "report", "keyFor": "5m"}),
+        ("executions", {"job": "report", "items": [{}], "keyFor": "5m", "atomic": True}),
+        ("jobs/report/trigger", {"keyFor": "5m"}),
+    ],
+)
+async def test_a_span_for_a_key_that_is_not_there_is_refused(api: Api, path: str, body: dict[str, object]):
+    await create(api, "report")
+    answer = await api.post(f"/api/v1/{path}", json=body)
+    assert (answer.status_code, answer.json()["field"]) == (400, "keyFor")
+    assert "leave keyFor out" in answer.json()["remedy"]
+
+
 async def test_a_trigger_whose_key_is_taken_answers_200(api: Api):
     await create(api)
     first, second = [await api.post("/api/v1/jobs/report/trigger", json={"key": "k"}) for _ in range(2)]

@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.node import Node
+from horae.engine.node import PARTS, Node
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Registered
 from horae.store.driver import one
 from horae.store.script import Statement
@@ -41,8 +41,9 @@ async def test_a_worker_registers_exchanges_and_leaves(worker: Api):
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:horae:session-ended")
 
 
-async def test_another_protocol_is_426_with_a_remedy(worker: Api):
-    answer = await worker.post("/api/v1/sessions", json=presence(protocol=99))
+@pytest.mark.parametrize("protocol", [0, PROTOCOL + 1, 99])
+async def test_another_protocol_is_426_with_a_remedy(worker: Api, protocol: int):
+    answer = await worker.post("/api/v1/sessions", json=presence(protocol=protocol))
     assert (answer.status_code, answer.json()["type"]) == (426, "urn:horae:protocol-mismatch")
     assert "pgrade" in answer.json()["remedy"]
 
@@ -209,10 +210,31 @@ async def test_a_name_with_markup_is_data(worker: Api, api: Api):
 async def test_queues_and_servers_are_listed(api: Api, node: Node):
     (queue,) = (await api.get("/api/v1/queues")).json()["items"]
     assert (queue["name"], queue["queued"]) == ("default", 0)
-    node.presence.url = "http://127.0.0.1:1"
+    node.presence.url, node.presence.parts = "http://127.0.0.1:1", PARTS
     await node.presence.step()
     (server,) = (await api.get("/api/v1/servers")).json()["items"]
     assert UUID(server["serverId"]) == node.id
+    assert server["parts"] == ["api", "gateway", "scheduler"]
+
+
+async def test_servers_of_all_parts_are_listed_and_workers_told_of_those_that_serve_them(api: Api, node: Node):
+    alone = Node(node.env, node.store)
+    alone.presence.url, alone.presence.parts = "http://127.0.0.1:2", {"scheduler"}
+    await alone.presence.step()
+    node.presence.parts = PARTS
+    await node.presence.step()
+
+    listed = (await api.get("/api/v1/servers")).json()["items"]
+    assert sorted((one["url"], one["parts"]) for one in listed) == [
+        ("", ["api", "gateway", "scheduler"]),
+        ("http://127.0.0.1:2", ["scheduler"]),
+    ]
+    assert node.gateway.answers.servers == []
+
+
+@pytest.mark.parametrize("part", sorted(PARTS))
+def test_a_server_of_any_part_says_that_it_is_there(node: Node, part: str):
+    assert node.presence in node.services({part})
 
 
 async def test_metrics_tell_of_requests_and_workers(worker: Api, api: Api):

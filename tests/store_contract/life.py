@@ -147,7 +147,8 @@ async def look(world: World, job: Any, worker: Any) -> None:
 async def clean(world: World) -> None:
     """What a server writes every few seconds."""
     now, server = world.now(), world.env.new_id()
-    await world.store.write(lambda: sessions.server_seen(server, "http://a", "a", 1, "1", now))
+    seen = sessions.Server(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
+    await world.store.write(lambda: sessions.server_seen(seen, now))
     counts = {(server, n): statistics.Counts(success=1) for n in range(2)}
     await world.store.write(lambda: statistics.add(server, counts, now))
     await world.store.write(lambda: sweep.take_duty("sweep", server, now, now + 1))

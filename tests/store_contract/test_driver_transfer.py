@@ -217,18 +217,22 @@ async def test_a_copy_that_breaks_off_leaves_an_empty_store(tmp_path: Path, env:
         await transfer.refuse_occupied(target)
 
 
+@pytest.mark.parametrize(("url", "place"), [("http://a", "http://a"), ("", "vm, process 7")])
 @pytest.mark.parametrize("command", ["restore", "migrate"])
-async def test_a_store_whose_servers_run_is_left_alone(command: str, migrated_url: str, tmp_path: Path, env: Env):
+async def test_a_store_whose_servers_run_is_left_alone(
+    command: str, url: str, place: str, migrated_url: str, tmp_path: Path, env: Env
+):
     async with opened(migrated_url, env) as driver:
         await backup.backup(driver, tmp_path / "b", env)
-        await driver.write(lambda: sessions.server_seen(env.new_id(), "http://a", "vm", 7, "0.1.0", env.now()))
+        serving = sessions.Server(id=env.new_id(), url=url, host="vm", pid=7, version="1", parts=("scheduler",))
+        await driver.write(lambda: sessions.server_seen(serving, env.now()))
         before = await sums(driver)
 
     if command == "restore":
         refused = backup.restore(tmp_path / "b", migrated_url, env, replace=True)
     else:
         refused = transfer.migrate(migrated_url, f"sqlite:///{tmp_path}/new.db", env)
-    with pytest.raises(Conflict, match="served at http://a"):
+    with pytest.raises(Conflict, match=f"served at {place}"):
         await refused
 
     async with opened(migrated_url, env) as driver:

@@ -116,11 +116,16 @@ async def _server(client: Any, env: Env, settings: Settings) -> Any:
         for check in told_checks((await client.store()).raw):
             yield check
         yield _workers(await client.workers.list())
-        servers = await client.servers.list()
-        yield Check("servers", "ok", ", ".join(str(one.raw.get("url")) for one in servers) or "this one")
+        yield Check("servers", "ok", ", ".join(map(_server_in_words, await client.servers.list())) or "this one")
         yield _trust(await client.clock.get())
     except HoraeError as error:
         yield Check("access", "fail", error.detail, error.remedy)
+
+
+def _server_in_words(server: Any) -> str:
+    """Where a server is, and which parts it runs."""
+    place = server.raw["url"] or f"{server.raw['host']}, process {server.raw['pid']}"
+    return f"{place} ({', '.join(server.raw['parts'])})"
 
 
 def _trust(clock: Any) -> Check:

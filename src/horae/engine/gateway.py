@@ -16,12 +16,13 @@ from horae.engine.hints import Hint, Hints
 from horae.engine.parking import Parked, ParkingLot
 from horae.engine.settings import DAY, EngineSettings
 from horae.engine.statistics import Statistics
-from horae.engine.submit import Submitter
+from horae.engine.submit import Submitter, check_key
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, HoraeError, NotFound, ProtocolMismatch, SessionEnded
 from horae.model.ids import execution_id
 from horae.model.protocol import (
     CHANNELS,
+    FIRST_PROTOCOL,
     PROTOCOL,
     ChildSubmit,
     Exchange,
@@ -212,6 +213,8 @@ class Gateway:
         await self._session(namespace, session)
         await self._held(session, body.parcel, body.item, body.attempt)
         parent = execution_id(body.parcel, body.item)
+        for request in body.submissions:
+            check_key(request)
         requests = [_keyed(request, parent, body.call, i) for i, request in enumerate(body.submissions)]
         receipts = await self._submitter.submit(namespace, requests, origin="child", parent=parent)
         return [receipt for receipt in receipts if not isinstance(receipt, HoraeError)]
@@ -255,10 +258,10 @@ def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:
 
 
 def _check_presence(presence: Register) -> None:
-    if presence.protocol not in (PROTOCOL, PROTOCOL - 1):
+    if not max(FIRST_PROTOCOL, PROTOCOL - 1) <= presence.protocol <= PROTOCOL:
         raise ProtocolMismatch(
             f"The worker speaks protocol {presence.protocol}, this server {PROTOCOL}.",
-            "Upgrade the older of the two; a server also accepts the version before its own.",
+            "Upgrade the older of the two; a server also accepts the version before its own, if there is one.",
         )
     if not presence.worker or len(presence.worker) > 200 or not 0 < presence.concurrency <= 100_000:
         raise BadInput("worker must be a name and concurrency a number from 1 to 100000.", "Correct the registration.")

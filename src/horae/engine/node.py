@@ -109,9 +109,9 @@ class Node:
 
     def services(self, parts: Collection[str] = PARTS) -> list[Service]:
         """The services of the parts this server runs. Hints and the directory serve all parts."""
-        chosen: list[Service] = [self.epochs, self.clock, self.directory, self.hints, self.statistics]
+        chosen: list[Service] = [self.epochs, self.clock, self.directory, self.hints, self.statistics, self.presence]
         if "gateway" in parts:
-            chosen += [self.gateway.lot, self.presence]
+            chosen.append(self.gateway.lot)
         if "scheduler" in parts:
             chosen += [self.promoter, self.scheduler, self.rescuer, self.backstop, self.sweeper]
         return chosen
@@ -126,6 +126,7 @@ class Node:
 
     async def start(self, parts: Collection[str] = PARTS) -> None:
         """Begin to serve."""
+        self.presence.parts = parts
         await self.prepare()
         await self.hints.connect()
         if "gateway" in parts:

@@ -1,7 +1,8 @@
-"""Presence: a server says that it is there, and learns of the others, so that workers can be told."""
+"""Presence: a server says that it is there, whatever parts it runs, and learns of the others to tell workers."""
 
 import os
 import socket
+from collections.abc import Collection
 from uuid import UUID
 
 from horae.engine.answers import Answers
@@ -23,17 +24,19 @@ class Presence:
     def __init__(self, env: Env, store: Store, node: UUID, url: str, answers: Answers) -> None:
         self._env, self._store, self._node, self._answers = env, store, node, answers
         self.url = url
+        self.parts: Collection[str] = ()  # of the server that this process runs
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
         """One beat."""
         now = self._env.now()
-        if self.url:
-            await self._store.write(
-                lambda: sessions.server_seen(self._node, self.url, socket.gethostname(), os.getpid(), __version__, now)
-            )
-        rows = await self._store.read(lambda: sessions.servers(now - SILENT))
-        self._answers.servers = sorted({row[1] for row in rows if row[1]})
+        mine = sessions.Server(
+            id=self._node, url=self.url, host=socket.gethostname(), pid=os.getpid(), version=__version__,
+            parts=tuple(sorted(self.parts)),
+        )  # fmt: skip
+        await self._store.write(lambda: sessions.server_seen(mine, now))
+        seen = await self._store.read(lambda: sessions.servers(now - SILENT))
+        self._answers.servers = sorted({server.url for server in seen if server.url and "gateway" in server.parts})
         return BEAT
 
     async def leave(self) -> None:

@@ -196,6 +196,7 @@ class Submitter:
         )
 
     def _envelope(self, wanted: Wanted, request: Submit, stored: StoredJob, now: Instant) -> Envelope:
+        check_key(request)
         spec = stored.job.spec
         return Envelope(
             namespace=wanted.namespace, job=stored.job.id, version=stored.job.version, queue=stored.queue,
@@ -239,6 +240,14 @@ class Submitter:
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+
+
+def check_key(request: Submit) -> None:
+    """Refuse a span for a key that is not there: whoever gave it believes that repeats are recognised."""
+    if request.key_for is not None and request.key is None:
+        raise BadInput(
+            "keyFor is given without a key.", "Give the key that it is for, or leave keyFor out.", field="keyFor"
+        )
 
 
 def created(parcel: Parcel, now: Instant) -> Event:

@@ -14,6 +14,7 @@ from horae.model.duration import LONGEST
 from horae.model.instant import EARLIEST, LATEST
 
 PROTOCOL = 1  # a server accepts this version and the one before it
+FIRST_PROTOCOL = 1
 CHANNELS = 8  # how many exchanges of one session may be in flight
 MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes after which an exchange is cut
 MOST_CHILDREN = 10_000  # submissions in one call

@@ -1,9 +1,9 @@
 """What answers say beyond `model.view`: workers, keys, servers, queues, receipts and who one is."""
 
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from horae.engine.keys import Principal
 from horae.engine.workers import Status, Worker
@@ -11,7 +11,7 @@ from horae.model.instant import format_instant
 from horae.model.view import Time, View, shown_time
 from horae.store.checkup import Facts
 from horae.store.moves.keys import StoredKey
-from horae.store.script import Row
+from horae.store.moves.sessions import Server
 
 
 class Accepted(View, frozen=True, kw_only=True):
@@ -95,14 +95,16 @@ class ServerView(View, frozen=True, kw_only=True):
     host: str
     pid: int
     version: str
+    parts: Annotated[tuple[str, ...], Meta(description="What it runs: api, gateway, scheduler.")]
     started_at: Time
     last_heartbeat: Time
 
     @classmethod
-    def of(cls, row: Row) -> "ServerView":
+    def of(cls, server: Server) -> "ServerView":
         return cls(
-            server_id=row[0], url=row[1], host=row[2], pid=row[3], version=row[4],
-            started_at=format_instant(row[5]), last_heartbeat=format_instant(row[6]),
+            server_id=server.id, url=server.url, host=server.host, pid=server.pid, version=server.version,
+            parts=server.parts, started_at=format_instant(server.started_at),
+            last_heartbeat=format_instant(server.last_seen),
         )  # fmt: skip
 
 

@@ -185,9 +185,9 @@ async def refuse_served(store: Driver, now: Instant) -> None:
         return
     seen = await store.read(lambda: sessions.servers(now - SERVED_FOR))
     if seen:
-        urls = ", ".join(sorted({str(row[1]) for row in seen}))
+        places = ", ".join(sorted({server.place for server in seen}))
         remedy = f"Stop it first; one that was killed is forgotten after {SERVED_FOR // SECOND} seconds."
-        raise Conflict(f"The store is served at {urls}.", remedy)
+        raise Conflict(f"The store is served at {places}.", remedy)
 
 
 def clear() -> Script[None]:

@@ -64,7 +64,8 @@ async def test_many_expired_keys_are_forgotten_in_batches(world: World):
 async def test_servers_that_were_not_seen_for_long_are_forgotten(world: World):
     gone, there = world.env.new_id(), world.env.new_id()
     for server in (gone, there):
-        await world.store.write(lambda id=server: sessions.server_seen(id, "http://a", "a", 1, "1", world.now()))
+        seen = sessions.Server(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
+        await world.store.write(lambda seen=seen: sessions.server_seen(seen, world.now()))
         world.clock.advance(HOUR)
     await world.store.write(lambda: sweep.forget_expired(world.now(), world.now() - HOUR))
 

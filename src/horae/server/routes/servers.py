@@ -13,5 +13,5 @@ from horae.store.moves import sessions
 async def list_servers(call: Call) -> Reply:
     """List the servers that were heard of lately."""
     since = call.node.env.now() - SILENT
-    rows = await call.node.store.read(lambda: sessions.servers(since))
-    return ok(Page(items=[ServerView.of(row) for row in rows]))
+    servers = await call.node.store.read(lambda: sessions.servers(since))
+    return ok(Page(items=[ServerView.of(server) for server in servers]))

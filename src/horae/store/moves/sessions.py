@@ -3,6 +3,7 @@
 from uuid import UUID
 
 import msgspec
+from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.protocol import Register
@@ -42,11 +43,12 @@ OLD_EPOCH = Statement(
 )
 SERVER = Statement(
     "server_seen",
-    "INSERT INTO servers (id, url, host, pid, version, started_at, last_seen) VALUES ($1, $2, $3, $4, $5, $6, $6)"
+    "INSERT INTO servers (id, url, host, pid, version, parts, started_at, last_seen)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $7)"
     " ON CONFLICT (id) DO UPDATE SET last_seen = excluded.last_seen, url = excluded.url",
 )
 SERVERS = Statement(
-    "servers", "SELECT id, url, host, pid, version, started_at, last_seen FROM servers WHERE last_seen > $1"
+    "servers", "SELECT id, url, host, pid, version, parts, started_at, last_seen FROM servers WHERE last_seen > $1"
 )
 SERVER_GONE = Statement("server_gone", "DELETE FROM servers WHERE id = $1")
 
@@ -110,14 +112,40 @@ def end_old_epochs(current: int, now: Instant) -> Script[list[UUID]]:
     return [row[0] for row in rows]
 
 
-def server_seen(id: UUID, url: str, host: str, pid: int, version: str, now: Instant) -> Script[None]:
+class Server(Struct, frozen=True, kw_only=True):
+    """A process that serves the store; one without HTTP has no URL."""
+
+    id: UUID
+    url: str
+    host: str
+    pid: int
+    version: str
+    parts: tuple[str, ...]
+    started_at: Instant = 0
+    last_seen: Instant = 0
+
+    @property
+    def place(self) -> str:
+        """Where it is found."""
+        return self.url or f"{self.host}, process {self.pid}"
+
+
+def server_seen(server: Server, now: Instant) -> Script[None]:
     """A server says that it is there."""
-    yield Fetch(SERVER, (id, url, host, pid, version, now))
+    parts = ",".join(server.parts)
+    yield Fetch(SERVER, (server.id, server.url, server.host, server.pid, server.version, parts, now))
 
 
-def servers(seen_after: Instant) -> Script[list[Row]]:
-    """Servers seen lately: (id, url, host, pid, version, started_at, last_seen)."""
-    return (yield Fetch(SERVERS, (seen_after,)))
+def servers(seen_after: Instant) -> Script[list[Server]]:
+    """Servers seen lately."""
+    rows = yield Fetch(SERVERS, (seen_after,))
+    return [
+        Server(
+            id=id, url=url, host=host, pid=pid, version=version, parts=tuple(filter(None, parts.split(","))),
+            started_at=started_at, last_seen=last_seen,
+        )
+        for id, url, host, pid, version, parts, started_at, last_seen in rows
+    ]  # fmt: skip
 
 
 def server_gone(id: UUID) -> Script[None]:

@@ -31,6 +31,7 @@ servers = table(
     col("host", TEXT),
     col("pid", INT),
     col("version", TEXT),
+    col("parts", TEXT),  # what it runs: api, gateway, scheduler
     col("started_at", BIG),
     col("last_seen", BIG),
 )

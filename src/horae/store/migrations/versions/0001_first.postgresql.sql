@@ -329,6 +329,7 @@ CREATE TABLE servers (
     host TEXT NOT NULL,
     pid INTEGER NOT NULL,
     version TEXT NOT NULL,
+    parts TEXT NOT NULL,
     started_at BIGINT NOT NULL,
     last_seen BIGINT NOT NULL,
     PRIMARY KEY (id)
