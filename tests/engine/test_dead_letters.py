@@ -101,6 +101,38 @@ async def test_a_retry_is_a_new_execution_and_happens_once(world, letters):
         await letters.discard(NAMESPACE, dead)
 
 
+@pytest.mark.parametrize("act", ["retry_each", "discard_each"])
+async def test_of_several_none_is_touched_when_one_is_refused(world, letters, act):
+    first, second = await fail(world, await job(world), 2)
+    (receipt,) = await world.submit(await job(world, "other"))
+    for wrong in (receipt.execution_id, "nonsense"):
+        with pytest.raises(NotFound):
+            await getattr(letters, act)(NAMESPACE, [first, wrong, second])
+
+    assert await ids(letters) == [second, first]
+    assert len(await getattr(letters, act)(NAMESPACE, [first, second])) == 2
+    assert await ids(letters) == []
+
+
+async def test_of_several_none_is_discarded_when_one_was_retried(world, letters):
+    first, second = await fail(world, await job(world), 2)
+    await letters.retry(NAMESPACE, second)
+    with pytest.raises(Conflict, match="has been retried"):
+        await letters.discard_each(NAMESPACE, [first, second])
+
+    assert await ids(letters) == [first]
+
+
+async def test_of_several_none_is_retried_when_the_job_of_one_is_deleted(world, letters):
+    gone = await job(world, "gone")
+    (first,), (second,) = await fail(world, await job(world)), await fail(world, gone)
+    await world.do("UPDATE jobs SET state = 'deleted' WHERE id = $1", gone.id)
+    with pytest.raises(Conflict, match="is deleted"):
+        await letters.retry_each(NAMESPACE, [first, second])
+
+    assert await ids(letters) == [second, first]
+
+
 async def test_a_retry_that_broke_before_its_mark_is_not_doubled(world, letters, submits):
     (dead,) = await fail(world, await job(world))
     submits.breaks = True

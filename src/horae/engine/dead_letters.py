@@ -61,22 +61,37 @@ class DeadLetters:
 
         Retrying twice answers with the same new execution: its key says which letter it is for, and the mark follows.
         """
-        found = await self._letter(namespace, execution)
-        mark = await self._mark_of(found.execution.id)
-        if mark is None or mark.kind != moves.RETRIED:
-            await self._refuse_deleted(namespace, found)
-            await self._retries.retry(namespace, [found.execution], caller)
-        return await self._shown(namespace, found)
+        (view,) = await self.retry_each(namespace, [execution], caller=caller)
+        return view
+
+    async def retry_each(
+        self, namespace: int, executions: Sequence[str | UUID], *, caller: str = ""
+    ) -> "list_of[DeadLetterView]":
+        """Retry these; none when one of them cannot be."""
+        found = [await self._letter(namespace, execution) for execution in executions]
+        marks = await self._marks([f.execution.id for f in found])
+        fresh = [f for f in found if not _is_retried(marks.get(f.execution.id))]
+        for f in fresh:
+            await self._refuse_deleted(namespace, f)
+        for f in fresh:
+            await self._retries.retry(namespace, [f.execution], caller)
+        return [await self._shown(namespace, f) for f in found]
 
     async def discard(self, namespace: int, execution: str | UUID) -> DeadLetterView:
         """Take it off the open list; it stays readable. Raises Conflict when it has been retried."""
-        found = await self._letter(namespace, execution)
-        await self._mark(moves.DISCARDED, [(found.execution.id, None)])
-        view = await self._shown(namespace, found)
-        if view.state == "retried":
-            detail = f"Execution {found.execution.id} has been retried as {view.retried_as}."
-            raise Conflict(detail, "It is off the open list already.", retriedAs=str(view.retried_as))
+        (view,) = await self.discard_each(namespace, [execution])
         return view
+
+    async def discard_each(self, namespace: int, executions: Sequence[str | UUID]) -> "list_of[DeadLetterView]":
+        """Discard these; none when one of them cannot be."""
+        found = [await self._letter(namespace, execution) for execution in executions]
+        for view in [await self._shown(namespace, f) for f in found]:
+            _refuse_retried(view)
+        await self._mark(moves.DISCARDED, [(f.execution.id, None) for f in found])
+        views = [await self._shown(namespace, f) for f in found]
+        for view in views:
+            _refuse_retried(view)
+        return views
 
     async def retry_many(
         self,
@@ -234,6 +249,16 @@ class DeadLetters:
         job = (await find_job(self._store, namespace, found.execution.job)).job
         if job.state == "deleted":
             raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
+
+
+def _is_retried(mark: Mark | None) -> bool:
+    return mark is not None and mark.kind == moves.RETRIED
+
+
+def _refuse_retried(view: DeadLetterView) -> None:
+    if view.state == "retried":
+        detail = f"Execution {view.execution.execution_id} has been retried as {view.retried_as}."
+        raise Conflict(detail, "It is off the open list already.", retriedAs=str(view.retried_as))
 
 
 list_of = list  # the class has a method of that name

@@ -39,7 +39,7 @@ async def retry(call: Call, body: DeadLetterChoice) -> Reply:
     """Run dead letters again, by id or by filter: each as a new execution with `retryOf`."""
     letters = call.node.dead_letters
     if body.ids is not None:
-        done = [await letters.retry(call.namespace, id, caller=call.caller) for id in _ids(body)]
+        done = await letters.retry_each(call.namespace, _ids(body), caller=call.caller)
         made = [letter.retried_as for letter in done if letter.retried_as]
         return ok(BulkView(matched=len(done), done=len(made), execution_ids=made))
     chosen = _filter(body)
@@ -56,7 +56,7 @@ async def discard(call: Call, body: DeadLetterChoice) -> Reply:
     """Take dead letters off the list, by id or by filter; their history stays."""
     letters = call.node.dead_letters
     if body.ids is not None:
-        done = [await letters.discard(call.namespace, id) for id in _ids(body)]
+        done = await letters.discard_each(call.namespace, _ids(body))
         return ok(BulkView(matched=len(done), done=len(done)))
     chosen = _filter(body)
     return ok(
