@@ -36,6 +36,7 @@ SMALL = {
     ],
     "sessions": ["--sessions", "5", "--rate", "10", "--seconds", "1"],
     "concurrency": ["--executions", "20", "--seconds", "1"],
+    "sustain": ["--seconds", "2", "--rate", "100", "--mixed"],
     "growth": ["--history", "0", "--queued", "400", "--parcel", "100", "--executions", "200", "--repeats", "1"],
     "disk": ["--executions", "500", "--singles", "20"],
     "start": ["--repeats", "1"],
@@ -50,6 +51,11 @@ METRICS = {
     "sessions": {"server processor", "server memory"},
     "concurrency": {
         "worker memory", "worker memory before", "worker processor", "largest gap between heartbeats", "all started",
+    },
+    "sustain": {
+        "executions", "steadiness of the rate", "largest queue", "server memory", "server memory after a fifth",
+        "worker memory", "worker memory after a fifth", "pick-up p50", "pick-up p99", "pick-up p100",
+        "steadiness of the pick-up's p50",
     },
     "growth": {"executions without", "executions with", "ratio"},
     "disk": {"overhead", "payload"},

@@ -12,6 +12,7 @@ BENCHES = {
     "reads": "Reads a second and how long they take while much is run.",
     "sessions": "What many worker sessions cost a server, and where they go when it is killed.",
     "concurrency": "A worker that holds many async executions, or workers that hold many commands.",
+    "sustain": "A load that goes on: whether rate, latency and memory stay what they were.",
     "growth": "Throughput with a long history or a long queue, against throughput on an empty store.",
     "disk": "Bytes on disk per finished execution, indexes included.",
     "start": "Cold start of `horae up` to the first execution finished.",

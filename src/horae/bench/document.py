@@ -27,6 +27,7 @@ RUNS: tuple[tuple[str, ...], ...] = (
     ("sessions", "--sessions", "3000", "--servers", "3", "--kill"),
     ("concurrency",),
     ("concurrency", "--kind", "command"),
+    ("sustain",),
     ("growth",),
     ("disk",),
     ("start",),

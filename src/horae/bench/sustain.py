@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import cycle
+from itertools import cycle, pairwise
 from typing import TYPE_CHECKING
 
 import click
@@ -47,7 +47,9 @@ class Plan(Struct, frozen=True, kw_only=True):
     concurrency: int
 
 
-@bench("horae bench sustain", "horae bench sustain --seconds 3600 --rate 1160 --mixed", "horae bench sustain --servers 3")
+@bench(
+    "horae bench sustain", "horae bench sustain --seconds 3600 --rate 1160 --mixed", "horae bench sustain --servers 3"
+)
 @count_option("--seconds", 60, "How long the load goes on.")
 @count_option("--rate", 0, "Executions submitted a second; 0 submits as fast as they are run.", least=0)
 @count_option("--servers", 1, "Server processes on one store; more than one need PostgreSQL.")
@@ -207,10 +209,7 @@ def _results(
     from horae.bench.results import Result, machine, median, percentile
 
     settings = {"store": version, **msgspec.structs.asdict(plan), **machine()}
-    rates = [
-        (late.at, (late.ended - early.ended) / (late.at - early.at))
-        for early, late in zip(looks, looks[1:], strict=False)
-    ]
+    rates = [(late.at, (late.ended - early.ended) / (late.at - early.at)) for early, late in pairwise(looks)]
     whole = (looks[-1].ended - looks[0].ended) / (looks[-1].at - looks[0].at)
     figures = [
         ("executions", "1/s", whole, rates),

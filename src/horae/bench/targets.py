@@ -40,6 +40,8 @@ TARGETS: Mapping[tuple[str, str, str], Target] = {
     ("latency", "* idle pick-up", "p50"): under(3, samples=100),
     ("latency", "* idle pick-up", "p99"): under(10, samples=100),
     ("latency", "* half load pick-up", "p99"): under(50, samples=100),
+    ("sustain", "* all it takes", "executions"): least(60_000, seconds=60),
+    ("sustain", "* all it takes", "steadiness of the rate"): least(0.8, seconds=60),
     ("growth", "* history", "ratio"): least(0.8, history=10_000_000),
     ("growth", "* queued", "ratio"): least(0.8, queued=5_000_000),
     ("reads", "* reads", "reads"): least(3_000, clients=64, drain=20_000, history=10_000_000),

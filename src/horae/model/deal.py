@@ -146,4 +146,7 @@ def _deal_one(
                 shares[i] -= k
                 dealt.append(Dealt(i, slice, lo, lo + k))
                 lo += k
+    if lo < slice.hi:
+        for i in order:  # who took what fits, and no more, is full
+            rooms[i].for_(slice)
     return lo

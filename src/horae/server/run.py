@@ -12,6 +12,7 @@ import uvicorn
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput
 from horae.server.app import Application
+from horae.server.joined import JoinedProtocol
 
 BACKLOG = 2048
 KEEP_ALIVE = 75  # seconds; workers keep their connections between exchanges
@@ -119,7 +120,7 @@ def _server(node: Node, parts: Collection[str], grace: int) -> uvicorn.Server:
     """uvicorn without its signals, logs and start-up protocol: the process and the node have their own."""
     config = uvicorn.Config(
         Application(node, parts),
-        http="httptools",
+        http=JoinedProtocol,
         ws="none",
         loop="none",
         lifespan="off",

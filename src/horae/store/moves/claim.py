@@ -14,7 +14,7 @@ from horae.model.deal import Deal, Want, capacity, deal
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
 from horae.store.moves import shelves
-from horae.store.script import Fetch, ForEach, Script, Statement, Together
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
 
 # The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
 CUT = Statement(
@@ -59,6 +59,28 @@ class Claimed(Struct, frozen=True):
     solo: frozenset[int] = frozenset()
 
 
+Change = ForEach | Insert
+
+
+class Moves:
+    """Changes of a claim that are not made yet; they are before anything is read again, or with what ends the claim."""
+
+    def __init__(self) -> None:
+        self._changes: list[Change] = []
+
+    def add(self, decided: Deal, running: Sequence[Running]) -> None:
+        """What was dealt leaves the queue and runs."""
+        columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
+        cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
+        self._changes += [shelves.take("queued", decided.whole), cut, shelves.put_running(running)]
+
+    def make(self, *more: Change) -> Script[None]:
+        """Make them, and some more."""
+        changes, self._changes = [*self._changes, *more], []
+        if changes:
+            yield Together(changes)
+
+
 class _Lane(Struct, frozen=True):
     """What a claim took from one lane, what begins there now, and what is wanted still."""
 
@@ -74,20 +96,24 @@ def claim(
     lanes: Sequence[LaneView],
     paused: frozenset[UUID],
     now: Instant,
-) -> Script[Claimed]:
-    """Take for all wants, each from the lanes that its session may take from; those with the same lanes together."""
+) -> Script[tuple[Claimed, Moves]]:
+    """Take for all wants, each from the lanes that its session may take from; those with the same lanes together.
+
+    The last moves are left to the caller, who makes them together with what follows from them.
+    """
+    moves = Moves()
     groups: dict[frozenset[int], list[Want]] = {}
     for want in wants:
         groups.setdefault(eligible[want.session], []).append(want)
     done = Claimed([], {})
     for may, group in groups.items():
-        more = yield from claim_lanes(group, [view for view in lanes if view.lane in may], paused, now)
+        more = yield from _claim_lanes(group, [view for view in lanes if view.lane in may], paused, moves, now)
         done = Claimed(done.running + more.running, done.lanes | more.lanes, done.solo | more.solo)
-    return done
+    return done, moves
 
 
-def claim_lanes(
-    wants: Sequence[Want], lanes: Sequence[LaneView], paused: frozenset[UUID], now: Instant
+def _claim_lanes(
+    wants: Sequence[Want], lanes: Sequence[LaneView], paused: frozenset[UUID], moves: Moves, now: Instant
 ) -> Script[Claimed]:
     """Take from these lanes, in their order, for wants that may all take from each of them."""
     claimed: list[Running] = []
@@ -99,7 +125,7 @@ def claim_lanes(
             break
         if capacity(left, view.jobs) <= 0:
             continue
-        took = yield from _claim_lane(left, view, paused, now)
+        took = yield from _claim_lane(left, view, paused, moves, now)
         claimed += took.running
         marks[view.lane] = took.low
         if took.solo:
@@ -108,8 +134,10 @@ def claim_lanes(
     return Claimed(claimed, marks, frozenset(solo))
 
 
-def _claim_lane(wants: list[Want], view: LaneView, paused: frozenset[UUID], now: Instant) -> Script[_Lane]:
-    """Pick, deal and move from one lane until the room is filled or nothing is found.
+def _claim_lane(
+    wants: list[Want], view: LaneView, paused: frozenset[UUID], moves: Moves, now: Instant
+) -> Script[_Lane]:
+    """Pick, deal and move from one lane until the room is filled or no more is found than was picked.
 
     Solo slices that nobody may take now are passed by, so that they do not keep others from what lies behind them.
     """
@@ -117,6 +145,7 @@ def _claim_lane(wants: list[Want], view: LaneView, paused: frozenset[UUID], now:
     low, passed, pick = view.low, None, PICK
     while (room := capacity(wants, view.jobs)) > 0:
         limit = max(1, min(512, int(room / view.mean) + 1))
+        yield from moves.make()
         rows = yield Fetch(pick, (view.lane, low, limit))
         picked = [shelves.queued(row) for row in rows]
         if not picked:
@@ -125,7 +154,7 @@ def _claim_lane(wants: list[Want], view: LaneView, paused: frozenset[UUID], now:
         wants = yield from _look_up_solo(wants, usable, now)
         decided = deal(usable, wants)
         running = [_granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
-        yield from _move(decided, running)
+        moves.add(decided, running)
         claimed += running
         low, wants = picked[-1].rank, decided.wants
         if len(decided.whole) < len(usable):
@@ -135,6 +164,8 @@ def _claim_lane(wants: list[Want], view: LaneView, paused: frozenset[UUID], now:
             if not all(s.solo for s in left):
                 return _Lane(claimed, passed, wants)
             pick = PICK_UNSUSPECTED if all(s.losses >= SUSPECT for s in left) else PICK_PLAIN
+        elif len(picked) < limit:  # what others hold now, they hint again if they leave something
+            return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
     return _Lane(claimed, low if passed is None else passed, wants)
 
 
@@ -177,9 +208,3 @@ def _granted(s: Queued, lo: int, hi: int, want: Want, now: Instant) -> Running:
         failures=s.failures, losses=s.losses, solo=s.solo, width=s.width, session=want.session, channel=want.channel,
         n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
     )  # fmt: skip
-
-
-def _move(decided: Deal, running: Sequence[Running]) -> Script[None]:
-    columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
-    cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
-    yield Together([shelves.take("queued", decided.whole), cut, shelves.put_running(running)])

@@ -4,7 +4,7 @@ The session row is the fence: it is locked first, in a statement of its own, and
 Several sessions' exchanges share one transaction; their rows are locked in the order of their ids.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Literal
 from uuid import UUID
@@ -18,7 +18,7 @@ from horae.model.retry import RetryPolicy
 from horae.model.session import LIVE, see, seen_on
 from horae.model.slice import Running
 from horae.store.moves import report, shelves
-from horae.store.moves.claim import Claimed, LaneView, claim
+from horae.store.moves.claim import Claimed, LaneView, Moves, claim
 from horae.store.script import Fetch, ForEach, Rows, Script, Statement
 
 SESSION: shelves.Columns = (("id", "uuid"),)
@@ -112,9 +112,9 @@ def exchange(
         _drain(head, sessions[head.session])
     effects = yield from report.settle(heard, sessions, policies, now, rng)
     asking = [head for head in heard if _asks(head, sessions[head.session])]
-    claimed = yield from _claim(asking, sessions, lanes, paused, now)
+    claimed, moves = yield from _claim(asking, sessions, lanes, paused, now)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
-    yield from _touch(sessions, now)
+    yield from moves.make(*_touched(sessions, now))
     return Exchanged(replies, claimed, effects)
 
 
@@ -151,7 +151,7 @@ def _claim(
     lanes: Sequence[LaneView],
     paused: frozenset[UUID],
     now: Instant,
-) -> Script[Claimed]:
+) -> Script[tuple[Claimed, Moves]]:
     """Claim for heads that share lanes together; one number per channel is served once."""
     first = {(head.session, head.exchange.channel): head for head in reversed(heads)}
     wants = [want_of(head, sessions[head.session].concurrency) for head in first.values()]
@@ -171,7 +171,7 @@ def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: report.Effect
     return Reply(decision="answer", granted=granted, ignored=ignored, draining=row.state == "draining")
 
 
-def _touch(sessions: Mapping[UUID, SessionRow], now: Instant) -> Script[None]:
+def _touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEach]:
     """Write what changed about the sessions; it is their heartbeat too."""
     rows = [(s.id, s.seen, s.state, now) for s in sessions.values() if s.dirty]
     if rows:
@@ -195,11 +195,11 @@ def claim_for_parked(
     sessions = yield from lock_sessions([p.want.session for p in parked], LOCK_PARKED)
     able = {(p.want.session, p.want.channel): p for p in parked if _awaits(sessions.get(p.want.session), p.want)}
     eligible = {p.want.session: p.lanes for p in able.values()}
-    claimed = yield from claim([p.want for p in able.values()], eligible, lanes, paused, now)
+    claimed, moves = yield from claim([p.want for p in able.values()], eligible, lanes, paused, now)
     for slice in claimed.running:
         row = sessions[slice.session]
         row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True
-    yield from _touch(sessions, now)
+    yield from moves.make(*_touched(sessions, now))
     return claimed
 
 
@@ -221,7 +221,7 @@ def answer_empty(
     emptied: dict[tuple[UUID, int], tuple[Emptied, bool]] = {}
     for id, channel, n in numbers:
         emptied[id, channel] = _empty(sessions.get(id), channel, n)
-    yield from _touch(sessions, now)
+    yield from _touched(sessions, now)
     return emptied
 
 
