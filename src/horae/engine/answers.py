@@ -71,10 +71,10 @@ class Answers:
         """One answer: slices with items and definitions, requests, and what the worker should forget."""
         parcels = await self.parcels.get(s.parcel for s in slices) if slices else {}
         keys = {(p.envelope.job, p.envelope.version) for p in parcels.values()}
-        definitions = await self._directory.definitions(sorted(keys)) if keys else {}
+        definitions = await self._directory.definitions.get(sorted(keys)) if keys else {}
         answer = Answer(
             slices=[self._grant(s, parcels[s.parcel]) for s in slices],
-            jobs={f"{job}:{version}": Raw(spec) for (job, version), spec in definitions.items()},
+            jobs={f"{job}:{version}": Raw(known.spec) for (job, version), known in definitions.items()},
             requests=list(requests),
             ignored=list(ignored),
             servers=self.servers,

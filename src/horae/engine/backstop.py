@@ -37,9 +37,9 @@ class Backstop:
     async def _page(self, after: tuple[UUID, int]) -> tuple[UUID, int] | None:
         before = self._env.now() - SLACK
         rows = await self._store.read(lambda: backstop.long_running(after, before, PAGE))
-        allowed = await self._directory.allowances(sorted({(row.job, row.version) for row in rows}))
+        known = await self._directory.definitions.get(sorted({(row.job, row.version) for row in rows}))
         for row in rows:
-            span = allowed[row.job, row.version]
+            span = known[row.job, row.version].allowance
             if span is not None and row.since + span < before:
                 await self._ask(row)
         return (rows[-1].parcel, rows[-1].lo) if len(rows) == PAGE else None

@@ -1,20 +1,18 @@
 """The directory: what this server knows of queues, lanes and jobs, so that the hot path asks the store nothing.
 
-Lanes that have something queued are known from hints, and from a scan once a second. Job versions never change; which
-version is current is checked in the submitting transaction itself.
+Lanes that have something queued are known from hints, and from a scan once a second. Which version of a job is
+current is checked in the submitting transaction itself.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
-import msgspec
-
+from horae.engine.definitions import Definitions, Version
 from horae.engine.hints import Hint, Hints
 from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
-from horae.env import Env, Instant, Micros
-from horae.model.job import Spec
+from horae.env import Env, Instant
 from horae.model.rank import Policy, rank_of
 from horae.model.retry import RetryPolicy
 from horae.model.session import Session
@@ -46,9 +44,7 @@ class Directory:
         self._means: dict[int, float] = {}
         self._jobs_in: dict[int, frozenset[UUID]] = {}  # what was granted from each lane
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
-        self._definitions: OrderedDict[tuple[UUID, int], bytes] = OrderedDict()
-        self.policies: dict[tuple[UUID, int], RetryPolicy] = {}
-        self._allowances: dict[tuple[UUID, int], Micros | None] = {}
+        self.definitions = Definitions(store)
         hints.listen(self._on_hint)
 
     async def step(self) -> Wait:
@@ -174,28 +170,12 @@ class Directory:
             self._jobs.popitem(last=False)
         return stored
 
+    @property
+    def policies(self) -> Mapping[Version, RetryPolicy]:
+        """How versions of jobs are retried, those that are known."""
+        return self.definitions.policies
+
     def forget(self, jobs: Iterable[UUID]) -> None:
         """Read these jobs again when next asked for."""
         for job in jobs:
             self._forget(job)
-
-    async def definitions(self, wanted: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], bytes]:
-        """Definitions as stored, by job and version."""
-        missing = [key for key in wanted if key not in self._definitions]
-        if missing:
-            for key, spec in (await self._store.definitions(missing)).items():
-                read = msgspec.json.decode(spec, type=Spec)
-                self._definitions[key] = spec
-                self.policies[key] = read.retry
-                self._allowances[key] = None if read.timeout is None else read.timeout + read.grace
-        found = {key: self._definitions[key] for key in wanted}
-        while len(self._definitions) > MOST_JOBS:
-            old, _ = self._definitions.popitem(last=False)
-            self.policies.pop(old, None)
-            self._allowances.pop(old, None)
-        return found
-
-    async def allowances(self, wanted: Sequence[tuple[UUID, int]]) -> dict[tuple[UUID, int], Micros | None]:
-        """How long an attempt may take by its job's definition, its grace included; None for as long as it likes."""
-        await self.definitions(wanted)
-        return {key: self._allowances[key] for key in wanted}

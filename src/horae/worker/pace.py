@@ -11,6 +11,7 @@ AHEAD_SECONDS = 0.1  # of work held ready on every slot
 MAX_CHUNK = 1024
 MAX_AHEAD = 4096  # items beyond idle slots, held and asked for
 TINY = 100e-6  # shorter than a thread switch: more threads would only fight over the interpreter
+MOST_JOBS = 10_000  # whose durations are remembered
 LONG_TIMEOUT: Micros = 10 * SECOND
 
 
@@ -25,14 +26,19 @@ class Pace:
         mean = seconds / count
         known = self._seconds.get(job)
         if known is None:
-            self._seconds[job] = mean
+            self._remember(job, mean)
         else:
             self._seconds[job] = known + (mean - known) * (0.5 if mean > known else 0.3)
 
     def note_running(self, job: UUID, seconds: float) -> None:
         """Remember that an execution has already run this long: what was short is so no more."""
         if seconds > self._seconds.get(job, 0.0):
-            self._seconds[job] = seconds
+            self._remember(job, seconds)
+
+    def _remember(self, job: UUID, seconds: float) -> None:
+        self._seconds[job] = seconds
+        if len(self._seconds) > MOST_JOBS:
+            del self._seconds[next(iter(self._seconds))]
 
     def expected(self, job: UUID) -> float | None:
         """Seconds an execution of this job takes, if known."""

@@ -1,0 +1,62 @@
+"""Definitions are read once and kept within bounds."""
+
+from typing import Any
+
+import pytest
+
+from horae.engine import definitions
+from horae.engine.definitions import OVERHEAD, Definitions
+from horae.model.retry import RetryPolicy
+from tests.store_contract.world import World
+
+
+@pytest.fixture
+def reads(world: World, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many definitions each question to the store was for."""
+    asked: list[int] = []
+    read = world.store.definitions
+
+    async def counted(wanted: Any) -> Any:
+        asked.append(len(wanted))
+        return await read(wanted)
+
+    monkeypatch.setattr(world.store, "definitions", counted)
+    return asked
+
+
+async def test_a_version_is_read_once(world: World, reads: list[int]):
+    a, b = [(await world.job(name, retry=RetryPolicy(retries=7))).id for name in "ab"]
+    kept = Definitions(world.store)
+    await kept.get([(a, 1)])
+    found = await kept.get([(a, 1), (b, 1)])
+
+    assert reads == [1, 1]
+    assert {key: known.retry.retries for key, known in found.items()} == {(a, 1): 7, (b, 1): 7}
+    assert kept.policies.keys() == found.keys()
+
+
+async def test_what_was_not_asked_for_the_longest_goes_first(
+    world: World, reads: list[int], monkeypatch: pytest.MonkeyPatch
+):
+    a, b, c = [((await world.job(name)).id, 1) for name in "abc"]
+    monkeypatch.setattr(definitions, "MOST", 2)
+    kept = Definitions(world.store)
+    for wanted in ([a], [b], [a], [c]):
+        await kept.get(wanted)
+    assert kept.policies.keys() == {a, c}
+
+    found = await kept.get([a, b, c])  # more than are kept, and some of them go meanwhile
+
+    assert found.keys() == {a, b, c}
+    assert len(kept.policies) == 2
+    assert reads == [1, 1, 1, 1]
+
+
+async def test_large_ones_are_bounded_by_their_bytes(world: World, monkeypatch: pytest.MonkeyPatch):
+    jobs = [((await world.job(name, params={"text": "x" * 5000})).id, 1) for name in "abcd"]
+    monkeypatch.setattr(definitions, "MOST_BYTES", 2 * (6000 + OVERHEAD))
+    kept = Definitions(world.store)
+    for job in jobs:
+        await kept.get([job])
+
+    assert list(kept.policies) == jobs[2:]
