@@ -303,7 +303,7 @@ REPORTS = [
         by="test_rescue.test_what_a_rescued_worker_was_asked_to_stop_has_stopped",
     ),
     one(
-        "a cancelled item that fails is retried", "report.asked_of", "if cancels else []", "if False else []",
+        "a cancelled item that fails is retried", "report.cancel_asked", "if cancels else []", "if False else []",
         by="test_cancel.test_an_item_that_fails_after_being_asked_is_not_retried",
     ),
     one(
@@ -324,7 +324,7 @@ REPORTS = [
         because="an item succeeds once, so its result is stored once; after a repair it must not stand in the way",
     ),
     one(
-        "what may run once is handed back after it began", "report._go_on", "_has_begun(slice, outcome)", "False",
+        "what may run once is handed back after it began", "report._go_on", "has_begun(slice, outcome)", "False",
         by="test_report.test_a_started_item_that_may_run_once_cannot_be_handed_back",
     ),
     one(
