@@ -83,3 +83,20 @@ async def test_when_nobody_answers_who_waits_is_told_and_what_waited_is_cut():
 
     pool.hear()
     assert not (await pool.take()).cut
+
+
+async def test_who_comes_while_what_waited_is_being_cut_is_told_too_and_keeps_nobody_waiting_later():
+    async def connect():
+        return Line()
+
+    pool = Pool(connect, 1)
+    old = await pool.take()
+    pool.silence(StoreUnavailable("nobody answers"), pool.uses())
+    told = [asyncio.create_task(pool.take()) for _ in range(3)]
+    await asyncio.sleep(0)
+    pool.give_back(old)
+    ends = await asyncio.wait_for(asyncio.gather(*told, return_exceptions=True), 5)
+    assert [type(end) for end in ends] == [StoreUnavailable] * 3
+
+    pool.hear()
+    assert not (await asyncio.wait_for(pool.take(), 5)).cut

@@ -31,12 +31,13 @@ class Pool:
 
     async def take(self) -> asyncpg.Connection:
         """A connection for this caller alone; first come, first served. Raises StoreUnavailable."""
+        if (reason := self._reason()) is not None:
+            raise StoreUnavailable(reason)
         if self._queue or not self._ready():
             await self._wait()
-        if self._closed:
-            raise StoreUnavailable("The store is closed.")
-        if self._silent is not None:
-            raise StoreUnavailable(self._silent.detail)
+            if (reason := self._reason()) is not None:
+                self._wake()  # what was promised goes unused: the next one in the queue is told as well
+                raise StoreUnavailable(reason)
         return self._reuse() or await self._open()
 
     def give_back(self, connection: asyncpg.Connection) -> None:
@@ -79,6 +80,12 @@ class Pool:
         while self._queue:
             self._wake()
         await asyncio.sleep(0)  # what was cut off ends in the loop's next round
+
+    def _reason(self) -> str | None:
+        """Why nobody gets a connection now, if so."""
+        if self._closed:
+            return "The store is closed."
+        return None if self._silent is None else self._silent.detail
 
     def _ready(self) -> bool:
         return len(self._idle) + self._free > self._promised
