@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -94,6 +95,22 @@ def test_an_older_attempt_matches_nothing():
 
     assert (matched.hits, matched.touched, matched.left) == ([], [], [])
     assert matched.missed == [Span(PARCELS[0], 0, 4, 1)]
+
+
+def test_what_is_named_backwards_hits_nothing():
+    matched = match([running(lo=0, hi=10)], [Span(PARCELS[0], 5, 3, 1)])
+
+    assert (matched.hits, matched.missed) == ([], [])
+
+
+@pytest.mark.timeout(10)  # well under a second; minutes when every span looks at every piece
+def test_a_report_of_very_many_scattered_items_holds_nobody_up():
+    count = 20_000
+    spans = [Span(PARCELS[0], item, item + 1, 1) for item in range(0, 2 * count, 2)]
+
+    matched = match([running(lo=0, hi=2 * count)], spans[::-1])
+
+    assert (len(matched.hits), len(matched.left)) == (count, count)
 
 
 @given(st.integers(0, 20), st.integers(0, 20), cuts())

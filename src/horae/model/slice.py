@@ -4,6 +4,7 @@ Everything here is pure. The store moves what these functions decide: no item is
 whatever subset is reported in whatever order.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 from uuid import UUID
@@ -90,10 +91,10 @@ def match(held: Sequence[Running], spans: Sequence[Span]) -> Matched:
     """Match spans with held slices **that overlap them** at the same attempt.
 
     Each item is hit at most once, by the first span that names it. What a touched slice keeps comes back as smaller
-    slices; what matches nothing comes back as missed.
+    slices; what matches nothing comes back as missed. The slices held do not overlap.
     """
     free: dict[tuple[UUID, int], list[tuple[int, int, Running]]] = {}
-    for slice in held:
+    for slice in sorted(held, key=lambda s: s.lo):
         free.setdefault((slice.parcel, slice.attempt), []).append((slice.lo, slice.hi, slice))
     hits: list[tuple[Running, int, int, int]] = []
     missed: list[Span] = []
@@ -120,12 +121,17 @@ def _hit(
     hits: list[tuple[Running, int, int, int]],
     missed: list[Span],
 ) -> None:
-    """Take one span out of the free pieces, in place."""
+    """Take one span out of the free pieces, in place; they lie in order, so only those that it overlaps are looked at.
+
+    A report may name thousands of items one by one, and the server does nothing else meanwhile.
+    """
+    first = bisect_right(pieces, span.lo, key=lambda piece: piece[1])
+    last = bisect_left(pieces, span.hi, lo=first, key=lambda piece: piece[0])
     kept: list[tuple[int, int, Running]] = []
     taken: list[tuple[int, int]] = []
-    for lo, hi, slice in pieces:
+    for lo, hi, slice in pieces[first:last]:
         a, b = max(lo, span.lo), min(hi, span.hi)
-        if a >= b:
+        if a >= b:  # the span is empty
             kept.append((lo, hi, slice))
             continue
         hits.append((slice, index, a, b))
@@ -134,7 +140,7 @@ def _hit(
             kept.append((lo, a, slice))
         if b < hi:
             kept.append((b, hi, slice))
-    pieces[:] = kept
+    pieces[first:last] = kept
     missed += [Span(span.parcel, lo, hi, span.attempt) for lo, hi in gaps(span.lo, span.hi, taken)]
 
 
