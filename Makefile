@@ -66,6 +66,7 @@ clean:
 browser:
 	@tools/browser
 	@tools/node
+	@tools/pgbouncer
 
 # Each stamp records that the environment holds what its prerequisites say, so a second run installs nothing.
 install: $(VENV)/.locked $(VENV)/.package

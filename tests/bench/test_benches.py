@@ -55,7 +55,7 @@ METRICS = {
     "sustain": {
         "executions", "steadiness of the rate", "largest queue", "server memory", "server memory after a fifth",
         "worker memory", "worker memory after a fifth", "pick-up p50", "pick-up p99", "pick-up p100",
-        "steadiness of the pick-up's p50",
+        "steadiness of the pick-up's p50", "server processor", "worker processor", "bench processor",
     },
     "growth": {"executions without", "executions with", "ratio"},
     "disk": {"overhead", "payload"},

@@ -8,7 +8,7 @@ import pytest
 from horae.cli.checks import local_checks
 from horae.cli.store_checks import _migrations, _pooler, judged
 from horae.client.transport import Reply, Unanswered
-from horae.config import load
+from horae.config import Settings, load
 from horae.errors import StoreUnavailable, Unauthorized
 from horae.store.checkup import Facts
 from tests.cli.fake_api import FakeApi, page, run
@@ -189,5 +189,7 @@ def test_postgres_settings_are_judged(changes, name, state):
 
 
 def test_a_pooler_is_guessed_from_its_port():
-    assert _pooler("postgresql://h:6432/horae").state == "warn"
-    assert _pooler("postgresql://h/horae").state == "ok"
+    pooler, postgres = "postgresql://h:6432/horae", "postgresql://h/horae"
+    assert _pooler(Settings(store=pooler)).state == "warn"
+    assert _pooler(Settings(store=pooler, store_direct=postgres)).state == "ok"
+    assert _pooler(Settings(store=postgres)).state == "ok"

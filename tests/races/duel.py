@@ -15,6 +15,7 @@ import asyncpg
 from msgspec import Struct
 
 from horae.env import Env
+from horae.store.connections import Connections
 from horae.store.driver import one, op_name
 from horae.store.postgres.driver import PostgresDriver
 from horae.store.script import Fetch, Op, Script, ScriptFactory, Statement
@@ -198,7 +199,7 @@ class Duel:
 
 
 async def _side(name: str, url: str, env: Env) -> Side:
-    driver = await PostgresDriver.open(url, env, hot=1, cold=1)
+    driver = await PostgresDriver.open(url, env, Connections(hot=1, cold=1))
     for setting in SETTINGS:
         await driver.write(one(Statement("setting", setting)))
     pid = (await driver.write(one(Statement("pid", "SELECT pg_backend_pid()"))))[0][0]

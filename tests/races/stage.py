@@ -11,6 +11,7 @@ from horae.env import VirtualClock, virtual_env
 from horae.model.session import LIVE, seen_on
 from horae.model.slice import Running
 from horae.store import schema
+from horae.store.connections import Connections
 from horae.store.driver import one
 from horae.store.postgres.driver import PostgresDriver
 from horae.store.script import ScriptFactory, Statement
@@ -61,7 +62,7 @@ class Stage:
     @classmethod
     async def open(cls, url: str) -> "Stage":
         env = virtual_env(seed=11)
-        driver = await PostgresDriver.open(url, env, hot=1, cold=1)
+        driver = await PostgresDriver.open(url, env, Connections(hot=1, cold=1))
         for setting in SETTINGS:
             await driver.write(one(Statement("setting", setting)))
         return cls(World(driver, env), await Duel.open(url, env))

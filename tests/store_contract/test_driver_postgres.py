@@ -10,6 +10,7 @@ import pytest
 
 from horae.env import SECOND, Env, system_env
 from horae.errors import BadInput, StoreUnavailable
+from horae.store.connections import Connections
 from horae.store.driver import Driver, one, op_name
 from horae.store.epochs import BEGINNING
 from horae.store.open import open_store_driver
@@ -212,7 +213,7 @@ async def test_connections_that_broke_while_idle_are_passed_over(postgres_driver
 
 
 async def test_a_write_that_finds_no_connection_gives_up_in_time(migrated_url: str, env: Env):
-    driver = await PostgresDriver.open(migrated_url, env, hot=1)
+    driver = await PostgresDriver.open(migrated_url, env, Connections(hot=1))
     driver._hot._patience = 0.1
     blocking = asyncio.create_task(driver.write(one(SLEEP, 1.0)))
     await eventually(lambda: driver.statements["sleep"])
@@ -224,7 +225,7 @@ async def test_a_write_that_finds_no_connection_gives_up_in_time(migrated_url: s
 
 
 async def test_a_cancelled_statement_gives_its_connection_back(migrated_url: str, env: Env):
-    driver = await PostgresDriver.open(migrated_url, env, hot=1)
+    driver = await PostgresDriver.open(migrated_url, env, Connections(hot=1))
     for number in range(1, 4):
         writing = asyncio.create_task(driver.write(one(SLEEP, 30.0)))
         await eventually(lambda number=number: driver.statements["sleep"] == number)

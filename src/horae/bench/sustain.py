@@ -34,6 +34,7 @@ class Look(Struct, frozen=True):
     queued: int
     server: float  # MiB
     worker: float
+    used: dict[str, float] = {}  # seconds of processor time so far, by who used them
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -64,7 +65,8 @@ async def sustain(
 
     Executions are submitted in bulk for so long, at a rate or as fast as they are run, and results are stored. With a
     rate, one more is submitted alone ten times a second, and its pick-up is timed as `latency` does. The run is told in
-    fifths: "steadiness" is the last fifth's figure divided by the first one's.
+    fifths: "steadiness" is the last fifth's figure divided by the first one's. "Processor" is the time that all
+    servers, all workers, a database that the bench started and the bench itself used for an execution.
     """
     from horae.bench.stage import staged
     from horae.bench.stores import sources
@@ -81,19 +83,21 @@ async def sustain(
             for source in usable:
                 async with source.fresh() as url, staged(env, url, servers) as stage:
                     steps.begin(source.name)
-                    looks, picked = await _run(stage, plan, steps)
+                    looks, picked = await _run(stage, plan, source.pid(), steps)
                 results += _results(source.name, plan, looks, picked, await source.version())
     return results
 
 
-async def _run(stage: "Stage", plan: Plan, steps: Steps) -> tuple[list[Look], list[tuple[float, float]]]:
+async def _run(
+    stage: "Stage", plan: Plan, database: int | None, steps: Steps
+) -> tuple[list[Look], list[tuple[float, float]]]:
     """Load it for the time asked for; what was seen meanwhile, and (when, milliseconds) of timed pick-ups."""
     from horae.bench.load import check_ended, drained, submit
 
     await stage.start_worker(plan.concurrency, plan.workers)
     await submit(stage, WARM_UP)
     await drained(stage)
-    load = _Load(stage, plan)
+    load = _Load(stage, plan, database)
     picked: list[tuple[float, float]] = []
     tasks = [*load.start(), *([asyncio.create_task(_pick_ups(load, picked))] if plan.rate else [])]
     looks = [await load.look()]
@@ -114,8 +118,8 @@ async def _run(stage: "Stage", plan: Plan, steps: Steps) -> tuple[list[Look], li
 class _Load:
     """Submits until the time is over."""
 
-    def __init__(self, stage: "Stage", plan: Plan) -> None:
-        self.stage, self.plan = stage, plan
+    def __init__(self, stage: "Stage", plan: Plan, database: int | None) -> None:
+        self.stage, self.plan, self._database = stage, plan, database
         self.sent = 0
         self.begun = time.perf_counter()
         self._more = asyncio.Event()
@@ -143,8 +147,18 @@ class _Load:
         return Look(
             at=time.perf_counter() - self.begun, ended=sent - queued, queued=queued,
             server=max(rss_bytes(server.pid) for server in self.stage.servers) / 2**20,
-            worker=max(rss_bytes(worker.pid) for worker in self.stage.workers) / 2**20,
+            worker=max(rss_bytes(worker.pid) for worker in self.stage.workers) / 2**20, used=self._used(),
         )  # fmt: skip
+
+    def _used(self) -> dict[str, float]:
+        from horae.bench.usage import cpu_seconds
+
+        whole = {
+            "server": sum(cpu_seconds(server.pid) for server in self.stage.servers),
+            "worker": sum(cpu_seconds(worker.pid) for worker in self.stage.workers),
+            "bench": time.process_time(),
+        }
+        return whole if self._database is None else {**whole, "database": cpu_seconds(self._database)}
 
     async def _all_that_is_run(self, server: int) -> None:
         from horae.bench.wire import connected
@@ -219,6 +233,11 @@ def _results(
         ("server memory after a fifth", "MiB", _at(looks, plan.seconds / PARTS).server, []),
         ("worker memory", "MiB", looks[-1].worker, [(look.at, look.worker) for look in looks]),
         ("worker memory after a fifth", "MiB", _at(looks, plan.seconds / PARTS).worker, []),
+    ]
+    ended = max(1, looks[-1].ended - looks[0].ended)
+    figures += [
+        (f"{who} processor", "us/execution", (used - looks[0].used[who]) / ended * 1e6, [])
+        for who, used in looks[-1].used.items()
     ]
     if picked:
         took = [each for _, each in picked]

@@ -74,7 +74,7 @@ async def upgrade(settings: "Settings", env: Any, out: Output) -> None:
     from horae.store.checkup import schema_version
     from horae.store.open import open_store_driver
 
-    driver = await open_store_driver(settings.store_url, env, "(horae db upgrade)")
+    driver = await open_store_driver(settings.direct_url, env, "(horae db upgrade)")
     try:
         before = await schema_version(driver)
         await driver.migrate()
@@ -97,7 +97,7 @@ async def _facts(settings: "Settings", env: Any) -> "Facts":
 
     _refuse_absent(settings.store_url)
     try:
-        driver = await open_store_driver(settings.store_url, env, "(horae db)")
+        driver = await open_store_driver(settings.direct_url, env, "(horae db)")
     except StoreInUse as owned:
         async with _owner(owned, settings, env) as client:
             return told_facts((await client.store()).raw)
@@ -160,7 +160,7 @@ async def backup(settings: "Settings", env: Any, out: Output, file: Path) -> Non
 
     _refuse_absent(settings.store_url)
     try:
-        driver = await open_store_driver(settings.store_url, env, "(horae db backup)")
+        driver = await open_store_driver(settings.direct_url, env, "(horae db backup)")
     except StoreInUse as owned:
         await _ask_owner(_owner(owned, settings, env), file)
     else:
@@ -213,7 +213,7 @@ async def restore(settings: "Settings", env: Any, out: Output, file: Path, repla
     from horae.errors import NotFound
     from horae.store.backup import restore as put_back
 
-    url = settings.store_url
+    url = settings.direct_url
     if not file.is_file():
         raise NotFound(f"There is no file {file}.", "Name one made by `horae db backup`.")
     if replace and not yes:

@@ -10,7 +10,7 @@ import msgspec
 from horae.cli.firstkey import make_folder
 from horae.cli.process import calm_collector
 from horae.config import Settings, load
-from horae.config.build import engine_settings
+from horae.config.build import connections, engine_settings
 from horae.engine.node import Node
 from horae.env import Env
 from horae.server.run import Serving, is_loopback, remote_url, serve
@@ -29,7 +29,7 @@ async def open_node(env: Env, settings: Settings, command: str) -> Node:
     """Open the store and bring it up to date."""
     make_folder(settings.data)
     owner = f"({command}, {settings.public_url})"
-    return await Node.open(env, settings.store_url, engine_settings(reachable(settings)), owner)
+    return await Node.open(env, settings.store_url, engine_settings(reachable(settings)), owner, connections(settings))
 
 
 def reachable(settings: Settings) -> Settings:

@@ -9,6 +9,7 @@ from horae.config import Settings
 from horae.config.show import masked
 from horae.env import Env
 from horae.errors import HoraeError, StoreInUse
+from horae.store.connections import DEFAULT
 
 if TYPE_CHECKING:
     from horae.store.checkup import Facts
@@ -28,7 +29,7 @@ async def store_checks(settings: Settings, env: Env) -> list[Check]:
     if path is not None and not path.exists():
         return [Check("store", "warn", f"there is none at {shown} yet", "The first `horae up` makes it.")]
     try:
-        driver = await open_store_driver(settings.store_url, env, "(horae doctor)")
+        driver = await open_store_driver(settings.direct_url, env, "(horae doctor)")
     except StoreInUse as owned:
         at = owned.fields.get("url")
         remedy = "A SQLite store has one owner. It tells the same: horae doctor, without --offline"
@@ -44,7 +45,7 @@ async def store_checks(settings: Settings, env: Env) -> list[Check]:
     found = [Check("store", "ok", f"{named(facts)}, {shown} answers"), *judged(facts)]
     if facts.dialect == "sqlite":
         return found
-    return [*found, _pooler(settings.store_url), clock_check("store clock", facts.clock_offset, "the store's")]
+    return [*found, _pooler(settings), clock_check("store clock", facts.clock_offset, "the store's")]
 
 
 def told_checks(document: dict[str, Any]) -> list[Check]:
@@ -138,7 +139,11 @@ def _postgres_upkeep(facts: "Facts") -> Iterator[Check]:
         yield Check("autovacuum", "fail", "off: the shelves fill with dead rows", "Set autovacuum = on.")
     used, most = int(facts.settings["connections"]), int(facts.settings["max_connections"])
     state: State = "warn" if used > most * 0.8 else "ok"
-    remedy = "Raise max_connections, or put fewer servers on it: each takes up to 9." if state == "warn" else ""
+    remedy = (
+        f"Raise max_connections, or put fewer servers on it: each takes up to {DEFAULT.most}."
+        if state == "warn"
+        else ""
+    )
     yield Check("connections", state, f"{used} of {most}", remedy)
 
 
@@ -150,11 +155,10 @@ _UPKEEP = {
 }
 
 
-def _pooler(url: str) -> Check:
-    if ":6432" not in url:
+def _pooler(settings: Settings) -> Check:
+    if settings.store_direct:
+        return Check("pooler", "ok", f"by transaction, past it at {masked(settings.store_direct)}")
+    if ":6432" not in settings.store_url:
         return Check("pooler", "ok", "none seen")
-    remedy = (
-        "PgBouncer must be 1.21 or newer with max_prepared_statements > 0, or pool by session. Hints between servers "
-        "need LISTEN, so a direct connection; without one servers poll, which costs up to a second."
-    )
+    remedy = "It must pool by session; or name PostgreSQL's own URL too (HORAE_STORE_DIRECT). See docs/postgresql.md."
     return Check("pooler", "warn", "port 6432 looks like PgBouncer", remedy)

@@ -2,6 +2,7 @@
 
 from horae.config.settings import Settings
 from horae.engine.settings import EngineSettings
+from horae.store.connections import Connections
 
 
 def engine_settings(settings: Settings) -> EngineSettings:
@@ -11,5 +12,12 @@ def engine_settings(settings: Settings) -> EngineSettings:
         heartbeat=int(settings.heartbeat),
         retention=int(settings.retention),
         fire_retention=int(settings.fire_retention),
-        url=settings.public_url,
+        url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
+    )
+
+
+def connections(settings: Settings) -> Connections:
+    """How to be connected to PostgreSQL."""
+    return Connections(
+        hot=settings.store_hot_connections, cold=settings.store_cold_connections, direct=settings.store_direct
     )

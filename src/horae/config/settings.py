@@ -46,6 +46,19 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     store: Annotated[
         str, _about("The store: sqlite:///path or postgresql://user:password@host/database. Empty: horae.db in `data`.")
     ] = ""
+    store_hot_connections: Annotated[
+        int, Meta(ge=1, le=100), _about("Connections to PostgreSQL for submitting, claiming and reporting, at most.")
+    ] = 4
+    store_cold_connections: Annotated[
+        int, Meta(ge=1, le=100), _about("Connections to PostgreSQL for everything else, at most.")
+    ] = 4
+    store_direct: Annotated[
+        str,
+        _about(
+            "PostgreSQL's own URL when `store` leads to a pooler by transaction, such as PgBouncer with pool_mode ="
+            " transaction."
+        ),
+    ] = ""
     host: Annotated[
         str,
         _about(
@@ -102,6 +115,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def store_url(self) -> str:
         """The store, with the default resolved."""
         return self.store or f"sqlite:///{self.data / 'horae.db'}"
+
+    @property
+    def direct_url(self) -> str:
+        """The store past any pooler, for commands that open it for a moment."""
+        return self.store_direct or self.store_url
 
     @property
     def public_url(self) -> str:

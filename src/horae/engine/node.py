@@ -34,6 +34,7 @@ from horae.errors import HoraeError
 from horae.model.event import Event
 from horae.model.execution import Extra
 from horae.model.protocol import Submit
+from horae.store.connections import DEFAULT, Connections
 from horae.store.contract import Store
 from horae.store.moves.submission import Receipt
 from horae.store.open import open_store_driver
@@ -91,9 +92,16 @@ class Node:
         self._runner = Runner(env, self._on_store)
 
     @classmethod
-    async def open(cls, env: Env, url: str, settings: EngineSettings | None = None, owner: str = "") -> "Node":
+    async def open(
+        cls,
+        env: Env,
+        url: str,
+        settings: EngineSettings | None = None,
+        owner: str = "",
+        connections: Connections = DEFAULT,
+    ) -> "Node":
         """Open the store at a URL, bring it up to date, and make a node on it."""
-        driver = await open_store_driver(url, env, owner)
+        driver = await open_store_driver(url, env, owner, connections)
         try:
             await driver.migrate()
             await driver.ensure_partitions(env.now())

@@ -4,12 +4,13 @@ from pathlib import Path
 
 from horae.env import Env
 from horae.errors import BadInput
+from horae.store.connections import DEFAULT, Connections
 from horae.store.driver import Driver
 
 _FORMS = "Use sqlite:///path/to/horae.db, sqlite:// (in memory) or postgresql://user:password@host/database."
 
 
-async def open_store_driver(url: str, env: Env, owner: str = "") -> Driver:
+async def open_store_driver(url: str, env: Env, owner: str = "", connections: Connections = DEFAULT) -> Driver:
     """Open the store that a URL names; `owner` tells a second opener of a SQLite file who has it.
 
     The caller migrates it and closes it.
@@ -18,7 +19,7 @@ async def open_store_driver(url: str, env: Env, owner: str = "") -> Driver:
     if scheme == "sqlite" and found:
         return await _sqlite(rest, env, owner)
     if scheme in ("postgresql", "postgres") and found:
-        return await _postgres(url, env)
+        return await _postgres(url, env, connections)
     shown = f"{scheme}://..." if "@" in url else url  # a password stays secret
     raise BadInput(f"Horae cannot open a store at {shown!r}.", _FORMS, field="store")
 
@@ -35,7 +36,7 @@ async def _sqlite(rest: str, env: Env, owner: str) -> Driver:
     return await FileDriver.open(Path(rest[1:]), env, owner)
 
 
-async def _postgres(url: str, env: Env) -> Driver:
+async def _postgres(url: str, env: Env, connections: Connections) -> Driver:
     try:
         import asyncpg  # noqa: F401
     except ImportError:
@@ -44,4 +45,4 @@ async def _postgres(url: str, env: Env) -> Driver:
         ) from None
     from horae.store.postgres.driver import PostgresDriver
 
-    return await PostgresDriver.open(url, env)
+    return await PostgresDriver.open(url, env, connections)

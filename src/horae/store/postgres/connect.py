@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 
+from horae.store.connections import DEFAULT, Connections
 from horae.store.postgres.pool import closed
 
 _COMMON = {"application_name": "horae", "jit": "off", "timezone": "UTC"}
@@ -25,7 +26,7 @@ _HOT = {
 }
 # An acknowledged write is on disk, whatever the role's default; a stricter setting of theirs stays.
 _DURABLE = """
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
+SELECT set_config('synchronous_commit', 'on', {}) WHERE current_setting('synchronous_commit') IN ('off', 'local')"""
 _TIMELINE = "SELECT CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
 
 CONNECT = 3.0  # seconds for each step of a new connection
@@ -42,21 +43,38 @@ Moved = Callable[[asyncpg.Connection, str], Awaitable[None]]
 
 
 class Connector:
-    """Opens connections to one database, and notices when it is no longer the same one."""
+    """Opens connections to one database, and notices when it is no longer the same one.
 
-    def __init__(self, url: str, moved: Moved) -> None:
+    A pooler that gives every transaction another connection keeps no settings and no prepared statements between them:
+    each transaction then says its settings (`begin`), and what needs a connection of its own goes past the pooler.
+    """
+
+    def __init__(self, url: str, moved: Moved, connections: Connections = DEFAULT) -> None:
         self._url = url
+        self._direct = connections.direct or url
+        self.is_shared = bool(connections.direct)
         self._moved = moved
         self._timeline: str | None = None
         self._pooled = False
 
     async def hot(self) -> asyncpg.Connection:
         """For the moves; what they wait for is bounded by seconds."""
-        return await self._connect(_COMMON | _HOT, 15)
+        return await (self._connect_shared(15) if self.is_shared else self._connect(_COMMON | _HOT, 15))
 
     async def cold(self) -> asyncpg.Connection:
         """For everything else; plans as usual."""
+        return await (self._connect_shared(90) if self.is_shared else self.listening())
+
+    async def listening(self) -> asyncpg.Connection:
+        """As a cold one, and never shared."""
         return await self._connect(_COMMON | _COLD, 90)
+
+    def begin(self, how: str, *, hot: bool) -> str:
+        """What a transaction begins with; on a shared connection its settings are part of it, in the same message."""
+        if not self.is_shared:
+            return how
+        settings = _COMMON | (_HOT if hot else _COLD)
+        return "; ".join([how, *_set("SET LOCAL", settings), _DURABLE.format("true")])
 
     @asynccontextmanager
     async def patient(self) -> AsyncIterator[asyncpg.Connection]:
@@ -71,8 +89,24 @@ class Connector:
         connection = await self._open({} if self._pooled else settings, patience)
         try:
             _watch(connection)
-            await connection.execute(_DURABLE, timeout=CONNECT)
-            await self._compare(connection)
+            await connection.execute(
+                "; ".join([*_set("SET", settings if self._pooled else {}), _DURABLE.format("false")]), timeout=CONNECT
+            )
+            await self._compare(connection, await timeline_of(connection))
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
+
+    async def _connect_shared(self, patience: float) -> asyncpg.Connection:
+        connection = await asyncpg.connect(
+            self._url, timeout=CONNECT, command_timeout=patience, statement_cache_size=0
+        )  # fmt: skip
+        try:
+            _watch(connection)
+            async with connection.transaction():
+                timeline = await timeline_of(connection)
+            await self._compare(connection, timeline)
         except BaseException:
             connection.terminate()
             raise
@@ -85,7 +119,7 @@ class Connector:
     async def _open(self, settings: dict[str, str], patience: float) -> asyncpg.Connection:
         try:
             return await asyncpg.connect(
-                self._url,
+                self._direct,
                 timeout=CONNECT,
                 command_timeout=patience,
                 statement_cache_size=1000,
@@ -96,17 +130,20 @@ class Connector:
         except asyncpg.ProtocolViolationError:
             if not settings:
                 raise
-            self._pooled = True  # pgbouncer takes no settings from clients: they belong to the role there
+            self._pooled = True  # PgBouncer takes no settings with the greeting; a session's own it keeps
             return await self._open({}, patience)
 
-    async def _compare(self, connection: asyncpg.Connection) -> None:
+    async def _compare(self, connection: asyncpg.Connection, timeline: str | None) -> None:
         """A failover between two connections moves the store to another timeline; nobody uses it untold."""
-        timeline = await timeline_of(connection)
         if timeline is None or timeline == self._timeline:
             return
         if self._timeline is not None:
             await self._moved(connection, timeline)
         self._timeline = timeline
+
+
+def _set(how: str, settings: dict[str, str]) -> list[str]:
+    return [f"{how} {name} = '{value}'" for name, value in settings.items()]
 
 
 def _watch(connection: asyncpg.Connection) -> None:

@@ -11,6 +11,7 @@ import asyncpg
 from horae.env import Env, Instant
 from horae.errors import Busy, StoreUnavailable
 from horae.store import epochs, expiry, seed
+from horae.store.connections import DEFAULT, Connections
 from horae.store.driver import REPEATS, Before, Read, one, op_names, run_async
 from horae.store.postgres import migrate
 from horae.store.postgres.connect import CONNECT, Connector, timeline_of
@@ -30,23 +31,24 @@ class PostgresDriver:
 
     dialect = "postgresql"
 
-    def __init__(self, url: str, env: Env, hot: int = 4, cold: int = 4) -> None:
+    def __init__(self, url: str, env: Env, connections: Connections = DEFAULT) -> None:
         self.url = url
+        self._direct = connections.direct or url
         self.before: Before | None = None
         self.retries = 0
         self.statements: Counter[str] = Counter()
         self._env = env
-        self._connector = connector = Connector(url, self._on_timeline)
-        self._hot = Pool(connector.hot, hot)
-        self._cold = Pool(connector.cold, cold)
+        self._connector = connector = Connector(url, self._on_timeline, connections)
+        self._hot = Pool(connector.hot, connections.hot)
+        self._cold = Pool(connector.cold, connections.cold)
         self._partitions = Partitions(connector, env.clock)
-        self._listener = Listener(connector.cold, env)
+        self._listener = Listener(connector.listening, env)
         self._pulse = Pulse(connector.probe, (self._hot, self._cold), env.clock)
 
     @classmethod
-    async def open(cls, url: str, env: Env, hot: int = 4, cold: int = 4) -> "PostgresDriver":
+    async def open(cls, url: str, env: Env, connections: Connections = DEFAULT) -> "PostgresDriver":
         """Connect; raises StoreUnavailable when PostgreSQL does not answer, BadInput when it says no."""
-        driver = cls(url, env, hot, cold)
+        driver = cls(url, env, connections)
         try:
             await driver.ping()
             driver._pulse.start()
@@ -72,11 +74,14 @@ class PostgresDriver:
             async with self._connector.patient() as connection, connection.transaction():
                 return await run_async(make(), self._executing(connection))
 
-    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
+    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T:
+        pool = self._hot if hot else self._cold
         if snapshot:
-            return await self._transact(self._cold, make, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        for tries_left in reversed(range(self._cold.size + 1)):
-            connection = await self._cold.take()
+            return await self._transact(pool, make, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if self._connector.is_shared:  # a statement is prepared and run on one connection only within a transaction
+            return await self._transact(pool, make, "BEGIN")
+        for tries_left in reversed(range(pool.size + 1)):
+            connection = await pool.take()
             try:
                 return await run_async(make(), self._executing(connection))
             except BaseException as error:
@@ -84,7 +89,7 @@ class PostgresDriver:
                     reraise(error)
                 connection.terminate()  # it broke while it was idle; a read may be repeated on another
             finally:
-                self._cold.give_back(connection)
+                pool.give_back(connection)
         raise AssertionError("unreachable")
 
     @asynccontextmanager
@@ -114,6 +119,7 @@ class PostgresDriver:
 
     async def _begun(self, pool: Pool, begin: str) -> asyncpg.Connection:
         """A connection inside a transaction; those that broke while idle are passed over."""
+        begin = self._connector.begin(begin, hot=pool is self._hot)
         while True:
             connection = await pool.take()
             try:
@@ -150,7 +156,7 @@ class PostgresDriver:
 
     async def migrate(self) -> None:
         if await self.read(lambda: seed.needs_migration(self.dialect)):
-            await migrate.upgrade(self.url)
+            await migrate.upgrade(self._direct)
             await self.write(seed.first_rows(self._env))
         with translated():
             async with self._connector.patient() as connection:

@@ -24,6 +24,8 @@ REFUSED = (
     asyncpg.exceptions.ClientConfigurationError,
 )
 
+# What happens to prepared statements when the next transaction has another connection.
+_SHARED = (asyncpg.InvalidSQLStatementNameError, asyncpg.DuplicatePreparedStatementError)
 _UNAVAILABLE = (
     asyncpg.InsufficientResourcesError,  # full disk, too many connections, out of memory
     asyncpg.OperatorInterventionError,  # shutting down, starting up, statement timeout
@@ -36,6 +38,7 @@ _UNAVAILABLE = (
 
 
 _REFUSED = "Check the URL's user, password and database (--store, HORAE_STORE); 'createdb horae' makes a database."
+_DIRECT = "Name PostgreSQL's own URL too (HORAE_STORE_DIRECT), let the pooler pool by session, or go past it."
 _SILENT = (
     "Check the URL's host and port (--store, HORAE_STORE), that PostgreSQL runs there, and that it and its firewall let"
     " this machine in."
@@ -83,6 +86,8 @@ def reraise(error: BaseException, committing: bool = False) -> NoReturn:
 
 def in_our_words(error: BaseException, committing: bool = False) -> BaseException:
     """The error to raise instead; a connection that breaks at the commit leaves its outcome unknown."""
+    if isinstance(error, _SHARED):
+        return StoreUnavailable("A pooler gives every transaction another connection to PostgreSQL.", _DIRECT)
     if not isinstance(error, (*BROKEN, *_UNAVAILABLE)):
         return error
     detail = f"PostgreSQL is not available ({type(error).__name__}: {error})."
