@@ -14,7 +14,7 @@ from horae.cli.reference import context_of, reference, walk
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 COMMANDS = dict(walk(cli))
-HEAVY = {"rich", "httpx2", "sqlalchemy", "uvicorn", "yaml", "structlog", "asyncio", "msgspec"}
+HEAVY = {"rich", "httpx2", "sqlalchemy", "httptools", "yaml", "structlog", "asyncio", "msgspec"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -31,7 +31,7 @@ def versions() -> dict[str, str]:
         "sqlite": f"{VERSION} ({NAME})",
         "platform": platform.platform(),
     }
-    for package in ("asyncpg", "msgspec", "uvicorn"):
+    for package in ("asyncpg", "httptools", "msgspec"):
         try:
             found[package] = installed(package)
         except PackageNotFoundError:

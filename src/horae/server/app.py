@@ -6,7 +6,7 @@ from typing import Any
 from horae.engine.node import PARTS, Node
 from horae.server.door import answer, unmatched
 from horae.server.metrics import Metrics
-from horae.server.reply import Receive, Send
+from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
 from horae.server.router import Router
 from horae.server.routes import ROUTES
@@ -21,21 +21,25 @@ class Application:
         self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        """Answer an ASGI call: in the same process, or behind another server."""
         if scope["type"] != "http":  # there are no WebSockets here
             await send({"type": f"{scope['type']}.close"})
             return
+        await (await self.answer(scope, receive))(scope, receive, send)
+
+    async def answer(self, scope: dict[str, Any], receive: Receive) -> Reply:
+        """The answer to a request."""
         found = self._router.find(scope["path"])
         route = None if found is None else found[0].get(scope["method"])
         if found is None or route is None:
             allow = None if found is None else ", ".join(found[0])
-            await (await unmatched(self.node, scope, allow, self._parts))(scope, receive, send)
-            return
+            return await unmatched(self.node, scope, allow, self._parts)
         scope["app"], scope["path_params"] = self, found[1]
         monotonic = self.node.env.clock.monotonic
         began = monotonic()
         reply = await answer(self.node, route, scope, receive)
         self.metrics.answered(route, reply.status, monotonic() - began)
-        await reply(scope, receive, send)
+        return reply
 
 
 def serves(parts: Collection[str], route: Route) -> bool:

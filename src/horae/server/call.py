@@ -35,7 +35,8 @@ class Call:
 
     @property
     def secure(self) -> bool:
-        return bool(self.scope["scheme"] == "https")
+        """Whether the client's side is encrypted: by a proxy on this machine, for this server speaks plain HTTP."""
+        return bool(self.scope["scheme"] == "https") or self.headers.get(b"x-forwarded-proto") == b"https"
 
     def path(self, name: str) -> str:
         """A part of the path."""

@@ -1,21 +1,16 @@
-"""Listening: the socket, uvicorn around the application, and an orderly end."""
+"""Serving: a node, its application and its socket, and an orderly end of all three."""
 
-import asyncio
 import errno
 import ipaddress
 import platform
 import socket
 from collections.abc import Collection
 
-import uvicorn
-
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput
 from horae.server.app import Application
-from horae.server.joined import JoinedProtocol
+from horae.server.listener import Listener
 
-BACKLOG = 2048
-KEEP_ALIVE = 75  # seconds; workers keep their connections between exchanges
 EVERYWHERE = ("0.0.0.0", "::", "")
 GRACE = 10  # seconds for requests under way when the server stops
 
@@ -23,21 +18,17 @@ GRACE = 10  # seconds for requests under way when the server stops
 class Serving:
     """A server that listens; it runs on the event loop that made it."""
 
-    def __init__(self, node: Node, server: uvicorn.Server, listener: socket.socket, host: str) -> None:
-        self._node, self._server, self._listener = node, server, listener
-        self.host = host
-        self.port: int = listener.getsockname()[1]
+    def __init__(self, node: Node, listener: Listener, host: str, port: int, grace: float) -> None:
+        self._node, self._listener, self._grace = node, listener, grace
+        self.host, self.port = host, port
         self.url = local_url(host, self.port)
         self.remote = remote_url(host, self.port)  # empty: only `url` leads here
-        self._running = asyncio.create_task(server.main_loop(), name="horae-http")
 
     async def stop(self) -> None:
         """Answer who waits at once, finish what was begun, then let go of the store."""
         self._node.events.close()
         await self._node.gateway.stop()
-        self._server.should_exit = True
-        await self._running
-        await self._server.shutdown(sockets=[self._listener])
+        await self._listener.stop(self._grace)
         await self._node.stop()
 
 
@@ -50,17 +41,17 @@ async def serve(
     unless `allow_remote` says that this is meant.
     """
     check_bind(host, allow_remote=allow_remote)
-    listener = _listen(host, port)
+    bound = _listen(host, port)
     try:
-        port = listener.getsockname()[1]
+        port = bound.getsockname()[1]
         node.presence.url = node.presence.url or remote_url(host, port) or local_url(host, port)
-        server = _server(node, parts, grace)
+        listener = Listener(node.env, Application(node, parts).answer)
         await node.start(parts)
-        await server.startup(sockets=[listener])
+        await listener.start(bound)
     except BaseException:
-        listener.close()
+        bound.close()
         raise
-    return Serving(node, server, listener, host)
+    return Serving(node, listener, host, port, grace)
 
 
 def check_bind(host: str, *, allow_remote: bool) -> None:
@@ -114,24 +105,3 @@ def local_url(host: str, port: int) -> str:
 def remote_url(host: str, port: int) -> str:
     """Where other machines reach a server that listens on all addresses; empty for one that has an address."""
     return f"http://{platform.node()}:{port}" if host in EVERYWHERE else ""
-
-
-def _server(node: Node, parts: Collection[str], grace: int) -> uvicorn.Server:
-    """uvicorn without its signals, logs and start-up protocol: the process and the node have their own."""
-    config = uvicorn.Config(
-        Application(node, parts),
-        http=JoinedProtocol,
-        ws="none",
-        loop="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=grace,
-    )
-    config.load()
-    server = uvicorn.Server(config)
-    server.lifespan = config.lifespan_class(config)
-    return server

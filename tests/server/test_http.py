@@ -1,0 +1,336 @@
+"""HTTP/1.1 on real sockets: what clients may do to a connection, and what it does to them."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from horae.env import system_env
+from horae.server import listener as listening
+from horae.server.http import MOST_AFTER, MOST_HEAD, MOST_HELD
+from horae.server.listener import Listener
+from horae.server.reply import Reply
+from tests.waiting import eventually
+
+Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Connect = Callable[[], Awaitable[Client]]
+
+
+class Stream(Reply):
+    """An answer in parts that ends when it is told to, or with the client."""
+
+    def __init__(self, parts: list[bytes]) -> None:
+        super().__init__()
+        self.parts = parts
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.start(send, (b"content-type", b"text/plain"))
+        for part in self.parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+class Answers:
+    """A small application; it keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.scopes: list[dict[str, Any]] = []
+        self.gate = asyncio.Event()
+        self.gone = 0
+        self.read = 0
+
+    async def answer(self, scope: dict[str, Any], receive: Any) -> Reply:
+        self.scopes.append(scope)
+        path = scope["path"]
+        if path == "/fails":
+            raise RuntimeError("no")
+        if path == "/waits":
+            await self.gate.wait()
+        return READY[path]() if path in READY else await self._echo(scope, receive)
+
+    async def _echo(self, scope: dict[str, Any], receive: Any) -> Reply:
+        body, more = b"", scope["method"] == "POST"
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.gone += 1
+                return Reply(499)
+            self.read += len(message["body"])
+            body += message["body"]
+            more = message["more_body"]
+            if scope["path"] == "/slow":
+                await self.gate.wait()
+        if scope["path"] == "/leaves":
+            assert (await receive())["type"] == "http.disconnect"
+            self.gone += 1
+        return Reply(200, body or scope["path"].encode(), b"text/plain")
+
+
+READY: dict[str, Callable[[], Reply]] = {
+    "/refuses": lambda: Reply(401, b"no", b"text/plain"),
+    "/nothing": lambda: Reply(204),
+    "/stream": lambda: Stream([b"a", b"bc"]),
+    "/flood": lambda: Stream([b"x" * 65536] * 400),
+}
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+async def listener(answers: Answers) -> AsyncIterator[Listener]:
+    made = Listener(system_env(), answers.answer)
+    yield made
+    await made.stop(0.1)
+
+
+@asynccontextmanager
+async def bound(listener: Listener) -> AsyncIterator[Connect]:
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    await listener.start(sock)
+    writers: list[asyncio.StreamWriter] = []
+
+    async def connect() -> Client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", sock.getsockname()[1])
+        writers.append(writer)
+        return reader, writer
+
+    yield connect
+    for writer in writers:
+        writer.close()
+
+
+@pytest.fixture
+async def connect(listener: Listener) -> AsyncIterator[Connect]:
+    async with bound(listener) as connect:
+        yield connect
+
+
+async def answer_of(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    """One answer with a length, or in chunks."""
+    head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)).decode()
+    lines = head.split("\r\n")
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:] if line)}
+    if headers.get("transfer-encoding") == "chunked":
+        body = b""
+        while size := int(await reader.readline(), 16):
+            body += (await reader.readexactly(size + 2))[:-2]
+        await reader.readline()
+    else:
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+    return int(lines[0].split()[1]), headers, body
+
+
+async def ask(client: Client, request: bytes) -> tuple[int, dict[str, str], bytes]:
+    client[1].write(request)
+    return await answer_of(client[0])
+
+
+async def is_closed(client: Client) -> bool:
+    try:
+        return await asyncio.wait_for(client[0].read(1), 10) == b""
+    except ConnectionError:
+        return True
+
+
+async def test_a_connection_serves_one_request_after_another(connect: Connect, answers: Answers):
+    client = await connect()
+    for path in ("/a", "/b%20c?x=1&y=%20"):
+        status, headers, body = await ask(client, f"GET {path} HTTP/1.1\r\nHost: h\r\nX-Y: Z\r\n\r\n".encode())
+        assert status == 200
+        assert "connection" not in headers
+        assert headers["date"].endswith("GMT")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "server" not in headers
+    assert body == b"/b c"
+    assert answers.scopes[1]["query_string"] == b"x=1&y=%20"
+    assert answers.scopes[1]["headers"] == [(b"host", b"h"), (b"x-y", b"Z")]
+
+
+async def test_requests_sent_ahead_are_answered_in_their_order(connect: Connect, answers: Answers):
+    client = await connect()
+    client[1].write(b"GET /waits HTTP/1.1\r\n\r\n" + b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % n for n in range(40)))
+    await eventually(lambda: len(answers.scopes) == 1)
+    answers.gate.set()
+    found = [(await answer_of(client[0]))[2] for _ in range(41)]
+    assert found == [b"/waits", *(b"/%d" % n for n in range(40))]
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 3 * MOST_HELD])
+async def test_bodies_come_whole_however_they_are_sent(connect: Connect, size: int):
+    client = await connect()
+    body = bytes(i % 251 for i in range(size))
+    assert (await ask(client, b"POST /p HTTP/1.1\r\nContent-Length: %d\r\n\r\n%b" % (size, body)))[2] == (body or b"/p")
+    client[1].write(b"POST /p HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for at in range(0, size, 70_000):
+        part = body[at : at + 70_000]
+        client[1].write(b"%x\r\n%b\r\n" % (len(part), part))
+        await client[1].drain()
+    assert (await ask(client, b"0\r\n\r\n"))[2] == (body or b"/p")
+
+
+async def test_a_request_may_come_byte_by_byte(connect: Connect):
+    client = await connect()
+    for byte in b"POST /p HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi":
+        client[1].write(bytes([byte]))
+        await client[1].drain()
+    assert (await answer_of(client[0]))[2] == b"hi"
+
+
+async def test_a_body_nobody_asks_for_is_not_held_in_memory(connect: Connect, answers: Answers):
+    client = await connect()
+    size = 40 * MOST_HELD
+    client[1].write(b"POST /slow HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % size)
+    pouring = asyncio.ensure_future(_pour(client[1], size))
+    await eventually(lambda: answers.read > 0)
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert not pouring.done()
+    assert answers.read <= 4 * MOST_HELD
+    answers.gate.set()
+    assert (await answer_of(client[0]))[0] == 200
+    await pouring
+    assert answers.read == size
+
+
+async def _pour(writer: asyncio.StreamWriter, size: int) -> None:
+    while size > 0:
+        writer.write(bytes(min(size, 65536)))
+        size -= 65536
+        await writer.drain()
+
+
+async def test_who_expects_it_is_told_to_continue(connect: Connect):
+    client = await connect()
+    client[1].write(b"POST /p HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    assert await client[0].readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert (await ask(client, b"hi"))[2] == b"hi"
+
+
+async def test_a_refusal_before_the_body_keeps_the_connection(connect: Connect):
+    client = await connect()
+    assert (await ask(client, b"POST /refuses HTTP/1.1\r\nContent-Length: 5\r\n\r\n"))[0] == 401
+    assert (await ask(client, b"12345GET /next HTTP/1.1\r\n\r\n"))[2] == b"/next"
+
+
+async def test_a_body_that_does_not_end_after_its_answer_ends_the_connection(connect: Connect):
+    client = await connect()
+    assert (await ask(client, b"POST /refuses HTTP/1.1\r\nContent-Length: 999999999\r\n\r\n"))[0] == 401
+    with pytest.raises(ConnectionError):
+        await _pour(client[1], 64 * MOST_AFTER)
+
+
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        b"GET /a HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"GET /a HTTP/1.0\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"GET /fails HTTP/1.1\r\n\r\n",
+        b"nonsense\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"GET /a HTTP/1.1\r\nX: " + b"y" * (2 * MOST_HEAD) + b"\r\n\r\n",
+        b"GET /" + b"y" * (2 * MOST_HEAD) + b" HTTP/1.1\r\n\r\n",
+    ],
+)
+async def test_what_ends_a_connection_is_answered_first(connect: Connect, request_text: bytes):
+    client = await connect()
+    status, headers, _ = await ask(client, request_text)
+    assert status in (200, 400, 431, 500)
+    assert headers["connection"] == "close"
+    assert await is_closed(client)
+
+
+async def test_old_clients_may_ask_to_go_on(connect: Connect):
+    client = await connect()
+    for _ in range(2):
+        assert (await ask(client, b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"))[0] == 200
+
+
+async def test_a_head_has_no_body(connect: Connect):
+    client = await connect()
+    client[1].write(b"HEAD /a HTTP/1.1\r\n\r\n")
+    assert b"content-length: 2" in await client[0].readuntil(b"\r\n\r\n")
+    assert (await ask(client, b"GET /nothing HTTP/1.1\r\n\r\n"))[0] == 204
+    assert (await ask(client, b"GET http://other.test/a?b HTTP/1.1\r\n\r\n"))[2] == b"/a"
+
+
+async def test_a_stream_comes_in_parts_and_the_connection_goes_on(connect: Connect):
+    client = await connect()
+    assert (await ask(client, b"GET /stream HTTP/1.1\r\n\r\n"))[2] == b"abc"
+    assert (await ask(client, b"GET /a HTTP/1.1\r\n\r\n"))[2] == b"/a"
+
+
+async def test_a_stream_for_an_old_client_ends_with_the_connection(connect: Connect):
+    client = await connect()
+    client[1].write(b"GET /stream HTTP/1.0\r\n\r\n")
+    whole = await asyncio.wait_for(client[0].read(), 10)
+    assert whole.endswith(b"\r\n\r\nabc")
+
+
+async def test_a_stream_waits_for_who_reads_it(connect: Connect, answers: Answers):
+    client = await connect()
+    _, _, body = await ask(client, b"GET /flood HTTP/1.1\r\n\r\n")
+    assert len(body) == 400 * 65536
+
+
+async def test_a_client_that_leaves_is_noticed(connect: Connect, answers: Answers):
+    for request in (
+        b"POST /p HTTP/1.1\r\nContent-Length: 5\r\n\r\n12",
+        b"POST /leaves HTTP/1.1\r\nContent-Length: 2\r\n\r\n12",
+    ):
+        client = await connect()
+        client[1].write(request)
+        await eventually(lambda: len(answers.scopes) > answers.gone)
+        client[1].transport.abort()
+        expected = answers.gone + 1
+        await eventually(lambda expected=expected: answers.gone == expected)
+
+
+async def test_stopping_answers_what_is_under_way_and_closes_the_rest(answers: Answers):
+    listener = Listener(system_env(), answers.answer)
+    async with bound(listener) as connect:
+        idle, busy = await connect(), await connect()
+        await ask(idle, b"GET /a HTTP/1.1\r\n\r\n")
+        busy[1].write(b"GET /waits HTTP/1.1\r\n\r\n")
+        await eventually(lambda: len(answers.scopes) == 2)
+        stopping = asyncio.ensure_future(listener.stop(10))
+        assert await is_closed(idle)
+        assert not stopping.done()
+        answers.gate.set()
+        status, headers, _ = await answer_of(busy[0])
+        assert (status, headers["connection"]) == (200, "close")
+        await asyncio.wait_for(stopping, 5)
+
+
+async def test_who_does_not_end_within_the_grace_is_cut_off(answers: Answers):
+    listener = Listener(system_env(), answers.answer)
+    async with bound(listener) as connect:
+        busy = await connect()
+        busy[1].write(b"GET /waits HTTP/1.1\r\n\r\n")
+        await eventually(lambda: len(answers.scopes) == 1)
+        await listener.stop(0.05)
+        assert await is_closed(busy)
+
+
+async def test_silent_connections_are_ended(answers: Answers, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(listening, "TICK", 0.01)
+    monkeypatch.setattr(listening, "KEEP_ALIVE", 0.05)
+    monkeypatch.setattr(listening, "PATIENCE", 0.05)
+    listener = Listener(system_env(), answers.answer)
+    async with bound(listener) as connect:
+        idle, half, waiting = await connect(), await connect(), await connect()
+        await ask(idle, b"GET /a HTTP/1.1\r\n\r\n")
+        half[1].write(b"GET /a HTTP/1.1\r\nX: ")
+        waiting[1].write(b"GET /waits HTTP/1.1\r\n\r\n")
+        assert await is_closed(idle)
+        assert await is_closed(half)
+        answers.gate.set()
+        assert (await answer_of(waiting[0]))[0] == 200, "who waits for an answer is not silent"
+    await listener.stop(1)
