@@ -16,7 +16,18 @@ from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.ids import execution_id
 from horae.store.moves import cancel_job
-from tests.store_contract.world import NAMESPACE, TestJob, World, began, failed, progress, rank, success
+from tests.store_contract.world import (
+    NAMESPACE,
+    TestJob,
+    World,
+    began,
+    failed,
+    progress,
+    rank,
+    released,
+    success,
+    suspended,
+)
 
 MINUTE = 60 * SECOND
 
@@ -389,6 +400,43 @@ async def test_deleting_may_let_the_queue_finish_and_ask_what_runs_to_stop(jobs,
     assert [(item, kind) for _, item, _, kind in requests] == [(0, "cancel"), (1, "cancel")]
     await worker.report(*(failed(s) for s in slices))
     assert await world.states(parcel) == ["cancelled", "cancelled", "queued"]
+
+
+@pytest.mark.parametrize("queued", ["finish", "cancel"])
+async def test_deleting_stops_what_sleeps_without_a_worker_too(jobs, world, queued):
+    job = await submittable(world, (await create(jobs)).job_id)
+    parcel = await world.parcel(job, 3)
+    worker = await world.worker()
+    [held] = await worker.claim(3)
+    await worker.report(suspended(held, world.now() + MINUTE, 0, 2), failed(held, 2, 3))
+
+    await jobs.delete(NAMESPACE, "report", queued=queued, running="finish")
+    assert (await world.states(parcel))[:2] == ["running", "running"]
+    await jobs.delete(NAMESPACE, str(job.id), queued=queued, running="cancel")
+
+    assert (await world.states(parcel))[:2] == ["cancelled", "cancelled"]
+    assert await Deletions(world.store).unfinished() == []
+
+
+async def test_a_deletion_goes_on_while_something_was_handed_back_before_its_session_was_asked(jobs, world):
+    job = await submittable(world, (await create(jobs)).job_id)
+    parcel = await world.parcel(job)
+    worker = await world.worker()
+    [held] = await worker.claim(1)
+    deletions = Deletions(world.store)
+    ask = deletions._ask_running
+
+    async def hand_back_first(of: UUID) -> None:
+        await worker.report(released(held))
+        await ask(of)
+
+    deletions._ask_running = jobs._deletions._ask_running = hand_back_first
+    await jobs.delete(NAMESPACE, "report", running="cancel")
+    assert await world.states(parcel) == ["queued"]
+    assert await deletions.unfinished() == [job.id]
+
+    assert await Deletions(world.store).finish(job.id)
+    assert await world.states(parcel) == ["cancelled"]
 
 
 async def test_restore_brings_a_job_back_by_name_or_id(jobs, world):

@@ -1,11 +1,15 @@
 """Deletions that go on after their first transaction: what a job had pending, and what of it runs, in batches."""
 
 from collections.abc import Callable
+from functools import partial
 from uuid import UUID
 
 from horae.engine.job_changes import DELETED
+from horae.env import Instant
 from horae.store.contract import Store
 from horae.store.moves import cancel_job
+from horae.store.moves.cancel_job import START, Batch, Place
+from horae.store.script import Script
 
 BATCH = 500  # slices cancelled in one transaction
 
@@ -37,20 +41,26 @@ class Deletions:
             return False
         if ending != "pending":
             await self._ask_running(job)
+            await self._walk(job, partial(cancel_job.cancel_asleep, job))
+        if ending == "all" and await self._is_pending(job):  # handed back before its session was asked, or woken
+            return False
         await self._store.write(lambda: cancel_job.settle(job, ending))
         return True
 
     async def _cancel_pending(self, job: UUID) -> bool:
         for shelf in cancel_job.OF_JOB:
-            batch = await self._cancel_more(shelf, job, cancel_job.START)
-            while batch.next is not None:
-                batch = await self._cancel_more(shelf, job, batch.next)
-        return not await self._store.read(lambda: cancel_job.is_pending(job))
+            await self._walk(job, partial(cancel_job.cancel_more, shelf, job))
+        return not await self._is_pending(job)
 
-    async def _cancel_more(self, shelf: str, job: UUID, after: cancel_job.Place) -> cancel_job.Batch:
-        batch = await self._store.change(lambda now: cancel_job.cancel_more(shelf, job, after, BATCH, DELETED, now))
-        self.on_cancelled(job, batch.items)
-        return batch
+    async def _is_pending(self, job: UUID) -> bool:
+        return await self._store.read(lambda: cancel_job.is_pending(job))
+
+    async def _walk(self, job: UUID, cancel: Callable[[Place, int, str, Instant], Script[Batch]]) -> None:
+        """Cancel batch after batch."""
+        batch = Batch(0, START)
+        while batch.next is not None:
+            batch = await self._store.change(partial(cancel, batch.next, BATCH, DELETED))
+            self.on_cancelled(job, batch.items)
 
     async def _ask_running(self, job: UUID) -> None:
         for session in await self._store.read(lambda: cancel_job.sessions_of(job)):

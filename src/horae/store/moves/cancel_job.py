@@ -18,30 +18,38 @@ from horae.store.moves.cancel import REQUESTS
 from horae.store.moves.exchange import lock_sessions
 from horae.store.script import Fetch, Insert, Script, Statement
 
-_NOT_BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
+_BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
 # By key from where the last batch ended: a batch that began at the start would walk over what others hold again.
 _BATCH = "WHERE job = $1 AND (parcel, lo) > ($2, $3)"
 _ORDER = "ORDER BY parcel, lo LIMIT $4 FOR UPDATE SKIP LOCKED"
 OF_JOB = {
     "waiting": Statement(
         "job_waiting",
-        f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason NOT IN ({_NOT_BEGUN}) {_ORDER}",
+        f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason NOT IN ({_BEGUN}) {_ORDER}",
     ),
     "queued": Statement("job_queued", f"SELECT {shelves.names(shelves.QUEUED)} FROM queued {_BATCH} {_ORDER}"),
 }
+# What sleeps has begun, and holds no worker that could be asked to stop it.
+ASLEEP = Statement(
+    "job_asleep",
+    f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason IN ({_BEGUN}) {_ORDER}",
+)
 SESSIONS = Statement("sessions_of_job", "SELECT DISTINCT session FROM running WHERE job = $1 ORDER BY session")
 HELD = Statement("job_running", "SELECT parcel, lo, hi, attempt FROM running WHERE session = $1 AND job = $2")
 # Both shelves in one statement: what a promotion moves from one to the other is seen on either.
 PENDING = Statement(
     "job_pending",
     "SELECT 1 WHERE EXISTS (SELECT 1 FROM queued WHERE job = $1)"
-    f" OR EXISTS (SELECT 1 FROM waiting WHERE job = $1 AND reason NOT IN ({_NOT_BEGUN}))",
+    f" OR EXISTS (SELECT 1 FROM waiting WHERE job = $1 AND reason NOT IN ({_BEGUN}))",
 )
 UNFINISHED = Statement("unfinished_deletions", "SELECT id FROM jobs WHERE ending IS NOT NULL ORDER BY id LIMIT 100")
 ENDING = Statement("ending_of_job", "SELECT ending FROM jobs WHERE id = $1")
 # A restoration waits for this batch, and this batch for a restoration: what is accepted after it is not cancelled.
 STILL_ENDING = Statement(
     "still_ending", "SELECT id FROM jobs WHERE id = $1 AND ending IN ('pending', 'all') FOR KEY SHARE"
+)
+STILL_STOPPING = Statement(
+    "still_stopping", "SELECT id FROM jobs WHERE id = $1 AND ending IN ('running', 'all') FOR KEY SHARE"
 )
 SETTLE = Statement("settle_deletion", "UPDATE jobs SET ending = NULL WHERE id = $1 AND ending = $2")
 ASK = Statement(
@@ -64,7 +72,11 @@ class Batch(Struct, frozen=True):
 
 def cancel_pending(shelf: str, job: UUID, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
     """Put a batch of a job's waiting or queued slices on history; what a claim holds right now is left to it."""
-    rows = yield Fetch(OF_JOB[shelf], (job, *after, limit))
+    return (yield from _end(OF_JOB[shelf], shelf, job, after, limit, reason, now))
+
+
+def _end(find: Statement, shelf: str, job: UUID, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
+    rows = yield Fetch(find, (job, *after, limit))
     if not rows:
         return Batch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
@@ -85,6 +97,13 @@ def cancel_more(shelf: str, job: UUID, after: Place, limit: int, reason: str, no
     if not (yield Fetch(STILL_ENDING, (job,))):
         return Batch(0, None)
     return (yield from cancel_pending(shelf, job, after, limit, reason, now))
+
+
+def cancel_asleep(job: UUID, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
+    """The next batch of what a deletion is to stop and no worker holds, unless the job has come back meanwhile."""
+    if not (yield Fetch(STILL_STOPPING, (job,))):
+        return Batch(0, None)
+    return (yield from _end(ASLEEP, "waiting", job, after, limit, reason, now))
 
 
 def is_pending(job: UUID) -> Script[bool]:
