@@ -6,6 +6,7 @@ from uuid import UUID
 
 from msgspec import Meta
 
+from horae.engine.lookup import Lookup
 from horae.engine.refs import execution_ref, find_job, no_such_execution, tag_ref, time_bound
 from horae.env import Env, Micros
 from horae.errors import BadInput, Conflict
@@ -50,6 +51,9 @@ class Executions:
         """
         self._env, self._store, self._retention = env, store, retention
         self._on_asked, self._on_cancelled, self._on_event = on_asked, on_cancelled, on_event
+        self._found: Lookup[reads.Ref, reads.Found] = Lookup(
+            lambda refs: self._store.look_up(lambda: reads.by_ids(refs))
+        )
 
     async def get(self, namespace: int, execution: str | UUID) -> ExecutionView:
         """One execution. Raises NotFound, or Gone when its id is older than what is kept."""
@@ -167,7 +171,7 @@ class Executions:
 
     async def _find(self, namespace: int, ref: str | UUID) -> reads.Found:
         id = execution_ref(ref)
-        found = await self._store.read(lambda: reads.by_id(id, namespace))
+        found = await self._found.get((namespace, id))
         if found is None:
             oldest, begun = await self._store.read(reads.oldest)
             raise no_such_execution(id, self._env.now(), self._retention, oldest, begun)

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from msgspec import Meta
 
-from horae.engine.job_views import show_job, show_version
-from horae.engine.refs import find_job, tag_ref
+from horae.engine.job_views import Renderings, render, show_job, show_version
+from horae.engine.lookup import Lookup
+from horae.engine.refs import find_job, job_ref, no_such_job, tag_ref
 from horae.errors import BadInput
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
@@ -29,10 +30,19 @@ class JobLists:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._renderings = Renderings()
+        self._doing: Lookup[job_reads.Ref, job_reads.Doing] = Lookup(
+            lambda refs: self._store.look_up(lambda: job_reads.doing(refs))
+        )
 
     async def get(self, namespace: int, ref: str) -> JobView:
         """A job; deleted ones by id. Raises NotFound with the nearest names."""
-        return (await self._views([await find_job(self._store, namespace, ref)]))[0]
+        job = await self._doing.get((namespace, job_ref(ref)))
+        if job is None:
+            raise await no_such_job(self._store, namespace, ref)
+        rendering = self._renderings.of(job.id, job.version, job.spec)
+        names = await self._names([rendering.spec]) if rendering.spec.dependencies else {}
+        return show_job(job, rendering, job.activity, names)
 
     async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
         """All versions, newest first."""
@@ -91,7 +101,7 @@ class JobLists:
             lambda: job_reads.activities([s.job.id for s in jobs]), snapshot=True
         )
         names = await self._names([s.job.spec for s in jobs])
-        return [show_job(s, activities[s.job.id], names) for s in jobs]
+        return [show_job(s.job, render(s.job.spec), activities[s.job.id], names) for s in jobs]
 
     async def _names(self, specs: Sequence[Spec]) -> dict[UUID, str]:
         upstream = sorted({UUID(id) for spec in specs for id in spec.dependencies})

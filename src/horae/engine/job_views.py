@@ -1,17 +1,25 @@
 """Jobs as the API shows them."""
 
+from collections import OrderedDict
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
+import msgspec
+from msgspec import Struct
+
 from horae.model.definition import render_definition
-from horae.model.job import JobVersion
+from horae.model.instant import format_instant
+from horae.model.job import Job, JobVersion, Spec
 from horae.model.retry import RetryPolicy
 from horae.model.show import as_fields
 from horae.model.trigger import describe
 from horae.model.view import JobStatus, JobVersionView, JobView, LastExecution, shown_time
-from horae.store.moves.job_reads import Activity
-from horae.store.moves.jobs import StoredJob
+from horae.store.moves.job_reads import Activity, Doing
 
+MOST = 1_000  # versions whose rendering is kept
+MOST_BYTES = 4 * 1024 * 1024  # of their definitions as stored; a rendering takes a few times that
 DEPENDENCIES = (
     "Dependencies are checked, stored and shown, and start acting in a later release; until then this job runs by its"
     " own schedule and triggers alone."
@@ -36,38 +44,70 @@ def status_of(state: str, activity: Activity) -> JobStatus:
     return "idle" if activity.next_fire_at is None else "scheduled"
 
 
-def show_job(
-    stored: StoredJob, activity: Activity, names: Mapping[UUID, str], notes: list[str] | None = None
-) -> JobView:
+class Rendering(Struct, frozen=True):
+    """A version of a job's definition as it is shown; but for the names of what it depends on, it never changes."""
+
+    spec: Spec
+    fields: Mapping[str, Any]
+    notes: tuple[str, ...]
+
+
+def render(spec: Spec) -> Rendering:
+    """A definition as it is shown."""
+    notes = [DEPENDENCIES] if spec.dependencies else []
+    if spec.retry.retries == 0 and spec.retry != RetryPolicy():
+        notes.append(NO_RETRIES)
+    return Rendering(spec, as_fields(render_definition(spec)), tuple(notes))
+
+
+class Renderings:
+    """A cache by job and version; what was not asked for the longest goes first."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[UUID, int], tuple[Rendering, int]] = OrderedDict()
+        self._bytes = 0
+
+    def of(self, job: UUID, version: int, spec: str) -> Rendering:
+        """A version's rendering; `spec` is its definition as it is stored."""
+        known = self._kept.get((job, version))
+        if known is not None:
+            self._kept.move_to_end((job, version))
+            return known[0]
+        made = render(_read_spec(spec))
+        self._kept[job, version] = (made, len(spec))
+        self._bytes += len(spec)
+        while len(self._kept) > MOST or self._bytes > MOST_BYTES:
+            self._bytes -= self._kept.popitem(last=False)[1][1]
+        return made
+
+
+def show_job(job: Job | Doing, rendering: Rendering, activity: Activity, names: Mapping[UUID, str]) -> JobView:
     """A job with what it is doing; `names` are those of the jobs it depends on."""
-    job, running = stored.job, activity.running
-    fields = as_fields(render_definition(job.spec, {str(id): name for id, name in names.items()}))
+    running, fields = activity.running, rendering.fields
+    if names:
+        upstream = [names.get(UUID(id), id) for id in rendering.spec.dependencies]
+        fields = {**fields, "dependencies": upstream}
+    trouble = [] if activity.trouble is None else [TROUBLE.format(activity.trouble)]
     return JobView(
         job_id=job.id,
         version=job.version,
         state=job.state,
         status=status_of(job.state, activity),
-        created_at=shown_time(job.created_at) or "",
-        updated_at=shown_time(job.updated_at) or "",
-        schedule_text=None if activity.trigger is None else describe(activity.trigger),
+        created_at=format_instant(job.created_at),
+        updated_at=format_instant(job.updated_at),
+        schedule_text=None if activity.trigger is None else _described(activity.trigger),
         next_fire_at=shown_time(activity.next_fire_at),
         last_execution=_last(activity),
         execution_id=running.id if running else None,
         started_at=shown_time(running.started_at) if running else None,
         progress=running.percent if running else None,
-        notes=[*(notes or []), *_notes(stored, activity)],
+        notes=[*trouble, *rendering.notes],
         **fields,
     )
 
 
-def _notes(stored: StoredJob, activity: Activity) -> list[str]:
-    spec = stored.job.spec
-    notes = [] if activity.trouble is None else [TROUBLE.format(activity.trouble)]
-    if spec.dependencies:
-        notes.append(DEPENDENCIES)
-    if spec.retry.retries == 0 and spec.retry != RetryPolicy():
-        notes.append(NO_RETRIES)
-    return notes
+_read_spec = msgspec.json.Decoder(Spec).decode
+_described = lru_cache(4096)(describe)
 
 
 def _last(activity: Activity) -> LastExecution | None:

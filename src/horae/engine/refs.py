@@ -26,13 +26,21 @@ def as_id(ref: str | UUID) -> UUID | None:
 
 async def find_job(store: Store, namespace: int, ref: str | UUID) -> StoredJob:
     """A job by name or id; deleted ones by id only. Raises NotFound with the nearest names."""
-    id = as_id(ref)
-    if id is None and not NAME.fullmatch(str(ref)):
-        raise NotFound(f"{str(ref)[:60]!r} is neither a job's name nor an id.", _LIST, job=str(ref)[:128])
-    stored = await store.job(id, namespace) if id else await store.job_named(namespace, str(ref))
+    key = job_ref(ref)
+    stored = await (store.job(key, namespace) if isinstance(key, UUID) else store.job_named(namespace, key))
     if stored is None:
         raise await no_such_job(store, namespace, str(ref))
     return stored
+
+
+def job_ref(ref: str | UUID) -> UUID | str:
+    """A job's id or name. Raises NotFound: what is neither names nothing."""
+    id = as_id(ref)
+    if id is not None:
+        return id
+    if not NAME.fullmatch(str(ref)):
+        raise NotFound(f"{str(ref)[:60]!r} is neither a job's name nor an id.", _LIST, job=str(ref)[:128])
+    return str(ref)
 
 
 async def no_such_job(store: Store, namespace: int, ref: str) -> NotFound:

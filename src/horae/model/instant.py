@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from horae.env import SECOND, Instant
 from horae.errors import BadInput
@@ -40,10 +41,16 @@ def parse_instant(text: str, *, field: str = "at") -> Instant:
 
 def format_instant(instant: Instant) -> str:
     """RFC 3339 in UTC; decimals only when there are any, as milliseconds or microseconds."""
-    at = _EPOCH + timedelta(microseconds=instant)
-    rest = instant % SECOND
-    precision = "seconds" if not rest else "microseconds" if rest % 1000 else "milliseconds"
-    return at.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
+    second, rest = divmod(instant, SECOND)
+    if not rest:
+        return f"{_second(second)}Z"
+    return f"{_second(second)}.{rest:06d}Z" if rest % 1000 else f"{_second(second)}.{rest // 1000:03d}Z"
+
+
+@lru_cache(4096)
+def _second(second: int) -> str:
+    """A whole second since 1970; what is read together mostly happened together."""
+    return (_EPOCH + timedelta(seconds=second)).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 def _civil(text: str, date: str, clock: str, field: str) -> Instant:

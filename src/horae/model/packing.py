@@ -30,6 +30,14 @@ class Packed(Struct, frozen=True):
         widest: int = max(map(sub, ends, chain((0,), ends)))
         return widest
 
+    def one(self, index: int) -> bytes:
+        """The string at an index, without a look at the others."""
+        if not self.ends:
+            return self.blob
+        at = 4 * index
+        start = int.from_bytes(self.ends[at - 4 : at], "little") if index else 0
+        return self.blob[start : int.from_bytes(self.ends[at : at + 4], "little")]
+
     def part(self, lo: int, hi: int) -> list[bytes]:
         """The strings lo..hi-1."""
         if not self.ends:

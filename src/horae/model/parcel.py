@@ -159,9 +159,17 @@ def _widest(encoded: bytes | None) -> int:
     return max(map(len, msgspec.json.decode(encoded, type=list[msgspec.Raw])))
 
 
+_read_extras = msgspec.json.Decoder(Extra | list[Extra]).decode
+
+
 def extras_of(encoded: bytes | None, lo: int, hi: int) -> list[Extra]:
     """The extras of items lo..hi-1."""
     if encoded is None:
         return [_NO_EXTRA] * (hi - lo)
-    decoded: Any = msgspec.json.decode(encoded, type=Extra | list[Extra])
+    decoded = _read_extras(encoded)
     return decoded[lo:hi] if isinstance(decoded, list) else [decoded] * (hi - lo)
+
+
+def extra_of(encoded: bytes | None, item: int) -> Extra:
+    """The extra of one item."""
+    return extras_of(encoded, item, item + 1)[0]

@@ -246,9 +246,6 @@ def timing_of(
     """One item's start and end."""
     if timings is None or first is None:
         return first, last
-    values = array("I")
-    values.frombytes(timings)
-    if sys.byteorder == "big":
-        values.byteswap()
-    start = first + values[index]
-    return start, start + values[len(values) // 2 + index]
+    at, after = 4 * index, len(timings) // 2 + 4 * index
+    start = first + int.from_bytes(timings[at : at + 4], "little")
+    return start, start + int.from_bytes(timings[after : after + 4], "little")

@@ -87,9 +87,12 @@ def show_attempt(attempt: Attempt) -> AttemptView:
     )
 
 
+_read_failure = msgspec.json.Decoder(Failure).decode
+
+
 def read_failure(text: str | None) -> Failure | None:
     """An error as it is stored."""
-    return None if text is None else msgspec.json.decode(text, type=Failure)
+    return None if text is None else _read_failure(text)
 
 
 def as_fields(rendered: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Metrics: what this server measured, and what the store says when it is asked."""
 
+from bisect import bisect_left
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client import CollectorRegistry, Gauge, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
@@ -31,21 +33,45 @@ class Outcomes(Collector):
         yield family
 
 
+class Answers(Collector):
+    """Requests answered, and how long that took: plain numbers, because only the event loop's thread counts them."""
+
+    def __init__(self) -> None:
+        self._counts: Tally[tuple[str, int]] = Tally()
+        self._buckets: dict[str, list[int]] = {}
+        self._seconds: dict[str, float] = {}
+
+    def add(self, route: str, status: int, seconds: float) -> None:
+        self._counts[route, status] += 1
+        buckets = self._buckets.get(route)
+        if buckets is None:
+            buckets = self._buckets[route] = [0] * (len(BUCKETS) + 1)
+            self._seconds[route] = 0.0
+        buckets[bisect_left(BUCKETS, seconds)] += 1
+        self._seconds[route] += seconds
+
+    def collect(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "horae_http_requests", "Requests answered, by route and status.", labels=["route", "status"]
+        )
+        for (route, status), count in self._counts.items():
+            requests.add_metric([route, str(status)], count)
+        yield requests
+        took = HistogramMetricFamily("horae_http_request_seconds", "How long answers took.", labels=["route"])
+        bounds = [*map(str, BUCKETS), "+Inf"]
+        for route, buckets in self._buckets.items():
+            took.add_metric([route], list(zip(bounds, accumulate(buckets), strict=True)), self._seconds[route])
+        yield took
+
+
 class Metrics:
     """The instruments of one server."""
 
     def __init__(self, node: Node) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(Outcomes(node.statistics.totals))
-        self._requests = Counter(
-            "horae_http_requests",
-            "Requests answered, by route and status.",
-            ["route", "status"],
-            registry=self.registry,
-        )
-        self._seconds = Histogram(
-            "horae_http_request_seconds", "How long answers took.", ["route"], buckets=BUCKETS, registry=self.registry
-        )
+        self._answers = Answers()
+        self.registry.register(self._answers)
         self.queued = Gauge(
             "horae_queued_executions", "Executions queued, by queue.", ["queue"], registry=self.registry
         )
@@ -65,16 +91,9 @@ class Metrics:
         build = Gauge("horae_build", "The version that runs.", ["version"], registry=self.registry)
         build.labels(__version__).set(1)
 
-        self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-
     def answered(self, route: Route, status: int, seconds: float) -> None:
         """A request was answered."""
-        found = self._children.get((route.name, status))
-        if found is None:
-            found = (self._requests.labels(route.name, status), self._seconds.labels(route.name))
-            self._children[route.name, status] = found
-        found[0].inc()
-        found[1].observe(seconds)
+        self._answers.add(route.name, status, seconds)
 
 
 async def exposition(call: Call) -> bytes:

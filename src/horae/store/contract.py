@@ -51,6 +51,10 @@ class Store:
         """Run a script that changes nothing."""
         return await self.driver.read(make)
 
+    async def look_up(self, make: ScriptFactory[T]) -> T:
+        """Run a script that changes nothing and is asked all day: planned once, by index, however the tables grow."""
+        return await self.driver.read(make, hot=True)
+
     async def submit(self, submissions: Sequence[Submission]) -> Submitted:
         """Accept executions: on disk when this returns, each id on exactly one shelf.
 

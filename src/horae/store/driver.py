@@ -44,8 +44,11 @@ class Driver(Protocol):
         """Run a script that may change everything, however long it takes, in one transaction as `write` does."""
         ...
 
-    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
-        """Run a script that changes nothing; with `snapshot` all its statements see the store at one instant."""
+    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T:
+        """Run a script that changes nothing; with `snapshot` all its statements see the store at one instant.
+
+        A `hot` one is asked all day: it is planned once, by index, as writes are.
+        """
         ...
 
     def snapshot(self) -> AbstractAsyncContextManager[Read]:

@@ -9,6 +9,7 @@ may be short, and its cursor goes on.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any
 from uuid import UUID
 
@@ -16,10 +17,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horae.env import Instant
-from horae.model.execution import Execution, Extra, State
+from horae.model.execution import Execution, State
 from horae.model.ids import execution_id
 from horae.model.packing import Packed
-from horae.model.parcel import extras_of
+from horae.model.parcel import extra_of, extras_of
 from horae.model.settle import timing_of
 from horae.model.show import read_failure, status_of
 from horae.store.moves.execution_reads import HAS, SAYS, Found, needs_of, result_of, says
@@ -161,8 +162,7 @@ def page(
         bounds = [bound for bound in (wanted.low, wanted.job) if bound not in (None, FIRST)]
         rows = yield Fetch(statement, (*before, namespace, *bounds))
         slices = [Listed(*row) for row in rows]
-        items = yield from _matching(slices, wanted, before)
-        chosen += items[: limit - len(chosen)]
+        chosen += yield from _matching(slices, wanted, before, limit - len(chosen))
         if len(chosen) == limit:
             return chosen, (chosen[-1][0].parcel, chosen[-1][1])
         if len(rows) < size:
@@ -171,15 +171,18 @@ def page(
     return chosen, before
 
 
-def _matching(slices: Sequence[Listed], wanted: ExecutionFilter, before: Place) -> Script[list[Chosen]]:
-    """The items that a list shows, newest first."""
+def _matching(slices: Sequence[Listed], wanted: ExecutionFilter, before: Place, limit: int) -> Script[list[Chosen]]:
+    """The items that a list shows, newest first; no more are looked at than it takes."""
     passing = [slice for slice in slices if _passes(slice, wanted)]
     keep = yield from _marked(passing, wanted.mark)
     found: list[Chosen] = []
     for slice in passing:
         hi = min(slice.hi, before[1]) if slice.parcel == before[0] else slice.hi
         tagged = _tagged(slice, wanted.tag)
-        found += [(slice, item) for item in range(hi - 1, slice.lo - 1, -1) if tagged(item) and keep(slice, item)]
+        items = ((slice, item) for item in range(hi - 1, slice.lo - 1, -1) if tagged(item) and keep(slice, item))
+        found += islice(items, limit - len(found))
+        if len(found) == limit:
+            break
     return found
 
 
@@ -277,7 +280,7 @@ def _execution(s: Listed, item: int, namespace: int, beside: _Beside) -> Found:
         completed_at=completed if s.completed_at is not None else None, wake_at=s.wake_at, reason=s.reason,
         session=s.session, worker=s.worker, last_seen=s.last_seen, result=result_of(ends, results, item - s.lo),
         exit_code=s.exit_code, error=read_failure(error), parent=s.parent, percent=percent, message=message,
-        params=Raw(packed.part(item, item + 1)[0]) if packed else Raw(b"null"), extra=_extra(s, item),
+        params=Raw(packed.one(item)) if packed else Raw(b"null"), extra=extra_of(s.extras, item),
     )  # fmt: skip
     return Found(
         execution=execution,
@@ -286,7 +289,3 @@ def _execution(s: Listed, item: int, namespace: int, beside: _Beside) -> Found:
         queue_name=s.queue_name,
         needs=needs_of(s.needs),
     )
-
-
-def _extra(slice: Listed, item: int) -> Extra:
-    return extras_of(slice.extras, item, item + 1)[0]

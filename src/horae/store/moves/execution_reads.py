@@ -1,8 +1,10 @@
-"""One execution as it is read: by id in one statement over the four shelves, and what lies beside it.
+"""Executions as they are read: by id in one statement over the four shelves, and what lies beside them.
 
 Four statements could miss an item that moves between them. Each shelf is probed by its key (parcel, lo).
 """
 
+from collections.abc import Sequence
+from functools import lru_cache
 from uuid import UUID
 
 import msgspec
@@ -11,12 +13,13 @@ from msgspec import Raw, Struct
 from horae.env import Instant
 from horae.model.execution import Attempt, Execution
 from horae.model.hint import Offer
-from horae.model.ids import index_of, parcel_of
+from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.packing import Packed
-from horae.model.parcel import extras_of
+from horae.model.parcel import extra_of
 from horae.model.settle import timing_of
 from horae.model.show import read_failure, status_of
-from horae.store.script import Fetch, Row, Script, Statement
+from horae.store.moves.shelves import Columns
+from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 # What a slice says about its items, whatever shelf it lies on; types are named once for PostgreSQL's NULLs.
 SAYS: tuple[tuple[str, str], ...] = (
@@ -44,35 +47,44 @@ def says(shelf: str) -> str:
     return ", ".join(f"{has.get(name, f'NULL::{kind}')} AS {name}" for name, kind in SAYS)
 
 
-_NONE = "NULL::bytea AS ends, NULL::bytea AS results, NULL::bytea AS timings"
+def _slice(shelf: str, alias: str) -> str:
+    """Join the slice of a shelf that holds the given item: the last that begins before or with it."""
+    first = f"SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = given.parcel AND x.lo <= given.item"
+    return (
+        f" LEFT JOIN {shelf} {alias} ON {alias}.parcel = given.parcel AND {alias}.lo = ({first})"
+        f" AND {alias}.hi > given.item"
+    )
+
+
+def _any(column: str, aliases: str = "wqrh") -> str:
+    return f"coalesce({', '.join(f'{alias}.{column}' for alias in aliases)})"
+
+
 _LAST_ERROR = (
-    "(SELECT a.error FROM attempts a WHERE a.parcel = $1 AND a.lo <= $2 AND a.hi > $2 ORDER BY a.attempt DESC LIMIT 1)"
+    "(SELECT a.error FROM attempts a WHERE a.parcel = given.parcel AND a.lo <= given.item AND a.hi > given.item"
+    " ORDER BY a.attempt DESC LIMIT 1)"
 )
-_KEEPS = {
-    "waiting": f"{_NONE}, CASE WHEN reason = 'retry' THEN {_LAST_ERROR} END AS error",
-    "history": "ends, results, timings, error",
-}
-
-
-def _probe(shelf: str) -> str:
-    columns = f"'{shelf}' AS shelf, {says(shelf)}, {_KEEPS.get(shelf, f'{_NONE}, NULL::text AS error')}"
-    slice = f"SELECT * FROM {shelf} WHERE parcel = $1 AND lo <= $2 ORDER BY lo DESC LIMIT 1"
-    return f"SELECT {columns} FROM ({slice}) AS {shelf}_slice WHERE hi > $2"
-
-
-_SAID = ", ".join(f"s.{name}" for name, _ in SAYS)
-_KEPT = "s.ends AS result_ends, s.results, s.timings, s.error"
-ONE = Statement(
-    "execution",
-    "SELECT p.job, p.version, p.namespace, p.queue, p.priority, p.due_at, p.parent, p.submitted_at, j.name,"
-    f" j.state AS job_state, u.name AS queue_name, l.needs, s.shelf, {_SAID}, {_KEPT}, p.n, p.ends, p.items, p.extras,"
-    " c.worker AS held_by, c.last_seen, g.attempt AS noted, g.percent, g.message, b.content"
-    " FROM parcels p JOIN jobs j ON j.id = p.job LEFT JOIN queues u ON u.id = p.queue"
-    " LEFT JOIN lanes l ON l.id = p.lane"
-    f" LEFT JOIN ({' UNION ALL '.join(map(_probe, HAS))}) AS s ON 1 = 1"
-    " LEFT JOIN sessions c ON c.id = s.session LEFT JOIN progress g ON g.parcel = p.id AND g.item = $2"
-    " LEFT JOIN blobs b ON b.parcel = p.id AND b.item = $2 WHERE p.id = $1 AND p.namespace = $3",
+# An item lies on one shelf, so of the four slices at most one is there.
+MANY = Statement(
+    "executions",
+    "SELECT given.parcel, given.item, p.job, p.version, p.namespace, p.queue, p.priority, p.due_at, p.parent,"
+    " p.submitted_at, j.name AS job_name, j.state AS job_state, u.name AS queue_name, l.needs,"
+    f" {_any('lo')} AS lo, {_any('attempt')} AS attempt, {_any('failures')} AS failures, {_any('losses')} AS losses,"
+    " CASE WHEN w.lo IS NOT NULL THEN 'waiting' WHEN q.lo IS NOT NULL THEN 'queued'"
+    f" WHEN r.lo IS NOT NULL THEN 'running' ELSE h.state END AS state, {_any('reason', 'wh')} AS reason, w.wake_at,"
+    f" {_any('queued_at', 'qrh')} AS queued_at, coalesce(r.started_at, r.granted_at, h.started_at) AS started_at,"
+    " h.completed_at, r.session, coalesce(c.worker, h.worker) AS worker, c.last_seen, h.exit_code,"
+    " h.ends AS result_ends, h.results, h.timings,"
+    f" CASE WHEN w.reason = 'retry' THEN {_LAST_ERROR} ELSE h.error END AS error, p.ends, p.items, p.extras,"
+    " g.attempt AS noted, g.percent, g.message, b.content"
+    " FROM given JOIN parcels p ON p.id = given.parcel AND p.namespace = given.namespace JOIN jobs j ON j.id = p.job"
+    " LEFT JOIN queues u ON u.id = p.queue LEFT JOIN lanes l ON l.id = p.lane"
+    f"{_slice('waiting', 'w')}{_slice('queued', 'q')}{_slice('running', 'r')}{_slice('history', 'h')}"
+    " LEFT JOIN sessions c ON c.id = r.session"
+    " LEFT JOIN progress g ON g.parcel = given.parcel AND g.item = given.item"
+    " LEFT JOIN blobs b ON b.parcel = given.parcel AND b.item = given.item",
 )
+GIVEN: Columns = (("parcel", "uuid"), ("item", "int"), ("namespace", "int"))
 OLDEST = Statement(
     "oldest_parcel",
     "SELECT (SELECT p.id FROM parcels p ORDER BY p.id LIMIT 1) AS id,"
@@ -98,32 +110,43 @@ class Found(Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
 
 
+Ref = tuple[int, UUID]  # a namespace and an execution of it
+
+
+def by_ids(refs: Sequence[Ref]) -> Script[dict[Ref, Found]]:
+    """Executions by id, at one instant; those that are not on any shelf of their namespace are left out."""
+    rows = yield ForEach(MANY, GIVEN, [(parcel_of(id), index_of(id), namespace) for namespace, id in refs])
+    found = (_found(row) for row in rows if row[18] is not None)
+    return {(one.execution.namespace, one.execution.id): one for one in found}
+
+
 def by_id(id: UUID, namespace: int) -> Script[Found | None]:
     """One execution; None when it is not on any shelf of this namespace."""
-    item = index_of(id)
-    rows = yield Fetch(ONE, (parcel_of(id), item, namespace))
-    return _found(id, item, rows[0]) if rows and rows[0][12] is not None else None
+    found = yield from by_ids([(namespace, id)])
+    return found.get((namespace, id))
 
 
-def _found(id: UUID, item: int, row: Row) -> Found:
-    (job, version, namespace, queue, priority, due_at, parent, submitted_at, name, job_state, queue_name, needs, _,
-     lo, _, attempt, failures, losses, state, reason, wake_at, queued_at, started_at, completed_at, session, worker,
-     exit_code, result_ends, results, timings, error, _, ends, items, extras, held_by, last_seen, noted, percent,
-     message, content) = row  # fmt: skip
+def _found(row: Row) -> Found:
+    (parcel, item, job, version, namespace, queue, priority, due_at, parent, submitted_at, name, job_state, queue_name,
+     needs, lo, attempt, failures, losses, state, reason, wake_at, queued_at, started_at, completed_at, session, worker,
+     last_seen, exit_code, result_ends, results, timings, error, ends, items, extras, noted, percent, message,
+     content) = row  # fmt: skip
     started, completed = timing_of(timings, item - lo, started_at, completed_at)
     fresh = noted == attempt
+    reason = reason or ""
     execution = Execution(
-        id=id, job=job, version=version, namespace=namespace, queue=queue, priority=priority, due_at=due_at,
-        parent=parent, submitted_at=submitted_at, state=status_of(state, reason), attempt=attempt,
+        id=execution_id(parcel, item), job=job, version=version, namespace=namespace, queue=queue, priority=priority,
+        due_at=due_at, parent=parent, submitted_at=submitted_at, state=status_of(state, reason), attempt=attempt,
         failures=failures, losses=losses, reason=reason, wake_at=wake_at, queued_at=queued_at, started_at=started,
-        completed_at=completed, session=session, worker=held_by or worker, last_seen=last_seen, exit_code=exit_code,
+        completed_at=completed, session=session, worker=worker, last_seen=last_seen, exit_code=exit_code,
         result=result_of(result_ends, results, item - lo, content), error=read_failure(error),
-        params=Raw(Packed(ends, items).part(item, item + 1)[0]), extra=extras_of(extras, item, item + 1)[0],
+        params=Raw(Packed(ends, items).one(item)), extra=extra_of(extras, item),
         percent=percent if fresh else None, message=message if fresh and message else "",
     )  # fmt: skip
     return Found(execution=execution, job_name=name, job_state=job_state, queue_name=queue_name, needs=needs_of(needs))
 
 
+@lru_cache(4096)
 def needs_of(text: str | None) -> tuple[str, ...]:
     return () if text is None else tuple(msgspec.json.decode(text))
 
@@ -132,7 +155,7 @@ def result_of(ends: bytes | None, results: bytes | None, index: int, content: by
     """One item's result, or the blob that it stands for; empty when that was not read."""
     if results is None or ends is None:
         return None
-    return Raw(Packed(ends, results).part(index, index + 1)[0] or content or b"")
+    return Raw(Packed(ends, results).one(index) or content or b"")
 
 
 def oldest() -> Script[tuple[UUID | None, Instant]]:

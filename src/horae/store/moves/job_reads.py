@@ -5,6 +5,7 @@ jobs. History has one, (job, parcel), so that a job's newest execution costs a p
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from uuid import UUID
 
 import msgspec
@@ -13,12 +14,14 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.execution import READS_AS_RUNNING
 from horae.model.ids import execution_id
+from horae.model.job import JobState
 from horae.model.settle import timing_of
 from horae.model.trigger import Trigger
 from horae.store.moves.shelves import Columns
-from horae.store.script import Among, Fetch, ForEach, Script, Statement
+from horae.store.script import Among, Fetch, ForEach, Row, Script, Statement
 
 JOB: Columns = (("job", "uuid"),)
+JOB_COLUMNS = "j.id, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at"
 NAMESPACE = Statement("namespace_name", "SELECT name FROM namespaces WHERE id = $1")
 NAMES = Statement(
     "job_names", "SELECT name FROM jobs WHERE namespace = $1 AND state <> 'deleted' ORDER BY name LIMIT 5000"
@@ -81,6 +84,45 @@ PROGRESS = Statement(
 ITEM: Columns = (("parcel", "uuid"), ("item", "int"))
 
 
+def _newest(shelf: str, alias: str, also: str = "") -> str:
+    """Join a job's newest slice of a shelf: the last of its newest parcel there."""
+    parcel = f"SELECT x.parcel FROM {shelf} x WHERE x.job = j.id{also} ORDER BY x.parcel DESC LIMIT 1"
+    last = f"SELECT max(x.lo) FROM {shelf} x WHERE x.parcel = {alias}.parcel{also}"
+    return f" LEFT JOIN {shelf} {alias} ON {alias}.parcel = ({parcel}) AND {alias}.lo = ({last})"
+
+
+def _noted(alias: str, slice: str) -> str:
+    """Join what the newest item of a slice says of its progress."""
+    of = f"{alias}.parcel = {slice}.parcel AND {alias}.item = {slice}.hi - 1 AND {alias}.attempt = {slice}.attempt"
+    return f" LEFT JOIN progress {alias} ON {of}"
+
+
+_DOING = (
+    f"SELECT given.namespace, given.{{ref}}, {JOB_COLUMNS},"
+    " CASE WHEN t.trigger_id IS NOT NULL THEN g.definition END AS definition, t.next_fire_at, t.trouble,"
+    " (EXISTS (SELECT 1 FROM queued q WHERE q.job = j.id) OR EXISTS (SELECT 1 FROM waiting x WHERE x.job = j.id"
+    f" AND x.reason NOT IN ('delay', {_AS_RUNNING}))) AS pending,"
+    " r.parcel, r.lo, r.hi, coalesce(r.started_at, r.granted_at) AS started_at, n.percent,"
+    " w.parcel, w.lo, w.hi, m.percent, h.parcel, h.lo, h.hi, h.state, h.started_at, h.completed_at, h.timings"
+    " FROM given JOIN jobs j ON {match} JOIN job_versions v ON v.job = j.id AND v.version = j.version"
+    " LEFT JOIN triggers g ON g.job = j.id AND g.state <> 'ended' LEFT JOIN timers t ON t.trigger_id = g.id"
+    f"{_newest('running', 'r')}{_noted('n', 'r')}"
+    f"{_newest('waiting', 'w', f' AND x.reason IN ({_AS_RUNNING})')}{_noted('m', 'w')}{_newest('history', 'h')}"
+)
+BY_ID: Columns = (("namespace", "int"), ("job", "uuid"))
+BY_NAME: Columns = (("namespace", "int"), ("name", "text"))
+# One statement, so that an execution that goes from one shelf to another meanwhile is not on neither.
+DOING_BY_ID = Statement(
+    "job_doing", _DOING.replace("{ref}", "job").replace("{match}", "j.id = given.job AND j.namespace = given.namespace")
+)
+DOING_BY_NAME = Statement(
+    "job_named_doing",
+    _DOING.replace("{ref}", "name").replace(
+        "{match}", "j.namespace = given.namespace AND j.name = given.name AND j.state <> 'deleted'"
+    ),
+)
+
+
 class Running(Struct, frozen=True):
     """A job's newest running execution."""
 
@@ -109,6 +151,73 @@ class Activity(Struct):
     trouble: str | None = None  # why its trigger could not be decided when last tried
 
 
+Ref = tuple[int, UUID | str]  # a namespace and a job of it, by id or by name
+
+
+class Doing(Struct, frozen=True):
+    """A job as it is stored, its definition undecoded, and what it is doing."""
+
+    id: UUID
+    name: str
+    version: int
+    state: JobState
+    spec: str
+    created_at: Instant
+    updated_at: Instant
+    activity: Activity
+
+
+def doing(refs: Sequence[Ref]) -> Script[dict[Ref, Doing]]:
+    """Jobs and what each is doing at one instant: deleted ones by id only; those that are not there are left out."""
+    found: dict[Ref, Doing] = {}
+    for statement, columns, kind in ((DOING_BY_ID, BY_ID, UUID), (DOING_BY_NAME, BY_NAME, str)):
+        rows = yield ForEach(statement, columns, [ref for ref in refs if isinstance(ref[1], kind)])
+        for row in rows:
+            known = found.get((row[0], row[1]))
+            if known is None:
+                found[row[0], row[1]] = _doing(row)
+            else:
+                _add_timer(known.activity, *row[9:12])
+    return found
+
+
+def _doing(row: Row) -> Doing:
+    activity = Activity(pending=bool(row[12]), running=_newest_running(row[13:22]), ended=_newest_ended(row[22:29]))
+    _add_timer(activity, *row[9:12])
+    id, name, version, state, spec, created_at, updated_at = row[2:9]
+    return Doing(id, name, version, state, spec, created_at, updated_at, activity)
+
+
+def _add_timer(activity: Activity, definition: str | None, next_fire_at: Instant | None, trouble: str | None) -> None:
+    if definition is None:
+        return
+    activity.trouble = trouble
+    activity.trigger = _read_trigger(definition) if trouble is None else None
+    activity.next_fire_at = _earliest(activity.next_fire_at, next_fire_at)
+
+
+@lru_cache(4096)
+def _read_trigger(definition: str) -> Trigger:
+    trigger: Trigger = msgspec.json.decode(definition, type=Trigger)
+    return trigger
+
+
+def _newest_running(row: Row) -> Running | None:
+    """A sleeper and a parent lie on waiting and read as running."""
+    parcel, lo, hi, started_at, percent, asleep, asleep_lo, asleep_hi, asleep_percent = row
+    if asleep is not None and (parcel is None or (asleep, asleep_lo) > (parcel, lo)):
+        return Running(execution_id(asleep, asleep_hi - 1), None, asleep_percent)
+    return None if parcel is None else Running(execution_id(parcel, hi - 1), started_at, percent)
+
+
+def _newest_ended(row: Row) -> Ended | None:
+    parcel, lo, hi, state, first, last, timings = row
+    if parcel is None:
+        return None
+    started_at, completed_at = timing_of(timings, hi - 1 - lo, first, last)
+    return Ended(execution_id(parcel, hi - 1), state, started_at, completed_at)
+
+
 def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
     """What each of these jobs is doing, in as many statements for many as for one."""
     found = {job: Activity() for job in jobs}
@@ -116,9 +225,7 @@ def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
         return found
     given = [(job,) for job in found]
     for job, definition, next_fire_at, trouble in (yield ForEach(TIMERS, JOB, given)):
-        found[job].trouble = trouble
-        found[job].trigger = msgspec.json.decode(definition, type=Trigger) if trouble is None else None
-        found[job].next_fire_at = _earliest(found[job].next_fire_at, next_fire_at)
+        _add_timer(found[job], definition, next_fire_at, trouble)
     for job in (yield from _pending(jobs)):
         found[job].pending = True
     for job, running in (yield from _running(jobs)).items():
@@ -153,11 +260,7 @@ def _ended(given: Sequence[tuple[UUID]]) -> Script[dict[UUID, Ended]]:
     newest = yield ForEach(NEWEST, JOB, given)
     parcels = [(parcel,) for _, parcel in newest if parcel is not None]
     rows = yield ForEach(ENDED, (("parcel", "uuid"),), parcels)
-    ended = {}
-    for job, parcel, lo, hi, state, first, last, timings in rows:
-        started_at, completed_at = timing_of(timings, hi - 1 - lo, first, last)
-        ended[job] = Ended(execution_id(parcel, hi - 1), state, started_at, completed_at)
-    return ended
+    return {row[0]: ended for row in rows if (ended := _newest_ended(row[1:])) is not None}
 
 
 def namespace_name(namespace: int) -> Script[str]:

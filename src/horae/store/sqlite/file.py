@@ -67,7 +67,7 @@ class FileDriver:
     async def rewrite(self, make: ScriptFactory[T]) -> T:
         return await self.write(make, hot=False)
 
-    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
+    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T:
         self._check()
         return await self._readers.read(make, self.before)
 

@@ -73,7 +73,7 @@ class MemoryDriver:
     async def rewrite(self, make: ScriptFactory[T]) -> T:
         return await self.write(make, hot=False)
 
-    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False) -> T:
+    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T:
         if self.before is None and not self._turn.locked():
             return run(make(), self._connection.execute)
         async with self._turn:

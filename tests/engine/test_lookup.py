@@ -1,0 +1,113 @@
+"""Reads that come together are one statement, and none is older than its question."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from horae.engine.lookup import IN_FLIGHT, MOST, Lookup
+from horae.errors import StoreUnavailable
+
+
+class Source:
+    """Something to read from, one read at a time let through."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, str] = {}
+        self.reads: list[list[int]] = []
+        self.let: asyncio.Event = asyncio.Event()
+        self.let.set()
+        self.error: Exception | None = None
+
+    async def read(self, keys: Sequence[int]) -> Mapping[int, str]:
+        self.reads.append(list(keys))
+        found = dict(self.values)
+        await self.let.wait()
+        if self.error is not None:
+            raise self.error
+        return found
+
+
+async def turns(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_what_is_asked_together_is_read_together_and_once():
+    source = Source()
+    source.values = {1: "a", 2: "b"}
+    lookup = Lookup(source.read)
+
+    found = await asyncio.gather(*(lookup.get(key) for key in (1, 2, 1, 3)))
+
+    assert found == ["a", "b", "a", None]
+    assert source.reads == [[1, 2, 3]]
+
+
+async def test_a_read_that_is_under_way_answers_nobody_who_asks_later():
+    source = Source()
+    source.values, lookup = {1: "old"}, Lookup(source.read)
+    source.let.clear()
+    first = asyncio.create_task(lookup.get(1))
+    await turns()
+
+    source.values = {1: "new"}
+    second = asyncio.create_task(lookup.get(1))
+    await turns()
+    source.let.set()
+
+    assert (await first, await second) == ("old", "new")
+
+
+async def test_so_many_are_read_at_once_and_the_rest_next():
+    source = Source()
+    source.values = {key: str(key) for key in range(3 * MOST)}
+    lookup = Lookup(source.read)
+
+    found = await asyncio.gather(*map(lookup.get, source.values))
+
+    assert found == list(source.values.values())
+    assert [len(keys) for keys in source.reads] == [MOST] * 3
+
+
+async def test_so_many_reads_are_under_way_and_no_more():
+    source, asked = Source(), []
+    lookup = Lookup(source.read)
+    source.let.clear()
+    for key in range(IN_FLIGHT + 2):
+        asked.append(asyncio.create_task(lookup.get(key)))
+        await turns()
+
+    assert len(source.reads) == IN_FLIGHT
+    source.let.set()
+    await asyncio.gather(*asked)
+    assert source.reads[IN_FLIGHT:] == [[IN_FLIGHT, IN_FLIGHT + 1]]
+
+
+async def test_all_of_a_read_that_fails_are_told_and_the_next_goes_on():
+    source = Source()
+    source.values, source.error = {1: "a"}, StoreUnavailable("gone")
+    lookup = Lookup(source.read)
+
+    told = await asyncio.gather(lookup.get(1), lookup.get(2), return_exceptions=True)
+    source.error = None
+
+    assert [type(error) for error in told] == [StoreUnavailable] * 2
+    assert len(source.reads) == 1
+    assert await lookup.get(1) == "a"
+
+
+async def test_whoever_leaves_takes_the_answer_from_nobody():
+    source = Source()
+    source.values, lookup = {1: "a"}, Lookup(source.read)
+    source.let.clear()
+    leaving, staying = (asyncio.create_task(lookup.get(1)) for _ in range(2))
+    await turns()
+
+    leaving.cancel()
+    await turns()
+    source.let.set()
+
+    assert await staying == "a"
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
