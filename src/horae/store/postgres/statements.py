@@ -35,7 +35,8 @@ async def execute(connection: asyncpg.Connection, op: Op) -> Rows:
 
 
 async def _together(connection: asyncpg.Connection, op: Together) -> Rows:
-    changes = [bound(change) for change in op.acting]
+    few = all(len(change.rows) == 1 for change in op.acting if isinstance(change, Insert))
+    changes = [bound(change, few=few) for change in op.acting]
     if changes:
         params = [value for _, values in changes for value in values]
         counts = tuple((text, len(values)) for text, values in changes)
@@ -43,13 +44,17 @@ async def _together(connection: asyncpg.Connection, op: Together) -> Rows:
     return []
 
 
-def bound(op: Fetch | ForEach | Insert) -> tuple[str, Sequence[Any]]:
-    """An op's text and what stands at its places."""
+def bound(op: Fetch | ForEach | Insert, *, few: bool = True) -> tuple[str, Sequence[Any]]:
+    """An op's text and what stands at its places; a single row has a text of its own where there are `few`.
+
+    Changes that go together are all of one kind: each mixture would be a statement that PostgreSQL keeps a plan of, on
+    every connection (a report has 729 of them, 115 MB).
+    """
     if isinstance(op, Fetch):
         return op.statement.text, op.params
     if isinstance(op, ForEach):
         return for_each(op.statement.text, op.columns), [*zip(*op.rows, strict=True), *op.params]
-    if len(op.rows) == 1:
+    if few and len(op.rows) == 1:
         return insert_one(op.table, op.columns, op.conflict, op.returning), op.rows[0]
     return insert_many(op.table, op.columns, op.conflict, op.returning), list(zip(*op.rows, strict=True))
 
