@@ -12,12 +12,14 @@ PYTEST_FLAGS ?=
 HORAE_UP_FLAGS ?=
 # `make bench BENCH_FLAGS=--large` fills stores as the targets ask for, `BENCH_FLAGS="--only latency"` measures one anew.
 BENCH_FLAGS ?=
+# `make scale SCALE_FLAGS="--soak-seconds 600"` for a shorter run than an hour, `SCALE_FLAGS="--only disk"` for one part.
+SCALE_FLAGS ?=
 UPGRADE ?=
 # `make bench-peers PEERS_FLAGS="--only huey --repeats 1"` compares with one of them.
 PEERS_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench bench-peers prove lock clean install install-dev browser
+.PHONY: help up test lint format bench scale bench-peers prove lock clean install install-dev browser
 
 help:
 	@echo "make up      install into $(VENV) and run Horae with a demo on http://127.0.0.1:8420"
@@ -25,6 +27,7 @@ help:
 	@echo "make lint    ruff, mypy and import-linter only"
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   measure everything and write docs/PERFORMANCE.md; 'horae bench' measures one thing"
+	@echo "make scale   measure what growth is planned by and write docs/SCALE.md; an hour a store and more"
 	@echo "make bench-peers   measure other job queues beside Horae, each installed into .peers; docs/RESULTS-peers.md"
 	@echo "make prove   the long proofs: more seeds, more interleavings, more examples"
 	@echo "make lock    write the lock files; UPGRADE=1 moves the pins"
@@ -48,6 +51,9 @@ format: install-dev
 
 bench: install-dev
 	$(BIN)/python -m horae.bench.document docs/PERFORMANCE.md $(BENCH_FLAGS)
+
+scale: install-dev
+	$(BIN)/python -m horae.bench.scale docs/SCALE.md $(SCALE_FLAGS)
 
 bench-peers: install-dev
 	$(BIN)/python -m tools.peers docs/RESULTS-peers.md $(PEERS_FLAGS)

@@ -2,7 +2,8 @@
 
 A module a bench, named in BENCHES, its bounds in `targets`: that is all a further one needs. `stage` starts servers and
 workers, `stores` brings what they remember in, `fill` makes stores old, `wire` makes load, `results` prints, `document`
-runs all of them and writes docs/PERFORMANCE.md with the pictures of `plot`. Only `cli` imports this package.
+runs all of them and writes docs/PERFORMANCE.md with the pictures of `plot`, `scale` writes docs/SCALE.md by the
+arithmetic of `sizing`. Only `cli` imports this package.
 """
 
 BENCHES = {

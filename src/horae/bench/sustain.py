@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from horae.bench.stage import Stage
 
 PER_REQUEST, PACED_PER_REQUEST = 1_000, 20
-SENDERS = 4  # connections a server that submit
+SENDERS, MOST_SENDERS = 4, 64  # connections a server that submit: few with large requests, many with small ones
 ENOUGH, TOO_MUCH = 50_000, 100_000  # executions in the queue: below the first more is sent, above the second none
 LOOK = 0.25  # seconds between looks at the queue
 PARTS = 5  # the run is told in so many parts
@@ -45,6 +45,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     servers: int
     workers: int
     mixed: bool
+    per_request: int
     concurrency: int
 
 
@@ -56,10 +57,18 @@ class Plan(Struct, frozen=True, kw_only=True):
 @count_option("--servers", 1, "Server processes on one store; more than one need PostgreSQL.")
 @count_option("--workers", 1, "Worker processes.")
 @click.option("--mixed", is_flag=True, help="Of 100 executions 90 do nothing, 8 sleep 10 ms and 2 a second.")
+@count_option("--per-request", PER_REQUEST, "Executions in a request, without a rate.")
 @store_option
 @concurrency_option
 async def sustain(
-    seconds: int, rate: int, servers: int, workers: int, mixed: bool, store: str | None, concurrency: int
+    seconds: int,
+    rate: int,
+    servers: int,
+    workers: int,
+    mixed: bool,
+    per_request: int,
+    store: str | None,
+    concurrency: int,
 ) -> "Sequence[Result]":
     """A load that goes on: whether rate, latency and memory stay what they were.
 
@@ -73,7 +82,8 @@ async def sustain(
     from horae.env import system_env
 
     plan = Plan(
-        seconds=seconds, rate=rate, servers=servers, workers=workers, mixed=mixed, concurrency=concurrency
+        seconds=seconds, rate=rate, servers=servers, workers=workers, mixed=mixed,
+        per_request=PACED_PER_REQUEST if rate else per_request, concurrency=concurrency,
     )  # fmt: skip
     env = system_env()
     results: list[Result] = []
@@ -130,7 +140,7 @@ class _Load:
         return time.perf_counter() - self.begun < self.plan.seconds
 
     def start(self) -> list["asyncio.Task[None]"]:
-        senders = 1 if self.plan.rate else SENDERS
+        senders = 1 if self.plan.rate else _senders(self.plan.per_request)
         send = self._at_a_rate if self.plan.rate else self._all_that_is_run
         return [asyncio.create_task(send(server)) for server in range(self.plan.servers) for _ in range(senders)]
 
@@ -163,12 +173,13 @@ class _Load:
     async def _all_that_is_run(self, server: int) -> None:
         from horae.bench.wire import connected
 
-        lots = self._lots(PER_REQUEST, server)
+        size = self.plan.per_request
+        lots = self._lots(size, server)
         async with connected(self.stage.urls[server], 1) as client:
             while self.goes_on:
                 await self._more.wait()
                 await client.ask(next(lots))
-                self.sent += PER_REQUEST
+                self.sent += size
 
     async def _at_a_rate(self, server: int) -> None:
         from horae.bench.wire import connected
@@ -193,6 +204,10 @@ class _Load:
         shuffled = [request for requests in made for request in requests]
         self.stage.env.rng.shuffle(shuffled)
         return cycle(shuffled)
+
+
+def _senders(per_request: int) -> int:
+    return max(SENDERS, min(MOST_SENDERS, PER_REQUEST // per_request))
 
 
 def _lot(job: str, params: bytes, size: int) -> bytes:
@@ -241,7 +256,10 @@ def _results(
     ]
     if picked:
         took = [each for _, each in picked]
-        figures += [(f"pick-up p{share * 100:g}", "ms", percentile(took, share), []) for share in (0.5, 0.99, 1.0)]
+        figures += [
+            (f"pick-up p{share * 100:g}", "ms", percentile(took, share), _by_part(plan, picked, share))
+            for share in (0.5, 0.99, 1.0)
+        ]
         figures += [("steadiness of the pick-up's p50", "", _steadiness(plan, picked, median), [])]
     load = f"{plan.rate}/s" if plan.rate else "all it takes"
     return [
@@ -251,6 +269,15 @@ def _results(
         )
         for metric, unit, value, points in figures
     ]  # fmt: skip
+
+
+def _by_part(plan: Plan, picked: Sequence[tuple[float, float]], share: float) -> list[tuple[float, float]]:
+    """A percentile of each fifth of the run, at its end."""
+    from horae.bench.results import percentile
+
+    length = plan.seconds / PARTS
+    parts = [[took for at, took in picked if i == min(PARTS - 1, int(at / length))] for i in range(PARTS)]
+    return [(length * (i + 1), percentile(part, share)) for i, part in enumerate(parts) if part]
 
 
 def _at(looks: Sequence[Look], at: float) -> Look:
