@@ -136,6 +136,12 @@ def test_the_engine_gets_its_part():
     assert (engine.session_timeout, engine.heartbeat, engine.url) == (3_000_000, 1_000_000, "http://127.0.0.1:9000")
 
 
+def test_a_port_that_is_not_known_yet_leads_nowhere():
+    assert engine_settings(load(environ={"HORAE_PORT": "0"}).settings).url == ""
+    advertised = {"HORAE_PORT": "0", "HORAE_ADVERTISE": "http://jobs.example"}
+    assert engine_settings(load(environ=advertised).settings).url == "http://jobs.example"
+
+
 def test_a_span_shows_as_people_write_it():
     assert str(Span(5_400_000_000)) == "1h30m"
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from horae.engine.batcher import Batcher
+from horae.engine.batcher import Batcher, all_fail
 from horae.errors import StoreUnavailable
 
 
@@ -115,3 +115,18 @@ async def test_what_may_have_been_done_is_not_done_again():
 
     assert ran == [["a", "b"]]
     assert [type(error) for error in done] == [StoreUnavailable] * 2
+
+
+async def test_a_read_that_does_not_reach_the_store_is_not_tried_one_by_one():
+    tries = []
+
+    async def read(batch):
+        tries.append(len(batch))
+        await asyncio.sleep(0)
+        raise StoreUnavailable("Nobody answers.")
+
+    batcher = Batcher(all_fail(read), most=10)
+    answers = await asyncio.gather(*(batcher.do(n) for n in range(5)), return_exceptions=True)
+
+    assert all(isinstance(answer, StoreUnavailable) for answer in answers)
+    assert sum(tries) == 5

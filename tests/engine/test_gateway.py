@@ -91,11 +91,11 @@ async def test_sessions_that_fell_silent_are_forgotten_and_known_again(node):
     node.env.clock.advance(3600 * SECOND)
 
     other = await register(node)
-    assert set(node.gateway._known) == {other}
+    assert set(node.gateway._sessions._known) == {other}
     assert not node.gateway._asked
 
     assert json.decode(await send(node, silent, channel=0, n=1), type=Answer).slices == []
-    assert set(node.gateway._known) == {other, silent}
+    assert set(node.gateway._sessions._known) == {other, silent}
 
 
 async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_free(node, monkeypatch):
@@ -259,7 +259,7 @@ async def test_what_would_only_be_fetched_ahead_is_looked_for_where_it_was_found
     await pass_time(node, 0.5)
 
     assert [(s.job, s.hi - s.lo) for s in ahead.slices] == [(short.id, 2)]
-    assert seen == [[short.lane], []]
+    assert seen == [[short.lane]]  # the second only looks at its session
     assert not again.done()
     again.cancel()
 
@@ -285,3 +285,61 @@ async def test_nothing_is_claimed_for_who_wants_none_of_what_there_is(node, monk
 
     assert claims == []
     poll.cancel()
+
+
+async def test_an_exchange_that_only_goes_on_waiting_locks_and_writes_nothing(node):
+    session = await register(node)
+    counted = node.store.driver.statements
+    counted.clear()
+    poll = send(node, session, channel=0, n=1, free=1, wait=HEARTBEAT)
+    await pass_time(node, 0.5)
+
+    assert (counted["look_at_sessions"], counted["lock_sessions"]) == (1, 0)
+    assert not poll.done()
+    poll.cancel()
+
+
+async def test_sessions_that_come_from_another_server_are_read_together_and_answered_soon_but_apart(node, monkeypatch):
+    sessions = [await register(node) for _ in range(50)]
+    for session in sessions:
+        node.gateway._sessions.forget(session)
+    batches: list[int] = []
+    some_sessions, answered = node.store.some_sessions, []
+
+    async def counted(ids):
+        batches.append(len(ids))
+        return await some_sessions(ids)
+
+    monkeypatch.setattr(node.store, "some_sessions", counted)
+    polls = [send(node, session, channel=0, n=1, free=1, wait=HEARTBEAT) for session in sessions]
+    for _ in range(26):
+        await pass_time(node, 0.1)
+        answered.append(sum(poll.done() for poll in polls))
+
+    assert sum(batches) == 50
+    assert len(batches) <= 2
+    assert answered[-1] == 50
+    assert max(b - a for a, b in zip([0, *answered], answered, strict=False)) < 25
+
+    poll = send(node, sessions[0], channel=0, n=2, free=1, wait=HEARTBEAT)
+    await pass_time(node, 4.8)
+    assert not poll.done()
+    poll.cancel()
+
+
+async def test_what_is_asked_of_a_crowd_is_read_together(node, monkeypatch):
+    sessions = [await register(node) for _ in range(CROWD + 40)]
+    batches: list[int] = []
+    requests_of_all = node.store.requests_of_all
+
+    async def counted(ids):
+        batches.append(len(ids))
+        return await requests_of_all(ids)
+
+    monkeypatch.setattr(node.store, "requests_of_all", counted)
+    polls = [send(node, session, channel=0, n=1, wait=HEARTBEAT) for session in sessions]
+    await pass_time(node, 5.2)
+
+    assert all(poll.done() for poll in polls)
+    assert sum(batches) == len(sessions)
+    assert len(batches) <= 8

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from horae.env import SECOND
 from horae.model.ids import execution_id
-from horae.model.protocol import Step
+from horae.model.protocol import Exchange, Step
 from horae.model.retry import RetryPolicy
 from horae.model.trigger import Interval, Rules
 from horae.store import moves
@@ -134,7 +134,8 @@ async def look(world: World, job: Any, worker: Any) -> None:
         store.gates_left_open(), store.epoch(), store.directory(), store.troubled_triggers(),
         store.stamped(worker.session, 0, 1), store.requests_of(worker.session), store.parcels([slice.parcel]),
         store.definitions([(job.id, 1)]), store.job(job.id, NAMESPACE), store.job_named(NAMESPACE, "job"),
-        store.session(worker.session),
+        store.session(worker.session), store.some_sessions([worker.session]),
+        store.look([worker.head(Exchange(channel=2, n=1), frozenset(), patient=True)]),
     ):  # fmt: skip
         await ask
     await store.read(lambda: backstop.long_running(backstop.FIRST, now, 10))

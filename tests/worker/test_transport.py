@@ -1,5 +1,7 @@
 """The worker's calls over HTTP."""
 
+from random import Random
+
 import msgspec
 import pytest
 from msgspec import Raw
@@ -44,7 +46,7 @@ def problem(status, slug, headers=None):
 
 async def test_it_registers_with_its_key():
     async with web(ok(REGISTERED, 201)) as site:
-        transport = HttpTransport([site.url + "/"], "the-key")
+        transport = HttpTransport([site.url + "/"], "the-key", rng=Random(1))
         registered = await transport.register(Register(protocol=1, worker="w"))
         asked = site.asked[0]
 
@@ -64,7 +66,7 @@ async def test_every_call_has_its_route():
         str(ID): {},
     }
     async with web(lambda asked: ok(answers[asked.path.rpartition("/")[2]])(asked)) as site:
-        transport = HttpTransport([site.url], "k")
+        transport = HttpTransport([site.url], "k", rng=Random(1))
         assert await transport.exchange(ID, Exchange(channel=0, n=1)) == Answer(now=1)
         children = ChildSubmit(parcel=ID, item=0, attempt=1, call="1", submissions=[Submit(job="j")])
         assert (await transport.submit_children(ID, children))[0].deduplicated
@@ -95,7 +97,7 @@ async def test_every_call_has_its_route():
 )
 async def test_errors_come_back_as_what_they_were(status, slug, kind):
     async with web(problem(status, slug)) as site:
-        transport = HttpTransport([site.url], "k")
+        transport = HttpTransport([site.url], "k", rng=Random(1))
         with pytest.raises(kind) as raised:
             await transport.exchange(ID, Exchange(channel=0, n=1))
 
@@ -106,7 +108,7 @@ async def test_errors_come_back_as_what_they_were(status, slug, kind):
 
 async def test_an_answer_that_is_no_problem_document_is_still_an_error():
     async with web(lambda asked: (502, {}, b"<html>bad gateway</html>")) as site:
-        transport = HttpTransport([site.url], "k")
+        transport = HttpTransport([site.url], "k", rng=Random(1))
         with pytest.raises(HoraeError, match="502"):
             await transport.exchange(ID, Exchange(channel=0, n=1))
         await transport.close()
@@ -114,7 +116,7 @@ async def test_an_answer_that_is_no_problem_document_is_still_an_error():
 
 async def test_a_server_that_does_not_answer_is_left_for_the_next():
     async with web(ok(Answer(now=7))) as site:
-        transport = HttpTransport(["http://127.0.0.1:1", site.url], "k")
+        transport = HttpTransport(["http://127.0.0.1:1", site.url], "k", rng=Random(1))
         with pytest.raises(Busy, match=r"127\.0\.0\.1:1"):
             await transport.exchange(ID, Exchange(channel=0, n=1))
 
@@ -123,8 +125,23 @@ async def test_a_server_that_does_not_answer_is_left_for_the_next():
         await transport.close()
 
 
+async def test_workers_of_a_server_that_is_gone_spread_over_the_others_and_ask_none_twice():
+    urls = [f"http://127.0.0.1:{port}" for port in range(1, 5)]
+    asked = []
+    for seed in range(40):
+        transport = HttpTransport(urls, "k", rng=Random(seed))
+        asked.append([])
+        for _ in urls:
+            asked[-1].append(transport.servers[0])
+            with pytest.raises(Busy):
+                await transport.exchange(ID, Exchange(channel=0, n=1))
+
+    assert all(sorted(one) == urls for one in asked)
+    assert {one[1] for one in asked} == set(urls[1:])
+
+
 async def test_it_learns_of_other_servers():
-    transport = HttpTransport(["http://a:1"], "k")
+    transport = HttpTransport(["http://a:1"], "k", rng=Random(1))
     transport.learn(["http://b:1/", "http://a:1", "ftp://c"])
 
     assert transport.servers == ["http://a:1", "http://b:1"]
@@ -132,12 +149,12 @@ async def test_it_learns_of_other_servers():
 
 async def test_a_worker_needs_a_server():
     with pytest.raises(BadInput):
-        HttpTransport([], "k")
+        HttpTransport([], "k", rng=Random(1))
 
 
 async def test_a_kept_connection_that_was_closed_is_replaced():
     async with web(ok(Answer(now=1))) as site:
-        transport = HttpTransport([site.url], "k")
+        transport = HttpTransport([site.url], "k", rng=Random(1))
         await transport.exchange(ID, Exchange(channel=0, n=1))
         site.drop()
 
@@ -149,7 +166,7 @@ async def test_a_kept_connection_that_was_closed_is_replaced():
 async def test_a_silent_server_is_given_up_after_what_it_may_wait(monkeypatch):
     monkeypatch.setattr(http_transport, "SLACK", 0.1)
     async with web(lambda asked: None) as site:
-        transport = HttpTransport([site.url], "k")
+        transport = HttpTransport([site.url], "k", rng=Random(1))
         with pytest.raises(Busy):
             await transport.exchange(ID, Exchange(channel=0, n=1, wait=SECOND // 10))
         await transport.close()
@@ -157,7 +174,7 @@ async def test_a_silent_server_is_given_up_after_what_it_may_wait(monkeypatch):
 
 async def test_an_answer_that_cannot_be_read_is_asked_for_again():
     async with web(ok({"slices": 5})) as site:
-        transport = HttpTransport([site.url], "k")
+        transport = HttpTransport([site.url], "k", rng=Random(1))
         with pytest.raises(Busy):
             await transport.exchange(ID, Exchange(channel=0, n=1))
         await transport.close()
@@ -166,7 +183,7 @@ async def test_an_answer_that_cannot_be_read_is_asked_for_again():
 async def test_large_bodies_travel_whole():
     big = Answer(now=1, jobs={"a": Raw(b'"' + b"x" * 3_000_000 + b'"')})
     async with web(ok(big)) as site:
-        transport = HttpTransport([site.url], "k")
+        transport = HttpTransport([site.url], "k", rng=Random(1))
         answer = await transport.exchange(ID, Exchange(channel=0, n=1))
 
         assert len(bytes(answer.jobs["a"])) == 3_000_002

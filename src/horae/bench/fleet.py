@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from random import Random
 from types import TracebackType
 from uuid import UUID
 
@@ -20,8 +21,8 @@ AT_ONCE = 50  # workers that register at the same time
 class Line(HttpTransport):
     """A transport that remembers where and when it was answered last."""
 
-    def __init__(self, servers: Sequence[str], key: str) -> None:
-        super().__init__(servers, key)
+    def __init__(self, servers: Sequence[str], key: str, rng: Random) -> None:
+        super().__init__(servers, key, rng=rng)
         self.at = ""  # the server that answered the last exchange
         self.since = 0.0  # when it first did, after another
         self.sessions = 0
@@ -73,7 +74,7 @@ class Fleet:
 
     def _begin(self, number: int) -> None:
         turn = number % len(self._urls)
-        line = Line([*self._urls[turn:], *self._urls[:turn]], self._key)
+        line = Line([*self._urls[turn:], *self._urls[:turn]], self._key, self._env.rng)
         settings = Settings(name=f"bench-{number}", concurrency=1, kinds=(), replace=False)
         self._lines.append(line)
         self._tasks.append(asyncio.create_task(Worker(self._env, settings, line, app).run()))

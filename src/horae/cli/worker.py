@@ -76,7 +76,7 @@ async def _work(settings: "Settings") -> str:
         raise HoraeError("A worker needs a key.", remedy)
     registry = load_app(settings.app) if settings.app else NoFunctions()
     env = system_env()
-    made = Worker(env, worker_settings(settings), HttpTransport(urls, key), registry)
+    made = Worker(env, worker_settings(settings), HttpTransport(urls, key, rng=env.rng), registry)
     click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
     with signals(env.clock) as taken:
         return await work_until_told(made, taken)

@@ -97,6 +97,20 @@ class Batcher(Generic[T, R]):
             await self._answer([one])
 
 
+def all_fail(
+    read: Callable[[Sequence[T]], Awaitable[Sequence[R]]],
+) -> Callable[[Sequence[T]], Awaitable[Sequence[R | BaseException]]]:
+    """A read that does not reach the store fails for the whole batch: none of it is guilty, each would wait in turn."""
+
+    async def run(batch: Sequence[T]) -> Sequence[R | BaseException]:
+        try:
+            return await read(batch)
+        except StoreUnavailable as error:
+            return [error] * len(batch)
+
+    return run
+
+
 def _resolve(done: "asyncio.Future[R]", answer: R | BaseException) -> None:
     if done.done():
         return

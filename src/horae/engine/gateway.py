@@ -7,18 +7,20 @@ same transaction; otherwise it parks, and the server claims once for all parked 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from msgspec import Raw, Struct, structs
+from msgspec import Raw, structs
 
 from horae.engine.answers import Answers
-from horae.engine.batcher import Batcher
+from horae.engine.batcher import Batcher, all_fail
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
-from horae.engine.parking import Parked, ParkingLot
+from horae.engine.known_sessions import Known, KnownSessions
+from horae.engine.parking import ParkingLot
+from horae.engine.places import Parked
 from horae.engine.settings import DAY, EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter, check_key
 from horae.env import Env
-from horae.errors import BadInput, Busy, Conflict, HoraeError, NotFound, ProtocolMismatch, SessionEnded
+from horae.errors import BadInput, Busy, Conflict, HoraeError, ProtocolMismatch, SessionEnded
 from horae.model.ids import execution_id
 from horae.model.protocol import (
     CHANNELS,
@@ -34,29 +36,21 @@ from horae.model.protocol import (
     StepRemembered,
     Submit,
 )
-from horae.model.session import Session
 from horae.store.contract import Store
 from horae.store.moves import steps
-from horae.store.moves.exchange import Head, Reply, want_of
+from horae.store.moves.exchange import Head, Reply, is_quiet, want_of
+from horae.store.moves.report import Asked
 from horae.store.moves.submission import Receipt
 
 CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
 TOGETHER = 0.1  # seconds
 KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds its children
-SILENT = 600.0  # seconds after which a session is read from the store again; parked ones are heard of far sooner
+MOST_READ = 512  # sessions that are looked up, or told of, by one statement
+FIRST_WAIT = (0.1, 0.5)  # of its wait: how long a session waits first that comes from another server
 
 
 def _ended() -> SessionEnded:
     return SessionEnded("This session is not live.", "Stop what it runs and register anew: its work goes on elsewhere.")
-
-
-class _Known(Struct):
-    """A session as this server knows it; what it may take from follows the directory."""
-
-    session: Session
-    used_at: float
-    version: int = -1
-    lanes: frozenset[int] = frozenset()
 
 
 class Gateway:
@@ -75,10 +69,12 @@ class Gateway:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._submitter, self._settings, self._statistics = submitter, settings, statistics
         self.answers = Answers(env, store, directory)
-        self.lot = ParkingLot(env, store, directory, hints, self._lanes_of)
-        self._known: dict[UUID, _Known] = {}
+        self._sessions = KnownSessions(env, store, directory)
+        self.lot = ParkingLot(env, store, directory, hints, self._sessions.lanes_of)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
+        self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
+        self._requests: Batcher[UUID, list[Asked]] = Batcher(all_fail(self._read_requests), most=MOST_READ)
         self._epoch = 1
         hints.listen(self._on_hint)
 
@@ -90,8 +86,7 @@ class Gateway:
         """A worker presents itself and gets a session."""
         _check_presence(presence)
         session = await self._store.register(namespace, presence, self._epoch)
-        self._forget_silent()
-        self._known[session.id] = _Known(session, self._env.clock.monotonic())
+        self._asked.difference_update(self._sessions.add(session))
         return Registered(
             session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
             heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=self._epoch,
@@ -100,10 +95,10 @@ class Gateway:
     async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
         """Settle, claim, or wait for work; the encoded answer."""
         _check_exchange(up)
-        known = await self._session(namespace, session)
+        known = await self._sessions.get(namespace, session)
         patient = up.wait > 0 and not self.lot.closed and session not in self._asked
-        head = Head(session=session, exchange=up, lanes=self._lanes(known), patient=patient)
-        reply = await self._batcher.do(head)
+        head = Head(session=session, exchange=up, lanes=self._sessions.lanes(known), patient=patient)
+        reply = await self._decide(head)
         match reply.decision:
             case "ended":
                 self._forget(session)
@@ -118,35 +113,13 @@ class Gateway:
         granted = await self._store.stamped(session, up.channel, up.n) if reply.known else reply.granted
         return await self._encode(session, granted, reply.ignored, reply.draining, telling=not granted)
 
-    def _lanes(self, known: _Known) -> frozenset[int]:
-        if known.version != self._directory.version:
-            known.lanes, known.version = self._directory.may_take(known.session), self._directory.version
-        return known.lanes
-
-    def _lanes_of(self, session: UUID) -> frozenset[int]:
-        known = self._known.get(session)
-        return self._lanes(known) if known is not None else frozenset()
-
-    async def _session(self, namespace: int, id: UUID) -> _Known:
-        known = self._known.get(id)
-        if known is None:
-            session = await self._store.session(id)
-            if session is None or session.namespace != namespace:
-                raise NotFound("There is no such session here.", "Register with POST /api/v1/sessions.")
-            known = self._known[id] = _Known(session, 0.0)
-        if known.session.namespace != namespace:
-            raise NotFound("There is no such session here.", "Register with POST /api/v1/sessions.")
-        known.used_at = self._env.clock.monotonic()
-        return known
-
-    def _forget_silent(self) -> None:
-        """Workers that were lost, or went to another server, say nothing: newcomers take their place in memory."""
-        since = self._env.clock.monotonic() - SILENT
-        for id in [id for id, known in self._known.items() if known.used_at < since]:
-            self._forget(id)
+    async def _decide(self, head: Head) -> Reply:
+        """One that says nothing and finds nothing goes on waiting without a lock or a write."""
+        wants_in_vain = not self.lot.has_work(want_of(head, 1), head.lanes)
+        return await (self._looks if wants_in_vain and is_quiet(head) else self._batcher).do(head)
 
     def _forget(self, session: UUID) -> None:
-        self._known.pop(session, None)
+        self._sessions.forget(session)
         self._asked.discard(session)
 
     async def _commit(self, heads: Sequence[Head]) -> Sequence[Reply]:
@@ -167,10 +140,10 @@ class Gateway:
         )
         return done.replies
 
-    async def _park(self, known: _Known, head: Head, reply: Reply) -> bytes:
+    async def _park(self, known: Known, head: Head, reply: Reply) -> bytes:
         """Wait for work; the answer may come from a claim, from a request, or be empty."""
         up, session = head.exchange, head.session
-        wait = min(up.wait, self._settings.heartbeat)
+        wait = min(up.wait, self._settings.heartbeat) * self._share_of_wait(known)
         want = want_of(head, known.session.concurrency)
         until = self._env.clock.monotonic() + wait / 1_000_000
         if len(self.lot) >= CROWD:
@@ -188,6 +161,13 @@ class Gateway:
         draining = reply.draining or served.draining
         return await self._encode(session, granted, reply.ignored, draining, telling=not granted)
 
+    def _share_of_wait(self, known: Known) -> float:
+        """Those that come together from a server that is gone have their heartbeat soon, and apart from each other."""
+        if not known.is_new:
+            return 1.0
+        known.is_new = False
+        return self._env.rng.uniform(*FIRST_WAIT)
+
     async def _encode(
         self, session: UUID, granted: Sequence[object], ignored: Sequence[Range], draining: bool, *, telling: bool
     ) -> bytes:
@@ -197,20 +177,24 @@ class Gateway:
             self._asked.discard(session)
             requests = [
                 Request(parcel=parcel, item=item, attempt=attempt, kind=kind)  # type: ignore[arg-type]
-                for parcel, item, attempt, kind in await self._store.requests_of(session)
+                for parcel, item, attempt, kind in await self._requests.do(session)
             ]
         return await self.answers.encode(granted, requests=requests, ignored=ignored, drain=draining)  # type: ignore[arg-type]
+
+    async def _read_requests(self, sessions: Sequence[UUID]) -> Sequence[list[Asked]]:
+        asked = await self._store.requests_of_all(sessions)
+        return [asked[session] for session in sessions]
 
     def _on_hint(self, hint: Hint) -> None:
         """Somebody asked something of a session: its parked exchanges are answered."""
         for session in hint.sessions:
-            if session in self._known:
+            if session in self._sessions:
                 self._asked.add(session)
                 self.lot.release(session)
 
     async def submit_children(self, namespace: int, session: UUID, body: ChildSubmit) -> list[Receipt]:
         """A running item submits others; a repeated call answers with the same executions."""
-        await self._session(namespace, session)
+        await self._sessions.get(namespace, session)
         await self._held(session, body.parcel, body.item, body.attempt)
         parent = execution_id(body.parcel, body.item)
         for request in body.submissions:
@@ -225,7 +209,7 @@ class Gateway:
 
     async def remember(self, namespace: int, session: UUID, step: Step) -> StepRemembered:
         """Keep a step's result, fenced by session and attempt, before the code goes on."""
-        await self._session(namespace, session)
+        await self._sessions.get(namespace, session)
         now = self._env.now()
         kept = await self._store.write(lambda: steps.remember(session, step, now))
         if kept is None:
@@ -234,12 +218,12 @@ class Gateway:
 
     async def steps(self, namespace: int, session: UUID, parcel: UUID, item: int) -> Mapping[str, Raw]:
         """The steps an execution has finished so far."""
-        await self._session(namespace, session)
+        await self._sessions.get(namespace, session)
         return await self._store.read(lambda: steps.known(parcel, item, namespace))
 
     async def close(self, namespace: int, session: UUID) -> None:
         """A worker leaves."""
-        await self._session(namespace, session)
+        await self._sessions.get(namespace, session)
         self._forget(session)
         if await self._store.close_session(session):
             self._hints.tell(Hint(sessions=[session]))
@@ -247,7 +231,8 @@ class Gateway:
     async def stop(self) -> None:
         """Answer what is parked and finish what was begun."""
         await self.lot.close()
-        await self._batcher.close()
+        for batcher in (self._batcher, self._looks, self._requests):
+            await batcher.close()
 
 
 def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:

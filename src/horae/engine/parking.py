@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import islice
 from math import inf
-from typing import Literal
 from uuid import UUID
 
 import structlog
-from msgspec import Struct, structs
 
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
+from horae.engine.places import Parked, Place, Places, Served
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.errors import HoraeError, StoreUnavailable
@@ -25,25 +25,6 @@ MOST_AT_ONCE = 64  # exchanges served by one claim
 log = structlog.get_logger("horae.engine")
 
 
-class Parked(Struct, frozen=True, kw_only=True):
-    """An exchange that waits until a monotonic instant."""
-
-    want: Want
-    until: float
-
-    @property
-    def place(self) -> tuple[UUID, int]:
-        return self.want.session, self.want.channel
-
-
-class Served(Struct, frozen=True):
-    """How the wait ended: with slices, empty, with something stamped by another claim, or with the session's end."""
-
-    decision: Literal["granted", "empty", "taken", "ended", "superseded"]
-    granted: list[Running] = []
-    draining: bool = False
-
-
 class ParkingLot:
     """Parks exchanges, claims for them, and answers those whose time is over. A service: its step ends the waits."""
 
@@ -52,7 +33,7 @@ class ParkingLot:
     def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, lanes_of: LanesOf) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._lanes_of = lanes_of  # asked at every claim: lanes come and go while exchanges wait
-        self._places: dict[tuple[UUID, int], tuple[Parked, asyncio.Future[Served]]] = {}
+        self._places = Places(lanes_of)
         self._claiming: asyncio.Task[None] | None = None
         self._looks_at = inf  # when `step` comes next, unless rung
         self._commits = 0  # of exchanges, which hold their sessions meanwhile
@@ -66,27 +47,25 @@ class ParkingLot:
 
     async def park(self, parked: Parked) -> Served:
         """Wait for work. Work that came since the claim that found none wakes the claimer at once."""
-        old = self._places.pop(parked.place, None)
-        if old is not None and not old[1].done():
-            old[1].set_result(Served("superseded"))
-        done: asyncio.Future[Served] = asyncio.get_running_loop().create_future()
-        self._places[parked.place] = (parked, done)
-        if self._has_work(parked):
+        old = self._places.get(parked.place)
+        if old is not None:
+            self._places.remove(old)
+            if not old.done.done():
+                old.done.set_result(Served("superseded"))
+        place = self._places.add(parked, asyncio.get_running_loop().create_future())
+        if self.has_work(parked.want, self._lanes_of(parked.want.session)):
             self._kick()
         if self.closed or parked.until < self._looks_at:
             self.alarm.ring()  # whatever the claim brings, the wait ends in time
         try:
-            return await done
+            return await place.done
         finally:
-            if self._places.get(parked.place, (None, None))[1] is done:
-                del self._places[parked.place]
+            self._places.remove(place)
 
     def release(self, session: UUID) -> None:
         """Answer a session's exchanges now: there is something to tell it."""
-        for place, (parked, done) in list(self._places.items()):
-            if place[0] == session:
-                self._places[place] = (structs.replace(parked, until=0.0), done)
-                self.alarm.ring()
+        if self._places.hasten(session):
+            self.alarm.ring()
 
     def committed(self) -> None:
         """Exchanges of this server let go of their sessions: a claim that passed over some looks again."""
@@ -101,32 +80,35 @@ class ParkingLot:
         if self._claiming is not None:
             await asyncio.gather(self._claiming, return_exceptions=True)
         try:
-            await self._end(list(self._places.values()))
+            await self._end(list(self._places))
         except HoraeError:
-            for _, done in self._places.values():
-                if not done.done():
-                    done.set_result(Served("superseded"))
+            for place in self._places:
+                if not place.done.done():
+                    place.done.set_result(Served("superseded"))
 
     async def step(self) -> Wait:
         """End the waits whose time is over: an empty answer is the heartbeat."""
         now = self._env.clock.monotonic()
-        due = [entry for entry in self._places.values() if self.closed or entry[0].until <= now]
-        if due:
+        due = self._places.due(inf if self.closed else now)
+        try:
             await self._end(due)
+        except BaseException:
+            self._places.remind(due, now)
+            raise
         now = self._env.clock.monotonic()
-        soonest = min((parked.until for parked, _ in self._places.values()), default=now + 60)
-        self._looks_at = max(now + 0.005, soonest)
+        soonest = self._places.soonest()
+        self._looks_at = now + 60 if soonest is None else max(now + 0.005, soonest)
         return self._looks_at - now
 
-    async def _end(self, due: Sequence[tuple[Parked, asyncio.Future[Served]]]) -> None:
+    async def _end(self, due: Sequence[Place]) -> None:
         if not due:
             return
-        numbers = [(p.want.session, p.want.channel, p.want.n) for p, _ in due]
-        emptied = await self._store.answer_empty(numbers)
-        for parked, done in due:
-            verdict, draining = emptied[parked.place]
-            if not done.done():
-                done.set_result(Served(verdict, draining=draining))
+        wants = [place.parked.want for place in due]
+        emptied = await self._store.answer_empty([(want.session, want.channel, want.n) for want in wants])
+        for place in due:
+            verdict, draining = emptied[place.parked.place]
+            if not place.done.done():
+                place.done.set_result(Served(verdict, draining=draining))
 
     def _on_hint(self, hint: Hint) -> None:
         if hint.lanes and self._places:
@@ -152,31 +134,29 @@ class ParkingLot:
                 log.exception("claim failed")
                 return
 
-    def _able(self) -> list[Parked]:
-        able = [p for p, done in self._places.values() if not done.done() and self._has_work(p)]
-        return sorted(able, key=lambda p: p.want.load)[:MOST_AT_ONCE]
+    def _able(self) -> list[Place]:
+        able = self._places.able(self._directory.version, self.has_work)
+        return list(islice(able, MOST_AT_ONCE))
 
-    def _has_work(self, parked: Parked) -> bool:
-        """Whether a claim may bring it something; one that wants nothing only waits for news."""
-        want = parked.want
-        lanes = self._lanes_of(want.session)
+    def has_work(self, want: Want, lanes: frozenset[int]) -> bool:
+        """Whether a claim may bring something; one that wants nothing only waits for news."""
         ahead = None if want.free > 0 else [job for job, count in want.prefetch.items() if count > 0]
         return self._directory.occupied(lanes, of=ahead)
 
-    async def _claim(self, able: Sequence[Parked]) -> bool:
+    async def _claim(self, able: Sequence[Place]) -> bool:
         """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
         marks, commits = self._directory.marks(), self._commits
-        parked = [exchange.Parked(want=p.want, lanes=self._lanes_of(p.want.session)) for p in able]
+        parked = [exchange.Parked(want=place.parked.want, lanes=place.lanes) for place in able]
         done = await self._store.claim_for_parked(parked, self._directory.views(), self._directory.paused)
         left = self.learn(done, marks)
         served: dict[tuple[UUID, int], list[Running]] = {}
         for slice in done.running:
             served.setdefault((slice.session, slice.channel), []).append(slice)
-        for place, granted in served.items():
-            entry = self._places.get(place)
-            if entry is not None and entry[0].want.n == granted[0].n and not entry[1].done():
-                entry[1].set_result(Served("granted", granted))
-                del self._places[place]
+        for key, granted in served.items():
+            place = self._places.get(key)
+            if place is not None and place.parked.want.n == granted[0].n and not place.done.done():
+                place.done.set_result(Served("granted", granted))
+                self._places.remove(place)
         if left:
             self._hints.tell(Hint(lanes=left))
         if not done.lanes:  # no lane was asked: somebody else holds their sessions

@@ -26,7 +26,7 @@ from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
 from horae.store.moves.claim import Claimed, LaneView
 from horae.store.moves.parcels import read_parcels
-from horae.store.moves.report import Effects, requests_of
+from horae.store.moves.report import Asked, Effects, requests_of
 from horae.store.moves.submission import Submission, Submitted
 from horae.store.script import Script, ScriptFactory
 
@@ -84,6 +84,13 @@ class Store:
         now, chance = self.env.now(), rng or self.env.rng
         return await self.driver.write(lambda: exchanges.exchange(heads, views, paused, policies, now, chance))
 
+    async def look(self, heads: Sequence[exchanges.Head]) -> list[exchanges.Reply]:
+        """What exchanges that say nothing and ask for what is not there come to, as `exchange` would decide it.
+
+        Nothing is locked or written: an exchange that only goes on waiting costs a share of one read.
+        """
+        return await self.driver.read(lambda: exchanges.look(heads))
+
     async def claim_for_parked(
         self, parked: Sequence[exchanges.Parked], views: Sequence[LaneView], paused: Paused
     ) -> Claimed:
@@ -102,9 +109,13 @@ class Store:
         """The running slices that answer an exchange, however often it is asked."""
         return await self.driver.read(lambda: exchanges.stamped(session, channel, n))
 
-    async def requests_of(self, session: UUID) -> list[tuple[UUID, int, int, str]]:
+    async def requests_of(self, session: UUID) -> list[Asked]:
         """What is asked of the items a session holds: (parcel, item, attempt, kind)."""
-        return await self.driver.read(lambda: requests_of(session))
+        return (await self.requests_of_all([session]))[session]
+
+    async def requests_of_all(self, sessions: Sequence[UUID]) -> dict[UUID, list[Asked]]:
+        """What is asked of the items that each of these sessions holds, by one statement."""
+        return await self.driver.read(lambda: requests_of(sessions))
 
     async def promote_due(self, low: Instant, limit: int, rank: promote.Ranker) -> promote.Promoted:
         """Queue waiting slices that are due, earliest first. No slice is promoted twice."""
@@ -174,6 +185,10 @@ class Store:
     async def session(self, id: UUID) -> Session | None:
         """One session as it stands."""
         return await self.driver.read(lambda: presences.session(id))
+
+    async def some_sessions(self, ids: Sequence[UUID]) -> dict[UUID, Session]:
+        """Those of these sessions that there are, by one statement; what they run is not counted."""
+        return await self.driver.read(lambda: presences.some_sessions(ids))
 
     async def sessions(self, namespace: int, ended_after: Instant, limit: int = 1000) -> list[Session]:
         """Sessions that are there, and those that ended lately, newest first; namespace 0 means all."""

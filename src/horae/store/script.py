@@ -59,7 +59,8 @@ class Insert(Struct, frozen=True):
 class Among(Struct, frozen=True):
     """Run a statement over a set of ids in one go; the text says `= ANY($1)`, further parameters follow as `$2`.
 
-    For tables without an index by these ids: one scan serves all of them, where `ForEach` would scan for each.
+    For what is read of many at once, and for tables without an index by these ids: one statement serves all of them,
+    where `ForEach` asks SQLite once for each.
     """
 
     statement: Statement

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import Iterator, Sequence
+from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -45,10 +46,15 @@ class _Page(Struct):
 
 
 class HttpTransport:
-    """Turns to one server until it fails to answer, then to the next it knows."""
+    """Turns to one server until it fails to answer, then to another it knows, by lot.
 
-    def __init__(self, servers: Sequence[str], key: str, tls: ssl.SSLContext | None = None) -> None:
+    So the workers of a server that is gone spread over those that are left, and none is asked twice before all were.
+    """
+
+    def __init__(self, servers: Sequence[str], key: str, tls: ssl.SSLContext | None = None, *, rng: Random) -> None:
         self._tls = tls
+        self._rng = rng
+        self._failed: set[Line] = set()  # since one answered
         self._key = key
         self._lines: list[Line] = []
         self._at = 0
@@ -109,6 +115,7 @@ class HttpTransport:
             self._turn_from(line)
             raise Busy(f"{line.url} does not answer ({str(error) or type(error).__name__}).") from None
         if reply.status < 300:
+            self._failed.clear()
             return reply
         if reply.status >= 500:
             self._turn_from(line)
@@ -116,8 +123,14 @@ class HttpTransport:
 
     def _turn_from(self, line: Line) -> None:
         """Another call may have turned already."""
-        if self._lines[self._at] is line:
-            self._at = (self._at + 1) % len(self._lines)
+        self._failed.add(line)
+        if self._lines[self._at] is not line:
+            return
+        left = [i for i, other in enumerate(self._lines) if other not in self._failed]
+        if not left:
+            self._failed = {line}
+            left = [i for i, other in enumerate(self._lines) if other is not line]
+        self._at = self._rng.choice(left) if left else self._at
 
 
 def rebuilt(reply: Reply) -> HoraeError:

@@ -348,3 +348,66 @@ async def test_prefetch_takes_more_of_its_job(world: World):
     reply = await w.exchange(free=2, prefetch={short.id: 3})
 
     assert [(s.job, s.hi - s.lo) for s in reply.granted] == [(short.id, 5)]
+
+
+async def look(w, *, n=1, channel=0):
+    (reply,) = await w.world.store.look([w.head(Exchange(channel=channel, n=n), frozenset(), patient=True)])
+    return reply
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+async def test_a_look_decides_what_an_exchange_that_finds_nothing_would(world: World, n):
+    w = await world.worker()
+    await w.exchange()
+    seen = await look(w, n=n)
+
+    assert seen == await w.exchange(n=n, patient=True)
+    assert seen.decision == {1: "answer", 2: "park", 3: "gap"}[n]
+
+
+async def test_a_look_changes_nothing_and_waits_for_nobody(world: World):
+    w = await world.worker()
+    world.clock.advance(5)
+    before = await world.rows("SELECT * FROM sessions")
+    await look(w)
+
+    assert await world.rows("SELECT * FROM sessions") == before
+
+
+async def test_a_look_sees_that_a_session_is_asked_to_leave_or_has_ended(world: World):
+    w, gone = await world.worker("a"), await world.worker("b")
+    await world.store.ask_drain(w.session)
+    await gone.lose()
+
+    assert ((await look(w)).decision, (await look(w)).draining) == ("park", True)
+    assert (await look(gone)).decision == "ended"
+    gone.session = world.env.new_id()
+    assert (await look(gone)).decision == "ended"
+
+
+async def test_looks_are_answered_in_their_order(world: World):
+    a, b = await world.worker("a"), await world.worker("b")
+    await b.exchange()
+    heads = [w.head(Exchange(channel=0, n=1), frozenset(), patient=True) for w in (b, a, b)]
+
+    assert [reply.known for reply in await world.store.look(heads)] == [True, False, True]
+
+
+async def test_sessions_are_read_together(world: World):
+    a, b = await world.worker("a"), await world.worker("b")
+    found = await world.store.some_sessions([b.session, world.env.new_id(), a.session, a.session])
+
+    assert found == {w.session: await world.store.session(w.session) for w in (a, b)}
+
+
+async def test_what_is_asked_of_sessions_is_read_together(world: World):
+    await world.parcel(await world.job(), 4)
+    a, b = await world.worker("a"), await world.worker("b")
+    for w in (a, b):
+        (slice,) = await w.claim(2)
+        for item in (slice.hi - 1, slice.lo):
+            await world.store.cancel(slice.parcel, item, "")
+    asked = await world.store.requests_of_all([b.session, a.session])
+
+    assert [[item for _, item, _, _ in asked[w.session]] for w in (a, b)] == [[0, 1], [2, 3]]
+    assert asked[b.session] == await world.store.requests_of(b.session)

@@ -19,15 +19,18 @@ from horae.model.session import LIVE, see, seen_on
 from horae.model.slice import Running
 from horae.store.moves import report, shelves
 from horae.store.moves.claim import Claimed, LaneView, Moves, claim
-from horae.store.script import Fetch, ForEach, Rows, Script, Statement
+from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 
-SESSION: shelves.Columns = (("id", "uuid"),)
 LOCK_SESSIONS = Statement(
     "lock_sessions",
-    "SELECT s.id, s.state, s.seen, s.worker, s.concurrency FROM sessions s JOIN given ON s.id = given.id"
+    "SELECT s.id, s.state, s.seen, s.worker, s.concurrency FROM sessions s WHERE s.id = ANY($1)"
     " ORDER BY s.id FOR NO KEY UPDATE OF s",
 )
 LOCK_PARKED = Statement("lock_parked", f"{LOCK_SESSIONS.text} SKIP LOCKED")
+LOOK_AT_SESSIONS = Statement(
+    "look_at_sessions",
+    "SELECT s.id, s.state, s.seen, s.worker, s.concurrency FROM sessions s WHERE s.id = ANY($1)",
+)
 TOUCH: shelves.Columns = (("id", "uuid"), ("seen", "bytea"), ("state", "text"), ("at", "bigint"))
 TOUCH_SESSIONS = Statement(
     "touch_sessions",
@@ -92,7 +95,7 @@ class SessionRow(Struct):
 
 def lock_sessions(ids: Sequence[UUID], statement: Statement = LOCK_SESSIONS) -> Script[dict[UUID, SessionRow]]:
     """Lock sessions in the order of their ids."""
-    rows = yield ForEach(statement, SESSION, [(id,) for id in sorted(set(ids))])
+    rows = yield Among(statement, sorted(set(ids)))
     return {row[0]: SessionRow(*row) for row in rows}
 
 
@@ -116,6 +119,27 @@ def exchange(
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
     yield from moves.make(*_touched(sessions, now))
     return Exchanged(replies, claimed, effects)
+
+
+def look(heads: Sequence[Head]) -> Script[list[Reply]]:
+    """What an exchange decides that says nothing, may wait, and whose lanes hold nothing: it changes nothing.
+
+    No lock is needed. What a worker was answered is committed, so its next number is seen to be the next; and whatever
+    ends the wait looks at the session again, under its lock.
+    """
+    rows = yield Among(LOOK_AT_SESSIONS, sorted({head.session for head in heads}))
+    sessions = {row[0]: SessionRow(*row) for row in rows}
+    return [_refuse(head, sessions.get(head.session)) or _glance(head, sessions[head.session]) for head in heads]
+
+
+def is_quiet(head: Head) -> bool:
+    """Whether an exchange says nothing, and may wait."""
+    return head.patient and not head.exchange.draining and not report.says_something(head)
+
+
+def _glance(head: Head, row: SessionRow) -> Reply:
+    known = head.exchange.n <= seen_on(row.seen, head.exchange.channel)
+    return Reply(decision="answer" if known else "park", known=known, draining=row.state == "draining")
 
 
 def _refuse(head: Head, row: SessionRow | None) -> Reply | None:

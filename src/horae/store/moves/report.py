@@ -20,7 +20,7 @@ from horae.model.retry import RetryPolicy
 from horae.model.settle import Fates, Finished, Rules, Settler, has_begun
 from horae.model.slice import Queued, Running, Slice, Span, gaps, match, part
 from horae.store.moves import shelves
-from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
+from horae.store.script import ForEach, Insert, Script, Statement, Together
 
 if TYPE_CHECKING:
     from horae.store.moves.exchange import Head, SessionRow
@@ -113,7 +113,7 @@ def settle(
 ) -> Script[Effects]:
     """Settle the outcomes and notes of these exchanges; their sessions are locked and live."""
     effects = Effects()
-    told = [head for head in heads if _says_something(head)]
+    told = [head for head in heads if says_something(head)]
     if not told:
         return effects
     held = yield from _held(told)
@@ -129,7 +129,8 @@ def settle(
     return effects
 
 
-def _says_something(head: "Head") -> bool:
+def says_something(head: "Head") -> bool:
+    """Whether an exchange brings anything to be written down."""
     up = head.exchange
     return bool(up.outcomes or up.started or up.progress or up.logs)
 
@@ -359,11 +360,16 @@ def _ended(finished: Finished) -> Ended:
 
 
 REQUESTS_OF = Statement(
-    "requests_of", "SELECT parcel, item, attempt, kind FROM requests WHERE session = $1 ORDER BY parcel, item"
+    "requests_of",
+    "SELECT r.session, r.parcel, r.item, r.attempt, r.kind FROM given JOIN requests r ON r.session = given.id",
 )
+Asked = tuple[UUID, int, int, str]  # parcel, item, attempt, kind
 
 
-def requests_of(session: UUID) -> Script[list[tuple[UUID, int, int, str]]]:
-    """What is asked of the items a session holds."""
-    rows = yield Fetch(REQUESTS_OF, (session,))
-    return [(parcel, item, attempt, kind) for parcel, item, attempt, kind in rows]
+def requests_of(sessions: Iterable[UUID]) -> Script[dict[UUID, list[Asked]]]:
+    """What is asked of the items that each of these sessions holds."""
+    found: dict[UUID, list[Asked]] = {id: [] for id in sessions}
+    rows = yield ForEach(REQUESTS_OF, (("id", "uuid"),), [(id,) for id in found])
+    for session, *asked in rows:
+        found[session].append(tuple(asked))
+    return {id: sorted(asked) for id, asked in found.items()}

@@ -1,5 +1,6 @@
 """Sessions and servers: who is there."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.protocol import Register
 from horae.model.session import NOTHING_SEEN, Session, capabilities_of
-from horae.store.script import Fetch, Row, Script, Statement
+from horae.store.script import Among, Fetch, Row, Script, Statement
 
 _COLUMNS = (
     "s.id, s.namespace, s.worker, s.presence, s.capabilities, s.queues, s.concurrency, s.state, s.epoch, s.last_seen,"
@@ -30,6 +31,7 @@ ALL = Statement(
     " FROM sessions s WHERE (s.namespace = $1 OR $1 = 0) AND (s.ended_at IS NULL OR s.ended_at > $2)"
     " ORDER BY s.created_at DESC LIMIT $3",
 )
+SOME = Statement("some_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.id = ANY($1)")
 DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
 EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
 LOCK_OLD_EPOCH = Statement(
@@ -77,6 +79,12 @@ def _json(value: object) -> str:
 def session(id: UUID) -> Script[Session | None]:
     rows = yield Fetch(ONE, (id,))
     return _session(rows[0]) if rows else None
+
+
+def some_sessions(ids: Iterable[UUID]) -> Script[dict[UUID, Session]]:
+    """Those of these sessions that there are; what they run is not counted."""
+    rows = yield Among(SOME, sorted(set(ids)))
+    return {row[0]: _session(row) for row in rows}
 
 
 def sessions(namespace: int, ended_after: Instant, limit: int) -> Script[list[Session]]:
