@@ -151,19 +151,23 @@ async def test_heartbeats_stay_in_their_page(postgres_driver: Driver, env: Env):
     presence = json.dumps({"labels": ["x" * 400]})
     await driver.write(one(Statement("session", text), id, presence, b"\0" * 64))
     beat = Statement("beat", "UPDATE sessions SET last_seen = last_seen + 1, seen = $2 WHERE id = $1")
-    for _ in range(200):
-        await driver.write(one(beat, id, b"\1" * 64))
-
+    flush = Statement("flush", "SELECT 1 FROM pg_stat_force_next_flush()")
     figures = Statement(
         "figures", "SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'sessions'"
     )
+    seen = [(0, 0)]
 
-    async def told() -> bool:
-        await driver.write(one(Statement("flush", "SELECT 1 FROM pg_stat_force_next_flush()")))
+    async def stays() -> bool:
+        """An old snapshot of somebody else, autovacuum's say, may send some beats to another page: then once more."""
+        for _ in range(100):
+            await driver.write(one(beat, id, b"\1" * 64))
+        await driver.write(one(flush))
         updates, hot = (await driver.write(one(figures)))[0]
-        return bool(updates >= 100 and hot / updates > 0.95)
+        before = seen[-1]
+        seen.append((updates, hot))
+        return bool(updates - before[0] >= 50 and (hot - before[1]) / (updates - before[0]) > 0.95)
 
-    await eventually(told)
+    await eventually(stays)
 
 
 async def test_shelves_are_vacuumed_by_dead_rows(postgres_driver: Driver):

@@ -69,6 +69,7 @@ waiting = table(
     opt("gate", TEXT),
     partial("waiting_wake_at", "wake_at", where="wake_at IS NOT NULL"),
     partial("waiting_gate", "gate", where="gate IS NOT NULL"),
+    Index("waiting_job", "job"),
     small=True,
     storage=BUSY,
 )
@@ -84,6 +85,7 @@ queued = table(
     opt("relax_at", BIG),
     opt("expires_at", BIG),
     Index("queued_order", "lane", "rank", "parcel", "lo"),
+    Index("queued_job", "job"),
     small=True,
     storage=BUSY,
 )

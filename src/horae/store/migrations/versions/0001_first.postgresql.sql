@@ -270,6 +270,8 @@ CREATE TABLE queued (
 )
  WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
 
+CREATE INDEX queued_job ON queued (job);
+
 CREATE INDEX queued_order ON queued (lane, rank, parcel, lo);
 
 CREATE TABLE queues (
@@ -443,6 +445,8 @@ CREATE TABLE waiting (
  WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
 
 CREATE INDEX waiting_gate ON waiting (gate) WHERE gate IS NOT NULL;
+
+CREATE INDEX waiting_job ON waiting (job);
 
 CREATE INDEX waiting_wake_at ON waiting (wake_at) WHERE wake_at IS NOT NULL;
 

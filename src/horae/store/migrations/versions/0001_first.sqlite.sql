@@ -273,6 +273,8 @@ CREATE TABLE queued (
 )
  WITHOUT ROWID;
 
+CREATE INDEX queued_job ON queued (job);
+
 CREATE INDEX queued_order ON queued (lane, rank, parcel, lo);
 
 CREATE TABLE queues (
@@ -449,6 +451,8 @@ CREATE TABLE waiting (
  WITHOUT ROWID;
 
 CREATE INDEX waiting_gate ON waiting (gate) WHERE gate IS NOT NULL;
+
+CREATE INDEX waiting_job ON waiting (job);
 
 CREATE INDEX waiting_wake_at ON waiting (wake_at) WHERE wake_at IS NOT NULL;
 
