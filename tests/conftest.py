@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from horae.testing.postgres import Postgres, running_postgres
@@ -33,6 +34,13 @@ settings.register_profile(
     "prove", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+
+
+@pytest.fixture(autouse=True)
+def logs_as_they_were() -> Iterator[None]:
+    """A command that a test runs in this process decides about logs only until the test ends."""
+    yield
+    structlog.reset_defaults()
 
 
 class Run:

@@ -115,8 +115,8 @@ SESSIONS = [
     ),
     one(
         "sessions are locked in the order they were named", "exchange.lock_sessions",
-        "rows = yield ForEach(statement, SESSION, [(id,) for id in sorted(set(ids))])",
-        "rows = []\n    for id in dict.fromkeys(ids):\n        rows += yield ForEach(statement, SESSION, [(id,)])",
+        "rows = yield Among(statement, sorted(set(ids)))",
+        "rows = []\n    for id in dict.fromkeys(ids):\n        rows += yield Among(statement, [id])",
         by="exchange / exchange, the same sessions named in two orders",
     ),
     one(
