@@ -122,6 +122,35 @@ async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_fr
     assert json.decode(await poll, type=Answer).slices
 
 
+async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(node, monkeypatch):
+    world = World(node.store.driver, node.env)
+    job = await world.job()
+    await node.directory.load()
+    polls = [send(node, await register(node), channel=0, n=1, free=1, wait=HEARTBEAT) for _ in range(20)]
+    await pass_time(node, 0.1)
+    locked, busy = [], []
+    claim_for_parked = node.store.claim_for_parked
+
+    async def counted(parked, *rest):
+        locked.append(len(parked))
+        return Claimed([], {}) if len(locked) in busy else await claim_for_parked(parked, *rest)
+
+    monkeypatch.setattr(node.store, "claim_for_parked", counted)
+    for count, rounds in ((1, [1]), (3, [3])):
+        locked.clear()
+        await node.submitter.submit(1, [Submit(job=str(job.id))] * count, origin="submit")
+        await pass_time(node, 0.05)
+        assert locked == rounds
+    assert sum(poll.done() for poll in polls) == 4
+
+    locked.clear()
+    busy.append(1)  # somebody else holds the session that was chosen
+    await node.submitter.submit(1, [Submit(job=str(job.id))], origin="submit")
+    await pass_time(node, 0.05)
+    assert locked == [1, 16]
+    assert sum(poll.done() for poll in polls) == 5
+
+
 async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypatch):
     ended = Ended(node.env.new_id(), 0, 2, node.env.new_id(), 1, "success", 5)
     node.statistics.add(Effects(ended=[ended]))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from horae.engine.definitions import Definitions, Version
-from horae.engine.hints import Hint, Hints
+from horae.engine.hints import MANY, Hint, Hints, add_amounts
 from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
@@ -41,6 +41,7 @@ class Directory:
         self.version = 0  # grows when lanes change: what sessions may take from is computed anew
         self._heads: dict[int, int] = {}
         self._moved: dict[int, int] = {}
+        self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
         self._means: dict[int, float] = {}
         self._jobs_in: dict[int, frozenset[UUID]] = {}  # what was granted from each lane
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
@@ -71,6 +72,7 @@ class Directory:
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:
+        add_amounts(self._amounts, hint)
         for lane, rank in hint.lanes.items():
             self._heads[lane] = min(rank, self._heads.get(lane, rank))
             self._moved[lane] = self._moved.get(lane, 0) + 1
@@ -103,6 +105,10 @@ class Directory:
             return not lanes.isdisjoint(self._heads)
         return any(lane in lanes and not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of) for lane in self._heads)
 
+    def expected(self) -> int:
+        """How many executions the occupied lanes are believed to hold; MANY when nobody has counted."""
+        return min(MANY, sum(self._amounts.get(lane, MANY) for lane in self._heads))
+
     def views(self) -> list[LaneView]:
         """The occupied lanes, least rank first."""
         ordered = sorted(self._heads.items(), key=lambda item: item[1])
@@ -121,15 +127,20 @@ class Directory:
         for lane, low in lanes.items():
             if low is not None:
                 left[lane] = low
+                self._amounts[lane] = self._amounts.get(lane) or MANY
                 if before.get(lane) == self._moved.get(lane):
                     self._heads[lane] = low
             elif before.get(lane) == self._moved.get(lane):
                 self._heads.pop(lane, None)
+                self._amounts.pop(lane, None)
         return left
 
     def granted(self, lane: int, slices: Sequence[Running]) -> None:
         """Learn whose slices a lane holds, and how large they are, to pick as many as are needed."""
-        mean = sum(s.hi - s.lo for s in slices) / len(slices)
+        total = sum(s.hi - s.lo for s in slices)
+        amount = self._amounts.get(lane, MANY)
+        self._amounts[lane] = amount if amount == MANY else max(0, amount - total)
+        mean = total / len(slices)
         self._means[lane] = 0.7 * self._means.get(lane, 1.0) + 0.3 * mean
         known, jobs = self._jobs_in.get(lane, _NO_JOBS), {s.job for s in slices}
         if not jobs <= known:

@@ -16,6 +16,7 @@ from horae.model.event import Event
 from horae.store.contract import Store
 
 QUIET = 0.1  # seconds
+MANY = 1 << 20  # executions: as many as nobody has counted
 MOST_EVENTS = 50  # in one hint; whoever missed some refetches
 MOST_BYTES = 7_500  # PostgreSQL refuses payloads of 8,000
 
@@ -25,6 +26,7 @@ class Hint(Struct, omit_defaults=True, rename="camel"):
 
     sender: UUID | None = None
     lanes: dict[int, int] = {}  # lane -> least rank that went in
+    amounts: dict[int, int] = {}  # lane -> how many executions went in; where it is missing, nobody knows
     wake_at: Instant | None = None
     fire_at: Instant | None = None
     sessions: list[UUID] = []
@@ -35,6 +37,12 @@ class Hint(Struct, omit_defaults=True, rename="camel"):
     def __bool__(self) -> bool:
         changes = (self.lanes, self.sessions, self.jobs, self.events)
         return any(changes) or self.wake_at is not None or self.fire_at is not None or self.accept_clock
+
+
+def add_amounts(amounts: dict[int, int], hint: Hint) -> None:
+    """Add what a hint tells of its lanes; what is unknown stays so, whatever is added."""
+    for lane in hint.lanes:
+        amounts[lane] = min(MANY, amounts.get(lane, 0) + hint.amounts.get(lane, MANY))
 
 
 def earlier(a: Instant | None, b: Instant | None) -> Instant | None:
@@ -72,6 +80,7 @@ class Hints:
 
     def _gather(self, hint: Hint) -> None:
         pending = self._pending
+        add_amounts(pending.amounts, hint)
         for lane, rank in hint.lanes.items():
             pending.lanes[lane] = min(rank, pending.lanes.get(lane, rank))
         pending.wake_at = earlier(pending.wake_at, hint.wake_at)
@@ -112,5 +121,6 @@ def _fit(hint: Hint) -> str:
         if len(text) <= MOST_BYTES:
             break
         setattr(hint, field, {} if field == "lanes" else [])
+        hint.amounts = hint.amounts if hint.lanes else {}
         text = msgspec.json.encode(hint).decode()
     return text

@@ -120,23 +120,30 @@ class ParkingLot:
             self._claiming = asyncio.create_task(self._claim_all())
 
     async def _claim_all(self) -> None:
-        """Claim until no parked exchange has an occupied lane."""
+        """Claim until no parked exchange has an occupied lane.
+
+        No more sessions are locked than there are executions to give; when those got nothing, all are tried.
+        """
+        wide = False
         while not self.closed:
-            able = self._able()
+            most = MOST_AT_ONCE if wide else min(MOST_AT_ONCE, max(1, self._directory.expected()))
+            able = self._able(most)
             if not able:
                 return
             try:
                 if not await self._claim(able):
-                    return
+                    if len(able) < most or most == MOST_AT_ONCE:
+                        return
+                    wide = True
             except StoreUnavailable:
                 return
             except Exception:
                 log.exception("claim failed")
                 return
 
-    def _able(self) -> list[Place]:
+    def _able(self, most: int) -> list[Place]:
         able = self._places.able(self._directory.version, self.has_work)
-        return list(islice(able, MOST_AT_ONCE))
+        return list(islice(able, most))
 
     def has_work(self, want: Want, lanes: frozenset[int]) -> bool:
         """Whether a claim may bring something; one that wants nothing only waits for news."""

@@ -239,7 +239,11 @@ class Submitter:
         self.on_parcels(done.parcels)
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
-        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+        amounts: dict[int, int] = {}
+        for parcel in done.parcels:
+            lane = parcel.envelope.lane
+            amounts[lane] = amounts.get(lane, 0) + len(parcel)
+        self._hints.tell(Hint(lanes=done.lanes, amounts=amounts, wake_at=done.wake_at, events=events))
 
 
 def check_key(request: Submit) -> None:
