@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -29,6 +29,8 @@ class Stream(Reply):
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.start(send, (b"content-type", b"text/plain"))
         for part in self.parts:
+            if part == b"fails":
+                raise RuntimeError("no")
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
@@ -73,6 +75,7 @@ READY: dict[str, Callable[[], Reply]] = {
     "/refuses": lambda: Reply(401, b"no", b"text/plain"),
     "/nothing": lambda: Reply(204),
     "/stream": lambda: Stream([b"a", b"bc"]),
+    "/breaks": lambda: Stream([b"a", b"fails"]),
     "/flood": lambda: Stream([b"x" * 65536] * 400),
 }
 
@@ -265,6 +268,35 @@ async def test_a_stream_comes_in_parts_and_the_connection_goes_on(connect: Conne
     client = await connect()
     assert (await ask(client, b"GET /stream HTTP/1.1\r\n\r\n"))[2] == b"abc"
     assert (await ask(client, b"GET /a HTTP/1.1\r\n\r\n"))[2] == b"/a"
+
+
+async def test_a_stream_that_breaks_is_cut_off(connect: Connect):
+    client = await connect()
+    client[1].write(b"GET /breaks HTTP/1.1\r\n\r\n")
+    said = b""
+    with suppress(ConnectionError):
+        while part := await asyncio.wait_for(client[0].read(65536), 10):
+            said += part
+    assert said.count(b"HTTP/1.1") == 1
+    assert not said.endswith(b"0\r\n\r\n"), "it is not whole"
+
+
+async def test_what_came_before_nonsense_is_answered(connect: Connect, answers: Answers):
+    client = await connect()
+    client[1].write(b"GET /waits HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\n\r\nnonsense\r\n\r\n")
+    await eventually(lambda: len(answers.scopes) == 1)
+    answers.gate.set()
+    assert [(await answer_of(client[0]))[2] for _ in range(2)] == [b"/waits", b"/a"]
+    assert await is_closed(client)
+
+
+async def test_nonsense_inside_a_body_ends_the_connection(connect: Connect, answers: Answers):
+    client = await connect()
+    client[1].write(b"POST /p HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n")
+    await eventually(lambda: len(answers.scopes) == 1)
+    client[1].write(b"nonsense\r\n")
+    assert await is_closed(client)
+    await eventually(lambda: answers.gone == 1)
 
 
 async def test_a_stream_for_an_old_client_ends_with_the_connection(connect: Connect):

@@ -213,7 +213,11 @@ class Connection(asyncio.Protocol):
             raise
         except Exception as error:
             request.keep = False
-            self._write(broken(error, "http", request.target.decode("latin-1")), request)
+            reply = broken(error, "http", request.target.decode("latin-1"))
+            if request.begun:  # half an answer is out: only a cut connection says that it is not whole
+                self._transport.abort()
+            else:
+                self._write(reply, request)
         finally:
             self._done(request)
 
@@ -252,17 +256,23 @@ class Connection(asyncio.Protocol):
             await request.news
 
     def _refuse(self, error: BadInput, status: int = 400) -> None:
-        """What was sent cannot be read: say so, behind the answers that are under way, and end."""
+        """What was sent cannot be read: say so and end; whole requests that came before it are answered first."""
+        in_body = not self._in_head and not self._coming.whole
+        before = self._line[-1] if self._line else self._active
         self._in_head = False
-        reply = problem(error, "")
-        reply.status = status
-        request = Request()
-        request.keep = False
-        if self._task is None:
+        if before is None:
+            reply = problem(error, "")
+            reply.status = status
+            request = Request()
+            request.keep = False
             self._write(reply, request)
             self._leave()
-        else:
+        elif in_body:
             self._transport.close()
+        else:
+            before.keep = False
+            self.leaving = True
+            self._advance()
 
     def _write(self, reply: Reply, request: Request) -> None:
         """A whole answer at once."""
@@ -314,6 +324,7 @@ class _Sender:
                 headers = (*headers, (b"transfer-encoding", b"chunked"))
             else:
                 request.keep = False
+            request.begun = True
             await self._connection.push(self._connection.head(message["status"], headers, request))
             return
         body = message.get("body", b"")

@@ -13,8 +13,8 @@ class Request:
     """What a client asks; its body may still be on its way."""
 
     __slots__ = (
-        "answered", "expects", "headers", "keep", "method", "modern", "news", "parts", "size", "target", "told",
-        "whole",
+        "answered", "begun", "expects", "headers", "keep", "method", "modern", "news", "parts", "size", "target",
+        "told", "whole",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -23,6 +23,7 @@ class Request:
         self.parts: list[bytes] = []
         self.size = 0  # of the parts nobody has asked for yet
         self.whole = self.told = self.answered = self.expects = False  # `told`: that it is whole
+        self.begun = False  # a part of a long answer is out
         self.keep = self.modern = True  # the connection may go on afterwards; the client knows HTTP/1.1
         self.news: asyncio.Future[None] | None = None
 
