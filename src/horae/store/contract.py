@@ -28,6 +28,7 @@ from horae.store.moves.claim import Claimed, LaneView
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.report import Asked, Effects, requests_of
 from horae.store.moves.submission import Submission, Submitted
+from horae.store.moves.targets import Lead
 from horae.store.script import Script, ScriptFactory
 
 T = TypeVar("T")
@@ -242,7 +243,7 @@ class Store:
         """Specs as stored, by job and version: immutable."""
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
-    async def fire(self, limit: int, lead: fires.Lead) -> fires.Fired:
+    async def fire(self, limit: int, lead: Lead) -> fires.Fired:
         """Decide due timers: their ledger rows, parcels and advance in one transaction.
 
         A nominal fire is decided once, by whichever server comes first. A trigger that cannot be decided is set aside

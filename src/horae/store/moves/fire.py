@@ -7,29 +7,26 @@ parcels.
 from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
-from horae.model.job import Spec
-from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel
+from horae.model.parcel import Parcel
 from horae.model.trigger import Decision, LedgerRun, decide, due_at
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.shelves import Columns
 from horae.store.moves.submission import NewExecution
+from horae.store.moves.targets import COLUMNS, JOINED, Lead, Target, execution_of, read_target
 from horae.store.moves.triggers import Timer, put_fires, read_timer, why
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 DUE = Statement(
     "due_timers",
-    "SELECT t.trigger_id, g.definition, g.rules, t.next_fire_at, t.decided_through, t.last_execution, t.fired, t.job,"
-    " t.namespace, n.name, j.name, j.version, v.spec, v.queue, v.lane FROM timers t"
-    " JOIN triggers g ON g.id = t.trigger_id JOIN namespaces n ON n.id = t.namespace JOIN jobs j ON j.id = t.job"
-    " JOIN job_versions v ON v.job = j.id AND v.version = j.version WHERE t.next_fire_at <= $1"
-    " ORDER BY t.next_fire_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED",
+    "SELECT t.trigger_id, g.definition, g.rules, t.next_fire_at, t.decided_through, t.last_execution, t.fired,"
+    f" {COLUMNS} FROM timers t JOIN triggers g ON g.id = t.trigger_id JOIN jobs j ON j.id = t.job {JOINED}"
+    " WHERE t.next_fire_at <= $1 ORDER BY t.next_fire_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED",
 )
 NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers")
 LIVE = Statement(
@@ -52,10 +49,9 @@ SET_ASIDE = Statement(
     " WHERE timers.trigger_id = given.trigger_id",
 )
 TROUBLED = Statement("troubled_timers", "SELECT count(*) FROM timers WHERE trouble IS NOT NULL")
+TARGET = 7  # where a due timer's columns of its target begin
 MOST_FIRES = 100  # that one trigger may run in one step
 AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
-
-Lead = Callable[[int, int], int]  # (queue, priority) -> how far the rank lies before the arrival
 
 
 class Trouble(Struct, frozen=True):
@@ -80,13 +76,7 @@ class _Due(Struct, frozen=True, kw_only=True):
     """A due timer with what its executions need."""
 
     timer: Timer
-    namespace: int
-    key: str  # namespace/job, by which `H` spreads too
-    job: UUID
-    version: int
-    spec: Spec
-    queue: int
-    lane: int
+    target: Target
 
 
 class _Decided(Struct, frozen=True):
@@ -122,16 +112,9 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant) -> Sc
 def _read(rows: Sequence[Row], troubles: list[Trouble]) -> Iterable[_Due]:
     for row in rows:
         try:
-            yield _due(row)
+            yield _Due(timer=read_timer(row), target=read_target(row, TARGET))
         except Exception as error:
-            troubles.append(Trouble(row[0], row[7], why(error)))
-
-
-def _due(row: Row) -> _Due:
-    return _Due(
-        timer=read_timer(row), job=row[7], namespace=row[8], key=f"{row[9]}/{row[10]}", version=row[11],
-        spec=msgspec.json.decode(row[12], type=Spec), queue=row[13], lane=row[14],
-    )  # fmt: skip
+            troubles.append(Trouble(row[0], row[TARGET], why(error)))
 
 
 def _still_live(due: Sequence[_Due]) -> Script[set[UUID]]:
@@ -154,21 +137,15 @@ def _decide(
             decision = decide(t.trigger, t.rules, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=busy)
             wanted = [_execution(d, fire.at, fire.since, lead) for fire in decision.fires]
         except Exception as error:
-            troubles.append(Trouble(t.id, d.job, why(error)))
+            troubles.append(Trouble(t.id, d.target.job, why(error)))
         else:
             yield _Decided(d, decision, wanted)
 
 
 def _execution(due: _Due, at: Instant, since: Instant | None, lead: Lead) -> NewExecution:
-    spec = due.spec
-    envelope = Envelope(
-        namespace=due.namespace, job=due.job, version=due.version, queue=due.queue, lane=due.lane,
-        priority=spec.priority, due_at=due_at(due.timer.rules, due.key, at),
-        delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
-    )  # fmt: skip
     interval = None if since is None else (since, at)
     extra = Extra(origin="fire", trigger=due.timer.id, fire_at=at, interval=interval)
-    return NewExecution(envelope=envelope, rank_lead=lead(due.queue, spec.priority), item=b"{}", extra=extra)
+    return execution_of(due.target, extra, lead, due_at=due_at(due.timer.rules, due.target.key, at))
 
 
 def _ledger(

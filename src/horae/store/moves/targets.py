@@ -1,0 +1,72 @@
+"""Targets: what a job's executions need to know of it when something other than a request asks for them.
+
+Whatever starts executions by itself (a due timer, an event, a backfill, a finished upstream) reads its jobs here, in
+its own transaction, and makes their executions here: they run the version that is present at that moment.
+"""
+
+from collections.abc import Callable, Collection
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.execution import Extra
+from horae.model.job import JobState, Spec
+from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
+from horae.store.moves.shelves import Columns
+from horae.store.moves.submission import NewExecution
+from horae.store.script import ForEach, Row, Script, Statement
+
+# A statement that selects COLUMNS from a job `j` with JOINED beside it reads targets with `read_target`.
+COLUMNS = "j.id, j.namespace, n.name, j.name, j.state, j.version, v.spec, v.queue, v.lane"
+JOINED = "JOIN namespaces n ON n.id = j.namespace JOIN job_versions v ON v.job = j.id AND v.version = j.version"
+OF_JOBS = Statement("targets_of_jobs", f"SELECT {COLUMNS} FROM given JOIN jobs j ON j.id = given.job {JOINED}")
+
+Lead = Callable[[int, int], int]  # (queue, priority) -> how far the rank lies before the arrival
+
+
+class Target(Struct, frozen=True, kw_only=True):
+    """A job at its present version, and where its executions stand in line."""
+
+    job: UUID
+    namespace: int
+    key: str  # namespace/job, by which `H` and jitter spread
+    name: str
+    state: JobState
+    version: int
+    spec: Spec
+    queue: int
+    lane: int
+
+
+def read_target(row: Row, at: int = 0) -> Target:
+    """A target from the columns that begin at an index of a row."""
+    job, namespace, namespace_name, name, state, version, spec, queue, lane = row[at : at + 9]
+    return Target(
+        job=job, namespace=namespace, key=f"{namespace_name}/{name}", name=name, state=state, version=version,
+        spec=msgspec.json.decode(spec, type=Spec), queue=queue, lane=lane,
+    )  # fmt: skip
+
+
+def targets(jobs: Collection[UUID]) -> Script[dict[UUID, Target]]:
+    """The targets of these jobs, deleted ones included: their `state` says so."""
+    columns: Columns = (("job", "uuid"),)
+    rows = yield ForEach(OF_JOBS, columns, [(job,) for job in sorted(jobs)])
+    return {row[0]: read_target(row) for row in rows}
+
+
+def execution_of(
+    target: Target, extra: Extra, lead: Lead, *, due_at: Instant = 0, item: bytes = b"{}", priority: int | None = None
+) -> NewExecution:
+    """An execution of a target, due at an instant or, with 0, at once; `item` is what its params say beyond the job's.
+
+    `extra` tells what asked for it. It is accepted as it is: whoever makes `item` has checked it against the schema.
+    """
+    spec = target.spec
+    urgency = spec.priority if priority is None else priority
+    envelope = Envelope(
+        namespace=target.namespace, job=target.job, version=target.version, queue=target.queue, lane=target.lane,
+        priority=urgency, due_at=due_at, delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+    )  # fmt: skip
+    return NewExecution(envelope=envelope, rank_lead=lead(target.queue, urgency), item=item, extra=extra)
