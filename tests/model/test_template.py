@@ -49,6 +49,15 @@ def test_what_nothing_will_define_is_refused_at_once(text):
     assert "--shell" in refused.value.remedy
 
 
+def test_who_compiles_says_which_names_there_are():
+    known = frozenset({"event"})
+
+    assert render(compile_template("${event.name}", "filter", known), {"event": {"name": "upload"}}) == "upload"
+    assert render_tree(compile_tree({"a": ["${event.n}"]}, "params", known), {"event": {"n": 3}}) == {"a": [3]}
+    with pytest.raises(BadInput, match="knows event"):
+        compile_template("${params.day}", "filter", known)
+
+
 @pytest.mark.parametrize(("text", "said"), [("${params.missing}", "missing"), ("${1/0}", "1/0")])
 def test_a_value_that_cannot_be_computed_is_named(text, said):
     with pytest.raises(TemplateError, match=said):

@@ -16,7 +16,9 @@ from horae.errors import BadInput
 Scope = Mapping[str, Any]
 Renderer = Callable[[Scope], Any]
 
-KNOWN = frozenset({"params"})  # what expressions can speak of
+Names = frozenset[str]
+
+KNOWN: Names = frozenset({"params"})  # what expressions can speak of where nothing else is said
 _OWN = re.compile(r"\.\s*(map|filter|all|exists|exists_one)\s*\(\s*(\w+)\s*,")  # names that a macro gives to elements
 _CLOSES = {"{": "}", "[": "]", "(": ")"}
 
@@ -28,7 +30,7 @@ class TemplateError(ValueError):
 class Expression:
     """One compiled CEL expression."""
 
-    def __init__(self, source: str, field: str) -> None:
+    def __init__(self, source: str, field: str, known: Names = KNOWN) -> None:
         import cel
 
         self.source = source.strip()
@@ -37,15 +39,15 @@ class Expression:
         except ValueError as error:
             reason = str(error).splitlines()[0]
             raise BadInput(f"${{{self.source}}} is not an expression: {reason}", _REMEDY, field=field) from None
-        self._refuse_unknown(field)
+        self._refuse_unknown(field, known)
 
-    def _refuse_unknown(self, field: str) -> None:
+    def _refuse_unknown(self, field: str, known: Names) -> None:
         """What nothing will ever define, as a variable of the shell, is refused before it runs."""
         own = {name for _, name in _OWN.findall(self.source)}
-        unknown = sorted(set(self.program.variables()) - KNOWN - own)
+        unknown = sorted(set(self.program.variables()) - known - own)
         if unknown:
             raise BadInput(
-                f"${{{self.source}}} speaks of {unknown[0]!r}; an expression knows {', '.join(sorted(KNOWN))}.",
+                f"${{{self.source}}} speaks of {unknown[0]!r}; an expression knows {', '.join(sorted(known))}.",
                 "A shell line knows the environment's variables: `shell` of a command, --shell on the command line;"
                 ' "$${" stands for a literal "${".',
                 field=field,
@@ -82,11 +84,14 @@ _REMEDY = 'Write CEL between "${" and "}", as in "${params.day}"; "$${" stands f
 
 
 @lru_cache(maxsize=4096)
-def compile_template(text: str, field: str = "template") -> str | Template:
-    """Compile a text; one without expressions is itself. A bad expression is a BadInput that names `field`."""
+def compile_template(text: str, field: str = "template", known: Names = KNOWN) -> str | Template:
+    """Compile a text; one without expressions is itself. A bad expression is a BadInput that names `field`.
+
+    `known` are the names that its expressions may speak of.
+    """
     if "${" not in text:
         return text
-    parts = tuple(_parts(text, field))
+    parts = tuple(_parts(text, field, known))
     if all(isinstance(part, str) for part in parts):
         return "".join(part for part in parts if isinstance(part, str))
     return Template(parts)
@@ -97,17 +102,17 @@ def render(template: str | Template, scope: Scope) -> str:
     return template if isinstance(template, str) else template.render(scope)
 
 
-def compile_tree(value: Any, field: str = "template") -> Any | Renderer:
+def compile_tree(value: Any, field: str = "template", known: Names = KNOWN) -> Any | Renderer:
     """Compile every text of a JSON value; the answer is the value itself, or a function from scope to value."""
     if isinstance(value, str):
-        compiled = compile_template(value, field)
+        compiled = compile_template(value, field, known)
         return compiled if isinstance(compiled, str) else compiled.value
     if isinstance(value, dict):
-        members = {key: compile_tree(member, f"{field}.{key}") for key, member in value.items()}
+        members = {key: compile_tree(member, f"{field}.{key}", known) for key, member in value.items()}
         if any(map(callable, members.values())):
             return lambda scope: {key: render_tree(member, scope) for key, member in members.items()}
     elif isinstance(value, list):
-        elements = [compile_tree(element, f"{field}[{i}]") for i, element in enumerate(value)]
+        elements = [compile_tree(element, f"{field}[{i}]", known) for i, element in enumerate(value)]
         if any(map(callable, elements)):
             return lambda scope: [render_tree(element, scope) for element in elements]
     return value
@@ -130,7 +135,7 @@ def as_text(value: Any) -> str:
     return encoded.strip('"') if not isinstance(value, list | dict) else encoded
 
 
-def _parts(text: str, field: str) -> Iterator[str | Expression]:
+def _parts(text: str, field: str, known: Names) -> Iterator[str | Expression]:
     at = 0
     while (start := text.find("${", at)) >= 0:
         if start > at and text[start - 1] == "$":
@@ -142,7 +147,7 @@ def _parts(text: str, field: str) -> Iterator[str | Expression]:
         end = _end(text, start + 2)
         if end < 0:
             raise BadInput(f'"${{" without its "}}" in {text!r}.', _REMEDY, field=field)
-        yield Expression(text[start + 2 : end], field)
+        yield Expression(text[start + 2 : end], field, known)
         at = end + 1
     if at < len(text):
         yield text[at:]
