@@ -59,6 +59,7 @@ def test_a_schedule_is_read(value, trigger):
         {"every": "7d", "anchor": "2026-11-16T09:30:00Z"},
         {"at": "2026-11-16T09:30:00Z"},
         {"cron": "0 9 * * *", "timezone": "Europe/Paris"},
+        {"cron": "0 0 9 ? * 2#1 2027-2030", "dialect": "quartz"},
         {"cron": "30 2 * * *", "timezone": "Europe/Paris", "dstGap": "skip", "dstOverlap": "second"},
     ],
 )
@@ -93,6 +94,9 @@ def test_a_schedule_is_shown_as_it_was_written(value):
         ({"cron": "0 9 * * *", "timezone": None}, "is a text", "cron expression"),
         ({"cron": "0 9 * * *", "timezone": "Paris"}, "no time zone named 'Paris'", "Europe/Paris"),
         ({"cron": "0 9 * * *", "dialect": "vixie"}, "dialect cannot be 'vixie'", "unix"),
+        ({"cron": "0 9 * * *", "dialect": "quartz"}, "5 fields", "leave the dialect out"),
+        ({"cron": "0 0 9 * * ? 2025", "dialect": "quartz"}, "has passed", "later year"),
+        ({"cron": "0 0 9 * * ? 2027"}, "7 fields", '"dialect": "quartz"'),
         ({"cron": "0 9 * * *", "dstGap": "first"}, "dstGap cannot be", "shift, skip"),
         ({"cron": "@every 5m", "timezone": "UTC"}, "no field 'timezone'", "cron"),
         ({1: 2}, "no field '1'", "cron"),

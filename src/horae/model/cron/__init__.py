@@ -1,6 +1,6 @@
 """Cron expressions: parsed once, then asked for their next and last fire in a zone.
 
-A dialect (`unix`; `quartz` joins it) reads its text into one `Expression`; days, walls, zones and fires know none.
+A dialect (`unix` or `quartz`) reads its text into one `Expression`; days, walls, zones and fires know none.
 Pure, no clock; imported by `model.trigger`.
 """
 
@@ -12,6 +12,7 @@ from typing import Literal
 from horae.errors import BadInput
 from horae.model.cron.fire import DstGap, DstOverlap, last_before, next_after
 from horae.model.cron.lint import lint
+from horae.model.cron.quartz import parse_quartz
 from horae.model.cron.unix import MACROS, parse_unix
 from horae.model.cron.wall import Expression
 from horae.model.cron.zone import load as load_zone
@@ -32,11 +33,11 @@ __all__ = [
     "tzdata_version",
 ]
 
-Dialect = Literal["unix"]
+Dialect = Literal["unix", "quartz"]
 
 LONGEST_TEXT = 1000
 
-_DIALECTS: Mapping[str, Callable[[str, str], Expression]] = {"unix": parse_unix}
+_DIALECTS: Mapping[str, Callable[[str, str], Expression]] = {"unix": parse_unix, "quartz": parse_quartz}
 _SPREAD = re.compile(r"(?<![A-Z])H(?![A-Z])", re.IGNORECASE)
 
 
@@ -53,6 +54,9 @@ def parse_cron(text: str, dialect: str = "unix", key: str = "") -> Expression:
     if len(text) > LONGEST_TEXT or not (clean.isascii() and clean.isprintable()):
         reason = f"A cron expression has at most {LONGEST_TEXT} printable ASCII characters."
         raise BadInput(reason, 'For example "*/5 * * * *".', field="schedule")
+    if clean.upper().startswith(("TZ=", "CRON_TZ=")):
+        remedy = 'Write {"cron": "0 9 * * *", "timezone": "Europe/Paris"}.'
+        raise BadInput("A time zone does not stand inside the expression.", remedy, field="schedule")
     return _DIALECTS[dialect](clean, key)
 
 

@@ -36,13 +36,14 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """`15W`, the weekday nearest to a day within its month; `LW` counts from the last day."""
+    """`15W`, the weekday nearest to a day within its month; `LW` and `L-3W` count from the last day."""
 
     day: int | None = None
+    before: int = 0
 
     def bits(self, length: int, first: int) -> int:
-        day = self.day or length
-        if day > length:
+        day = self.day or length - self.before
+        if not 1 <= day <= length:
             return 0
         weekday = (first + day - 1) % 7
         if weekday == 6:

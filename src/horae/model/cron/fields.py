@@ -19,14 +19,16 @@ _SPREAD = re.compile(r"H(?:\((\w+)-(\w+)\))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. `name` is what `H` hashes; `spread` is the range `H` chooses from."""
+    """One field of a dialect. `name` is what `H` hashes; `spread` is the range `H` chooses from."""
 
     name: str
     title: str
     lo: int
     hi: int
-    spread: tuple[int, int]
+    spread: tuple[int, int] | None
     names: Mapping[str, int] = field(default_factory=dict)
+    order: str = ORDER  # the dialect's fields, for who mistook one for another
+    wraps: bool = False  # whether `22-2` runs over the end and goes on at the beginning
 
 
 SECOND = Field("second", "second", 0, 59, (0, 59))
@@ -49,7 +51,7 @@ def read_item(where: Field, item: str, key: str) -> int:
     lo, hi = _read_range(where, item, base, step if slash else 0, key)
     bits = 0
     for value in range(lo, hi + 1, step):
-        bits |= 1 << value
+        bits |= 1 << (value if value <= where.hi else value - _size(where))
     return bits
 
 
@@ -74,7 +76,7 @@ def _read_step(where: Field, item: str, text: str) -> int:
 
 
 def _read_range(where: Field, item: str, base: str, step: int, key: str) -> tuple[int, int]:
-    """First and last value an item runs over; `step` is 0 when it has none."""
+    """First and last value an item runs over; `step` is 0 when it has none. A last beyond the field's wraps."""
     if base == "*" or (base == "?" and not step):
         return where.lo, where.hi
     if found := _SPREAD.fullmatch(base):
@@ -84,9 +86,9 @@ def _read_range(where: Field, item: str, base: str, step: int, key: str) -> tupl
     if not dash:
         return lo, _open_end(where, item, lo, step) if step else lo
     hi = 7 if where is DOW and last == "SUN" else read_number(where, item, last)
-    if hi < lo:
+    if hi < lo and not where.wraps:
         refuse(where, item, "the range runs backwards", _turned(where, first, last))
-    return lo, hi
+    return lo, hi if hi >= lo else hi + _size(where)
 
 
 def _open_end(where: Field, item: str, lo: int, step: int) -> int:
@@ -99,6 +101,8 @@ def _open_end(where: Field, item: str, lo: int, step: int) -> int:
 
 def _read_spread(where: Field, item: str, found: re.Match[str], step: int, key: str) -> tuple[int, int]:
     """`H` is one stable value of its range per key, `H/15` every 15th from a stable start."""
+    if where.spread is None:
+        refuse(where, item, f"H does not choose a {where.title}", _expected(where))
     if not key:
         refuse(where, item, "H spreads by the job's name and there is none here", "Give a number instead.")
     lo, hi = where.spread
@@ -128,25 +132,33 @@ def _no_number(where: Field, text: str) -> str:
 def _expected(where: Field) -> str:
     if where.names:
         names = list(where.names)
-        return f"It takes {where.lo}-{where.hi} or {names[0]}-{names[-1]}. {ORDER}"
-    return f"It takes {where.lo}-{where.hi}. {ORDER}"
+        return f"It takes {where.lo}-{where.hi} or {names[0]}-{names[-1]}. {where.order}"
+    return f"It takes {where.lo}-{where.hi}. {where.order}"
 
 
 def _instead(where: Field, value: int) -> str:
     if value == where.hi + 1 and where.lo == 0 and where is not DOW:
         return f"Write 0: the {where.title} after {where.hi} is 0."
-    if where is DOM and value > 31:
+    if where.name == "dom" and value > 31:
         return 'Write "L" for the last day of the month.'
+    if where.name == "dow" and value == 0:
+        return 'In the quartz dialect 1 is Sunday and 7 Saturday. Write "SUN".'
     if where is DOW and 1970 <= value <= 2200:
-        return f"There is no field for the year. {ORDER}"
+        return f"There is no field for the year; the quartz dialect has one, the seventh. {ORDER}"
     return _expected(where)
 
 
 def _turned(where: Field, first: str, last: str) -> str:
-    """A backwards range as two that run forward."""
+    """A backwards range as two that run forward, or turned where going round has no meaning."""
+    if where.name == "year":
+        return f'Write "{last}-{first}".'
     if where is DOW:
         return f'Write "{first}-SAT,SUN-{last}".' if first != "SAT" else f'Write "SAT,SUN-{last}".'
     return f'Write "{first}-{where.hi},{where.lo}-{last}".'
+
+
+def _size(where: Field) -> int:
+    return where.hi - where.lo + 1
 
 
 def _example_step(where: Field) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from horae.model.cron.days import shape
+from horae.model.cron.days import Days, shape
 
 DAY = 86_400
 YEARS_AHEAD = 50  # a leap day on a given weekday may be 40 years away; nothing is further
@@ -36,15 +36,22 @@ class Expression:
     """A parsed cron expression. `wild` decides how it meets a clock change; `fields` are the six it was made of."""
 
     text: str
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # in capitals, from the second to the day of the week
     seconds: Ticks
     minutes: Ticks
     hours: Ticks
     months: int
     days: tuple[int, ...]  # for each of days.SHAPES
     wild: bool
+    dom: Days
+    dow: Days  # 0 is Sunday, whatever the dialect
+    both: bool  # whether a day must match both day fields, or either
+    years: tuple[int, ...] | None = None  # in order; None for every year
+    dialect: str = "unix"
 
     def days_in(self, month: "Month") -> int:
+        if self.years is not None and month.year not in self.years:
+            return 0
         return self.days[month.shape] if self.months >> month.number & 1 else 0
 
 
@@ -52,6 +59,7 @@ class Expression:
 class Month:
     """A month of a year: its number, its first day since 1970, its shape."""
 
+    year: int
     number: int
     start: int
     shape: int
@@ -63,11 +71,12 @@ def _month(index: int) -> Month:
     year, number = divmod(index, 12)
     begin = date(year, number + 1, 1)
     after = date(year + (number == 11), (number + 1) % 12 + 1, 1)
-    return Month(number + 1, begin.toordinal() - _EPOCH_ORDINAL, shape((after - begin).days, begin.isoweekday() % 7))
+    first = begin.toordinal() - _EPOCH_ORDINAL
+    return Month(year, number + 1, first, shape((after - begin).days, begin.isoweekday() % 7))
 
 
 def ceil_wall(x: Expression, wall: int) -> int | None:
-    """The first matching wall time at or after this one, within 50 years."""
+    """The first matching wall time at or after this one, within 50 years or in the years the expression names."""
     day, second = divmod(wall, DAY)
     at = date.fromordinal(day + _EPOCH_ORDINAL)
     index = at.year * 12 + at.month - 1
@@ -80,11 +89,11 @@ def ceil_wall(x: Expression, wall: int) -> int | None:
     bits &= ~1
     if bits:
         return (day + _lowest(bits)) * DAY + first_time(x)
-    return _first_in(x, range(index + 1, min(index + YEARS_AHEAD * 12, _LAST_MONTH) + 1))
+    return _first_in(x, _months_after(x, index))
 
 
 def floor_wall(x: Expression, wall: int) -> int | None:
-    """The last matching wall time at or before this one, within 50 years."""
+    """The last matching wall time at or before this one, within 50 years or in the years the expression names."""
     day, second = divmod(wall, DAY)
     at = date.fromordinal(day + _EPOCH_ORDINAL)
     index = at.year * 12 + at.month - 1
@@ -97,7 +106,19 @@ def floor_wall(x: Expression, wall: int) -> int | None:
         bits &= ~(1 << at.day - 1)
     if bits:
         return (month.start + bits.bit_length() - 1) * DAY + last_time(x)
-    return _last_in(x, range(index - 1, max(index - YEARS_AHEAD * 12, _FIRST_MONTH) - 1, -1))
+    return _last_in(x, _months_before(x, index))
+
+
+def _months_after(x: Expression, index: int) -> Iterable[int]:
+    if x.years is None:
+        return range(index + 1, min(index + YEARS_AHEAD * 12, _LAST_MONTH) + 1)
+    return (m for year in x.years for m in range(max(index + 1, year * 12), year * 12 + 12))
+
+
+def _months_before(x: Expression, index: int) -> Iterable[int]:
+    if x.years is None:
+        return range(index - 1, max(index - YEARS_AHEAD * 12, _FIRST_MONTH) - 1, -1)
+    return (m for year in reversed(x.years) for m in range(min(index - 1, year * 12 + 11), year * 12 - 1, -1))
 
 
 def _first_in(x: Expression, months: Iterable[int]) -> int | None:

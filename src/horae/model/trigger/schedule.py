@@ -10,7 +10,7 @@ from horae.model.cron import Dialect, DstGap, DstOverlap, load_zone, needs_key, 
 from horae.model.duration import format_duration, parse_duration
 from horae.model.instant import format_instant, parse_instant
 from horae.model.trigger.rules import GRACE
-from horae.model.trigger.values import Cron, Interval, Once, Trigger
+from horae.model.trigger.values import Cron, Interval, Once, Trigger, next_fire
 
 SHORTEST_INTERVAL: Micros = 100_000
 
@@ -77,6 +77,9 @@ def _parse_cron(value: dict[str, Any], key: str, created_at: Instant) -> Trigger
     )
     parse_cron(cron.expression, cron.dialect, cron.key)
     load_zone(cron.timezone)
+    if next_fire(cron, created_at) is None:
+        remedy = "Give a later year, or leave the schedule out and trigger the job."
+        raise BadInput(f'"{text[:60]}" has passed and would never fire.', remedy, field="schedule")
     return cron
 
 

@@ -1,11 +1,9 @@
 """What a trigger is: the nominal instants a job fires at, as a pure function of the trigger."""
 
-from typing import Literal
-
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.cron import DstGap, DstOverlap, last_before, next_after, parse_cron
+from horae.model.cron import Dialect, DstGap, DstOverlap, last_before, next_after, parse_cron
 
 
 class Cron(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="cron"):
@@ -13,7 +11,7 @@ class Cron(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"
 
     expression: str
     timezone: str = "UTC"
-    dialect: Literal["unix"] = "unix"
+    dialect: Dialect = "unix"
     dst_gap: DstGap = "shift"
     dst_overlap: DstOverlap = "first"
     key: str = ""  # what H spreads by; empty without H, so that equal expressions are equal triggers
