@@ -25,6 +25,8 @@ CITIES = {
     "Casey": "Antarctica/Casey",
 }
 
+CHATHAM_HOURS = "00:00+12:45 01:00+12:45 02:00+12:45 04:00+13:45 ..."
+NUUK_HALF_HOURS = "23:00-01:00 23:30-01:00 23:00-02:00 23:30-02:00"
 LONDON_HOURS = "00:00+01:00 01:00+01:00 01:00+00:00 02:00+00:00 ..."
 
 
@@ -69,12 +71,29 @@ def fires_on(city, day, expression, **policy):
         pytest.param("Lord_Howe", "2026-10-04", "15 2 * * *", "02:30+11:00", id="a gap of half an hour"),
         pytest.param("Lord_Howe", "2026-04-05", "45 1 * * *", "01:45+11:00", id="an overlap of half an hour"),
         pytest.param("Lord_Howe", "2026-04-05", "45 * * * *", "00:45+11:00 01:45+11:00 01:45+10:30 ...", id="wild"),
+        pytest.param("Lord_Howe", "2026-10-04", "0,30 2 * * *", "02:30+11:00", id="skipped and landed on at once"),
+        pytest.param("Lord_Howe", "2026-10-04", "*/15 2 * * *", "02:30+11:00 02:45+11:00", id="wild, half an hour"),
+        pytest.param("Chatham", "2026-09-27", "50 2,3 * * *", "03:45+13:45 03:50+13:45", id="a gap and after it"),
+        pytest.param("Chatham", "2026-09-27", "0 2-4 * * *", "02:00+12:45 03:45+13:45 04:00+13:45", id="around it"),
+        pytest.param("Chatham", "2026-09-27", "0 */1 * * *", CHATHAM_HOURS, id="wild, at a quarter to three"),
+        pytest.param("Chatham", "2026-04-05", "50 2 * * *", "02:50+13:45", id="once in its overlap"),
+        pytest.param("Chatham", "2026-04-05", "*/50 2 * * *", "02:00+13:45 02:50+13:45 02:50+12:45", id="wild, twice"),
         pytest.param("Chatham", "2026-09-27", "0 3 * * *", "03:45+13:45", id="a change at a quarter to three"),
         pytest.param("Chatham", "2026-04-05", "0 3 * * *", "03:00+13:45", id="an overlap at a quarter to three"),
         pytest.param("Nuuk", "2024-03-30", "30 23 * * *", "", id="a gap before midnight leaves its day"),
         pytest.param("Nuuk", "2024-03-31", "30 23 * * *", "00:00-01:00 23:30-01:00", id="and lands on the next"),
+        pytest.param("Nuuk", "2024-03-30", "*/30 22,23 * * *", "22:00-02:00 22:30-02:00", id="wild, not at all"),
+        pytest.param("Nuuk", "2024-10-26", "30 23 * * *", "23:30-01:00", id="an overlap before midnight"),
+        pytest.param("Nuuk", "2024-10-26", "*/30 23 * * *", NUUK_HALF_HOURS, id="wild, twice before midnight"),
+        pytest.param("Nuuk", "2024-10-27", "0 0 * * *", "00:00-02:00", id="midnight comes once, after the overlap"),
+        pytest.param("Kathmandu", "1986-01-01", "0 0 * * *", "00:15+05:45", id="a year that begins at a quarter past"),
+        pytest.param("Kathmandu", "1986-01-01", "*/5 0 * * *", "00:15+05:45 00:20+05:45 ...", id="wild, from then on"),
+        pytest.param("Kathmandu", "1985-12-31", "59 23 * * *", "23:59+05:30", id="the day before it"),
         pytest.param("Kathmandu", "1986-01-01", "5 0 * * *", "00:15+05:45", id="a permanent change"),
         pytest.param("Monrovia", "1972-01-07", "30 0 * * *", "00:44+00:00", id="a gap of 44 minutes and 30 seconds"),
+        pytest.param("Monrovia", "1972-01-07", "*/15 0 * * *", "00:45+00:00", id="wild, after 44 minutes"),
+        pytest.param("Monrovia", "1972-01-06", "59 23 * * *", "23:59-00:44:30", id="an offset with seconds, before"),
+        pytest.param("Monrovia", "1971-06-01", "0 12 * * *", "12:00-00:44:30", id="an offset with seconds"),
         pytest.param("Casey", "2019-10-04", "30 4 * * *", "", id="three hours are too long to shift"),
     ],
 )  # fmt: skip
