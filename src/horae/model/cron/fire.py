@@ -34,11 +34,16 @@ _FIXED = {
 }
 
 
+def passing_of(x: Expression, gap: DstGap, overlap: DstOverlap) -> Passing:
+    """What an expression does at a clock change; the choices are for fixed ones."""
+    return _WILD if x.wild else _FIXED[gap, overlap]
+
+
 def next_after(
     x: Expression, zone: str, after: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> Instant | None:
     """The first fire strictly after an instant, or None when there is none for 50 years."""
-    passing = _WILD if x.wild else _FIXED[gap, overlap]
+    passing = passing_of(x, gap, overlap)
     second = after // SECOND + 1
     bucket = second >> BUCKET_BITS
     while FIRST_BUCKET <= bucket <= LAST_BUCKET:
@@ -59,7 +64,7 @@ def last_before(
     x: Expression, zone: str, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> Instant | None:
     """The last fire strictly before an instant, or None when there was none for 50 years."""
-    passing = _WILD if x.wild else _FIXED[gap, overlap]
+    passing = passing_of(x, gap, overlap)
     second = -(-before // SECOND) - 1
     bucket = second >> BUCKET_BITS
     while FIRST_BUCKET <= bucket <= LAST_BUCKET:
@@ -77,29 +82,29 @@ def last_before(
 
 def _first_in(x: Expression, span: Span, second: int, passing: Passing) -> int | None:
     """The first fire of a span at or after a UTC second."""
-    if passing.shift and second <= span.start and _fires_in_gap(x, span):
+    if passing.shift and second <= span.start and fires_in_gap(x, span):
         return span.start
-    lo, hi = _walls(span, passing)
+    lo, hi = walls(span, passing)
     wall = ceil_wall(x, max(lo, second + span.offset))
     return wall - span.offset if wall is not None and wall < hi else None
 
 
 def _last_in(x: Expression, span: Span, second: int, passing: Passing) -> int | None:
     """The last fire of a span at or before a UTC second."""
-    lo, hi = _walls(span, passing)
+    lo, hi = walls(span, passing)
     wall = floor_wall(x, min(hi - 1, second + span.offset))
     if wall is not None and wall >= lo:
         return wall - span.offset
-    return span.start if passing.shift and _fires_in_gap(x, span) else None
+    return span.start if passing.shift and fires_in_gap(x, span) else None
 
 
-def _walls(span: Span, passing: Passing) -> tuple[int, int]:
+def walls(span: Span, passing: Passing) -> tuple[int, int]:
     """The wall times, first and end, for which this span is the pass that fires."""
     lo, hi = span.start + span.offset, span.end + span.offset
     return max(lo, span.high) if passing.first_only else lo, min(hi, span.low) if passing.last_only else hi
 
 
-def _fires_in_gap(x: Expression, span: Span) -> bool:
+def fires_in_gap(x: Expression, span: Span) -> bool:
     """Whether a wall time matches in the gap that begins this span, if there is one short enough to shift out of."""
     lands = span.start + span.offset
     if not 0 < lands - span.high < LONG_GAP:

@@ -13,7 +13,7 @@ from horae.model.cron.days import Days, shape
 DAY = 86_400
 YEARS_AHEAD = 50  # a leap day on a given weekday may be 40 years away; nothing is further
 
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
+EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _FIRST_MONTH, _LAST_MONTH = 12, 9_999 * 12 + 10  # months since year 0 that `date` knows, with room at the end
 
 
@@ -66,21 +66,21 @@ class Month:
 
 
 @lru_cache(maxsize=8192)
-def _month(index: int) -> Month:
+def month_at(index: int) -> Month:
     """The month that is `index` months after January of year 0."""
     year, number = divmod(index, 12)
     begin = date(year, number + 1, 1)
     after = date(year + (number == 11), (number + 1) % 12 + 1, 1)
-    first = begin.toordinal() - _EPOCH_ORDINAL
+    first = begin.toordinal() - EPOCH_ORDINAL
     return Month(year, number + 1, first, shape((after - begin).days, begin.isoweekday() % 7))
 
 
 def ceil_wall(x: Expression, wall: int) -> int | None:
     """The first matching wall time at or after this one, within 50 years or in the years the expression names."""
     day, second = divmod(wall, DAY)
-    at = date.fromordinal(day + _EPOCH_ORDINAL)
+    at = date.fromordinal(day + EPOCH_ORDINAL)
     index = at.year * 12 + at.month - 1
-    month = _month(index)
+    month = month_at(index)
     bits = x.days_in(month) >> at.day - 1
     if bits & 1:
         time = ceil_time(x, second)
@@ -95,9 +95,9 @@ def ceil_wall(x: Expression, wall: int) -> int | None:
 def floor_wall(x: Expression, wall: int) -> int | None:
     """The last matching wall time at or before this one, within 50 years or in the years the expression names."""
     day, second = divmod(wall, DAY)
-    at = date.fromordinal(day + _EPOCH_ORDINAL)
+    at = date.fromordinal(day + EPOCH_ORDINAL)
     index = at.year * 12 + at.month - 1
-    month = _month(index)
+    month = month_at(index)
     bits = x.days_in(month) & (1 << at.day) - 1
     if bits >> at.day - 1:
         time = floor_time(x, second)
@@ -123,7 +123,7 @@ def _months_before(x: Expression, index: int) -> Iterable[int]:
 
 def _first_in(x: Expression, months: Iterable[int]) -> int | None:
     for index in months:
-        month = _month(index)
+        month = month_at(index)
         bits = x.days_in(month)
         if bits:
             return (month.start + _lowest(bits)) * DAY + first_time(x)
@@ -132,7 +132,7 @@ def _first_in(x: Expression, months: Iterable[int]) -> int | None:
 
 def _last_in(x: Expression, months: Iterable[int]) -> int | None:
     for index in months:
-        month = _month(index)
+        month = month_at(index)
         bits = x.days_in(month)
         if bits:
             return (month.start + bits.bit_length() - 1) * DAY + last_time(x)

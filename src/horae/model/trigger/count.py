@@ -1,0 +1,24 @@
+"""How many nominal fires lie between two instants, at the cost of the answer's length in months."""
+
+from horae.env import Instant
+from horae.model.cron import parse_cron
+from horae.model.cron.count import count_between
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Cron, Interval, Trigger, next_fire
+
+
+def count_fires(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> int:
+    """How many nominal fires lie strictly between two instants within the rules' bounds."""
+    if rules.start_at is not None:
+        after = max(after, rules.start_at - 1)
+    if rules.end_at is not None:
+        before = min(before, rules.end_at)
+    if after >= before:
+        return 0
+    if isinstance(trigger, Cron):
+        x = parse_cron(trigger.expression, trigger.dialect, trigger.key)
+        return count_between(x, trigger.timezone, after, before, trigger.dst_gap, trigger.dst_overlap)
+    first = next_fire(trigger, after)
+    if first is None or first >= before:
+        return 0
+    return (before - 1 - first) // trigger.every + 1 if isinstance(trigger, Interval) else 1
