@@ -1,0 +1,132 @@
+"""Which nominal fires a backfill is about, over the versions of triggers and beyond what the ledger knows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from itertools import chain, islice
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.trigger import Rules, Trigger, latest, upcoming
+from horae.model.trigger.count import count_fires
+
+Place = tuple[Instant, str]  # a fire: its instant, and its trigger's name
+Known = Literal["before", "forgotten", "known"]
+
+
+class Version(Struct, frozen=True, kw_only=True):
+    """A version of a trigger: what it is, and which nominal fires were its own, after < fire <= through."""
+
+    id: UUID
+    name: str
+    trigger: Trigger
+    rules: Rules
+    params: str = "{}"  # of the trigger, as JSON
+    after: Instant
+    through: Instant
+
+
+class Stretch(Struct, frozen=True):
+    """Nominal fires of one version, after < fire <= through, and what the ledger knows of them.
+
+    Before its first version a trigger fired at no time: there its fires are those the first version would have had.
+    """
+
+    version: Version
+    after: Instant
+    through: Instant
+    known: Known = "known"
+
+    def first(self) -> Instant | None:
+        found = upcoming(self.version.trigger, self.version.rules, self.after)
+        return None if found is None or found > self.through else found
+
+    def last(self) -> Instant | None:
+        found = latest(self.version.trigger, self.version.rules, self.through + 1)
+        return None if found is None or found <= self.after else found
+
+    def count(self) -> int:
+        return count_fires(self.version.trigger, self.version.rules, self.after, self.through + 1)
+
+    def forwards(self, place: Place | None) -> Iterator[Instant]:
+        """Its fires that follow a place, the oldest first."""
+        v, after = self.version, self.after
+        if place is not None:
+            after = max(after, place[0] - (v.name > place[1]))
+        at = upcoming(v.trigger, v.rules, after)
+        while at is not None and at <= self.through:
+            yield at
+            at = upcoming(v.trigger, v.rules, at)
+
+    def backwards(self, place: Place | None) -> Iterator[Instant]:
+        """Its fires that precede a place, the newest first."""
+        v, before = self.version, self.through + 1
+        if place is not None:
+            before = min(before, place[0] + (v.name < place[1]))
+        at = latest(v.trigger, v.rules, before)
+        while at is not None and at > self.after:
+            yield at
+            at = latest(v.trigger, v.rules, at)
+
+
+def stretches(versions: Iterable[Version], since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
+    """The stretches of [since, until), in the order of time for each trigger.
+
+    What lies between two versions belongs to none: the trigger was not there.
+    """
+    found: list[Stretch] = []
+    first: set[str] = set()
+    for version in sorted(versions, key=lambda v: (v.name, v.after)):
+        if version.name not in first:
+            first.add(version.name)
+            found.append(Stretch(version, since - 1, min(version.after, until - 1), "before"))
+        after, through = max(version.after, since - 1), min(version.through, until - 1)
+        forgotten = min(max(after, known_from - 1), through)
+        found.append(Stretch(version, after, forgotten, "forgotten"))
+        found.append(Stretch(version, max(after, forgotten), through))
+    return [stretch for stretch in found if stretch.after < stretch.through]
+
+
+def ahead(
+    parts: Sequence[Stretch], place: Place | None, limit: int, *, newest_first: bool = False
+) -> list[tuple[Instant, Stretch]]:
+    """The next fires from a place on, merged over all triggers; equal instants in the order of the triggers' names."""
+    by_name: dict[str, list[Stretch]] = {}
+    for part in parts:
+        by_name.setdefault(part.version.name, []).append(part)
+    lines = [_line(own, place, newest_first) for own in by_name.values()]
+    ordered = merge(*lines, key=lambda fire: (fire[0], fire[1].version.name), reverse=newest_first)
+    return list(islice(ordered, limit))
+
+
+def _line(parts: Sequence[Stretch], place: Place | None, newest_first: bool) -> Iterator[tuple[Instant, Stretch]]:
+    """One trigger's fires; stretches that lie behind the place are not asked."""
+    if newest_first:
+        rest = [part for part in reversed(parts) if place is None or part.after < place[0]]
+        return chain.from_iterable(((at, part) for at in part.backwards(place)) for part in rest)
+    rest = [part for part in parts if place is None or part.through >= place[0]]
+    return chain.from_iterable(((at, part) for at in part.forwards(place)) for part in rest)
+
+
+class Outline(Struct, frozen=True, kw_only=True):
+    """What a backfill would be about."""
+
+    total: int
+    before: int  # of them, before their trigger was made
+    forgotten: int  # of them, no longer in the ledger
+    first: Instant | None
+    last: Instant | None
+
+
+def outline(parts: Sequence[Stretch]) -> Outline:
+    """Count without enumerating: a century of seconds costs no more than its months."""
+    counts = [(part.known, part.count()) for part in parts]
+    return Outline(
+        total=sum(count for _, count in counts),
+        before=sum(count for known, count in counts if known == "before"),
+        forgotten=sum(count for known, count in counts if known == "forgotten"),
+        first=min((at for part in parts if (at := part.first()) is not None), default=None),
+        last=max((at for part in parts if (at := part.last()) is not None), default=None),
+    )

@@ -1,0 +1,218 @@
+"""Ledger rows: cut by a backfill they still cover every fire exactly once; what is wrong with them is named exactly."""
+
+from collections import Counter
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.env import SECOND
+from horae.model.backfill import Stretch, Version, ahead, choose, outline, rewrite, stretches
+from horae.model.duration import HOUR, MINUTE
+from horae.model.instant import parse_instant
+from horae.model.ledger import LedgerRow, cut, row_of
+from horae.model.trigger import Cron, Interval, Rules, next_fire
+from horae.model.trigger.coverage import Coverage, Flaw, Span, name_fires
+
+T0 = parse_instant("2026-11-15T08:00:00Z")
+EVERY = Interval(every=MINUTE, anchor=T0)
+RULES = Rules()
+ID, BACKFILL = UUID(int=1), UUID(int=99)
+MINUTES = st.integers(0, 59)
+
+
+def at(minute):
+    return T0 + minute * MINUTE
+
+
+def row(first, last, disposition="skipped-paused", execution=None):
+    return LedgerRow(
+        trigger=ID, first=at(first), last=at(last), disposition=disposition, cause="why", execution=execution,
+        decided_at=at(last),
+    )  # fmt: skip
+
+
+def fires(rows):
+    """How often each minute is covered."""
+    covered = Counter()
+    for one in rows:
+        covered.update(minute for minute in range(-60, 120) if one.first <= at(minute) <= one.last)
+    return covered
+
+
+@st.composite
+def ledgers(draw):
+    """Rows over the first sixty minutes, touching, some of one fire with an execution."""
+    ends = sorted({59, *draw(st.sets(MINUTES, max_size=12))})
+    starts = [0, *(end + 1 for end in ends[:-1])]
+    made = []
+    for number, (first, last) in enumerate(zip(starts, ends, strict=True)):
+        ran = first == last and draw(st.booleans())
+        made.append(row(first, last, "fired" if ran else "skipped-paused", UUID(int=1000 + number) if ran else None))
+    return made
+
+
+# --- cutting -------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 20), st.integers(20, 59), st.data())
+def test_a_row_that_is_cut_covers_each_other_fire_once(first, last, data):
+    out = sorted(data.draw(st.sets(st.integers(first, last), min_size=1)))
+
+    left = list(cut(row(first, last), [at(minute) for minute in out], EVERY, RULES))
+
+    assert fires(left) == Counter(set(range(first, last + 1)) - set(out))
+    assert len(left) <= len(out) + 1
+
+
+def test_neighbours_that_go_together_leave_two_runs():
+    left = list(cut(row(0, 59), [at(20), at(21), at(22)], EVERY, RULES))
+
+    assert [(one.first, one.last) for one in left] == [(at(0), at(19)), (at(23), at(59))]
+    assert {one.decided_at for one in left} == {at(59)}
+
+
+@given(ledgers(), MINUTES)
+def test_the_row_of_a_fire_is_found(rows, minute):
+    found = row_of(rows, at(minute))
+
+    assert found.first <= at(minute) <= found.last
+    assert [row_of(rows, at(-1)), row_of(rows, at(60))] == [None, None]
+
+
+# --- coverage ------------------------------------------------------------------------------------------------------
+
+
+def flaws(rows, begun=-1, since=0, until=59):
+    coverage = Coverage(EVERY, RULES, at(begun), at(since), at(until))
+    for one in sorted(rows, key=lambda one: one.last):
+        coverage.add(one.first, one.last)
+    return coverage.finish()
+
+
+def named(found, kind):
+    """The minutes that a kind of flaw names."""
+    return {
+        minute
+        for flaw in found
+        if flaw.kind == kind
+        for minute in range(60)
+        if flaw.span.first <= at(minute) <= flaw.span.last
+    }
+
+
+@given(ledgers())
+def test_a_whole_ledger_has_no_flaw(rows):
+    assert flaws(rows) == []
+
+
+@given(st.lists(st.tuples(MINUTES, MINUTES).map(sorted), max_size=8, unique_by=lambda span: span[1]))
+def test_holes_and_doubles_are_named_exactly_however_rows_lie(spans):
+    covered = Counter(minute for first, last in spans for minute in range(first, last + 1))
+
+    found = flaws([row(first, last) for first, last in spans])
+
+    assert named(found, "uncovered") == set(range(60)) - set(covered)
+    assert named(found, "doubled") == {minute for minute, times in covered.items() if times > 1}
+    assert named(found, "invented") == set()
+
+
+def test_rows_are_looked_at_inside_the_range():
+    assert flaws([row(-30, 90)], since=0, until=59) == []
+    assert flaws([row(-30, 10)], since=0, until=59) == [Flaw("uncovered", Span(at(11), at(59)))]
+
+
+def test_before_a_trigger_was_made_rows_may_be_missing_but_not_doubled():
+    assert flaws([row(3, 3, "backfilled"), row(10, 59)], begun=9) == []
+    assert flaws([row(3, 5), row(4, 4), row(10, 59)], begun=9) == [Flaw("doubled", Span(at(4), at(4)))]
+
+
+def test_a_row_that_ends_between_fires_is_told():
+    coverage = Coverage(EVERY, RULES, at(-1), at(0), at(1))
+    coverage.add(at(0), at(1) - SECOND)
+
+    assert [flaw.kind for flaw in coverage.finish()] == ["invented", "uncovered"]
+
+
+def test_fires_are_named_up_to_a_bound_and_counted():
+    instants, count = name_fires(EVERY, RULES, Span(at(0), at(59)), 3)
+
+    assert (instants, count) == ([at(0), at(1), at(2)], 60)
+
+
+# --- backfills -----------------------------------------------------------------------------------------------------
+
+
+def version(after=-1, through=59, trigger=EVERY, id=ID, name="schedule"):
+    return Version(id=id, name=name, trigger=trigger, rules=RULES, after=at(after), through=at(through))
+
+
+def worked(rows, parts, room, *, force=False, newest_first=False):
+    """Work a backfill to its end: the rows as they are then, and the minutes in the order in which they ran."""
+    place, ran, already = None, [], 0
+    while candidates := ahead(parts, place, 7, newest_first=newest_first):
+        chosen = choose(candidates, {ID: rows}, room, force=force)
+        gone, come = rewrite(chosen.picks, [UUID(int=5000 + i) for i, _ in enumerate(chosen.picks)], BACKFILL, at(60))
+        rows = sorted([one for one in rows if one not in gone] + come, key=lambda one: one.last)
+        ran += [(pick.at - T0) // MINUTE for pick in chosen.picks]
+        place, already = chosen.place, already + chosen.already
+    return rows, ran, already
+
+
+@given(ledgers(), st.integers(1, 9), MINUTES, MINUTES, st.booleans(), st.booleans())
+def test_a_backfill_runs_what_did_not_run_once_and_the_ledger_stays_whole(rows, room, a, b, force, newest_first):
+    since, until = min(a, b), max(a, b) + 1
+    parts = stretches([version()], at(since), at(until), 0)
+    had_run = {minute for minute in range(60) if row_of(rows, at(minute)).execution is not None}
+
+    after, ran, already = worked(rows, parts, room, force=force, newest_first=newest_first)
+
+    wanted = [minute for minute in range(since, until) if force or minute not in had_run]
+    assert ran == (wanted[::-1] if newest_first else wanted)
+    assert already == (until - since) - len(wanted)
+    assert fires(after) == Counter(range(60))
+    assert {row_of(after, at(minute)).disposition for minute in had_run} <= {"fired"}
+    assert all(row_of(after, at(minute)).disposition == "backfilled" for minute in set(ran) - had_run)
+
+
+def test_versions_own_their_fires_and_nothing_fires_between_them():
+    half = Interval(every=30 * MINUTE, anchor=T0)
+    versions = [version(-1, 20), version(40, 59, half, UUID(int=2))]
+
+    parts = stretches(versions, at(-3), at(100), 0)
+
+    assert [(fire - T0) // MINUTE for fire, _ in ahead(parts, None, 100)] == [*range(-3, 21)]
+    assert outline(parts).before == 3
+    parts = stretches([version(-1, 20), version(40, 95, half, UUID(int=2))], at(0), at(100), 0)
+    assert [(fire - T0) // MINUTE for fire, _ in ahead(parts, None, 100)] == [*range(21), 60, 90]
+
+
+def test_what_the_ledger_has_forgotten_is_told_apart():
+    parts = stretches([version()], at(-10), at(60), at(20))
+
+    told = {part.known: part.count() for part in parts}
+
+    assert told == {"before": 10, "forgotten": 20, "known": 40}
+    whole = outline(parts)
+    assert (whole.total, whole.first, whole.last) == (70, at(-10), at(59))
+
+
+@given(st.integers(0, 80), st.booleans())
+def test_several_triggers_are_merged_and_resumed_at_any_place(cut_at, newest_first):
+    other = version(-1, 59, Interval(every=15 * MINUTE, anchor=T0), UUID(int=2), "quarters")
+    parts = stretches([version(), other], at(0), at(60), 0)
+    whole = ahead(parts, None, 1000, newest_first=newest_first)
+    order = [(fire, part.version.name) for fire, part in whole]
+
+    assert order == sorted(set(order), reverse=newest_first)
+    assert len(order) == 64
+    cut_at = min(cut_at, 63)
+    assert ahead(parts, order[cut_at], 1000, newest_first=newest_first) == whole[cut_at + 1 :]
+
+
+def test_an_outline_costs_no_more_than_its_months():
+    secondly = version(-1, 10, Cron(expression="* * * * * *"))
+    part = Stretch(secondly, T0 - 876_600 * HOUR, T0)
+
+    assert outline([part]).total == 876_600 * 3600
+    assert next_fire(EVERY, T0) == at(1)
