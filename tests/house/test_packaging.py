@@ -24,7 +24,8 @@ def pins(lock: str) -> dict[str, str]:
 
 def wanted(lock: str) -> list[Requirement]:
     tables = project()
-    lines = [*tables["project"]["dependencies"], *tables["project"]["optional-dependencies"]["postgres"]]
+    extras = tables["project"]["optional-dependencies"]
+    lines = [*tables["project"]["dependencies"], *(line for extra in extras.values() for line in extra)]
     lines += tables["dependency-groups"]["build"]
     if lock == "requirements-dev.lock":
         lines += tables["dependency-groups"]["dev"]
