@@ -5,7 +5,7 @@ from itertools import islice
 import pytest
 
 from horae.errors import BadInput
-from horae.model.cron import Expression, last_before, next_after, parse_cron
+from horae.model.cron import Expression, last_before, lint, next_after, parse_cron
 from horae.model.instant import format_instant, parse_instant
 
 NEW_YEAR = "2026-01-01T00:00:00Z"
@@ -234,3 +234,26 @@ def test_a_suggested_expression_is_one_that_is_read_and_means_the_same(expressio
     suggested = refused.value.remedy.rsplit('"', 2)[1]
 
     assert same(quartz(suggested), parse_cron(expression))
+
+
+# --- warnings ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expression", "warning"),
+    [
+        ("0 */90 * * * ?", "longer than the field"),
+        ("0 0 9 ? * 1-5", "Sunday to Thursday"),
+        ("0 0 9 ? * L", "Saturday"),
+        ("* * 9 * * ?", "every second of each matching minute."),
+        ("0 * 9 * * ?", "every minute of each matching hour"),
+        ("0 0 9 31 * ?", "Months without a day 31"),
+    ],
+)
+def test_what_is_probably_not_meant_is_said(expression, warning):
+    assert [each for each in lint(quartz(expression)) if warning in each]
+
+
+@pytest.mark.parametrize("expression", ["0 0 9 ? * MON-FRI", "0 0/15 * * * ?", "0 0 9 L-3 * ? 2027", "0 0 9 * * ?"])
+def test_what_is_plain_gets_no_warning(expression):
+    assert lint(quartz(expression)) == []

@@ -210,13 +210,22 @@ def test_only_h_itself_needs_a_key():
         ("* 9 * * *", "every minute of each matching hour"),
         ("* * * * * *", "every second"),
         ("0 0 31 * *", "Months without a day 31"),
+        ("0 0 31 3-6 *", "Months without a day 31"),
+        ("0 0 29 2,3 *", "Months without a day 29"),
+        ("0 0 29 2 *", "leap years only"),
+        ("0 0 */2 * *", "starts again on day 1"),
+        ("0 0 * * */7", "longer than the field"),
+        ("0 0 0 ? * 2", "Quartz"),
     ],
 )
 def test_what_is_probably_not_meant_is_said(expression, warning):
     assert any(warning in each for each in lint(parse_cron(expression)))
 
 
-@pytest.mark.parametrize("expression", ["0 9 * * MON-FRI", "*/15 * * * *", "* * * * *", "0 0 1 * *", "0 */6 * * *"])
+@pytest.mark.parametrize(
+    "expression",
+    ["0 9 * * MON-FRI", "*/15 * * * *", "* * * * *", "0 0 1 * *", "0 */6 * * *", "0 0 31 1,3 *", "0 0 ? * MON"],
+)
 def test_what_is_plain_gets_no_warning(expression):
     assert lint(parse_cron(expression)) == []
 

@@ -133,8 +133,13 @@ def test_an_instant_just_past_is_accepted():
         ("0 9 L 2 *", "at 09:00 on the last day of the month in February, UTC time"),
         ("H H * * *", "at 05:49 every day, UTC time"),
         ({"cron": "0 9 * * *", "timezone": "Europe/Paris"}, "at 09:00 every day, Europe/Paris time"),
-        ("*/7 3 13 * 5", 'cron "*/7 3 13 * 5", UTC time'),
-        ("0 0 * * 5#2", 'cron "0 0 * * 5#2", UTC time'),
+        ("*/7 3 * * *", "every 7 minutes between 03:00 and 03:59, UTC time"),
+        ("0 0 * * 5#2", "at 00:00 on the second Friday of the month, UTC time"),
+        (
+            {"cron": "0 0 9 1 1 ? 2027", "dialect": "quartz"},
+            "at 09:00 on day 1 of the month in January in 2027, UTC time",
+        ),
+        ("1,2,5,9,20,30,40,44 * * * *", 'cron "1,2,5,9,20,30,40,44 * * * *", UTC time'),
     ],
 )
 def test_a_trigger_in_plain_english(value, sentence):

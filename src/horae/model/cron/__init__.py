@@ -15,6 +15,7 @@ from horae.model.cron.lint import lint
 from horae.model.cron.quartz import parse_quartz
 from horae.model.cron.unix import MACROS, parse_unix
 from horae.model.cron.wall import Expression
+from horae.model.cron.words import cron_in_words
 from horae.model.cron.zone import load as load_zone
 from horae.model.cron.zone import tzdata_version
 
@@ -24,6 +25,7 @@ __all__ = [
     "DstGap",
     "DstOverlap",
     "Expression",
+    "cron_in_words",
     "last_before",
     "lint",
     "load_zone",
