@@ -91,13 +91,13 @@ def _check_structure(item: bytes, text: str, field: str) -> None:
         raise BadInput(f"{field} is not valid JSON: {error}.", "Send a JSON object.", field=field) from None
     except RecursionError:
         raise _too_deep(field) from None
-    if text.count("{") + text.count("[") > MAX_DEPTH and _is_deep(value):
+    if text.count("{") + text.count("[") > MAX_DEPTH and is_deep(value):
         raise _too_deep(field)
     if not isinstance(value, dict):
         raise BadInput(f"{field} is not a JSON object.", 'Send an object such as {"day": "2026-11-15"}.', field=field)
 
 
-def _is_deep(value: Any) -> bool:
+def is_deep(value: Any) -> bool:
     """Whether containers lie more than the allowed number deep; level by level, because recursion has its own bound."""
     level = [value]
     for _ in range(MAX_DEPTH):

@@ -91,7 +91,7 @@ def compile_template(text: str, field: str = "template", known: Names = KNOWN) -
     """
     if "${" not in text:
         return text
-    parts = tuple(_parts(text, field, known))
+    parts = parts_of(text, field, known)
     if all(isinstance(part, str) for part in parts):
         return "".join(part for part in parts if isinstance(part, str))
     return Template(parts)
@@ -133,6 +133,11 @@ def as_text(value: Any) -> str:
         return "true" if value else "false"
     encoded = msgspec.json.encode(value).decode()
     return encoded.strip('"') if not isinstance(value, list | dict) else encoded
+
+
+def parts_of(text: str, field: str, known: Names = KNOWN) -> tuple[str | Expression, ...]:
+    """The plain texts and the compiled expressions that a text consists of."""
+    return tuple(_parts(text, field, known))
 
 
 def _parts(text: str, field: str, known: Names) -> Iterator[str | Expression]:

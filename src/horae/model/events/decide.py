@@ -1,0 +1,59 @@
+"""What becomes of an event at each trigger that listens: it fires, or it does not for a stated cause."""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.events.filters import compile_filter
+from horae.model.instant import format_instant
+from horae.model.trigger.rules import Rules
+
+EventDisposition = Literal[
+    "fired",
+    "skipped-filter",
+    "skipped-paused",
+    "skipped-overlap",
+    "skipped-bounds",
+    "skipped-params",
+]
+
+
+class Listening(Struct, frozen=True, kw_only=True):
+    """What a listening trigger's decision depends on, beside the event."""
+
+    rules: Rules
+    filter: str | None = None
+    paused: str = ""  # what is paused: the job or the trigger
+    fired: int = 0
+    busy: bool = False  # the execution of its last fire has not ended
+
+
+class Verdict(Struct, frozen=True):
+    """What became of an event at one trigger."""
+
+    disposition: EventDisposition
+    cause: str
+
+
+FIRED = Verdict("fired", "the event came")
+
+
+def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> Verdict:
+    """Decide one event at one trigger. What is cheap is looked at first; the filter sees the event as `event`."""
+    rules = listening.rules
+    if listening.paused:
+        return Verdict("skipped-paused", f"the {listening.paused} is paused")
+    if rules.start_at is not None and now < rules.start_at:
+        return Verdict("skipped-bounds", f"startAt is {format_instant(rules.start_at)}")
+    if rules.end_at is not None and now >= rules.end_at:
+        return Verdict("skipped-bounds", f"endAt was {format_instant(rules.end_at)}")
+    if rules.max_fires is not None and listening.fired >= rules.max_fires:
+        return Verdict("skipped-bounds", f"maxFires is {rules.max_fires}")
+    if listening.filter is not None:
+        refusal = compile_filter(listening.filter).refusal(scope)
+        if refusal is not None:
+            return Verdict("skipped-filter", refusal)
+    if rules.overlap == "skip" and listening.busy:
+        return Verdict("skipped-overlap", "the execution of the last fire had not ended")
+    return FIRED

@@ -1,0 +1,135 @@
+"""Who sent a webhook: signatures by Standard Webhooks 1.0 and by GitHub's X-Hub-Signature-256.
+
+Both are HMAC-SHA256 with a secret that sender and receiver share. Comparisons take the same time whatever differs.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant, Micros
+from horae.errors import BadInput, Unauthorized
+
+TOLERANCE: Micros = 300 * SECOND  # between the sender's clock and ours, and until a captured request is worth nothing
+PREFIX = "whsec_"
+LEAST_SECRET, MOST_SECRET = 16, 256  # characters
+MOST_SIGNATURES = 16  # in one header: senders that change their secret sign with both
+
+Headers = Mapping[bytes, bytes]
+
+# Svix is where the standard comes from; its senders still use its own names.
+_STANDARD = (
+    (b"webhook-id", b"webhook-timestamp", b"webhook-signature"),
+    (b"svix-id", b"svix-timestamp", b"svix-signature"),
+)
+_HUB = b"x-hub-signature-256"
+_HEX = re.compile(rb"sha256=([0-9a-fA-F]{64})")
+_ID = re.compile(r"[\x21-\x7e]{1,256}")
+_REMEDY = (
+    "Sign with the webhook's secret: webhook-id, webhook-timestamp and webhook-signature as Standard Webhooks say, or "
+    "X-Hub-Signature-256 as GitHub does."
+)
+
+
+class BadSignature(Unauthorized):
+    """The request does not prove that it comes from who knows the secret, or not that it is fresh; nothing changed."""
+
+    slug, title = "bad-signature", "The signature is not valid"
+
+
+class Signed(Struct, frozen=True):
+    """A request whose signature holds; `id` is the same whenever the same message comes again."""
+
+    id: str
+
+
+def verify(headers: Headers, body: bytes, secrets: Iterable[str], now: Instant) -> Signed:
+    """Check a signature against every secret that is valid. Raises BadSignature, which says what is wrong."""
+    for names in _STANDARD:
+        if names[2] in headers or names[0] in headers:
+            return _standard(headers, names, body, tuple(secrets), now)
+    if _HUB in headers:
+        return _hub(headers[_HUB], body, tuple(secrets))
+    raise BadSignature("This webhook takes signed requests, and this one has no signature.", _REMEDY)
+
+
+def sign(secret: str, id: str, timestamp: int, body: bytes) -> str:
+    """The webhook-signature of a message, for who sends and for tests."""
+    content = b"%s.%d.%s" % (id.encode(), timestamp, body)
+    return "v1," + base64.b64encode(_mac(signing_key(secret), content)).decode()
+
+
+def signing_key(secret: str) -> bytes:
+    """The bytes behind a secret: `whsec_` stands before base64, any other text is its own bytes."""
+    if not secret.startswith(PREFIX):
+        return secret.encode()
+    return base64.b64decode(secret[len(PREFIX) :], validate=True)
+
+
+def check_secret(secret: str, field: str = "secret") -> str:
+    """Refuse a secret that is too short to be one, or `whsec_` without base64."""
+    if not LEAST_SECRET <= len(secret) <= MOST_SECRET or not secret.isascii() or not secret.isprintable():
+        remedy = f"Use {LEAST_SECRET} to {MOST_SECRET} random ASCII characters, or leave it out and one is made."
+        raise BadInput(f"That {field} cannot be used.", remedy, field=field)
+    try:
+        strength = len(signing_key(secret))
+    except (binascii.Error, ValueError):
+        strength = 0
+    if strength < LEAST_SECRET:
+        remedy = f"After {PREFIX} stand at least {LEAST_SECRET} random bytes as base64; or leave it out, one is made."
+        raise BadInput(f"That {field} is not base64 after {PREFIX}, or too short.", remedy, field=field)
+    return secret
+
+
+def _standard(
+    headers: Headers, names: tuple[bytes, bytes, bytes], body: bytes, secrets: tuple[str, ...], now: Instant
+) -> Signed:
+    id, stamp, shown = (headers.get(name, b"").decode("latin-1") for name in names)
+    missing = [name.decode() for name, text in zip(names, (id, stamp, shown), strict=True) if not text]
+    if missing:
+        raise BadSignature(f"The header {missing[0]} is missing.", _REMEDY)
+    if not _ID.fullmatch(id):
+        raise BadSignature(f"The header {names[0].decode()} is no id.", "Use 1 to 256 printable characters.")
+    if not (stamp.isascii() and stamp.isdigit() and len(stamp) <= 12):
+        raise BadSignature(f"The header {names[1].decode()} is no time.", "Send whole seconds since 1970.")
+    # The signature goes first: who cannot sign does not learn this server's clock.
+    content = b"%s.%s.%s" % (id.encode("latin-1"), stamp.encode(), body)
+    if not _any_holds(shown.split(" "), content, secrets):
+        raise BadSignature("The signature does not match the body.", _REMEDY)
+    _refuse_stale(int(stamp) * SECOND, now)
+    return Signed(id)
+
+
+def _refuse_stale(at: Instant, now: Instant) -> None:
+    if abs(now - at) > TOLERANCE:
+        age = (now - at) // SECOND
+        told = f"was signed {age} s ago" if age > 0 else f"is signed for {-age} s from now"
+        remedy = f"At most {TOLERANCE // SECOND} s are allowed: sign anew, and check both clocks."
+        raise BadSignature(f"This message {told}: a replay, or a clock that is wrong.", remedy)
+
+
+def _any_holds(shown: list[str], content: bytes, secrets: tuple[str, ...]) -> bool:
+    """Whether one of several signatures holds for one of several secrets; all are looked at, whichever does."""
+    given = [text[3:].encode("latin-1") for text in shown[:MOST_SIGNATURES] if text.startswith("v1,")]
+    expected = [base64.b64encode(_mac(signing_key(secret), content)) for secret in secrets]
+    return any([hmac.compare_digest(one, other) for one in expected for other in given])
+
+
+def _hub(shown: bytes, body: bytes, secrets: tuple[str, ...]) -> Signed:
+    """GitHub signs the body alone, so the body's digest is the message's id: its delivery id could be made up."""
+    found = _HEX.fullmatch(shown.strip())
+    if found is None:
+        raise BadSignature('X-Hub-Signature-256 is not "sha256=" and 64 hexadecimal digits.', _REMEDY)
+    given = found[1].lower()
+    if not any([hmac.compare_digest(_mac(secret.encode(), body).hex().encode(), given) for secret in secrets]):
+        raise BadSignature("The signature does not match the body.", _REMEDY)
+    return Signed(f"sha256:{hashlib.sha256(body).hexdigest()}")
+
+
+def _mac(key: bytes, content: bytes) -> bytes:
+    return hmac.digest(key, content, "sha256")

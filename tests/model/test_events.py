@@ -1,0 +1,181 @@
+"""Events: what they may be, what filters and params make of them, and what becomes of each."""
+
+import time
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.env import SECOND
+from horae.errors import BadInput, TooLarge
+from horae.model.events.decide import Listening, decide_event
+from horae.model.events.filters import MOST_MEMBERS, compile_filter
+from horae.model.events.params import check_params, fill_params
+from horae.model.events.read import read_event
+from horae.model.events.values import MOST_PAYLOAD, NewEvent, event_scope
+from horae.model.template import TemplateError
+from horae.model.trigger import Rules
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def scope(payload, name="upload"):
+    event = NewEvent(name=name, payload=msgspec.json.encode(payload))
+    return {"event": event_scope(event, "e1", 1_000_000)}
+
+
+def test_an_event_is_a_name_a_payload_and_an_id():
+    event = read_event({"name": "orders/paid:v1", "payload": {"n": 1}, "id": "evt_1"})
+
+    assert (event.name, event.payload, event.id, event.within) == (
+        "orders/paid:v1", b'{"n":1}', "evt_1", "event:orders/paid:v1",
+    )  # fmt: skip
+    assert read_event({"name": "ping"}).payload == b"null"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ([], "body"),
+        ({}, "name"),
+        ({"name": ""}, "name"),
+        ({"name": "a b"}, "name"),
+        ({"name": 7}, "name"),
+        ({"name": "a", "id": ""}, "id"),
+        ({"name": "a", "id": "x" * 257}, "id"),
+        ({"name": "a", "payloda": {}}, "payloda"),
+    ],
+)
+def test_what_is_no_event_is_refused_with_its_place(body, field):
+    with pytest.raises(BadInput) as refused:
+        read_event(body)
+
+    assert refused.value.fields["field"] == field
+    assert refused.value.remedy
+
+
+def test_a_payload_has_a_bound():
+    with pytest.raises(TooLarge, match="payload has"):
+        read_event({"name": "a", "payload": "x" * MOST_PAYLOAD})
+
+
+@pytest.mark.parametrize(
+    ("filter", "payload", "refusal"),
+    [
+        ("${event.payload.size > 10}", {"size": 11}, None),
+        ("${event.payload.size > 10}", {"size": 10}, "the filter is false"),
+        ("${event.payload.size > 10}", {}, "there is no 'size'"),
+        ("${event.payload.size > 10}", None, "could not be computed"),
+        ("${event.payload.size > 10}", {"size": "large"}, "could not be computed"),
+        ("${event.payload.size}", {"size": 3}, "gave '3', not true or false"),
+        ("${event.payload.key.endsWith('.csv') && event.name == 'upload'}", {"key": "a.csv"}, None),
+        ("${event.payload.tags.exists(t, t == 'x')}", {"tags": ["y", "x"]}, None),
+        ("${has(event.payload.size) && event.payload.size > 1}", {}, "the filter is false"),
+    ],
+)
+def test_a_filter_lets_an_event_pass_or_says_why_not(filter, payload, refusal):
+    told = compile_filter(filter).refusal(scope(payload))
+
+    assert told == refusal if refusal is None else refusal in told
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        "event.payload.size > 10",
+        "${event.payload.size > }",
+        "${params.day == 'x'}",
+        "x-${event.name}",
+        "${true} ${true}",
+        "",
+        "${event.payload.a.all(x, event.payload.b.all(y, x == y))}",
+        "${" + " && ".join(["event.payload.a.all(x, x > 0)"] * 9) + "}",
+        "${'" + "x" * 5000 + "' == 'x'}",
+    ],
+)
+def test_what_is_no_filter_or_costs_too_much_is_refused(filter):
+    with pytest.raises(BadInput) as refused:
+        compile_filter(filter, "triggers[0].filter")
+
+    assert refused.value.fields["field"] == "triggers[0].filter"
+
+
+def test_quotes_are_not_taken_for_lists_that_are_gone_through():
+    assert compile_filter("${event.name != '.all(x, .all(y, '}").refusal(scope({})) is None
+
+
+def test_an_event_with_very_many_members_is_not_gone_through():
+    large = {"xs": list(range(MOST_MEMBERS + 1))}
+
+    assert "too many" in compile_filter("${event.payload.xs.all(x, x >= 0)}").refusal(scope(large))
+    assert compile_filter("${event.payload.xs[3] == 3}").refusal(scope(large)) is None
+
+
+def test_the_dearest_filter_is_done_within_a_second():
+    dearest = " && ".join(["event.payload.xs.all(x, event.payload.xs.size() > x)"] * 8)
+    began = time.perf_counter()
+
+    assert compile_filter("${" + dearest + "}").refusal(scope({"xs": list(range(900))})) is None
+    assert time.perf_counter() - began < 5
+
+
+@given(JSON)
+def test_whatever_the_payload_a_filter_says_yes_or_why_not(payload):
+    for filter in (
+        "${event.payload.size > 10}",
+        "${event.payload.exists(x, x == 1)}",
+        "${event.payload == event.name}",
+    ):
+        told = compile_filter(filter).refusal(scope(payload))
+        assert told is None or told
+
+
+def test_params_are_filled_from_the_event():
+    params = {"path": "in/${event.payload.key}", "size": "${event.payload.size}", "fixed": [1, "${event.id}"]}
+    check_params(params)
+
+    item = fill_params(params, scope({"key": "a.csv", "size": 3}))
+
+    assert msgspec.json.decode(item) == {"path": "in/a.csv", "size": 3, "fixed": [1, "e1"]}
+    assert fill_params({}, scope({})) == b"{}"
+
+
+def test_params_that_cannot_be_filled_say_why():
+    with pytest.raises(TemplateError, match="no 'key'"):
+        fill_params({"path": "${event.payload.key}"}, scope({}))
+
+
+@pytest.mark.parametrize("text", ["${params.day}", "${event.payload.a.map(x, event.payload.b.map(y, y))}", "${event."])
+def test_params_that_can_never_be_filled_are_refused(text):
+    with pytest.raises(BadInput) as refused:
+        check_params({"deep": [text]}, "triggers[0].params")
+
+    assert refused.value.fields["field"] == "triggers[0].params.deep[0]"
+
+
+@pytest.mark.parametrize(
+    ("listening", "disposition", "cause"),
+    [
+        (Listening(rules=Rules()), "fired", "came"),
+        (Listening(rules=Rules(), paused="job"), "skipped-paused", "the job is paused"),
+        (Listening(rules=Rules(start_at=20 * SECOND)), "skipped-bounds", "startAt"),
+        (Listening(rules=Rules(end_at=10 * SECOND)), "skipped-bounds", "endAt"),
+        (Listening(rules=Rules(start_at=10 * SECOND, end_at=11 * SECOND)), "fired", "came"),
+        (Listening(rules=Rules(max_fires=2), fired=2), "skipped-bounds", "maxFires is 2"),
+        (Listening(rules=Rules(max_fires=2), fired=1), "fired", "came"),
+        (Listening(rules=Rules(overlap="skip"), busy=True), "skipped-overlap", "had not ended"),
+        (Listening(rules=Rules(overlap="allow"), busy=True), "fired", "came"),
+        (Listening(rules=Rules(), filter="${event.payload.n == 2}"), "skipped-filter", "false"),
+        (Listening(rules=Rules(), filter="${event.payload.n == 1}"), "fired", "came"),
+    ],
+)
+def test_every_event_fires_or_is_skipped_for_a_cause(listening, disposition, cause):
+    verdict = decide_event(listening, scope({"n": 1}), 10 * SECOND)
+
+    assert verdict.disposition == disposition
+    assert cause in verdict.cause
