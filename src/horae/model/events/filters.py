@@ -1,7 +1,7 @@
 """What expressions ask of an event: filters, and params made from it. Compiled once; their cost has a bound.
 
-An expression runs on the server, in the transaction that takes the event. CEL always ends, but its macros copy what they
-look at: so they are few, do not nest, and look only at events of so many members.
+An expression runs on the server, in the transaction that takes the event. CEL always ends, but its macros copy what
+they look at: so they are few, do not nest, and look only at events of so many members.
 """
 
 import re

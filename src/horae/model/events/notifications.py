@@ -25,7 +25,7 @@ _ACTIONS = (
 
 
 class Told(Struct, frozen=True):
-    """One thing that a body tells: an id that is the same when it is told again, the sender's word for it, a payload."""
+    """One thing that a body tells. Its id is the same when it is told again, its type the sender's word for it."""
 
     id: str
     type: str
