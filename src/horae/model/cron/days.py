@@ -5,6 +5,7 @@ first day, so 28 shapes are all there are and an expression knows its days for e
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 SHAPES = tuple((length, first) for length in (28, 29, 30, 31) for first in range(7))
@@ -99,6 +100,7 @@ class Days:
         return bits
 
 
+@lru_cache(maxsize=4096)
 def month_days(dom: Days, dow: Days, *, both: bool) -> tuple[int, ...]:
     """For each of SHAPES the days that match both fields, or either."""
     rows = ((dom.of_month(*each), dow.of_week(*each)) for each in SHAPES)

@@ -14,7 +14,7 @@ from horae.model.cron.days import Last, Nearest, Special, month_days
 from horae.model.cron.fields import Field, refuse
 from horae.model.cron.lists import counted_in_month, counted_weekday, read_days, read_list, read_weekdays
 from horae.model.cron.unix import MACROS, parse_unix
-from horae.model.cron.wall import Expression, Ticks, ceil_wall
+from horae.model.cron.wall import Expression, ceil_wall, ticks
 
 ORDER = "The fields are: second minute hour day-of-month month day-of-week [year]."
 
@@ -40,9 +40,9 @@ def parse_quartz(text: str, key: str) -> Expression:
     x = Expression(
         text=text,
         fields=tuple(parts),
-        seconds=Ticks(read_list(SECOND, second, key), 60),
-        minutes=Ticks(read_list(MINUTE, minute, key), 60),
-        hours=Ticks(read_list(HOUR, hour, key), 24),
+        seconds=ticks(read_list(SECOND, second, key), 60),
+        minutes=ticks(read_list(MINUTE, minute, key), 60),
+        hours=ticks(read_list(HOUR, hour, key), 24),
         months=read_list(MONTH, month, key),
         days=month_days(days_of_month, days_of_week, both=True),
         wild=any(part.startswith("*") for part in (second, minute, hour)),

@@ -5,7 +5,7 @@ from horae.model.cron import fields as f
 from horae.model.cron.days import Special, month_days, never
 from horae.model.cron.fields import Field, refuse
 from horae.model.cron.lists import counted_in_month, counted_weekday, read_days, read_list, read_weekdays
-from horae.model.cron.wall import Expression, Ticks
+from horae.model.cron.wall import Expression, ticks
 
 MACROS = {
     "@yearly": "0 0 1 1 *",
@@ -36,9 +36,9 @@ def parse_unix(text: str, key: str) -> Expression:
     return Expression(
         text=text,
         fields=parts,
-        seconds=Ticks(read_list(f.SECOND, second, key), 60),
-        minutes=Ticks(read_list(f.MINUTE, minute, key), 60),
-        hours=Ticks(read_list(f.HOUR, hour, key), 24),
+        seconds=ticks(read_list(f.SECOND, second, key), 60),
+        minutes=ticks(read_list(f.MINUTE, minute, key), 60),
+        hours=ticks(read_list(f.HOUR, hour, key), 24),
         months=months,
         days=days,
         wild=any(part.startswith(("*", "?")) for part in (second, minute, hour)),

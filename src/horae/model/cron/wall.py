@@ -23,12 +23,20 @@ class Ticks:
     __slots__ = ("bits", "ceil", "first", "floor", "last")
 
     def __init__(self, bits: int, size: int) -> None:
-        values = [value for value in range(size) if bits >> value & 1]
+        ceil, floor = [-1], [-1]
+        for place in range(size):
+            floor.append(place if bits >> place & 1 else floor[-1])
+            ceil.append(size - 1 - place if bits >> size - 1 - place & 1 else ceil[-1])
         self.bits = bits
-        self.first, self.last = values[0], values[-1]
         # One entry more than there are places: what lies beyond the end answers -1.
-        self.ceil = tuple(next((v for v in values if v >= place), -1) for place in range(size + 1))
-        self.floor = tuple(next((v for v in reversed(values) if v <= place), -1) for place in range(-1, size))
+        self.ceil, self.floor = tuple(reversed(ceil)), tuple(floor)
+        self.first, self.last = self.ceil[0], self.floor[-1]
+
+
+@lru_cache(maxsize=4096)
+def ticks(bits: int, size: int) -> Ticks:
+    """The values of a field; expressions share them, as most differ in one field only."""
+    return Ticks(bits, size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
