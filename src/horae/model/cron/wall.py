@@ -131,6 +131,8 @@ def _months_before(x: Expression, index: int) -> Iterable[int]:
 
 def _first_in(x: Expression, months: Iterable[int]) -> int | None:
     for index in months:
+        if not x.months >> index % 12 + 1 & 1:
+            continue
         month = month_at(index)
         bits = x.days_in(month)
         if bits:
@@ -140,6 +142,8 @@ def _first_in(x: Expression, months: Iterable[int]) -> int | None:
 
 def _last_in(x: Expression, months: Iterable[int]) -> int | None:
     for index in months:
+        if not x.months >> index % 12 + 1 & 1:
+            continue
         month = month_at(index)
         bits = x.days_in(month)
         if bits:

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.cron import Dialect, DstGap, DstOverlap, last_before, next_after, parse_cron
+from horae.model.trigger.remembered import Remembered
 
 
 class Cron(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="cron"):
@@ -37,8 +38,7 @@ Trigger = Cron | Interval | Once
 def next_fire(trigger: Trigger, after: Instant) -> Instant | None:
     """The first nominal fire strictly after an instant, or None for never."""
     if isinstance(trigger, Cron):
-        x = parse_cron(trigger.expression, trigger.dialect, trigger.key)
-        return next_after(x, trigger.timezone, after, trigger.dst_gap, trigger.dst_overlap)
+        return _coming(trigger, after)
     if isinstance(trigger, Interval):
         phase = _phase(trigger)
         return phase + ((after - phase) // trigger.every + 1) * trigger.every
@@ -48,8 +48,7 @@ def next_fire(trigger: Trigger, after: Instant) -> Instant | None:
 def previous_fire(trigger: Trigger, before: Instant) -> Instant | None:
     """The last nominal fire strictly before an instant, or None when there was none."""
     if isinstance(trigger, Cron):
-        x = parse_cron(trigger.expression, trigger.dialect, trigger.key)
-        return last_before(x, trigger.timezone, before, trigger.dst_gap, trigger.dst_overlap)
+        return _past(trigger, before)
     if isinstance(trigger, Interval):
         phase = _phase(trigger)
         return phase + (before - 1 - phase) // trigger.every * trigger.every
@@ -59,6 +58,19 @@ def previous_fire(trigger: Trigger, before: Instant) -> Instant | None:
 def begin(trigger: Trigger, created_at: Instant) -> Instant:
     """Where a new trigger's decisions start: nothing before its creation, but an instant just past still fires."""
     return min(created_at, trigger.at - 1) if isinstance(trigger, Once) else created_at
+
+
+def _next_of(cron: Cron, after: Instant) -> Instant | None:
+    x = parse_cron(cron.expression, cron.dialect, cron.key)
+    return next_after(x, cron.timezone, after, cron.dst_gap, cron.dst_overlap)
+
+
+def _last_of(cron: Cron, before: Instant) -> Instant | None:
+    x = parse_cron(cron.expression, cron.dialect, cron.key)
+    return last_before(x, cron.timezone, before, cron.dst_gap, cron.dst_overlap)
+
+
+_coming, _past = Remembered(_next_of, forward=True), Remembered(_last_of, forward=False)
 
 
 def _phase(interval: Interval) -> Instant:

@@ -1,0 +1,93 @@
+"""Next and last fires are remembered for as long as they hold, and are what they would be without."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.env import SECOND
+from horae.model.cron import last_before, next_after, parse_cron
+from horae.model.duration import DAY, HOUR
+from horae.model.instant import parse_instant
+from horae.model.trigger import Cron, next_fire, previous_fire, remembered
+from horae.model.trigger.remembered import Remembered
+
+T0 = parse_instant("2026-11-01T03:00:00Z")  # New York sets its clocks back at 06:00
+CRONS = [
+    Cron(expression=expression, timezone=zone, dst_overlap=overlap)
+    for expression in ("30 1 * * *", "*/20 * * * *", "0 0 * * MON")
+    for zone in ("UTC", "America/New_York")
+    for overlap in ("first", "both")
+]
+
+
+class Asked:
+    """A question that counts how often it is asked."""
+
+    def __init__(self, answer):
+        self.answer, self.times = answer, 0
+
+    def __call__(self, key, at):
+        self.times += 1
+        return self.answer(at)
+
+
+def test_ten_thousand_triggers_of_one_expression_ask_once():
+    asked = Asked(lambda at: (at // HOUR + 1) * HOUR)
+    following = Remembered(asked, forward=True)
+
+    assert {following("hourly", T0 + i * SECOND % HOUR) for i in range(10_000)} == {T0 + HOUR}
+    assert asked.times == 1
+
+
+def test_an_answer_holds_up_to_the_fire_and_not_at_it():
+    asked = Asked(lambda at: (at // HOUR + 1) * HOUR)
+    following = Remembered(asked, forward=True)
+
+    assert [following("x", at) for at in (T0, T0 + HOUR - 1, T0 + HOUR, T0)] == [
+        T0 + HOUR,
+        T0 + HOUR,
+        T0 + 2 * HOUR,
+        T0 + HOUR,
+    ]
+    assert asked.times == 3
+
+
+def test_looking_back_it_holds_from_after_the_fire():
+    asked = Asked(lambda at: (at - 1) // HOUR * HOUR)
+    past = Remembered(asked, forward=False)
+
+    assert [past("x", at) for at in (T0 + HOUR, T0 + 1, T0)] == [T0, T0, T0 - HOUR]
+    assert asked.times == 2
+
+
+def test_the_same_answer_from_further_away_holds_for_more():
+    asked = Asked(lambda at: T0)
+    following = Remembered(asked, forward=True)
+
+    assert [following("x", at) for at in (T0 - 5, T0 - 50, T0 - 40, T0 - 1)] == [T0] * 4
+    assert asked.times == 2
+
+
+def test_never_is_asked_each_time():
+    asked = Asked(lambda at: None)
+    following = Remembered(asked, forward=True)
+
+    assert [following("x", T0), following("x", T0)] == [None, None]
+    assert asked.times == 2
+
+
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(remembered, "MOST", 10)
+    following = Remembered(Asked(lambda at: T0 + HOUR), forward=True)
+
+    for key in range(1_000):
+        following(key, T0)
+    assert len(following._known) <= 10
+
+
+@given(st.lists(st.tuples(st.sampled_from(CRONS), st.integers(0, 8 * DAY)), min_size=1, max_size=60))
+def test_whatever_was_asked_before_the_answers_are_the_same(questions):
+    for cron, since in questions:
+        x, at = parse_cron(cron.expression), T0 - 4 * DAY + since
+        assert next_fire(cron, at) == next_after(x, cron.timezone, at, overlap=cron.dst_overlap)
+        assert previous_fire(cron, at) == last_before(x, cron.timezone, at, overlap=cron.dst_overlap)
