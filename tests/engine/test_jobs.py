@@ -188,7 +188,7 @@ async def test_only_a_changed_schedule_changes_the_trigger(jobs, world):
     assert rows == [(before[0], "ended", world.now())]
     # The fire at one hour was due and undecided: the ledger says what became of it.
     fires = await world.rows("SELECT disposition, cause FROM fires WHERE trigger_id = $1", before[0])
-    assert fires == [("skipped-misfire", "the schedule was changed before this was decided")]
+    assert fires == [("skipped-misfire", "the trigger was changed before this was decided")]
     gone = await jobs.edit(NAMESPACE, "report", {"schedule": None})
     assert (gone.status, gone.next_fire_at, gone.schedule) == ("idle", None, None)
 

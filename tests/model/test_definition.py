@@ -8,7 +8,7 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.definition import merge_definition, parse_definition, render_definition
 from horae.model.job import Command, Http, Python
-from horae.model.trigger import Cron, Interval, Once
+from horae.model.trigger import Cron, Interval, Once, When
 
 NOW = 1_800_000_000 * SECOND
 LATER = "2027-03-01T08:00:00Z"
@@ -39,7 +39,7 @@ def test_the_design_s_own_request():
     }  # fmt: skip
     definition = parse_definition(body, namespace_name="default", created_at=NOW)
     assert definition.spec.task == Command(argv=("python", "report.py"))
-    assert definition.trigger == Cron(expression="0 0 * * *")
+    assert [when.trigger for when in definition.whens] == [Cron(expression="0 0 * * *")]
     assert definition.dependencies == ("extract",)
     assert definition.spec.retry.retries == 3
     assert definition.spec.timeout == 3600 * SECOND
@@ -70,15 +70,38 @@ def test_python_and_http_tasks():
 
 
 def test_schedules_and_their_rules():
-    assert parse(command="true").trigger is None
-    assert parse(command="true", schedule={"every": "5m"}).trigger == Interval(every=300 * SECOND, since=NOW)
-    assert isinstance(parse(command="true", schedule={"at": LATER}).trigger, Once)
+    assert parse(command="true").whens == ()
+    (when,) = parse(command="true", schedule={"every": "5m"}).whens
+    assert when == When(name="schedule", trigger=Interval(every=300 * SECOND, since=NOW))
+    assert isinstance(parse(command="true", schedule={"at": LATER}).whens[0].trigger, Once)
     given = {"cron": "0 9 * * *", "timezone": "Europe/Paris", "overlap": "allow", "misfire": "skip", "jitter": "5s"}
     definition = parse(command="true", schedule=given)
-    assert definition.trigger == Cron(expression="0 9 * * *", timezone="Europe/Paris")
-    assert (definition.rules.overlap, definition.rules.misfire.policy) == ("allow", "skip")
-    assert definition.rules.jitter == 5 * SECOND
+    (when,) = definition.whens
+    assert when.trigger == Cron(expression="0 9 * * *", timezone="Europe/Paris")
+    assert (when.rules.overlap, when.rules.misfire.policy) == ("allow", "skip")
+    assert when.rules.jitter == 5 * SECOND
     assert definition.spec.schedule == given
+
+
+def test_a_job_has_several_triggers_each_with_a_name():
+    definition = parse(
+        command="true",
+        schedule="@daily",
+        triggers=["0 9 * * *", {"every": "5m", "maxFires": 3, "paused": True}, {"name": "x", "at": LATER}, "@hourly"],
+    )
+
+    assert [(when.name, type(when.trigger).__name__) for when in definition.whens] == [
+        ("schedule", "Cron"), ("cron", "Cron"), ("interval", "Interval"), ("x", "Once"), ("cron-2", "Cron"),
+    ]  # fmt: skip
+    assert [when.paused for when in definition.whens] == [False, False, True, False, False]
+    assert definition.whens[2].rules.max_fires == 3
+    again = parse(**{k: v for k, v in render_definition(definition.spec).items() if k != "name"})
+    assert (again.spec, again.whens) == (definition.spec, definition.whens)
+
+
+def test_a_name_that_was_given_is_not_given_to_another():
+    whens = parse(command="true", triggers=["@daily", {"name": "cron", "cron": "@hourly"}]).whens
+    assert [when.name for when in whens] == ["cron-2", "cron"]
 
 
 def test_retry_policies():
@@ -192,6 +215,23 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         ({"schedule": {"every": "5m", "misfire": "no"}}, "schedule.misfire", "misfire policy"),
         ({"schedule": {"at": "2020-01-01T00:00:00Z"}}, "schedule.at", "has passed"),
         ({"schedule": {"at": "tomorrow"}}, "schedule.at", "RFC 3339"),
+        ({"schedule": {"every": "5m", "maxFires": 0}}, "schedule.maxFires", "cannot be 0"),
+        ({"schedule": {"every": "5m", "paused": "yes"}}, "schedule.paused", "true or false"),
+        ({"triggers": "@daily"}, "triggers", "not a list"),
+        ({"triggers": [5]}, "triggers[0]", "neither a text nor an object"),
+        ({"triggers": ["@daily", {"evry": "5m"}]}, "triggers[1].evry", "no field 'evry'"),
+        ({"triggers": [{"every": "5m", "at": LATER}]}, "triggers[0]", "one of every and at"),
+        ({"triggers": [{"every": "5m", "startAt": LATER, "endAt": LATER}]}, "triggers[0].endAt", "not after"),
+        ({"triggers": [{"cron": "0 9 * * *", "timezone": "Mars"}]}, "triggers[0].timezone", "no time zone"),
+        ({"triggers": [{"cron": "60 * * * *"}]}, "triggers[0]", "minute"),
+        ({"triggers": [{"name": "schedule", "every": "5m"}]}, "triggers[0].name", "belongs to"),
+        (
+            {"triggers": [{"name": "a", "every": "5m"}, {"name": "a", "every": "6m"}]},
+            "triggers[1].name",
+            "Two triggers",
+        ),
+        ({"triggers": [{"name": "a b", "every": "5m"}]}, "triggers[0].name", "not a valid name"),
+        ({"triggers": [{"every": "5m"}] * 1001}, "triggers", "1001 entries"),
         ({"schedule": {"every": "5m", "startAt": LATER, "endAt": LATER}}, "schedule.endAt", "not after"),
         ({"params": {"a": "x" * 300_000}}, "params", "bytes"),
     ],
@@ -223,7 +263,7 @@ def test_a_patched_schedule_task_or_retry_policy_is_replaced_as_a_whole():
     current = render_definition(spec(schedule={"cron": "0 9 * * *", "timezone": "Europe/Paris"}, retry=["1s"]))
     merged = merge_definition(current, {"schedule": {"every": "1m"}, "python": "digest", "retry": {"delay": "2s"}})
     changed = parse_definition(merged, namespace_name="default", created_at=NOW)
-    assert changed.trigger == Interval(every=60 * SECOND, since=NOW)
+    assert changed.whens[0].trigger == Interval(every=60 * SECOND, since=NOW)
     assert changed.spec.task == Python(function="digest")
     assert changed.spec.retry.delay == 2 * SECOND
 

@@ -9,12 +9,11 @@ from msgspec import structs
 
 from horae.engine import job_changes
 from horae.errors import BadInput, Conflict
-from horae.model.definition.schedule import When
 from horae.model.ids import parcel_of
 from horae.model.protocol import Exchange, Outcome
 from horae.model.protocol import Step as StepBody
 from horae.model.retry import RetryPolicy
-from horae.model.trigger import Interval, Rules
+from horae.model.trigger import Interval, Rules, When
 from horae.store.moves import (
     audit,
     cancel,
@@ -1164,7 +1163,7 @@ async def _(world: World) -> Scene:
 
 
 def draft(job: TestJob, **changes: Any) -> job_changes.Draft:
-    return job_changes.Draft(spec=structs.replace(job.spec, **changes), when=None)
+    return job_changes.Draft(spec=structs.replace(job.spec, **changes))
 
 
 @scene("edit / edit, dependencies on each other")
@@ -1187,10 +1186,10 @@ async def _(world: World) -> Scene:
 async def _(world: World) -> Scene:
     job = await world.job("a")
     now = world.now()
-    await add_trigger(world, job, Interval(every=MINUTE, anchor=now))
+    await add_trigger(world, job, Interval(every=MINUTE, anchor=now), name="schedule")
     before = await world.store.job(job.id, NAMESPACE)
-    when = When(Interval(every=2 * MINUTE, anchor=now), Rules())
-    change = job_changes.Draft(spec=structs.replace(job.spec, description="slower"), when=when)
+    when = When(trigger=Interval(every=2 * MINUTE, anchor=now))
+    change = job_changes.Draft(spec=structs.replace(job.spec, description="slower"), whens=[when])
     edit = Move("edit", lambda: job_changes.edit(before, change, world.env.new_id, now))
     pause = Move("pause", lambda: job_changes.pause(before, now))
 

@@ -9,7 +9,7 @@ import pytest
 from horae.env import SECOND
 from horae.model.job import Python, Spec
 from horae.model.retry import RetryPolicy
-from horae.model.trigger import Interval, Rules
+from horae.model.trigger import Interval, When
 from horae.store.contract import Store
 from horae.store.moves import jobs, triggers
 from tests.simulation.actors import Client, Observer, Worker
@@ -72,7 +72,7 @@ async def _define(world: World) -> None:
     await _add_job(world, store, "solid", 2)
     tick = await _add_job(world, store, "tick", 0)
     trigger, id = Interval(every=2 * SECOND, since=world.env.now()), world.env.new_id()
-    await store.change(lambda now: triggers.add(id, tick, 1, 1, trigger, Rules(), now, paused=False))
+    await store.change(lambda now: triggers.add(id, triggers.Owner(tick, 1, 1), When(trigger=trigger), now))
 
 
 async def _add_job(world: World, store: Store, name: str, retries: int) -> UUID:

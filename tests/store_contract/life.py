@@ -16,6 +16,7 @@ from horae.store import moves
 from horae.store.driver import op_name
 from horae.store.moves import backstop, execution_reads, keys, sessions, statistics, steps, submission, sweep
 from horae.store.moves.promote import LONG_AGO
+from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, ScriptFactory, Statement, Together
 from tests.store_contract.world import (
     NAMESPACE,
@@ -82,6 +83,7 @@ async def live_through(world: World) -> None:
     for _ in range(2):
         world.clock.advance(MINUTE)
         await world.store.fire(100, lead)
+    await world.store.write(lambda: targets([job.id]))
     await world.store.promote_due(LONG_AGO, 100, rank)
     await world.store.open_gate(job.id, 100, rank)
     await look(world, job, worker)

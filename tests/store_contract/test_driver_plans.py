@@ -45,7 +45,7 @@ def filling() -> list[str]:
         f"INSERT INTO requests SELECT {id}, 0, 1, CASE i % 2 WHEN 0 THEN 'cancel' ELSE 'timeout' END, {job}, '', i",
         f"INSERT INTO jobs SELECT {id}, 1, 'job-' || i, 1, 'active', i, i",
         f"INSERT INTO job_versions SELECT {id}, 1, '{{}}', 1, 1, i",
-        f"INSERT INTO triggers SELECT {id}, {id}, 1, 1, '{{}}', '{{}}', 'active', i, NULL, i",
+        f"INSERT INTO triggers SELECT {id}, {id}, 1, 'x', 1, '{{}}', '{{}}', NULL, NULL, 'active', i, NULL, NULL, 0, i",
         f"INSERT INTO timers (trigger_id, job, namespace, next_fire_at, decided_through) SELECT {id}, {id}, 1, i, i",
         f"INSERT INTO fires SELECT {job}, i, i, 'fired', 'due', {id}, i",
         f"INSERT INTO job_minutes SELECT {job}, i, {job}, 1, 0, 0, 0, 0, 0, 0",

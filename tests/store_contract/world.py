@@ -19,7 +19,7 @@ from horae.model.protocol import Exchange, Failure, LogLines, Outcome, Progress,
 from horae.model.rank import Policy, rank_of
 from horae.model.retry import RetryPolicy
 from horae.model.slice import Running
-from horae.model.trigger import Rules, Trigger
+from horae.model.trigger import Rules, Trigger, When
 from horae.store import schema
 from horae.store.contract import Store
 from horae.store.driver import Driver, one
@@ -317,9 +317,12 @@ def spans(slices: Any) -> list[tuple[int, int]]:
     return [(slice.lo, slice.hi) for slice in slices]
 
 
-async def add_trigger(world: World, job: TestJob, trigger: Trigger, rules: Rules | None = None) -> UUID:
+async def add_trigger(
+    world: World, job: TestJob, trigger: Trigger, rules: Rules | None = None, name: str | None = None, **more: Any
+) -> UUID:
+    """A trigger of a job, named after its id unless it is given a name; `params` and `paused` go to it."""
     id, now = world.env.new_id(), world.now()
-    await world.store.write(
-        lambda: triggers.add(id, job.id, NAMESPACE, job.version, trigger, rules or Rules(), now, paused=False)
-    )
+    when = When(name=name or f"trigger-{id}", trigger=trigger, rules=rules or Rules(), **more)
+    owner = triggers.Owner(job.id, NAMESPACE, job.version)
+    await world.store.write(lambda: triggers.add(id, owner, when, now))
     return id

@@ -75,7 +75,7 @@ def test_a_definition_is_what_the_api_takes():
     assert (spec.timeout, spec.queue, spec.priority, spec.needs) == (300 * SECOND, "mail", 7, ("gpu=a100",))
     assert (spec.tags, spec.params, spec.key_for) == ({"team": "a"}, {"limit": 5}, 3600 * SECOND)
     assert definition.dependencies == ("extract",)
-    assert definition.trigger is not None
+    assert [when.name for when in definition.whens] == ["schedule"]
     assert spec.schema["required"] == ["day"]
     assert app.definitions() == [extract.definition(), digest.definition()]
 
@@ -111,6 +111,10 @@ def test_a_rule_of_its_own_is_tried_again_until_it_gives_up():
         (cron("0 0 * * *", start_at="2026-01-01T00:00:00Z"), {"cron": "0 0 * * *", "startAt": "2026-01-01T00:00:00Z"}),
         (once(datetime(2030, 1, 1, tzinfo=UTC)), {"at": "2030-01-01T00:00:00+00:00"}),
         (once("2030-01-01T00:00:00Z"), {"at": "2030-01-01T00:00:00Z"}),
+        (
+            every("5m", end_at=datetime(2030, 1, 1, tzinfo=UTC), misfire={"window": timedelta(minutes=1)}, max_fires=3),
+            {"every": "5m", "endAt": "2030-01-01T00:00:00+00:00", "misfire": {"window": 60.0}, "maxFires": 3},
+        ),
     ],
 )
 def test_schedules_are_spelled_for_the_api(schedule, expected):
@@ -118,7 +122,15 @@ def test_schedules_are_spelled_for_the_api(schedule, expected):
     job = app.job("j", schedule=schedule)(lambda: None)
 
     assert job.definition()["schedule"] == expected
-    assert read(job).trigger is not None
+    assert len(read(job).whens) == 1
+
+
+def test_a_job_has_as_many_triggers_as_are_listed():
+    app = App()
+    job = app.job("j", triggers=[cron("0 2 * * *", name="nightly", paused=True), "@weekly"])(lambda: None)
+
+    assert job.definition()["triggers"] == [{"cron": "0 2 * * *", "name": "nightly", "paused": True}, "@weekly"]
+    assert [(when.name, when.paused) for when in read(job).whens] == [("nightly", True), ("cron", False)]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from horae.errors import BadInput
 
 # What of a job's document is its definition; the rest is what Horae says about it.
 FIELDS = (
-    *("name", "description", "schedule", "command", "python", "http", "params", "retries", "retry", "timeout"),
-    *("grace", "priority", "queue", "needs", "dependencies", "tags", "env", "delivery", "keyFor"),
+    *("name", "description", "schedule", "triggers", "command", "python", "http", "params", "retries", "retry"),
+    *("timeout", "grace", "priority", "queue", "needs", "dependencies", "tags", "env", "delivery", "keyFor"),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 

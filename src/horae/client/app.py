@@ -39,24 +39,37 @@ _MOST_DESCRIPTION = 4096
 
 
 def cron(expression: str, tz: str | None = None, **rules: Any) -> dict[str, Any]:
-    """Fire at the times of a cron expression, in a time zone (UTC otherwise)."""
-    return _schedule(cron=expression, timezone=tz, **rules)
+    """Fire at the times of a cron expression, in a time zone (UTC otherwise).
+
+    Rules are those of REST in Python's spelling, here and for the others: `start_at`, `max_fires`, `name`...
+    """
+    return _trigger(cron=expression, timezone=tz, **rules)
 
 
 def every(span: Span, **rules: Any) -> dict[str, Any]:
     """Fire again and again after a span."""
-    return _schedule(every=_spelled(span), **rules)
+    return _trigger(every=span, **rules)
 
 
 def once(at: datetime | str, **rules: Any) -> dict[str, Any]:
     """Fire once, at an instant."""
-    if isinstance(at, datetime) and at.tzinfo is None:
-        raise BadInput(f"{at} does not say its offset from UTC.", "Give it a tzinfo.", field="schedule.at")
-    return _schedule(at=at.isoformat() if isinstance(at, datetime) else at, **rules)
+    return _trigger(at=at, **rules)
 
 
-def _schedule(**parts: Any) -> dict[str, Any]:
-    return {_camel(name): part for name, part in parts.items() if part is not None}
+def _trigger(**parts: Any) -> dict[str, Any]:
+    named = {_camel(name): part for name, part in parts.items() if part is not None}
+    return {name: part if name == "params" else _plain(part, name) for name, part in named.items()}
+
+
+def _plain(part: Any, name: str) -> Any:
+    """A rule as JSON carries it: spans and instants may be Python's, also inside `misfire`."""
+    if isinstance(part, timedelta):
+        return _spelled(part)
+    if isinstance(part, datetime):
+        if part.tzinfo is None:
+            raise BadInput(f"{part} does not say its offset from UTC.", "Give it a tzinfo.", field=f"schedule.{name}")
+        return part.isoformat()
+    return {key: _plain(value, key) for key, value in part.items()} if isinstance(part, Mapping) else part
 
 
 class JobFunction(Generic[P, R]):
@@ -139,6 +152,7 @@ class App:
         name: str | None = None,
         *,
         schedule: str | Mapping[str, Any] | None = ...,
+        triggers: Sequence[str | Mapping[str, Any]] | None = ...,
         retries: int | None = ...,
         retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None = ...,
         timeout: Span | None = ...,
@@ -160,6 +174,7 @@ class App:
         name: str | Callable[..., Any] | None = None,
         *,
         schedule: str | Mapping[str, Any] | None = None,
+        triggers: Sequence[str | Mapping[str, Any]] | None = None,
         retries: int | None = None,
         retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None = None,
         timeout: Span | None = None,
@@ -188,6 +203,7 @@ class App:
             retries = RULED_RETRIES
         given = {
             "schedule": dict(schedule) if isinstance(schedule, Mapping) else schedule,
+            "triggers": None if triggers is None else [one if isinstance(one, str) else dict(one) for one in triggers],
             "retries": retries,
             "retry": None if rule is not None else _policy(retry),
             "timeout": _spelled(timeout),

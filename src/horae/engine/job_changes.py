@@ -1,22 +1,22 @@
 """Changes of jobs as scripts: each composes moves into one transaction, and raises to leave nothing of it behind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput, Conflict
-from horae.model.definition.schedule import When
-from horae.model.job import Job, Spec
-from horae.model.trigger import Disposition, Once
+from horae.model.job import Spec
+from horae.model.trigger import SCHEDULE, Disposition, Once, When
 from horae.store.moves import cancel_job, job_reads, jobs, lanes, triggers
 from horae.store.moves.jobs import StoredJob
+from horae.store.moves.triggers import Owner
 from horae.store.script import Lock, Script
 
 NewId = Callable[[], UUID]
 FIRST_BATCH = 200  # slices that a deletion cancels in its own transaction
-EDITED = "the schedule was changed before this was decided"
+REMOVED = "the trigger was removed before this was decided"
 DELETED = "the job was deleted"
 
 
@@ -24,19 +24,18 @@ class Draft(Struct, frozen=True, kw_only=True):
     """A version to be written: what it says, and when it fires."""
 
     spec: Spec
-    when: When | None
+    whens: Sequence[When] = ()
 
 
 def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
-    """A job and its trigger. Raises Conflict when the name is taken."""
+    """A job and its triggers. Raises Conflict when the name is taken."""
     yield Lock((_name_lock(namespace, draft.spec.name),))
     queue, lane = yield from _place(namespace, draft.spec, now)
     taken = yield from jobs.add(id, namespace, draft.spec, queue, lane, now)
     if taken is not None:
         raise name_taken(draft.spec.name, taken.id)
-    if draft.when is not None:
-        when = draft.when
-        yield from triggers.add(new_id(), id, namespace, 1, when.trigger, when.rules, now, paused=False)
+    for when in draft.whens:
+        yield from triggers.add(new_id(), Owner(id, namespace, 1), when, now)
 
 
 def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive: bool = False) -> Script[bool]:
@@ -54,7 +53,8 @@ def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive
         raise name_taken(draft.spec.name, verdict.id)
     if isinstance(verdict, jobs.Cycle):
         raise (yield from _cycle(verdict.path))
-    yield from _retime(job, version, draft.when, new_id, now, revive=revive, paused=job.state == "paused")
+    owner = Owner(job.id, job.namespace, version, job.state == "paused")
+    yield from _retime(owner, draft.whens, began_paused(job.spec), new_id, now, revive=revive)
     return True
 
 
@@ -65,19 +65,37 @@ def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
 
 
 def _retime(
-    job: Job, version: int, when: When | None, new_id: NewId, now: Instant, *, revive: bool, paused: bool
+    owner: Owner, whens: Sequence[When], began: Mapping[str, bool], new_id: NewId, now: Instant, *, revive: bool
 ) -> Script[None]:
-    """Put a job's trigger in the place of the old one, unless they are equal."""
-    old = yield from triggers.of_job(job.id, lock=True)
-    if when is not None and [(timer.trigger, timer.rules) for timer in old] == [(when.trigger, when.rules)]:
-        return
-    for timer in old:
-        yield from triggers.end(timer, now, "skipped-paused" if paused else "skipped-misfire", EDITED)
-    if when is not None and not _is_spent(when, old, now, revive):
-        yield from triggers.add(new_id(), job.id, job.namespace, version, when.trigger, when.rules, now, paused=paused)
+    """Make a job's triggers be these: what did not change is left alone, by name.
+
+    `began` says which of the old ones were defined as paused: only a change of that changes whether one is paused now.
+    """
+    old = {timer.name: timer for timer in (yield from triggers.of_job(owner.job, lock=True))}
+    for name in old.keys() - {when.name for when in whens}:
+        asleep = owner.paused or old[name].state == "paused"
+        yield from triggers.end(old[name], now, "skipped-paused" if asleep else "skipped-misfire", REMOVED)
+    for when in whens:
+        timer = old.get(when.name)
+        if timer is None:
+            if not _is_spent(when, old.values(), now, revive):
+                yield from triggers.add(new_id(), owner, when, now)
+            continue
+        state = timer.state if began.get(when.name, False) == when.paused else "paused" if when.paused else "active"
+        if not when.is_like(timer.when):
+            yield from triggers.replace(timer, new_id(), owner, when, state, now)
+        else:
+            yield from triggers.set_state(timer, state, owner, now)
 
 
-def _is_spent(when: When, old: Sequence[triggers.Timer], now: Instant, revive: bool) -> bool:
+def began_paused(spec: Spec) -> dict[str, bool]:
+    """Which of a job's triggers are defined as paused."""
+    own = {SCHEDULE: spec.schedule} if isinstance(spec.schedule, dict) else {}
+    named = own | {trigger["name"]: trigger for trigger in spec.triggers}
+    return {name: bool(trigger.get("paused")) for name, trigger in named.items()}
+
+
+def _is_spent(when: When, old: Iterable[triggers.Timer], now: Instant, revive: bool) -> bool:
     """A single instant that has been decided, or that passed before a definition came back, does not fire again."""
     if not isinstance(when.trigger, Once) or when.trigger.at > now:
         return False
@@ -115,8 +133,9 @@ def delete(before: StoredJob, now: Instant, ending: cancel_job.Ending | None) ->
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return None
     yield from jobs.delete(job.id, ending, now)
-    disposition: Disposition = "skipped-paused" if job.state == "paused" else "skipped-misfire"
     for timer in (yield from triggers.of_job(job.id, lock=True)):
+        asleep = "paused" in (job.state, timer.state)
+        disposition: Disposition = "skipped-paused" if asleep else "skipped-misfire"
         yield from triggers.end(timer, now, disposition, DELETED)
     cancelled = 0
     if ending in ("pending", "all"):
@@ -128,7 +147,7 @@ def delete(before: StoredJob, now: Instant, ending: cancel_job.Ending | None) ->
     return cancelled
 
 
-def restore(before: StoredJob, when: When | None, new_id: NewId, now: Instant) -> Script[str | None]:
+def restore(before: StoredJob, whens: Sequence[When], new_id: NewId, now: Instant) -> Script[str | None]:
     """Undo a deletion; the job is in the state it was deleted from, which is told. None when it is not deleted.
 
     Raises Conflict when the name has been taken meanwhile.
@@ -141,7 +160,11 @@ def restore(before: StoredJob, when: When | None, new_id: NewId, now: Instant) -
     if taken is not None:
         raise name_taken(job.name, taken)
     state = yield from jobs.restore(job.id, now)
-    yield from _retime(job, job.version, when, new_id, now, revive=True, paused=state == "paused")
+    owner = Owner(job.id, job.namespace, job.version, state == "paused")
+    ended = yield from triggers.ended(job.id)
+    for when in whens:
+        if not _is_spent(when, (), now, revive=True):
+            yield from triggers.add(new_id(), owner, when, now, ended.get(when.name))
     return state
 
 

@@ -11,10 +11,10 @@ from horae.engine.params import validator_of
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.env import Env, Instant
 from horae.errors import BadInput
-from horae.model.definition import Definition, merge_definition, parse_definition, parse_when, render_definition
+from horae.model.definition import Definition, merge_definition, parse_definition, parse_whens, render_definition
 from horae.model.instant import format_instant
 from horae.model.job import Spec
-from horae.model.trigger import GRACE, Once, Trigger
+from horae.model.trigger import GRACE, SCHEDULE, Once, When
 from horae.store.contract import Store
 from horae.store.moves import job_reads
 from horae.store.moves.jobs import StoredJob
@@ -41,33 +41,36 @@ class Drafts:
         elif isinstance(patch, dict):
             body = {"name": before.job.name, **patch}
         definition = await self.parse(before.job.namespace, body, before.job.created_at)
-        if definition.trigger != (await self.again(before, before.job.spec)).trigger:
-            self._refuse_the_past(definition.trigger)
+        known = {when.name: when for when in (await self.again(before, before.job.spec)).whens}
+        for when in definition.whens:
+            old = known.get(when.name)
+            if old is None or old.trigger != when.trigger:
+                self._refuse_the_past(when)
         return definition
 
     async def again(self, before: StoredJob, spec: Spec) -> Definition:
         """A definition as it was stored; what was accepted once is not refused now."""
         key = f"{await self._namespace(before.job.namespace)}/{spec.name}"
-        since = 0 if isinstance(spec.schedule, dict) and "at" in spec.schedule else before.job.created_at
-        when = None if spec.schedule is None else parse_when(spec.schedule, key=key, created_at=since)
-        return Definition(spec=spec, when=when, dependencies=spec.dependencies)
+        whens = parse_whens(spec, key=key, created_at=before.job.created_at, past=True)
+        return Definition(spec=spec, whens=whens, dependencies=spec.dependencies)
 
     async def resolve(self, namespace: int, definition: Definition, before: StoredJob | None = None) -> Draft:
         """Resolve the jobs a definition names."""
         known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
         upstream = await self._upstream(namespace, definition.dependencies, known)
-        return Draft(spec=msgspec.structs.replace(definition.spec, dependencies=upstream), when=definition.when)
+        return Draft(spec=msgspec.structs.replace(definition.spec, dependencies=upstream), whens=definition.whens)
 
     async def _namespace(self, namespace: int) -> str:
         if namespace not in self._namespaces:
             self._namespaces[namespace] = await self._store.read(lambda: job_reads.namespace_name(namespace))
         return self._namespaces[namespace]
 
-    def _refuse_the_past(self, trigger: Trigger | None) -> None:
+    def _refuse_the_past(self, when: When) -> None:
         """A new single instant must lie ahead; the one a job has may have passed."""
-        if isinstance(trigger, Once) and trigger.at < self._env.now() - GRACE:
+        if isinstance(when.trigger, Once) and when.trigger.at < self._env.now() - GRACE:
             remedy = "Give a later instant, or leave the schedule out and trigger the job."
-            raise BadInput(f"{format_instant(trigger.at)} has passed.", remedy, field="schedule.at")
+            field = "schedule.at" if when.name == SCHEDULE else f"triggers.{when.name}.at"
+            raise BadInput(f"{format_instant(when.trigger.at)} has passed.", remedy, field=field)
 
     async def _upstream(self, namespace: int, refs: Sequence[str], known: set[str]) -> tuple[str, ...]:
         """The ids of the jobs a job depends on; one that has been deleted since stays. Raises BadInput."""

@@ -14,12 +14,13 @@ from horae.model.instant import format_instant
 from horae.model.job import Job, JobVersion, Spec
 from horae.model.retry import RetryPolicy
 from horae.model.show import as_fields
-from horae.model.trigger import describe
+from horae.model.trigger import SCHEDULE, Trigger, describe
 from horae.model.view import JobStatus, JobVersionView, JobView, LastExecution, shown_time
 from horae.store.moves.job_reads import Activity, Doing
 
 MOST = 1_000  # versions whose rendering is kept
 MOST_BYTES = 4 * 1024 * 1024  # of their definitions as stored; a rendering takes a few times that
+MOST_TOLD = 3  # triggers that are described in one line
 DEPENDENCIES = (
     "Dependencies are checked, stored and shown, and start acting in a later release; until then this job runs by its"
     " own schedule and triggers alone."
@@ -95,7 +96,7 @@ def show_job(job: Job | Doing, rendering: Rendering, activity: Activity, names: 
         status=status_of(job.state, activity),
         created_at=format_instant(job.created_at),
         updated_at=format_instant(job.updated_at),
-        schedule_text=None if activity.trigger is None else _described(activity.trigger),
+        schedule_text=_when_in_words(rendering.spec, activity.triggers),
         next_fire_at=shown_time(activity.next_fire_at),
         last_execution=_last(activity),
         execution_id=running.id if running else None,
@@ -108,6 +109,14 @@ def show_job(job: Job | Doing, rendering: Rendering, activity: Activity, names: 
 
 _read_spec = msgspec.json.Decoder(Spec).decode
 _described = lru_cache(4096)(describe)
+
+
+def _when_in_words(spec: Spec, triggers: Mapping[str, Trigger]) -> str | None:
+    """What fires a job, by the first of its triggers."""
+    names = [name for name in (SCHEDULE, *(one["name"] for one in spec.triggers)) if name in triggers]
+    told = "; ".join(_described(triggers[name]) for name in names[:MOST_TOLD])
+    more = len(names) - MOST_TOLD
+    return f"{told}; and {more} more" if more > 0 else told or None
 
 
 def _last(activity: Activity) -> LastExecution | None:

@@ -143,8 +143,8 @@ class Jobs(JobLists):
         """
         stored = await self._deleted(namespace, ref)
         if stored.job.state == "deleted":
-            when = (await self._drafts.again(stored, stored.job.spec)).when
-            state = await self._store.change(lambda now: changes.restore(stored, when, self._env.new_id, now))
+            whens = (await self._drafts.again(stored, stored.job.spec)).whens
+            state = await self._store.change(lambda now: changes.restore(stored, whens, self._env.new_id, now))
             if state is not None:
                 self._tell(stored.job.id, namespace, state)
         return await self.get(namespace, str(stored.job.id))
@@ -174,7 +174,7 @@ class Jobs(JobLists):
         draft = await self._drafts.resolve(job.namespace, definition, before)
         if draft.spec == job.spec:
             return True
-        if draft.spec.schedule != job.spec.schedule:
+        if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
             await self._decide_due()
         if not await self._store.change(lambda now: changes.edit(before, draft, self._env.new_id, now, revive=revive)):
             return False

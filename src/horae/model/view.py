@@ -53,6 +53,7 @@ class JobView(View, frozen=True, kw_only=True):
     created_at: Time
     updated_at: Time
     schedule: Any = None
+    triggers: list[dict[str, Any]] = []
     schedule_text: str | None = None
     next_fire_at: Time | None = None
     last_execution: LastExecution | None = None

@@ -39,6 +39,10 @@ class JobPatch(Body, frozen=True, kw_only=True):
         str | dict[str, Any] | None,
         Meta(description='A cron text, {"every": "5m"} or {"at": "2026-11-15T08:00:00Z"}, with rules beside it.'),
     ] = None
+    triggers: Annotated[
+        list[str | dict[str, Any]] | None,
+        Meta(description='More triggers, each as a schedule with a "name" of its own.'),
+    ] = None
     command: Annotated[
         str | list[str] | dict[str, Any] | None,
         Meta(description='Argv as a text or a list, run without a shell; {"shell": "..."} asks for one.'),

@@ -257,14 +257,14 @@ async def test_a_trigger_that_cannot_be_decided_can_be_ended(world: World):
     await world.do("DELETE FROM fires")
 
 
-async def test_jitter_is_spread_by_the_same_names_as_h(world: World):
+async def test_jitter_is_spread_by_names(world: World):
     start = world.now()
     rules = Rules(overlap="allow", jitter=30 * SECOND)
-    await add_trigger(world, await world.job("report"), every(MINUTE, world), rules)
+    await add_trigger(world, await world.job("report"), every(MINUTE, world), rules, "often")
     world.clock.advance(MINUTE)
     (parcel,) = (await world.store.fire(100, lead)).parcels
 
-    assert parcel.envelope.due_at == due_at(rules, "default/report", start + MINUTE)
+    assert parcel.envelope.due_at == due_at(rules, "default/report/often", start + MINUTE)
 
 
 async def each_trigger(world: World, job, move):

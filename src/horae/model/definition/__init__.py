@@ -4,8 +4,7 @@
 """
 
 from horae.model.definition.patch import merge_definition
-from horae.model.definition.read import FIELDS, TASKS, Definition, parse_definition
-from horae.model.definition.schedule import parse_when
+from horae.model.definition.read import FIELDS, TASKS, Definition, parse_definition, parse_whens
 from horae.model.definition.write import render_definition
 
 __all__ = [
@@ -14,6 +13,6 @@ __all__ = [
     "Definition",
     "merge_definition",
     "parse_definition",
-    "parse_when",
+    "parse_whens",
     "render_definition",
 ]

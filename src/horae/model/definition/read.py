@@ -10,7 +10,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant
 from horae.errors import BadInput
 from horae.model.definition.retry import parse_retry
-from horae.model.definition.schedule import When, parse_when
+from horae.model.definition.schedule import name_triggers, parse_trigger, parse_when, speaking_of
 from horae.model.definition.task import PARSERS
 from horae.model.definition.values import (
     TAG,
@@ -30,12 +30,12 @@ from horae.model.duration import DAY, HOUR, parse_duration
 from horae.model.job import DEFAULT_PRIORITY, NAME, Spec, Task
 from horae.model.parcel import check_item
 from horae.model.template import compile_template
-from horae.model.trigger import Rules, Trigger
+from horae.model.trigger import When
 
 TASKS = tuple(PARSERS)
 FIELDS = (
-    *("name", "description", "schedule", *TASKS, "params", "schema", "retries", "retry", "timeout", "grace"),
-    *("priority", "queue", "needs", "dependencies", "tags", "env", "delivery", "keyFor"),
+    *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
+    *("grace", "priority", "queue", "needs", "dependencies", "tags", "env", "delivery", "keyFor"),
 )
 MOST_DESCRIPTION = 4096
 MOST_DEPENDENCIES = 256
@@ -54,16 +54,8 @@ class Definition(Struct, frozen=True, kw_only=True):
     """What a request says about a job; `dependencies` are names or ids as given, still to be resolved."""
 
     spec: Spec
-    when: When | None = None
+    whens: tuple[When, ...] = ()  # the schedule's first
     dependencies: tuple[str, ...] = ()
-
-    @property
-    def trigger(self) -> Trigger | None:
-        return None if self.when is None else self.when.trigger
-
-    @property
-    def rules(self) -> Rules:
-        return Rules() if self.when is None else self.when.rules
 
 
 def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> Definition:
@@ -80,9 +72,24 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
     name = a_name(given["name"], "name", NAME)
     spec = _spec(name, given)
     _check_whole(spec)
-    key = f"{namespace_name}/{name}"
-    when = parse_when(given["schedule"], key=key, created_at=created_at) if "schedule" in given else None
-    return Definition(spec=spec, when=when, dependencies=_dependencies(given.get("dependencies", []), name))
+    whens = parse_whens(spec, key=f"{namespace_name}/{name}", created_at=created_at)
+    return Definition(spec=spec, whens=whens, dependencies=_dependencies(given.get("dependencies", []), name))
+
+
+def parse_whens(spec: Spec, *, key: str, created_at: Instant, past: bool = False) -> tuple[When, ...]:
+    """The triggers of a job: that of its schedule, and those it names. `key` is namespace/job, by which `H` spreads.
+
+    With `past`, instants may have passed: what was accepted once is not refused now.
+    """
+
+    def made_at(value: Any) -> Instant:
+        return 0 if past and isinstance(value, dict) and "at" in value else created_at
+
+    whens = [] if spec.schedule is None else [parse_when(spec.schedule, key=key, created_at=made_at(spec.schedule))]
+    for i, trigger in enumerate(spec.triggers):
+        with speaking_of(f"triggers[{i}]"):
+            whens.append(parse_trigger(trigger, key=key, created_at=made_at(trigger)))
+    return tuple(whens)
 
 
 def _spec(name: str, given: dict[str, Any]) -> Spec:
@@ -92,6 +99,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         task=_task(given),
         description=a_text(given.get("description", ""), "description", most=MOST_DESCRIPTION),
         schedule=given.get("schedule"),
+        triggers=tuple(name_triggers(given.get("triggers", []))),
         params=_params(given.get("params", {})),
         schema=_schema(given.get("schema")),
         retry=parse_retry(given.get("retries"), given.get("retry")),

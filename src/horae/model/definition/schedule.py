@@ -1,57 +1,117 @@
-"""`schedule`: when a job fires and by which rules, in one object or a cron text."""
+"""`schedule` and `triggers`: when a job fires and by which rules, each in one object or a cron text."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
-
-from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput
-from horae.model.definition.values import a_duration, one_of, refuse_unknown
+from horae.model.definition.values import a_duration, a_list, a_name, an_int, one_of, refuse_unknown
 from horae.model.duration import DAY
 from horae.model.instant import parse_instant
-from horae.model.trigger import GRACE, Misfire, Rules, Trigger, parse_misfire, parse_schedule
+from horae.model.job import NAME
+from horae.model.trigger import GRACE, SCHEDULE, Misfire, Rules, When, kind_of, parse_misfire, parse_schedule
 
-RULES = ("misfire", "overlap", "startAt", "endAt", "jitter", "grace")
-KINDS = {
-    "cron": ("cron", "timezone", "dialect", "dstGap", "dstOverlap"),
-    "every": ("every", "anchor"),
-    "at": ("at",),
-}
+RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "grace")
+BESIDE = ("paused",)  # what stands beside a trigger and its rules
 OVERLAPS = ("skip", "allow")  # those that act in this release
+MOST_TRIGGERS = 1_000
+MOST_FIRES = 2**31 - 1
+_TRIGGERS = 'Write a list such as [{"name": "nightly", "cron": "0 2 * * *"}, {"name": "often", "every": "5m"}].'
 
 
-class When(Struct, frozen=True):
-    """A trigger with its rules."""
-
-    trigger: Trigger
-    rules: Rules
-
-
-def parse_when(value: Any, *, key: str, created_at: Instant) -> When:
-    """Read a `schedule`: rules stand beside cron, every or at in its object."""
+def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDULE) -> When:
+    """Read a `schedule`, or a trigger without its name: rules stand beside what tells its kind."""
     if not isinstance(value, dict):
-        return When(parse_schedule(value, key=key, created_at=created_at), Rules())
-    kind = next((name for name in KINDS if name in value), None)
-    if kind is not None and not any(name in value for name in KINDS if name != kind):
-        refuse_unknown(value, (*KINDS[kind], *RULES), "This schedule", "schedule.")
-    bare = {name: part for name, part in value.items() if name not in RULES}
-    trigger = parse_schedule(bare, key=key, created_at=created_at)
-    return When(trigger, _rules({name: value[name] for name in RULES if value.get(name) is not None}))
+        return When(name=name, trigger=parse_schedule(value, key=key, created_at=created_at))
+    kind = kind_of({field: part for field, part in value.items() if field not in (*RULES, *BESIDE)})
+    refuse_unknown(value, (*kind.fields, *RULES, *BESIDE), "This schedule", "schedule.")
+    trigger = kind.read({field: part for field, part in value.items() if field in kind.fields}, key, created_at)
+    rules = _rules({rule: value[rule] for rule in RULES if value.get(rule) is not None}, kind.overlap)
+    return When(name=name, trigger=trigger, rules=rules, paused=_paused(value.get("paused")))
 
 
-def _rules(given: dict[str, Any]) -> Rules:
+def name_triggers(value: Any) -> list[dict[str, Any]]:
+    """A list of triggers in which each has a name of its own: its kind's, and a number, unless it was given one."""
+    listed = a_list(value, "triggers", _TRIGGERS, MOST_TRIGGERS)
+    given = [_object(one, f"triggers[{i}]") for i, one in enumerate(listed)]
+    taken = {SCHEDULE, *(one["name"] for one in given if isinstance(one.get("name"), str))}
+    named: list[dict[str, Any]] = []
+    for i, one in enumerate(given):
+        with speaking_of(f"triggers[{i}]"):
+            name = _name(one, named) if one.get("name") is not None else _unused(_kind_name(one), taken)
+        taken.add(name)
+        named.append({"name": name, **{field: part for field, part in one.items() if field != "name"}})
+    return named
+
+
+def parse_trigger(named: dict[str, Any], *, key: str, created_at: Instant) -> When:
+    """Read one of a job's `triggers`, which has a name."""
+    bare = {field: part for field, part in named.items() if field != "name"}
+    return parse_when(bare, key=key, created_at=created_at, name=named["name"])
+
+
+@contextmanager
+def speaking_of(field: str) -> Iterator[None]:
+    """What is wrong with a schedule is told of this field instead."""
+    try:
+        yield
+    except BadInput as error:
+        told = str(error.fields.get("field", SCHEDULE))
+        error.fields["field"] = field + told.removeprefix(SCHEDULE) if told.startswith(SCHEDULE) else f"{field}.{told}"
+        error.detail = error.detail.replace(f"{SCHEDULE}.", f"{field}.").replace("schedule", "trigger")
+        raise
+
+
+def _object(value: Any, field: str) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"cron": value}
+    if not isinstance(value, dict):
+        raise BadInput(f"{field} is neither a text nor an object.", _TRIGGERS, field=field)
+    return value
+
+
+def _name(trigger: dict[str, Any], others: Sequence[dict[str, Any]]) -> str:
+    name = a_name(trigger["name"], "name", NAME)
+    if name == SCHEDULE:
+        remedy = "Give this trigger another name, or use `schedule` for it."
+        raise BadInput('The name "schedule" belongs to the job\'s `schedule`.', remedy, field="name")
+    if any(other["name"] == name for other in others):
+        raise BadInput(f'Two triggers are named "{name}".', "Name one of them otherwise.", field="name")
+    return name
+
+
+def _kind_name(trigger: dict[str, Any]) -> str:
+    return kind_of({field: part for field, part in trigger.items() if field not in (*RULES, *BESIDE)}).name
+
+
+def _unused(kind: str, taken: set[str]) -> str:
+    number = 1
+    while (name := kind if number == 1 else f"{kind}-{number}") in taken:
+        number += 1
+    return name
+
+
+def _rules(given: dict[str, Any], overlap: str) -> Rules:
     start, end = (_instant(given, name) for name in ("startAt", "endAt"))
     if start is not None and end is not None and end <= start:
         raise BadInput("schedule.endAt is not after startAt.", "Nothing would ever fire.", field="schedule.endAt")
-    overlap: Any = one_of(given.get("overlap", "skip"), "schedule.overlap", OVERLAPS)
+    chosen: Any = one_of(given.get("overlap", overlap), "schedule.overlap", OVERLAPS)
     return Rules(
         start_at=start,
         end_at=end,
+        max_fires=an_int(given["maxFires"], "schedule.maxFires", 1, MOST_FIRES) if "maxFires" in given else None,
         jitter=a_duration(given.get("jitter", 0), "schedule.jitter", 0, DAY),
         misfire=_misfire(given["misfire"]) if "misfire" in given else Misfire(),
-        overlap=overlap,
+        overlap=chosen,
         grace=a_duration(given["grace"], "schedule.grace", 0, DAY) if "grace" in given else GRACE,
     )
+
+
+def _paused(value: Any) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise BadInput("schedule.paused is true or false.", 'Write "paused": true.', field="schedule.paused")
+    return bool(value)
 
 
 def _instant(given: dict[str, Any], name: str) -> Instant | None:

@@ -17,6 +17,7 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "name": spec.name,
         "description": spec.description,
         "schedule": spec.schedule,
+        "triggers": list(spec.triggers),
         kind: task,
         "params": spec.params,
         "schema": spec.schema,

@@ -6,28 +6,34 @@ Values, rules and decisions, all pure: the engine brings the clock and the store
 from horae.model.trigger.decide import Decision, Disposition, Fire, LedgerRun, cover, decide, is_spent, latest, upcoming
 from horae.model.trigger.describe import describe
 from horae.model.trigger.rules import GRACE, Misfire, Overlap, Rules, due_at, parse_misfire, render_misfire
-from horae.model.trigger.schedule import parse_schedule, render_schedule
+from horae.model.trigger.schedule import KINDS, Kind, kind_of, parse_schedule, render_schedule
 from horae.model.trigger.values import Cron, Interval, Once, Trigger, begin, next_fire, previous_fire
+from horae.model.trigger.when import SCHEDULE, When
 
 __all__ = [
     "GRACE",
+    "KINDS",
+    "SCHEDULE",
     "Cron",
     "Decision",
     "Disposition",
     "Fire",
     "Interval",
+    "Kind",
     "LedgerRun",
     "Misfire",
     "Once",
     "Overlap",
     "Rules",
     "Trigger",
+    "When",
     "begin",
     "cover",
     "decide",
     "describe",
     "due_at",
     "is_spent",
+    "kind_of",
     "latest",
     "next_fire",
     "parse_misfire",

@@ -1,24 +1,24 @@
-"""The API's `schedule` field: a cron string, {"every": "5m"}, {"at": "..."} or {"cron": "...", "timezone": "..."}."""
+"""Triggers as the API spells them: a cron string, {"every": "5m"}, {"at": "..."} or {"cron": "...", "timezone": "..."}.
+
+Each kind is one entry of KINDS, known by the field that only it has.
+"""
 
 from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, get_args
+
+from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.errors import BadInput
 from horae.model.cron import Dialect, DstGap, DstOverlap, load_zone, needs_key, parse_cron
 from horae.model.duration import format_duration, parse_duration
 from horae.model.instant import format_instant, parse_instant
-from horae.model.trigger.rules import GRACE
+from horae.model.trigger.rules import GRACE, Overlap
 from horae.model.trigger.values import Cron, Interval, Once, Trigger, next_fire
 
 SHORTEST_INTERVAL: Micros = 100_000
 
-_FIELDS = {
-    "cron": ("cron", "timezone", "dialect", "dstGap", "dstOverlap"),
-    "every": ("every", "anchor"),
-    "at": ("at",),
-}
 _ACCEPTED = (
     'Write a cron expression such as "0 9 * * MON-FRI", {"every": "5m"}, {"at": "2026-11-15T08:00:00Z"} or '
     '{"cron": "0 9 * * *", "timezone": "Europe/Paris"}.'
@@ -35,13 +35,24 @@ def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant
         value = {"cron": value}
     if not isinstance(value, dict):
         raise BadInput("A schedule is a text or an object.", _ACCEPTED, field="schedule")
-    kinds = [kind for kind in _FIELDS if kind in value]
+    kind = kind_of(value)
+    _refuse_unknown(value, kind.fields)
+    return kind.read(value, key, created_at)
+
+
+def kind_of(value: dict[str, Any]) -> "Kind":
+    """Which kind of trigger an object spells, by the one field that tells; others may stand beside it."""
+    kinds = [kind for kind in KINDS if kind in value]
     if len(kinds) > 1:
         raise BadInput(f"A schedule has one of {' and '.join(kinds)}, not both.", _ACCEPTED, field="schedule")
-    _refuse_unknown(value, _FIELDS[kinds[0]] if kinds else tuple(name for names in _FIELDS.values() for name in names))
     if not kinds:
-        raise BadInput("A schedule needs cron, every or at.", _ACCEPTED, field="schedule")
-    return _PARSERS[kinds[0]](value, key, created_at)
+        _refuse_unknown(value, tuple(name for kind in KINDS.values() for name in kind.fields))
+        raise BadInput(f"A schedule needs {_either(tuple(KINDS))}.", _ACCEPTED, field="schedule")
+    return KINDS[kinds[0]]
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def render_schedule(trigger: Trigger) -> str | dict[str, Any]:
@@ -104,10 +115,19 @@ def _parse_at(value: dict[str, Any], key: str, created_at: Instant) -> Trigger:
     return Once(at=at)
 
 
-_PARSERS: dict[str, Callable[[dict[str, Any], str, Instant], Trigger]] = {
-    "cron": _parse_cron,
-    "every": _parse_every,
-    "at": _parse_at,
+class Kind(Struct, frozen=True, kw_only=True):
+    """One kind of trigger: what it is called unless named, its own fields, how they are read, and its default rule."""
+
+    name: str
+    fields: tuple[str, ...]
+    read: Callable[[dict[str, Any], str, Instant], Trigger]
+    overlap: Overlap = "skip"
+
+
+KINDS: dict[str, Kind] = {
+    "cron": Kind(name="cron", fields=("cron", "timezone", "dialect", "dstGap", "dstOverlap"), read=_parse_cron),
+    "every": Kind(name="interval", fields=("every", "anchor"), read=_parse_every),
+    "at": Kind(name="once", fields=("at",), read=_parse_at),
 }
 
 

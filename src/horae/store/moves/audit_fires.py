@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.trigger import Rules, Trigger, begin, latest, upcoming
+from horae.model.trigger import Rules, Trigger, latest, upcoming
 from horae.store.script import Fetch, Row, Script, Statement
 
 PAGE = 1000
@@ -62,7 +62,7 @@ def audit_fires(known_from: Instant = 0) -> Script[FireReport]:
 def _audit_trigger(row: Row, known_from: Instant, report: FireReport) -> Script[None]:
     id, trigger, rules = row[0], msgspec.json.decode(row[1], type=Trigger), msgspec.json.decode(row[2], type=Rules)
     report.triggers += 1
-    through = max(begin(trigger, row[3]), known_from - 1)
+    through = max(row[3], known_from - 1)
     last = known_from - 1
     while runs := (yield Fetch(FIRES, (id, last, PAGE))):
         report.rows += len(runs)

@@ -19,14 +19,13 @@ from horae.store.moves.placing import place
 from horae.store.moves.shelves import Columns
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import COLUMNS, JOINED, Lead, Target, execution_of, read_target
-from horae.store.moves.triggers import Timer, put_fires, read_timer, why
+from horae.store.moves.triggers import COUNT, TIMER, Timer, put_fires, read_timer, why
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 DUE = Statement(
     "due_timers",
-    "SELECT t.trigger_id, g.definition, g.rules, t.next_fire_at, t.decided_through, t.last_execution, t.fired,"
-    f" {COLUMNS} FROM timers t JOIN triggers g ON g.id = t.trigger_id JOIN jobs j ON j.id = t.job {JOINED}"
-    " WHERE t.next_fire_at <= $1 ORDER BY t.next_fire_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED",
+    f"SELECT {TIMER}, {COLUMNS} FROM timers t JOIN triggers g ON g.id = t.trigger_id"
+    f" JOIN jobs j ON j.id = t.job {JOINED} WHERE t.next_fire_at <= $1 ORDER BY t.next_fire_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED",
 )
 NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers")
 LIVE = Statement(
@@ -49,7 +48,7 @@ SET_ASIDE = Statement(
     " WHERE timers.trigger_id = given.trigger_id",
 )
 TROUBLED = Statement("troubled_timers", "SELECT count(*) FROM timers WHERE trouble IS NOT NULL")
-TARGET = 7  # where a due timer's columns of its target begin
+TARGET = COUNT  # where a due timer's columns of its target begin
 MOST_FIRES = 100  # that one trigger may run in one step
 AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
 
@@ -145,7 +144,9 @@ def _decide(
 def _execution(due: _Due, at: Instant, since: Instant | None, lead: Lead) -> NewExecution:
     interval = None if since is None else (since, at)
     extra = Extra(origin="fire", trigger=due.timer.id, fire_at=at, interval=interval)
-    return execution_of(due.target, extra, lead, due_at=due_at(due.timer.rules, due.target.key, at))
+    return execution_of(
+        due.target, extra, lead, due_at=due_at(due.timer.rules, f"{due.target.key}/{due.timer.name}", at)
+    )
 
 
 def _ledger(

@@ -47,7 +47,7 @@ DEPENDENTS = Statement(
 )
 TIMERS = Statement(
     "timers_of_jobs",
-    "SELECT g.job, g.definition, t.next_fire_at, t.trouble FROM given JOIN triggers g ON g.job = given.job"
+    "SELECT g.job, g.name, g.definition, t.next_fire_at, t.trouble FROM given JOIN triggers g ON g.job = given.job"
     " JOIN timers t ON t.trigger_id = g.id",
 )
 _AS_RUNNING = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
@@ -99,7 +99,7 @@ def _noted(alias: str, slice: str) -> str:
 
 _DOING = (
     f"SELECT given.namespace, given.{{ref}}, {JOB_COLUMNS},"
-    " CASE WHEN t.trigger_id IS NOT NULL THEN g.definition END AS definition, t.next_fire_at, t.trouble,"
+    " g.name, CASE WHEN t.trigger_id IS NOT NULL THEN g.definition END AS definition, t.next_fire_at, t.trouble,"
     " (EXISTS (SELECT 1 FROM queued q WHERE q.job = j.id) OR EXISTS (SELECT 1 FROM waiting x WHERE x.job = j.id"
     f" AND x.reason NOT IN ('delay', {_AS_RUNNING}))) AS pending,"
     " r.parcel, r.lo, r.hi, coalesce(r.started_at, r.granted_at) AS started_at, n.percent,"
@@ -147,8 +147,8 @@ class Activity(Struct):
     pending: bool = False  # something is queued, or waits for anything but a delay
     ended: Ended | None = None
     next_fire_at: Instant | None = None
-    trigger: Trigger | None = None
-    trouble: str | None = None  # why its trigger could not be decided when last tried
+    triggers: dict[str, Trigger] = {}  # by name, those that can be decided
+    trouble: str | None = None  # why a trigger of it could not be decided when last tried
 
 
 Ref = tuple[int, UUID | str]  # a namespace and a job of it, by id or by name
@@ -177,22 +177,26 @@ def doing(refs: Sequence[Ref]) -> Script[dict[Ref, Doing]]:
             if known is None:
                 found[row[0], row[1]] = _doing(row)
             else:
-                _add_timer(known.activity, *row[9:12])
+                _add_timer(known.activity, *row[9:13])
     return found
 
 
 def _doing(row: Row) -> Doing:
-    activity = Activity(pending=bool(row[12]), running=_newest_running(row[13:22]), ended=_newest_ended(row[22:29]))
-    _add_timer(activity, *row[9:12])
+    activity = Activity(pending=bool(row[13]), running=_newest_running(row[14:23]), ended=_newest_ended(row[23:30]))
+    _add_timer(activity, *row[9:13])
     id, name, version, state, spec, created_at, updated_at = row[2:9]
     return Doing(id, name, version, state, spec, created_at, updated_at, activity)
 
 
-def _add_timer(activity: Activity, definition: str | None, next_fire_at: Instant | None, trouble: str | None) -> None:
+def _add_timer(
+    activity: Activity, name: str, definition: str | None, next_fire_at: Instant | None, trouble: str | None
+) -> None:
     if definition is None:
         return
-    activity.trouble = trouble
-    activity.trigger = _read_trigger(definition) if trouble is None else None
+    if trouble is None:
+        activity.triggers[name] = _read_trigger(definition)
+    else:
+        activity.trouble = trouble
     activity.next_fire_at = _earliest(activity.next_fire_at, next_fire_at)
 
 
@@ -224,8 +228,8 @@ def activities(jobs: Sequence[UUID]) -> Script[dict[UUID, Activity]]:
     if not found:
         return found
     given = [(job,) for job in found]
-    for job, definition, next_fire_at, trouble in (yield ForEach(TIMERS, JOB, given)):
-        _add_timer(found[job], definition, next_fire_at, trouble)
+    for job, *timer in (yield ForEach(TIMERS, JOB, given)):
+        _add_timer(found[job], *timer)
     for job in (yield from _pending(jobs)):
         found[job].pending = True
     for job, running in (yield from _running(jobs)).items():

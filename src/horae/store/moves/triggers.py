@@ -4,6 +4,7 @@ The timer's row is the guard against a double fire: whoever changes or decides a
 """
 
 from collections.abc import Iterable
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -11,59 +12,104 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import HoraeError
-from horae.model.trigger import Disposition, LedgerRun, Rules, Trigger, begin, cover, is_spent, upcoming
+from horae.model.trigger import Disposition, LedgerRun, Rules, Trigger, When, begin, cover, is_spent, upcoming
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 
 ADD = Statement(
     "add_trigger",
-    "INSERT INTO triggers (id, job, namespace, version, definition, rules, state, valid_from, created_at)"
-    " VALUES ($1, $2, $3, $4, $5, $6, 'active', $7, $7)",
+    "INSERT INTO triggers (id, job, namespace, name, version, definition, rules, params, state, valid_from, created_at)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
 )
 ADD_TIMER = Statement(
     "add_timer",
-    "INSERT INTO timers (trigger_id, job, namespace, next_fire_at, decided_through) VALUES ($1, $2, $3, $4, $5)",
+    "INSERT INTO timers (trigger_id, job, namespace, next_fire_at, decided_through, last_execution, fired)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7)",
 )
+# What `read_timer` reads, of a timer `t` and its trigger `g`.
+TIMER = (
+    "g.id, g.name, g.definition, g.rules, g.params, g.state, t.next_fire_at, t.decided_through, t.last_execution,"
+    " t.fired"
+)
+COUNT = 10  # of these columns
 OF_JOB = Statement(
     "triggers_of_job",
-    "SELECT g.id, g.definition, g.rules, t.next_fire_at, t.decided_through, t.last_execution, t.fired"
-    " FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id FOR UPDATE OF t",
+    f"SELECT {TIMER} FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id"
+    " FOR UPDATE OF t",
 )
 READ_OF_JOB = Statement(
     "read_triggers_of_job",
-    "SELECT g.id, g.definition, g.rules, t.next_fire_at, t.decided_through, t.last_execution, t.fired"
-    " FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id",
+    f"SELECT {TIMER} FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id",
 )
-END = Statement("end_trigger", "UPDATE triggers SET state = 'ended', valid_to = $2 WHERE id = $1")
+ENDED = Statement(
+    "ended_triggers_of_job",
+    "SELECT name, ended_from, fired FROM triggers WHERE job = $1 AND state = 'ended' AND valid_to = (SELECT"
+    " max(x.valid_to) FROM triggers x WHERE x.job = triggers.job AND x.name = triggers.name) ORDER BY id",
+)
+END = Statement(
+    "end_trigger", "UPDATE triggers SET state = 'ended', valid_to = $2, ended_from = state, fired = $3 WHERE id = $1"
+)
+SET_STATE = Statement("set_trigger_state", "UPDATE triggers SET state = $2 WHERE id = $1")
 DROP_TIMER = Statement("drop_timer", "DELETE FROM timers WHERE trigger_id = $1")
 SET_TIMER = Statement("set_timer", "UPDATE timers SET next_fire_at = $2, decided_through = $3 WHERE trigger_id = $1")
 FIRES: Columns = (
     ("trigger_id", "uuid"), ("first", "bigint"), ("last", "bigint"), ("disposition", "text"), ("cause", "text"),
     ("execution", "uuid"), ("decided_at", "bigint"),
 )  # fmt: skip
+EDITED = "the trigger was changed before this was decided"
 MOST_TOLD = 500  # characters of why a trigger could not be decided
+
+
+State = Literal["active", "paused"]
 
 
 class Timer(Struct, frozen=True, kw_only=True):
     """A job's trigger with its hot columns."""
 
     id: UUID
+    name: str
     trigger: Trigger
     rules: Rules
+    params: dict[str, Any] = {}
+    state: State = "active"
     next_fire_at: Instant | None
     decided_through: Instant
     last_execution: UUID | None = None
     fired: int = 0  # fires that ran, for `max_fires`
 
+    @property
+    def when(self) -> When:
+        return When(name=self.name, trigger=self.trigger, rules=self.rules, params=self.params)
 
-def add(
-    id: UUID, job: UUID, namespace: int, version: int, trigger: Trigger, rules: Rules, now: Instant, *, paused: bool
-) -> Script[None]:
-    """A trigger begins now; a paused job's has no next fire."""
-    decided = begin(trigger, now)
-    following = None if paused else upcoming(trigger, rules, decided)
-    yield Fetch(ADD, (id, job, namespace, version, _json(trigger), _json(rules), now))
-    yield Fetch(ADD_TIMER, (id, job, namespace, following, decided))
+
+class Owner(Struct, frozen=True):
+    """The job that a trigger belongs to, at the version that says so."""
+
+    job: UUID
+    namespace: int
+    version: int
+    paused: bool = False
+
+
+class Heritage(Struct, frozen=True, kw_only=True):
+    """What a trigger takes over from the one whose place it takes; with `from_` also where that one left off."""
+
+    state: State
+    fired: int = 0
+    last_execution: UUID | None = None
+    from_: Instant | None = None
+
+
+def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Heritage | None = None) -> Script[None]:
+    """A trigger begins now; a paused one, or one of a paused job, has no next fire."""
+    old = heritage or Heritage(state="paused" if when.paused else "active")
+    decided = begin(when.trigger, now) if old.from_ is None else old.from_
+    asleep = owner.paused or old.state == "paused" or is_spent(when.rules, old.fired)
+    following = None if asleep else upcoming(when.trigger, when.rules, decided)
+    params = _json(when.params) if when.params else None
+    row = (id, owner.job, owner.namespace, when.name, owner.version, _json(when.trigger), _json(when.rules), params)
+    yield Fetch(ADD, (*row, old.state, decided, now))
+    yield Fetch(ADD_TIMER, (id, owner.job, owner.namespace, following, decided, old.last_execution, old.fired))
 
 
 def _json(value: object) -> str:
@@ -76,11 +122,18 @@ def of_job(job: UUID, *, lock: bool = False) -> Script[list[Timer]]:
     return [read_timer(row) for row in rows]
 
 
+def ended(job: UUID) -> Script[dict[str, Heritage]]:
+    """How the triggers of a job were when they ended last, by name."""
+    rows = yield Fetch(ENDED, (job,))
+    return {name: Heritage(state=state, fired=fired or 0) for name, state, fired in rows}
+
+
 def read_timer(row: Row) -> Timer:
     """A timer from the columns that its statements begin with."""
     return Timer(
-        id=row[0], trigger=msgspec.json.decode(row[1], type=Trigger), rules=msgspec.json.decode(row[2], type=Rules),
-        next_fire_at=row[3], decided_through=row[4], last_execution=row[5], fired=row[6],
+        id=row[0], name=row[1], trigger=msgspec.json.decode(row[2], type=Trigger),
+        rules=msgspec.json.decode(row[3], type=Rules), params=msgspec.json.decode(row[4]) if row[4] else {},
+        state=row[5], next_fire_at=row[6], decided_through=row[7], last_execution=row[8], fired=row[9],
     )  # fmt: skip
 
 
@@ -98,8 +151,27 @@ def end(
     if run is not None:
         yield from put_fires([(timer.id, run, None)], now)
     ended_at = timer.decided_through if is_spent(timer.rules, timer.fired) else max(now, timer.decided_through)
-    yield Fetch(END, (timer.id, ended_at))
+    yield Fetch(END, (timer.id, ended_at, timer.fired))
     yield Fetch(DROP_TIMER, (timer.id,))
+
+
+def replace(timer: Timer, id: UUID, owner: Owner, when: When, state: State, now: Instant) -> Script[None]:
+    """Another version of a trigger takes its place, with its count of fires and its last execution.
+
+    One that fires at the same instants decides what the old one left undecided; any other begins now.
+    """
+    goes_on = timer.trigger == when.trigger
+    if goes_on:
+        yield Fetch(END, (timer.id, timer.decided_through, timer.fired))
+        yield Fetch(DROP_TIMER, (timer.id,))
+    else:
+        asleep = owner.paused or timer.state == "paused"
+        yield from end(timer, now, "skipped-paused" if asleep else "skipped-misfire", EDITED)
+    heritage = Heritage(
+        state=state, fired=timer.fired, last_execution=timer.last_execution,
+        from_=timer.decided_through if goes_on else None,
+    )  # fmt: skip
+    yield from add(id, owner, when, now, heritage)
 
 
 def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) -> LedgerRun | None:
@@ -122,19 +194,32 @@ def why(error: Exception) -> str:
 
 
 def pause(timer: Timer) -> Script[None]:
-    """No fires until resumed."""
+    """No fires until resumed, because its job is paused."""
     yield Fetch(SET_TIMER, (timer.id, None, timer.decided_through))
 
 
-def resume(timer: Timer, now: Instant) -> Script[None]:
-    """One ledger row covers what the pause left out."""
-    if is_spent(timer.rules, timer.fired):
+def resume(timer: Timer, now: Instant, cause: str = "the job was paused") -> Script[None]:
+    """One ledger row covers what the pause left out; a trigger that is itself paused stays so."""
+    if timer.state == "paused" or is_spent(timer.rules, timer.fired):
         return
-    run = _left_out(timer, now, "skipped-paused", "the job was paused")
+    run = _left_out(timer, now, "skipped-paused", cause)
     if run is not None:
         yield from put_fires([(timer.id, run, None)], now)
     decided = max(now, timer.decided_through)
     yield Fetch(SET_TIMER, (timer.id, _next_of(timer, decided), decided))
+
+
+def set_state(timer: Timer, state: State, owner: Owner, now: Instant) -> Script[None]:
+    """Pause or resume one trigger; while its job is paused it does not fire either way."""
+    if timer.state == state:
+        return
+    yield Fetch(SET_STATE, (timer.id, state))
+    if owner.paused:
+        return
+    if state == "paused":
+        yield from pause(timer)
+    else:
+        yield from resume(msgspec.structs.replace(timer, state=state), now, "the trigger was paused")
 
 
 def _next_of(timer: Timer, decided: Instant) -> Instant | None:

@@ -70,14 +70,20 @@ triggers = table(
     key("id", ID),
     col("job", ID),
     col("namespace", INT),
+    col("name", TEXT),  # one at a time has it in its job
     col("version", INT),
     col("definition", TEXT),
     col("rules", TEXT),
-    col("state", TEXT),
+    opt("params", TEXT),  # over those of the job, with templates
+    opt("event", TEXT),  # what an event trigger listens to
+    col("state", TEXT),  # active, paused or ended
     col("valid_from", BIG),
     opt("valid_to", BIG),
+    opt("ended_from", TEXT),  # the state it ended in, and how often it had fired: what a restoration brings back
+    opt("fired", INT),
     col("created_at", BIG),
-    Index("triggers_job", "job"),
+    Index("triggers_job", "job", "name"),
+    partial("triggers_event", "namespace", "event", where="event IS NOT NULL AND state <> 'ended'"),
 )
 
 timers = table(

@@ -402,17 +402,24 @@ CREATE TABLE triggers (
     id UUID NOT NULL,
     job UUID NOT NULL,
     namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
     version INTEGER NOT NULL,
     definition TEXT NOT NULL,
     rules TEXT NOT NULL,
+    params TEXT,
+    event TEXT,
     state TEXT NOT NULL,
     valid_from BIGINT NOT NULL,
     valid_to BIGINT,
+    ended_from TEXT,
+    fired INTEGER,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (id)
 );
 
-CREATE INDEX triggers_job ON triggers (job);
+CREATE INDEX triggers_event ON triggers (namespace, event) WHERE event IS NOT NULL AND state <> 'ended';
+
+CREATE INDEX triggers_job ON triggers (job, name);
 
 CREATE TABLE unique_keys (
     namespace INTEGER NOT NULL,
