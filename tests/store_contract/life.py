@@ -34,7 +34,10 @@ from tests.store_contract.world import (
 MINUTE = 60 * SECOND
 
 # What people ask for, or what happens when something is defined, deleted, signed in to or restored.
-RARE_MOVES = {"audit", "audit_fires", "cancel_job", "depths", "execution_lists", "job_reads", "log_reads", "triggers"}
+RARE_MOVES = {
+    *("audit", "audit_fires", "backfill_work", "backfills", "cancel_job", "depths", "execution_lists", "job_reads"),
+    *("ledger", "log_reads", "triggers"),
+}
 RARE = {
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
     *("delete_job", "edit_job", "job_version", "job_versions", "lock_job", "name_taken", "restore_job"),

@@ -82,6 +82,7 @@ class World:
         def script() -> Script[None]:
             for table in tables:
                 yield Fetch(Statement(f"wipe_{table}", f"DELETE FROM {table}"))
+            yield Fetch(Statement("wipe_known_from", "DELETE FROM store WHERE key = 'fires_known_from'"))
 
         await self.driver.write(script)
 

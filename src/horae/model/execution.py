@@ -36,7 +36,7 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     """What belongs to one item and does not decide which parcel it travels in."""
 
     trace: str | None = None
-    origin: str = ""  # submit, trigger, fire, child, retry
+    origin: str = ""  # submit, trigger, fire, dependency, backfill, child, retry
     caller: str = ""
     tags: dict[str, str] = {}
     key: str | None = None
@@ -44,6 +44,9 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     fire_at: Instant | None = None
     interval: tuple[Instant, Instant] | None = None
     retry_of: UUID | None = None
+    backfill: UUID | None = None
+    upstream: tuple[UUID, ...] = ()  # the executions because of which a dependent started
+    propagate: bool = True  # whether its end is told to the jobs that depend on its job
 
 
 class Execution(Struct, frozen=True, kw_only=True):

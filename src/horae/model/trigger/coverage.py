@@ -43,7 +43,9 @@ class Coverage:
         self._invented: list[Span] = []
 
     def add(self, first: Instant, last: Instant) -> None:
-        """The next row."""
+        """The next row; one that begins after `until` is nobody's concern."""
+        if first > self._until:
+            return
         self._check_ends(first, last)
         first, last = max(first, self._since), min(last, self._until)
         if first <= self._reached:

@@ -14,12 +14,84 @@ CREATE TABLE attempts (
 )
  PARTITION BY RANGE (parcel);
 
+CREATE TABLE backfill_runs (
+    backfill UUID NOT NULL,
+    trigger_id UUID NOT NULL,
+    at BIGINT NOT NULL,
+    execution UUID NOT NULL,
+    forced BOOLEAN NOT NULL,
+    outcome TEXT,
+    PRIMARY KEY (backfill, trigger_id, at)
+);
+
+CREATE INDEX backfill_runs_open ON backfill_runs (backfill) WHERE outcome IS NULL;
+
+CREATE TABLE backfills (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    job UUID NOT NULL,
+    trigger_name TEXT,
+    from_at BIGINT NOT NULL,
+    to_at BIGINT NOT NULL,
+    newest_first BOOLEAN NOT NULL,
+    force BOOLEAN NOT NULL,
+    max_concurrent INTEGER NOT NULL,
+    priority SMALLINT,
+    params TEXT,
+    state TEXT NOT NULL,
+    cursor_at BIGINT,
+    cursor_name TEXT,
+    total BIGINT NOT NULL,
+    already BIGINT NOT NULL,
+    unknown BIGINT NOT NULL,
+    started BIGINT NOT NULL,
+    succeeded BIGINT NOT NULL,
+    failed BIGINT NOT NULL,
+    ended BIGINT NOT NULL,
+    first_at BIGINT,
+    last_at BIGINT,
+    known_from BIGINT NOT NULL,
+    note TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    completed_at BIGINT,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX backfills_completed ON backfills (completed_at) WHERE completed_at IS NOT NULL;
+
+CREATE INDEX backfills_namespace ON backfills (namespace, id);
+
+CREATE INDEX backfills_open ON backfills (id) WHERE completed_at IS NULL;
+
 CREATE TABLE blobs (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,
     content BYTEA NOT NULL,
     PRIMARY KEY (parcel, item)
 );
+
+CREATE TABLE calendar_triggers (
+    namespace INTEGER NOT NULL,
+    calendar TEXT NOT NULL,
+    trigger_id UUID NOT NULL,
+    PRIMARY KEY (namespace, calendar, trigger_id)
+);
+
+CREATE INDEX calendar_triggers_trigger ON calendar_triggers (trigger_id);
+
+CREATE TABLE calendars (
+    namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    definition TEXT NOT NULL,
+    description TEXT DEFAULT '' NOT NULL,
+    valid_from BIGINT NOT NULL,
+    valid_to BIGINT,
+    PRIMARY KEY (namespace, name, version)
+);
+
+CREATE UNIQUE INDEX calendars_present ON calendars (namespace, name) WHERE valid_to IS NULL;
 
 CREATE TABLE cookies (
     hash BYTEA NOT NULL,
@@ -33,10 +105,18 @@ CREATE TABLE cookies (
 CREATE TABLE dependencies (
     job UUID NOT NULL,
     upstream UUID NOT NULL,
+    condition TEXT DEFAULT 'success' NOT NULL,
+    unused INTEGER DEFAULT 0 NOT NULL,
+    execution UUID,
     PRIMARY KEY (job, upstream)
 );
 
 CREATE INDEX ix_dependencies_upstream ON dependencies (upstream);
+
+CREATE TABLE dependents (
+    job UUID NOT NULL,
+    PRIMARY KEY (job)
+);
 
 CREATE TABLE duties (
     name TEXT NOT NULL,
@@ -155,14 +235,36 @@ CREATE UNIQUE INDEX jobs_name ON jobs (namespace, name) WHERE state <> 'deleted'
 
 CREATE INDEX jobs_paused ON jobs (id) WHERE state = 'paused';
 
+CREATE TABLE join_parts (
+    dependent UUID NOT NULL,
+    step TEXT NOT NULL,
+    interval_start BIGINT NOT NULL,
+    upstream UUID NOT NULL,
+    met BOOLEAN NOT NULL,
+    state TEXT NOT NULL,
+    execution UUID NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (dependent, step, interval_start, upstream)
+);
+
 CREATE TABLE joins (
     dependent UUID NOT NULL,
     step TEXT NOT NULL,
     interval_start BIGINT NOT NULL,
+    interval_end BIGINT,
     state TEXT NOT NULL,
-    remaining INTEGER NOT NULL,
+    execution UUID,
+    deadline BIGINT,
+    wake_at BIGINT,
+    made_at BIGINT NOT NULL,
     PRIMARY KEY (dependent, step, interval_start)
 );
+
+CREATE INDEX joins_made_at ON joins (made_at);
+
+CREATE INDEX joins_open ON joins (dependent, interval_start) WHERE state = 'open';
+
+CREATE INDEX joins_wake_at ON joins (wake_at) WHERE wake_at IS NOT NULL;
 
 CREATE TABLE keys (
     id TEXT NOT NULL,

@@ -1,0 +1,258 @@
+"""Working a backfill: the next fires become executions, each fire once, whichever server comes first.
+
+The backfill's row is locked and its place advanced in the transaction that makes the executions, cuts the ledger's rows
+and remembers the runs. How many may start is what live executions leave of its bound, looked up under that lock.
+"""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.backfill import Backfill, Chosen, Counts, Pick, Stretch, Version, ahead, choose, rewrite, stretches
+from horae.model.execution import Extra
+from horae.model.ids import index_of, parcel_of
+from horae.model.ledger import LedgerRow
+from horae.model.parcel import Parcel
+from horae.model.trigger import cover, previous_fire
+from horae.store.moves import ledger, triggers
+from horae.store.moves.backfills import COLUMNS, live_runs, read
+from horae.store.moves.fire import LIVE
+from horae.store.moves.ledger import Versioned
+from horae.store.moves.parcels import put_parcels
+from horae.store.moves.placing import place
+from horae.store.moves.shelves import Columns, names
+from horae.store.moves.submission import NewExecution
+from horae.store.moves.submit import CURRENT
+from horae.store.moves.targets import Lead, Target, execution_of, targets
+from horae.store.moves.triggers import why
+from horae.store.script import Fetch, ForEach, Insert, Lock, Script, Statement
+
+LOOK = 500  # fires that one step looks at
+PAUSED = "the trigger was paused"
+DELETED = "The job was deleted."
+
+TAKE = Statement(
+    "take_backfill",
+    f"SELECT {names(COLUMNS)} FROM backfills WHERE id = $1 AND completed_at IS NULL FOR UPDATE SKIP LOCKED",
+)
+ADVANCE = Statement(
+    "advance_backfill",
+    "UPDATE backfills SET state = $2, cursor_at = $3, cursor_name = $4, already = $5, unknown = $6, started = $7,"
+    " succeeded = $8, failed = $9, ended = $10, note = $11, completed_at = $12 WHERE id = $1",
+)
+ENDED = Statement(
+    "ended_executions",
+    "SELECT given.execution, h.state FROM given JOIN history h ON h.parcel = given.parcel AND h.lo <= given.item"
+    " AND h.hi > given.item",
+)
+SETTLE = Statement(
+    "settle_backfill_runs",
+    "UPDATE backfill_runs SET outcome = given.outcome FROM given WHERE backfill_runs.backfill = $4"
+    " AND backfill_runs.trigger_id = given.trigger_id AND backfill_runs.at = given.at",
+)
+RUNS: Columns = (
+    ("backfill", "uuid"), ("trigger_id", "uuid"), ("at", "bigint"), ("execution", "uuid"), ("forced", "bool"),
+)  # fmt: skip
+
+
+class Worked(Struct, frozen=True):
+    """What a step did: the backfill as it stands, what was made, and whether there is room to go on at once."""
+
+    backfill: Backfill
+    parcels: list[Parcel] = []
+    lanes: dict[int, int] = {}
+    wake_at: Instant | None = None
+    more: bool = False
+
+
+class _Made(Struct, frozen=True):
+    """Executions that a step made."""
+
+    chosen: Chosen
+    parcels: list[Parcel]
+    lanes: dict[int, int]
+    wake_at: Instant | None
+
+
+def work(id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int = LOOK) -> Script[Worked | None]:
+    """See what has ended, and start what there is room for; None when somebody else works it, or nothing is left.
+
+    One that cannot go on is paused with the reason.
+    """
+    rows = yield Fetch(TAKE, (id,))
+    if not rows:
+        return None
+    backfill = read(rows[0])
+    yield Lock((f"backfills:{backfill.job}",))  # two of one job may be about the same rows of the ledger
+    counts, live = yield from _settle(backfill)
+    backfill = structs.replace(backfill, counts=counts)
+    if backfill.state == "running":
+        return (yield from _start(backfill, live, lead, new_id, now, look))
+    if backfill.state == "cancelled" and not live:
+        backfill = structs.replace(backfill, completed_at=now)
+    yield from _advance(backfill)
+    return Worked(backfill)
+
+
+def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
+    """Note how executions ended; the counts then, and how many are live."""
+    runs = yield from live_runs(backfill.id)
+    if not runs:
+        return backfill.counts, 0
+    columns: Columns = (("execution", "uuid"), ("parcel", "uuid"), ("item", "int"))
+    probe = [(execution, parcel_of(execution), index_of(execution)) for _, _, execution in runs]
+    live = {row[0] for row in (yield ForEach(LIVE, columns, probe))}
+    over = [one for one in probe if one[0] not in live]
+    if not over:
+        return backfill.counts, len(live)
+    states: dict[UUID, str] = dict((yield ForEach(ENDED, columns, over)))
+    outcomes = [(trigger, at, states.get(e, "forgotten")) for trigger, at, e in runs if e not in live]
+    given: Columns = (("trigger_id", "uuid"), ("at", "bigint"), ("outcome", "text"))
+    yield ForEach(SETTLE, given, outcomes, (backfill.id,))
+    told = [outcome for _, _, outcome in outcomes]
+    c, good, bad = backfill.counts, told.count("success"), told.count("failed")
+    counts = structs.replace(
+        c, succeeded=c.succeeded + good, failed=c.failed + bad, ended=c.ended + len(told) - good - bad
+    )
+    return counts, len(live)
+
+
+def _start(
+    backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int
+) -> Script[Worked]:
+    """Start what there is room for, and say when nothing is left."""
+    yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])  # a deletion waits, or is seen
+    target = (yield from targets([backfill.job])).get(backfill.job)
+    if target is None or target.state == "deleted":
+        gone = structs.replace(backfill, state="cancelled", note=DELETED, completed_at=None if live else now)
+        yield from _advance(gone)
+        return Worked(gone)
+    try:
+        parts, is_behind = yield from _parts(backfill, now)
+        fires = ahead(parts, backfill.at, look, newest_first=backfill.newest_first)
+    except Exception as error:
+        stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {why(error)}")
+        yield from _advance(stuck)
+        return Worked(stuck)
+    room = backfill.max_concurrent - live
+    made = (yield from _make(backfill, target, fires, room, lead, new_id, now)) if fires and room > 0 else None
+    backfill = _moved_on(backfill, made)
+    if not fires and not is_behind and not live:
+        backfill = _done(backfill, now)
+    yield from _advance(backfill)
+    if made is None:
+        return Worked(backfill)
+    more = len(made.chosen.picks) < room
+    return Worked(backfill, made.parcels, made.lanes, made.wake_at, more)
+
+
+def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], bool]]:
+    """The stretches of its triggers that may run, and whether some of its fires are yet to be decided."""
+    found = yield from chosen_versions(backfill)
+    asleep = {one.version.id for one in found if one.is_asleep(backfill.until)}
+    if asleep:
+        yield from _cover(backfill, asleep, now)
+    reached = [_reaching(one, backfill.until) for one in found]
+    known_from = yield from ledger.known_from()
+    parts = stretches(reached, backfill.since, backfill.until, known_from)
+    runnable = [part for part in parts if backfill.force or part.known != "forgotten"]
+    return runnable, any(one.is_behind(backfill.until) for one in found)
+
+
+def chosen_versions(backfill: Backfill) -> Script[list[Versioned]]:
+    """The versions of the triggers that a backfill is about."""
+    found = yield from ledger.versions(backfill.job)
+    return [one for one in found if backfill.trigger in (None, one.version.name)]
+
+
+def _reaching(one: Versioned, until: Instant) -> Version:
+    """A version up to where its fires are decided: one that has none left before `until` is decided up to there."""
+    if not one.live or one.spent or one.is_behind(until):
+        return one.version
+    return structs.replace(one.version, through=max(one.version.through, until - 1))
+
+
+def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
+    """Decide what a pause left open, as its end would: then there is a row to cut."""
+    for timer in (yield from triggers.of_job(backfill.job, lock=True)):
+        through = backfill.until - 1
+        if timer.id not in asleep or timer.next_fire_at is not None or timer.decided_through >= through:
+            continue
+        run = cover(timer.trigger, timer.rules, timer.decided_through, through, "skipped-paused", PAUSED)
+        if run is not None:
+            yield from triggers.put_fires([(timer.id, run, None)], now)
+        yield Fetch(triggers.SET_TIMER, (timer.id, None, through))
+
+
+def _make(
+    backfill: Backfill,
+    target: Target,
+    fires: Sequence[tuple[Instant, Stretch]],
+    room: int,
+    lead: Lead,
+    new_id: Callable[[], UUID],
+    now: Instant,
+) -> Script[_Made]:
+    """Executions for the next fires, the ledger's rows of them, and what the backfill remembers."""
+    rows = yield from _rows(fires)
+    chosen = choose(fires, rows, room, force=backfill.force)
+    wanted = [_execution(backfill, target, pick, lead) for pick in chosen.picks]
+    placed, parcels = place(wanted, {}, new_id, now)
+    executions = [mine[0].execution_id for mine in placed]
+    lanes, wake_at = yield from put_parcels(parcels, now)
+    gone, come = rewrite(chosen.picks, executions, backfill.id, now)
+    yield from ledger.exchange_rows(gone, come)
+    runs = [
+        (backfill.id, pick.stretch.version.id, pick.at, execution, pick.forced)
+        for pick, execution in zip(chosen.picks, executions, strict=True)
+    ]
+    if runs:
+        yield Insert("backfill_runs", RUNS, runs)
+    return _Made(chosen, [parcel for parcel, _ in parcels], lanes, wake_at)
+
+
+def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[LedgerRow]]]:
+    """The rows that cover these fires: no more than there are fires."""
+    least: dict[UUID, tuple[Instant, int]] = {}
+    for at, stretch in fires:
+        lowest, count = least.get(stretch.version.id, (at, 0))
+        least[stretch.version.id] = (min(lowest, at), count + 1)
+    found: dict[UUID, list[LedgerRow]] = {}
+    for id in sorted(least):
+        found[id] = yield from ledger.rows_from(id, *least[id])
+    return found
+
+
+def _execution(backfill: Backfill, target: Target, pick: Pick, lead: Lead) -> NewExecution:
+    version = pick.stretch.version
+    since = previous_fire(version.trigger, pick.at)
+    extra = Extra(
+        origin="backfill", trigger=version.id, fire_at=pick.at, interval=None if since is None else (since, pick.at),
+        backfill=backfill.id,
+    )  # fmt: skip
+    item = b"{}" if backfill.params is None else backfill.params.encode()
+    return execution_of(target, extra, lead, item=item, priority=backfill.priority)
+
+
+def _moved_on(backfill: Backfill, made: _Made | None) -> Backfill:
+    if made is None:
+        return backfill
+    c = backfill.counts
+    counts = structs.replace(c, already=c.already + made.chosen.already, started=c.started + len(made.chosen.picks))
+    return structs.replace(backfill, at=made.chosen.place or backfill.at, counts=counts)
+
+
+def _done(backfill: Backfill, now: Instant) -> Backfill:
+    """What it did not meet had been forgotten by the ledger before it came there."""
+    c = backfill.counts
+    counts = structs.replace(c, unknown=max(0, c.total - c.already - c.started))
+    return structs.replace(backfill, state="done", counts=counts, completed_at=now)
+
+
+def _advance(b: Backfill) -> Script[None]:
+    at, name = b.at or (None, None)
+    c = b.counts
+    ended = (c.already, c.unknown, c.started, c.succeeded, c.failed, c.ended)
+    yield Fetch(ADVANCE, (b.id, b.state, at, name, *ended, b.note, b.completed_at))
