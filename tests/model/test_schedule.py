@@ -77,7 +77,7 @@ def test_a_schedule_is_shown_as_it_was_written(value):
         (5, "text or an object", "cron expression"),
         (None, "text or an object", "cron expression"),
         ([], "text or an object", "cron expression"),
-        ({}, "needs cron, every or at", "cron expression"),
+        ({}, "needs cron, every, at, event, webhook or watch", "cron expression"),
         ({"evry": "5m"}, "no field 'evry'", 'Did you mean "every"?'),
         ({"cron": "0 9 * * *", "timezon": "UTC"}, "no field 'timezon'", 'Did you mean "timezone"?'),
         ({"cron": "0 9 * * *", "anchor": "x"}, "no field 'anchor'", "It takes cron, timezone"),

@@ -4,6 +4,7 @@ A key reads `hk_<id>_<secret>`: the id is shown in lists, the secret is 256 rand
 rest. A revoked key stops working within `CACHED` seconds on every server.
 """
 
+import base64
 import hashlib
 import hmac
 import re
@@ -214,6 +215,16 @@ def id_of(text: str) -> str:
     """The id in a key's text; a preset key of another form is known by the beginning of its hash."""
     found = _KEY.fullmatch(text)
     return found[1] if found else f"preset-{_digest(text).hex()[:12]}"
+
+
+def new_hook_token() -> str:
+    """The part of a webhook's URL that nobody guesses."""
+    return f"hook_{secrets.token_urlsafe(32)}"
+
+
+def new_hook_secret() -> str:
+    """A secret that webhooks are signed with, as Standard Webhooks spell it."""
+    return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
 def _digest(text: str) -> bytes:

@@ -6,11 +6,11 @@ from typing import Any
 
 from horae.env import Instant
 from horae.errors import BadInput
-from horae.model.definition.values import a_duration, a_list, a_name, an_int, one_of, refuse_unknown
+from horae.model.definition.values import a_duration, a_list, a_name, an_int, an_object, one_of, refuse_unknown
 from horae.model.duration import DAY
 from horae.model.instant import parse_instant
 from horae.model.job import NAME
-from horae.model.trigger import GRACE, SCHEDULE, Misfire, Rules, When, kind_of, parse_misfire, parse_schedule
+from horae.model.trigger import GRACE, SCHEDULE, Kind, Misfire, Rules, When, kind_of, parse_misfire, parse_schedule
 
 RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "grace")
 BESIDE = ("paused",)  # what stands beside a trigger and its rules
@@ -25,10 +25,11 @@ def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDUL
     if not isinstance(value, dict):
         return When(name=name, trigger=parse_schedule(value, key=key, created_at=created_at))
     kind = kind_of({field: part for field, part in value.items() if field not in (*RULES, *BESIDE)})
-    refuse_unknown(value, (*kind.fields, *RULES, *BESIDE), "This schedule", "schedule.")
+    refuse_unknown(value, (*kind.fields, *(kind.rules or RULES), *BESIDE), "This schedule", "schedule.")
     trigger = kind.read({field: part for field, part in value.items() if field in kind.fields}, key, created_at)
     rules = _rules({rule: value[rule] for rule in RULES if value.get(rule) is not None}, kind.overlap)
-    return When(name=name, trigger=trigger, rules=rules, paused=_paused(value.get("paused")))
+    params = _params(value["params"], kind) if "params" in kind.fields and value.get("params") is not None else {}
+    return When(name=name, trigger=trigger, rules=rules, params=params, paused=_paused(value.get("paused")))
 
 
 def name_triggers(value: Any) -> list[dict[str, Any]]:
@@ -106,6 +107,13 @@ def _rules(given: dict[str, Any], overlap: str) -> Rules:
         overlap=chosen,
         grace=a_duration(given["grace"], "schedule.grace", 0, DAY) if "grace" in given else GRACE,
     )
+
+
+def _params(value: Any, kind: Kind) -> dict[str, Any]:
+    """What executions are given beyond the job's params; templates that could never be filled are refused."""
+    params = an_object(value, "schedule.params", 'Write an object such as {"file": "${event.payload.key}"}.')
+    kind.check_params(params, "schedule.params")
+    return params
 
 
 def _paused(value: Any) -> bool:

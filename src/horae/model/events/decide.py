@@ -16,6 +16,7 @@ EventDisposition = Literal[
     "skipped-overlap",
     "skipped-bounds",
     "skipped-params",
+    "skipped-trouble",
 ]
 
 

@@ -5,6 +5,7 @@ Values, rules and decisions, all pure: the engine brings the clock and the store
 
 from horae.model.trigger.decide import Decision, Disposition, Fire, LedgerRun, cover, decide, is_spent, latest, upcoming
 from horae.model.trigger.describe import describe
+from horae.model.trigger.external import Event, Watch
 from horae.model.trigger.rules import GRACE, Misfire, Overlap, Rules, due_at, parse_misfire, render_misfire
 from horae.model.trigger.schedule import KINDS, Kind, kind_of, parse_schedule, render_schedule
 from horae.model.trigger.values import Cron, Interval, Once, Trigger, begin, next_fire, previous_fire
@@ -17,6 +18,7 @@ __all__ = [
     "Cron",
     "Decision",
     "Disposition",
+    "Event",
     "Fire",
     "Interval",
     "Kind",
@@ -26,6 +28,7 @@ __all__ = [
     "Overlap",
     "Rules",
     "Trigger",
+    "Watch",
     "When",
     "begin",
     "cover",

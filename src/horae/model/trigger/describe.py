@@ -3,6 +3,7 @@
 from horae.model.cron import cron_in_words, lint, parse_cron
 from horae.model.duration import format_duration
 from horae.model.instant import format_instant
+from horae.model.trigger.external import Event, Watch, describe_event, describe_watch
 from horae.model.trigger.values import Cron, Interval, Once, Trigger
 
 
@@ -12,6 +13,10 @@ def describe(trigger: Trigger) -> str:
         return f"every {format_duration(trigger.every)}"
     if isinstance(trigger, Once):
         return f"once at {format_instant(trigger.at)}"
+    if isinstance(trigger, Event):
+        return describe_event(trigger)
+    if isinstance(trigger, Watch):
+        return describe_watch(trigger)
     x = parse_cron(trigger.expression, trigger.dialect, trigger.key)
     words = cron_in_words(x) or f'cron "{trigger.expression}"'
     return f"{words}, {trigger.timezone} time"

@@ -1,4 +1,4 @@
-"""Triggers as the API spells them: a cron string, {"every": "5m"}, {"at": "..."} or {"cron": "...", "timezone": "..."}.
+"""Triggers as the API spells them: a cron string or an object, as {"every": "5m"}, {"at": "..."}, {"event": "..."}.
 
 Each kind is one entry of KINDS, known by the field that only it has.
 """
@@ -13,7 +13,19 @@ from horae.env import Instant, Micros
 from horae.errors import BadInput
 from horae.model.cron import Dialect, DstGap, DstOverlap, load_zone, needs_key, parse_cron
 from horae.model.duration import format_duration, parse_duration
+from horae.model.events.params import check_params
 from horae.model.instant import format_instant, parse_instant
+from horae.model.trigger.external import (
+    EVENT_FIELDS,
+    EVENT_RULES,
+    WATCH_FIELDS,
+    Event,
+    Watch,
+    read_event_trigger,
+    read_watch_trigger,
+    render_event,
+    render_watch,
+)
 from horae.model.trigger.rules import GRACE, Overlap
 from horae.model.trigger.values import Cron, Interval, Once, Trigger, next_fire
 
@@ -21,7 +33,7 @@ SHORTEST_INTERVAL: Micros = 100_000
 
 _ACCEPTED = (
     'Write a cron expression such as "0 9 * * MON-FRI", {"every": "5m"}, {"at": "2026-11-15T08:00:00Z"} or '
-    '{"cron": "0 9 * * *", "timezone": "Europe/Paris"}.'
+    '{"cron": "0 9 * * *", "timezone": "Europe/Paris"}; {"event": "upload"}, {"webhook": true} or {"watch": "s3://..."}.'
 )
 
 
@@ -42,7 +54,7 @@ def parse_schedule(value: str | dict[str, Any], *, key: str, created_at: Instant
 
 def kind_of(value: dict[str, Any]) -> "Kind":
     """Which kind of trigger an object spells, by the one field that tells; others may stand beside it."""
-    kinds = [kind for kind in KINDS if kind in value]
+    kinds = [kind for kind in KINDS if kind in value and not (kind == "webhook" and "event" in value)]
     if len(kinds) > 1:
         raise BadInput(f"A schedule has one of {' and '.join(kinds)}, not both.", _ACCEPTED, field="schedule")
     if not kinds:
@@ -62,6 +74,10 @@ def render_schedule(trigger: Trigger) -> str | dict[str, Any]:
         return {"every": format_duration(trigger.every)} | anchor
     if isinstance(trigger, Once):
         return {"at": format_instant(trigger.at)}
+    if isinstance(trigger, Event):
+        return render_event(trigger)
+    if isinstance(trigger, Watch):
+        return render_watch(trigger)
     chosen = {
         "timezone": (trigger.timezone, "UTC"),
         "dialect": (trigger.dialect, "unix"),
@@ -116,18 +132,31 @@ def _parse_at(value: dict[str, Any], key: str, created_at: Instant) -> Trigger:
 
 
 class Kind(Struct, frozen=True, kw_only=True):
-    """One kind of trigger: what it is called unless named, its own fields, how they are read, and its default rule."""
+    """One kind of trigger: what it is called unless named, its own fields, how they are read, and its default rule.
+
+    `check_params` refuses templates in its params that could not be filled when it fires.
+    """
 
     name: str
     fields: tuple[str, ...]
     read: Callable[[dict[str, Any], str, Instant], Trigger]
     overlap: Overlap = "skip"
+    check_params: Callable[[dict[str, Any], str], None] = check_params
+    rules: tuple[str, ...] | None = None  # those that mean something here, unless all do
+
+
+def _external(name: str, fields: tuple[str, ...], read: Callable[[dict[str, Any], str, Instant], Trigger]) -> Kind:
+    """A kind that something outside fires: each event is work of its own, and none has an instant to be missed."""
+    return Kind(name=name, fields=fields, read=read, overlap="allow", rules=EVENT_RULES, check_params=check_params)
 
 
 KINDS: dict[str, Kind] = {
     "cron": Kind(name="cron", fields=("cron", "timezone", "dialect", "dstGap", "dstOverlap"), read=_parse_cron),
     "every": Kind(name="interval", fields=("every", "anchor"), read=_parse_every),
     "at": Kind(name="once", fields=("at",), read=_parse_at),
+    "event": _external("event", EVENT_FIELDS, read_event_trigger),
+    "webhook": _external("webhook", EVENT_FIELDS, read_event_trigger),
+    "watch": _external("watch", WATCH_FIELDS, read_watch_trigger),
 }
 
 

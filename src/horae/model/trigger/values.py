@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.cron import Dialect, DstGap, DstOverlap, last_before, next_after, parse_cron
+from horae.model.trigger.external import Event, Watch
 from horae.model.trigger.remembered import Remembered
 
 
@@ -32,7 +33,10 @@ class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", 
     at: Instant
 
 
-Trigger = Cron | Interval | Once
+Trigger = Cron | Interval | Once | Event | Watch
+
+
+Timed = Cron | Interval | Once  # those that have nominal instants
 
 
 def next_fire(trigger: Trigger, after: Instant) -> Instant | None:
@@ -42,6 +46,8 @@ def next_fire(trigger: Trigger, after: Instant) -> Instant | None:
     if isinstance(trigger, Interval):
         phase = _phase(trigger)
         return phase + ((after - phase) // trigger.every + 1) * trigger.every
+    if isinstance(trigger, Event | Watch):
+        return None
     return trigger.at if trigger.at > after else None
 
 
@@ -52,6 +58,8 @@ def previous_fire(trigger: Trigger, before: Instant) -> Instant | None:
     if isinstance(trigger, Interval):
         phase = _phase(trigger)
         return phase + (before - 1 - phase) // trigger.every * trigger.every
+    if isinstance(trigger, Event | Watch):
+        return None
     return trigger.at if trigger.at < before else None
 
 

@@ -1,0 +1,122 @@
+"""Triggers that something outside fires, as definitions spell them."""
+
+from uuid import UUID
+
+import pytest
+
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.definition import parse_definition
+from horae.model.trigger import Event, Watch, describe, next_fire, previous_fire, render_schedule
+from horae.model.trigger.external import is_within, watch_id, watch_url
+
+
+def triggers(*given):
+    body = {"name": "job", "command": "true", "triggers": list(given)}
+    return parse_definition(body, namespace_name="default", created_at=0).whens
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({"event": "upload"}, Event(event="upload")),
+        (
+            {"event": "orders/paid", "filter": "${event.payload.total > 10}", "webhook": True},
+            Event(event="orders/paid", filter="${event.payload.total > 10}", verify="signature"),
+        ),
+        ({"webhook": True}, Event(verify="signature")),
+        ({"webhook": {"verify": "none"}}, Event(verify="none")),
+        ({"watch": "/srv/inbox/"}, Watch(url="file:///srv/inbox", settle=2 * SECOND)),
+        (
+            {"watch": "s3://bucket/in/", "interval": "1s", "existing": "fire", "settle": "5s"},
+            Watch(url="s3://bucket/in/", interval=SECOND, existing="fire", settle=5 * SECOND),
+        ),
+        ({"watch": "gs://bucket"}, Watch(url="gs://bucket")),
+    ],
+)
+def test_a_trigger_is_read_and_written_again(given, read):
+    (when,) = triggers(given)
+
+    assert when.trigger == read
+    assert triggers(render_schedule(read))[0].trigger == read
+    assert when.rules.overlap == "allow"
+    assert next_fire(read, 0) is None
+    assert previous_fire(read, 10**18) is None
+    assert describe(read)
+
+
+def test_each_is_named_by_its_kind_and_has_params_of_its_own():
+    first, second, third = triggers(
+        {"event": "a", "params": {"file": "${event.payload.key}"}}, {"event": "b", "name": "b"}, {"webhook": True}
+    )
+
+    assert [first.name, second.name, third.name] == ["event", "b", "webhook"]
+    assert first.params == {"file": "${event.payload.key}"}
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"event": ""}, "event"),
+        ({"event": "a b"}, "event"),
+        ({"event": None}, "event"),
+        ({"event": "a", "filter": "size > 1"}, "filter"),
+        ({"event": "a", "filter": 7}, "filter"),
+        ({"event": "a", "webhook": "yes"}, "webhook"),
+        ({"event": "a", "webhook": {"verify": "md5"}}, "webhook"),
+        ({"webhook": False}, "event"),
+        ({"event": "a", "misfire": "skip"}, "misfire"),
+        ({"event": "a", "jitter": "5m"}, "jitter"),
+        ({"event": "a", "params": {"x": "${params.y}"}}, "params.x"),
+        ({"event": "a", "params": []}, "params"),
+        ({"watch": "ftp://x/y"}, "watch"),
+        ({"watch": "inbox"}, "watch"),
+        ({"watch": "/"}, "watch"),
+        ({"watch": "file://host/x"}, "watch"),
+        ({"watch": "s3://"}, "watch"),
+        ({"watch": "s3://Bad_Bucket!/x"}, "watch"),
+        ({"watch": 7}, "watch"),
+        ({"watch": "/srv", "interval": "0.5s"}, "interval"),
+        ({"watch": "/srv", "interval": "2d"}, "interval"),
+        ({"watch": "/srv", "existing": "some"}, "existing"),
+        ({"watch": "/srv", "every": "5m"}, ""),
+        ({"event": "a", "cron": "* * * * *"}, ""),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_place(given, field):
+    with pytest.raises(BadInput) as refused:
+        triggers(given)
+
+    assert refused.value.fields["field"] == f"triggers[0].{field}".rstrip(".")
+    assert refused.value.remedy
+
+
+def test_a_folders_path_cannot_lead_out_by_its_spelling():
+    url = watch_url("/srv/inbox/../../etc", "watch")
+
+    assert url == "file:///etc"
+    assert not is_within(url, ["file:///srv/inbox"])
+
+
+@pytest.mark.parametrize(
+    ("url", "root", "inside"),
+    [
+        ("file:///srv/inbox", "file:///srv/inbox", True),
+        ("file:///srv/inbox/a", "file:///srv/inbox", True),
+        ("file:///srv/inboxes", "file:///srv/inbox", False),
+        ("s3://bucket/in/a", "s3://bucket", True),
+        ("s3://bucket2/in", "s3://bucket", False),
+        ("gs://bucket/in", "s3://bucket", False),
+        ("s3://bucket/in", "s3://bucket/in/", True),
+    ],
+)
+def test_a_place_lies_in_a_root_by_whole_parts(url, root, inside):
+    assert is_within(url, [root]) is inside
+
+
+def test_what_is_remembered_of_a_place_belongs_to_job_trigger_and_place():
+    job = UUID(int=1)
+    ids = {watch_id(job, "a", "s3://x"), watch_id(job, "b", "s3://x"), watch_id(job, "a", "s3://y")}
+
+    assert len(ids) == 3
+    assert watch_id(job, "a", "s3://x") in ids
