@@ -332,7 +332,7 @@ async def crashed_deletion(jobs: Jobs, world: World, monkeypatch: pytest.MonkeyP
         await world.submit(job, due_at=world.now() + MINUTE)
     before = await world.store.job(job.id, NAMESPACE)
     ending = "all" if how.get("running") == "cancel" else "pending"
-    assert await world.store.change(lambda now: job_changes.delete(before, now, ending))
+    assert await world.store.change(lambda now: job_changes.delete(before, world.env.new_id, now, ending))
     assert len(await world.on("queued")) == len(await world.on("waiting")) == 2
     return job
 
@@ -379,7 +379,7 @@ async def test_what_a_restored_job_has_to_do_is_not_ended_by_its_deletion(jobs, 
 
     await jobs.restore(NAMESPACE, str(job.id))
 
-    late = cancel_job.cancel_more("queued", job.id, cancel_job.START, 100, "", world.now())
+    late = cancel_job.cancel_more("queued", job.id, world.env.new_id, cancel_job.START, 100, "", world.now())
     assert await world.store.write(lambda: late) == cancel_job.Batch(0, None)
     assert await Deletions(world.store).finish(job.id)
     assert len(await world.on("queued")) == 2

@@ -102,7 +102,7 @@ async def _(world: World) -> Crossing:
 
     def batch(channel: int, *workers: Any) -> ScriptFactory[Any]:
         heads = [w.head(Exchange(channel=channel, n=1), frozenset()) for w in workers]
-        return lambda: exchange.exchange(heads, [], frozenset(), {}, now, Random(7))
+        return lambda: exchange.exchange(heads, [], frozenset(), {}, now, Random(7), world.env.new_id)
 
     return Crossing(HOLD_SESSION, (m.session,), batch(0, a, m, z), batch(1, z, m, a))
 
@@ -118,7 +118,7 @@ async def _(world: World) -> Crossing:
     return Crossing(
         HOLD_SESSION,
         (ids[1],),
-        lambda: exchange.exchange(heads, [], frozenset(), {}, now, Random(7)),
+        lambda: exchange.exchange(heads, [], frozenset(), {}, now, Random(7), world.env.new_id),
         lambda: sessions.end_old_epochs(2, now),
     )
 

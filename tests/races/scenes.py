@@ -73,6 +73,7 @@ class Cast:
         self.views = [LaneView(lane=job.lane)]
         self.seen = world.now()  # the last heartbeat of every worker when the scene begins
         self.now = world.now() + 5
+        self.new_id = world.env.new_id
 
     def exchange(
         self, w: Worker, *, n: int | None = None, channel: int = 0, patient: bool = False,
@@ -90,7 +91,7 @@ class Cast:
         policies = {(self.job.id, 1): self.job.spec.retry}
         return Move(
             "exchange",
-            lambda: exchange.exchange([head], self.views, paused, policies, self.now, Random(7)),
+            lambda: exchange.exchange([head], self.views, paused, policies, self.now, Random(7), self.new_id),
             told,
         )
 
@@ -131,11 +132,11 @@ class Cast:
         return Move("mark_lost", lambda: rescue.mark_lost(w.session, last, self.now))
 
     def rescue(self, w: Worker, **more: Any) -> Move:
-        return Move("rescue", lambda: rescue.rescue(w.session, 100, self.now, Random(7), **more))
+        return Move("rescue", lambda: rescue.rescue(w.session, 100, self.now, Random(7), self.new_id, **more))
 
     def cancel(self, parcel: UUID, item: int) -> Move:
         """One try; the store tries again while the item is moving."""
-        return Move("cancel", lambda: cancel.cancel(parcel, item, "", self.now))
+        return Move("cancel", lambda: cancel.cancel(parcel, item, "", self.now, self.new_id))
 
     def promote(self) -> Move:
         return Move("promote", lambda: promote.promote_due(promote.LONG_AGO, self.now, 100, rank))
@@ -307,7 +308,9 @@ async def _(world: World) -> Scene:
                 for head, reply in zip(heads, done.replies, strict=True)
             ]
 
-        return Move("exchange", lambda: exchange.exchange(heads, c.views, frozenset(), {}, c.now, Random(7)), told)
+        return Move(
+            "exchange", lambda: exchange.exchange(heads, c.views, frozenset(), {}, c.now, Random(7), c.new_id), told
+        )
 
     return Scene(left=[batch(0, a, b)], right=[batch(1, b, a)])
 
@@ -658,7 +661,7 @@ async def _(world: World) -> Scene:
 
     def repair() -> Script[Any]:
         report = yield from audit.audit_executions(c.now + 1, 0)
-        return (yield from audit.repair(report.findings, c.now, Random(7)))
+        return (yield from audit.repair(report.findings, c.now, Random(7), c.new_id))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         (back,) = await world.on("queued", parcel)
@@ -673,7 +676,7 @@ async def _(world: World) -> Scene:
     parcel = await world.parcel(c.job, 3)
     lost = audit.Finding(kind="missing", shelf="parcels", parcel=parcel, lo=0, hi=2, detail="")
     await world.do("UPDATE queued SET lo = 2")
-    mend = Move("repair", lambda: audit.repair([lost], c.now, Random(7)))
+    mend = Move("repair", lambda: audit.repair([lost], c.now, Random(7), c.new_id))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert sorted(done.requeued for done in left + right) == [0, 2]
@@ -813,7 +816,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     all_pending = Move(
         "cancel_pending",
-        lambda: cancel_job.cancel_pending("queued", c.job.id, cancel_job.START, 100, "", c.now),
+        lambda: cancel_job.cancel_pending("queued", c.job.id, c.new_id, cancel_job.START, 100, "", c.now),
     )
     del parcel
     return Scene(left=[all_pending], right=[c.claim(w, 2)], patient="")
@@ -828,7 +831,7 @@ async def _(world: World) -> Scene:
     await world.store.write(lambda: jobs.delete(c.job.id, "pending", c.now))
     more = Move(
         "cancel_more",
-        lambda: cancel_job.cancel_more("queued", c.job.id, cancel_job.START, 100, "", c.now),
+        lambda: cancel_job.cancel_more("queued", c.job.id, c.new_id, cancel_job.START, 100, "", c.now),
     )
     restore = Move("restore", lambda: job_changes.restore(before, None, world.env.new_id, c.now))
     fresh = c.submit(*world.wanted(c.job))
@@ -846,7 +849,7 @@ async def _(world: World) -> Scene:
     c = await cast(world)
     before = await world.store.job(c.job.id, NAMESPACE)
     assert before is not None
-    delete = Move("delete", lambda: job_changes.delete(before, c.now, "pending"))
+    delete = Move("delete", lambda: job_changes.delete(before, c.new_id, c.now, "pending"))
     late = Move("submit", c.submit(*world.wanted(c.job)).make, refusals=(submit.JobMoved,))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
@@ -863,7 +866,7 @@ async def _(world: World) -> Scene:
     w = await world.worker()
     before = await world.store.job(c.job.id, NAMESPACE)
     assert before is not None
-    delete = Move("delete", lambda: job_changes.delete(before, c.now, "pending"))
+    delete = Move("delete", lambda: job_changes.delete(before, c.new_id, c.now, "pending"))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         noted = await world.store.read(cancel_job.unfinished)

@@ -5,16 +5,28 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import SECOND
+from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.protocol import Exchange, Step
 from horae.model.retry import RetryPolicy
 from horae.model.trigger import Interval, Rules
 from horae.store import moves
 from horae.store.driver import op_name
-from horae.store.moves import backstop, execution_reads, keys, sessions, statistics, steps, submission, sweep
+from horae.store.moves import (
+    backstop,
+    execution_reads,
+    join_looks,
+    joins,
+    keys,
+    sessions,
+    statistics,
+    steps,
+    submission,
+    sweep,
+)
 from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, ScriptFactory, Statement, Together
@@ -41,7 +53,7 @@ RARE_MOVES = {
 RARE = {
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
     *("delete_job", "edit_job", "job_version", "job_versions", "lock_job", "name_taken", "restore_job"),
-    *("set_job_state", "upstream"),
+    *("drop_dependent", "drop_some_dependencies", "open_joins_of", "set_job_state", "upstream"),
     *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "drop_cookie", "keys", "old_cookies"),
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
     *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
@@ -95,7 +107,34 @@ async def live_through(world: World) -> None:
     await other.claim(50, channel=1)  # one of what was lost, and past the rest
     await world.do("UPDATE queued SET losses = 2 WHERE solo")
     await other.claim(50, channel=1)
+    await depend(world)
     await clean(world)
+
+
+async def depend(world: World) -> None:
+    """Jobs that start when others have ended, wait for them, and are skipped with them."""
+    a, b = await world.job("a", queue="up"), await world.job("b", queue="up")
+    every = Interval(every=MINUTE, anchor=world.now())
+    both = (str(a.id), str(b.id))
+    d = await world.job("d", queue="down", dependencies=both)
+    c = await world.job("c", queue="down", dependencies=both)
+    await add_trigger(world, c, every)
+    worker = await world.worker("d")
+    patient = [structs.replace(one, patience=SECOND) for one in world.wanted(d, 2)]
+    await world.store.submit([submission.Submission(executions=patient)])
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+    interval = Extra(interval=(0, MINUTE))
+    for job, extra, outcome in (
+        (a, Extra(), success), (b, Extra(), success), (a, interval, success), (b, interval, failed),
+    ):  # fmt: skip
+        wanted = [structs.replace(one, extra=extra) for one in world.wanted(job)]
+        await world.store.submit([submission.Submission(executions=wanted)])
+        held = await worker.claim(1, lanes=frozenset({a.lane}))
+        await worker.report(*(outcome(slice) for slice in held))
+    world.clock.advance(MINUTE)
+    await world.store.read(joins.next_due)
+    await world.store.change(lambda now: join_looks.look(100, world.env.new_id, now))
 
 
 async def repeat_requests(world: World, job: Any) -> None:

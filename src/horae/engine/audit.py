@@ -35,7 +35,9 @@ class Audit:
         repaired = None
         if repair and report.findings:
             now = self._env.now()
-            repaired = await self._store.write(lambda: audit.repair(report.findings, now, self._env.rng))
+            repaired = await self._store.write(
+                lambda: audit.repair(report.findings, now, self._env.rng, self._env.new_id)
+            )
             self._hints.tell(Hint(wake_at=now))
             report = await self._look()
         return ExecutionsAudit(shelves=report.shelves, kinds=report.kinds, findings=report.findings, repaired=repaired)

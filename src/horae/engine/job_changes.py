@@ -7,9 +7,9 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import BadInput, Conflict
-from horae.model.job import Spec
+from horae.model.job import Job, Spec
 from horae.model.trigger import SCHEDULE, Disposition, Once, When
-from horae.store.moves import cancel_job, job_reads, jobs, lanes, triggers
+from horae.store.moves import cancel_job, dependents, job_reads, jobs, lanes, triggers, waits
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.triggers import Owner
 from horae.store.script import Lock, Script
@@ -49,13 +49,21 @@ def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive
     if (draft.spec.queue, draft.spec.capabilities) != (job.spec.queue, job.spec.capabilities):
         queue, lane = yield from _place(job.namespace, draft.spec, now)
     verdict = yield from jobs.edit(job.id, job.namespace, version, draft.spec, queue, lane, now)
-    if isinstance(verdict, jobs.Exists):
+    if verdict is not None:
         raise name_taken(draft.spec.name, verdict.id)
-    if isinstance(verdict, jobs.Cycle):
-        raise (yield from _cycle(verdict.path))
     owner = Owner(job.id, job.namespace, version, job.state == "paused")
     yield from _retime(owner, draft.whens, began_paused(job.spec), new_id, now, revive=revive)
+    yield from _depend(job, draft.spec, new_id, now)
     return True
+
+
+def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant) -> Script[None]:
+    """What a job depends on changes after its timers: a fire holds those first. What waits may go on by it."""
+    if spec.dependencies or job.spec.dependencies:
+        cycle = yield from jobs.depend(job.id, spec)
+        if cycle is not None:
+            raise (yield from _cycle(cycle.path))
+        yield from waits.reconsider(job.id, new_id, now)
 
 
 def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
@@ -124,7 +132,7 @@ def resume(before: StoredJob, now: Instant) -> Script[bool]:
     return True
 
 
-def delete(before: StoredJob, now: Instant, ending: cancel_job.Ending | None) -> Script[int | None]:
+def delete(before: StoredJob, new_id: NewId, now: Instant, ending: cancel_job.Ending | None) -> Script[int | None]:
     """End a job's triggers and free its name; the first batches of what is to be ended go with it.
 
     What is left to end is noted. Tells how many executions were cancelled; None when the job is no longer what it was.
@@ -137,10 +145,12 @@ def delete(before: StoredJob, now: Instant, ending: cancel_job.Ending | None) ->
         asleep = "paused" in (job.state, timer.state)
         disposition: Disposition = "skipped-paused" if asleep else "skipped-misfire"
         yield from triggers.end(timer, now, disposition, DELETED)
+    if job.spec.dependencies:
+        yield from dependents.lock([job.id])  # what its upstreams start is there before this, or never
     cancelled = 0
     if ending in ("pending", "all"):
         for shelf in cancel_job.OF_JOB:
-            first = cancel_job.cancel_pending(shelf, job.id, cancel_job.START, FIRST_BATCH, DELETED, now)
+            first = cancel_job.cancel_pending(shelf, job.id, new_id, cancel_job.START, FIRST_BATCH, DELETED, now)
             cancelled += (yield from first).items
     if ending == "pending" and not (yield from cancel_job.is_pending(job.id)):
         yield from cancel_job.settle(job.id, ending)

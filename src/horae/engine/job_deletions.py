@@ -41,7 +41,7 @@ class Deletions:
             return False
         if ending != "pending":
             await self._ask_running(job)
-            await self._walk(job, partial(cancel_job.cancel_asleep, job))
+            await self._walk(job, partial(cancel_job.cancel_asleep, job, self._store.env.new_id))
         if ending == "all" and await self._is_pending(job):  # handed back before its session was asked, or woken
             return False
         await self._store.write(lambda: cancel_job.settle(job, ending))
@@ -49,7 +49,7 @@ class Deletions:
 
     async def _cancel_pending(self, job: UUID) -> bool:
         for shelf in cancel_job.OF_JOB:
-            await self._walk(job, partial(cancel_job.cancel_more, shelf, job))
+            await self._walk(job, partial(cancel_job.cancel_more, shelf, job, self._store.env.new_id))
         return not await self._is_pending(job)
 
     async def _is_pending(self, job: UUID) -> bool:

@@ -221,7 +221,9 @@ class Jobs(JobLists):
                     await self._store.write(lambda: cancel_job.ask(before.job.id, ending))  # noqa: B023
                 return before.job.id
             await self._decide_due()
-            cancelled = await self._store.change(lambda now: changes.delete(before, now, ending))  # noqa: B023
+            cancelled = await self._store.change(
+                lambda now: changes.delete(before, self._env.new_id, now, ending)  # noqa: B023
+            )
             if cancelled is not None:
                 self._deletions.on_cancelled(before.job.id, cancelled)
                 self._tell(before.job.id, namespace, "deleted")

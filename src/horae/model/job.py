@@ -7,6 +7,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
+from horae.model.dependency import Condition, Late
 from horae.model.retry import RetryPolicy
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -68,10 +69,18 @@ class Spec(Definition, frozen=True, kw_only=True):
     queue: str = "default"
     needs: tuple[str, ...] = ()  # labels a worker must carry: "gpu" or "gpu=a100", sorted
     dependencies: tuple[str, ...] = ()  # ids of other jobs
+    conditions: dict[str, Condition] = {}  # of these, unless it is success
+    dependency_timeout: Micros = DAY  # how long an execution waits for them
+    on_dependency_timeout: Late = "fail"
     tags: dict[str, str] = {}
     env: dict[str, str] = {}
     delivery: Delivery = "at-least-once"
     key_for: Micros = DAY  # how long a submission's key stays taken
+
+    @property
+    def needed(self) -> dict[UUID, Condition]:
+        """What must become of the jobs it depends on."""
+        return {UUID(id): self.conditions.get(id, "success") for id in self.dependencies}
 
     @property
     def capabilities(self) -> tuple[str, ...]:

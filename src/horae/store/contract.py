@@ -83,7 +83,9 @@ class Store:
         Each claim starts a new attempt. A session that is not live changes nothing and gets nothing.
         """
         now, chance = self.env.now(), rng or self.env.rng
-        return await self.driver.write(lambda: exchanges.exchange(heads, views, paused, policies, now, chance))
+        return await self.driver.write(
+            lambda: exchanges.exchange(heads, views, paused, policies, now, chance, self.env.new_id)
+        )
 
     async def look(self, heads: Sequence[exchanges.Head]) -> list[exchanges.Reply]:
         """What exchanges that say nothing and ask for what is not there come to, as `exchange` would decide it.
@@ -148,7 +150,9 @@ class Store:
         one item at a time, until the poison bound.
         """
         now = self.env.now()
-        return await self.driver.write(lambda: rescues.rescue(session, limit, now, self.env.rng, charge=charge))
+        return await self.driver.write(
+            lambda: rescues.rescue(session, limit, now, self.env.rng, self.env.new_id, charge=charge)
+        )
 
     async def watched(self) -> list[tuple[UUID, str, Instant, bool]]:
         """Live sessions, and ended ones that still own something: (id, state, last_seen, owns)."""
@@ -173,7 +177,9 @@ class Store:
             if tried >= CANCEL_TRIES:
                 await self.env.clock.sleep(CANCEL_PAUSE)
             now = self.env.now()
-            verdict, session = await self.driver.write(lambda: cancels.cancel(parcel, item, reason, now))  # noqa: B023
+            verdict, session = await self.driver.write(
+                lambda: cancels.cancel(parcel, item, reason, now, self.env.new_id)  # noqa: B023
+            )
             if verdict != "moving":
                 return verdict, session
         raise Busy("The execution was on its way from one state to another whenever it was to be cancelled.")

@@ -22,7 +22,7 @@ async def repair(world: World, patience=None):
 
     def script():
         report = yield from audit.audit_executions(now, patience)
-        return (yield from audit.repair(report.findings, now, world.rng))
+        return (yield from audit.repair(report.findings, now, world.rng, world.env.new_id))
 
     return await world.store.write(script)
 
@@ -197,8 +197,8 @@ async def test_repair_twice_is_repair_once(world: World):
     now = world.now()
     await world.do("DELETE FROM running")
     report = await world.store.read(lambda: audit.audit_executions(now))
-    first = await world.store.write(lambda: audit.repair(report.findings, now, world.rng))
-    again = await world.store.write(lambda: audit.repair(report.findings, now, world.rng))
+    first = await world.store.write(lambda: audit.repair(report.findings, now, world.rng, world.env.new_id))
+    again = await world.store.write(lambda: audit.repair(report.findings, now, world.rng, world.env.new_id))
 
     assert (first.requeued, again.requeued) == (3, 0)
     assert len(await world.states(parcel)) == 10

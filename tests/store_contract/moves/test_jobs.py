@@ -22,6 +22,7 @@ async def edit(world: World, job, version, **changes):
     def script():
         yield from jobs.lock(job.id, NAMESPACE)
         verdict = yield from jobs.edit(job.id, NAMESPACE, version, spec, job.queue, job.lane, now)
+        verdict = verdict or (yield from jobs.depend(job.id, spec))
         if verdict is not None:
             raise Rejected(verdict)
 

@@ -20,7 +20,9 @@ from horae.model.session import LIVE
 from horae.model.settle import Finished
 from horae.model.slice import Slice, Waiting, gaps
 from horae.store.moves import rescue, shelves, sweep
+from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.parcels import read_parcels
+from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 
 Kind = Literal["missing", "doubled", "outside", "stray", "ownerless", "gateless", "laneless", "overdue", "retold"]
@@ -218,7 +220,7 @@ class Repaired(Struct):
     ended: int = 0
 
 
-def repair(findings: Iterable[Finding], now: Instant, rng: Random) -> Script[Repaired]:
+def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId) -> Script[Repaired]:
     """Give an owner to what has none: it goes on as if its worker were lost, or its time had come.
 
     Every finding is looked at again under a lock. What lies on two shelves, or outside its parcel, is left to people.
@@ -228,24 +230,24 @@ def repair(findings: Iterable[Finding], now: Instant, rng: Random) -> Script[Rep
     done = Repaired()
     yield from sweep.adopt_orphans(now)
     for session in sorted({f.session for f in found if f.kind == "ownerless" and f.session is not None}):
-        yield from _take_back(session, now, rng, done)
+        yield from _take_back(session, now, rng, new_id, done)
     timeless = [f for f in found if f.kind == "gateless"]
     if timeless:
         yield ForEach(WAKE, shelves.SPAN, [(f.parcel, f.lo) for f in timeless], (now,))
         done.requeued += sum(f.hi - f.lo for f in timeless)
     for parcel in sorted({f.parcel for f in found if f.kind == "missing"}):
-        yield from _restore(parcel, now, done)
+        yield from _restore(parcel, new_id, now, done)
     return done
 
 
-def _take_back(session: UUID, now: Instant, rng: Random, done: Repaired) -> Script[None]:
-    effects = yield from rescue.rescue(session, 1000, now, rng)
+def _take_back(session: UUID, now: Instant, rng: Random, new_id: NewId, done: Repaired) -> Script[None]:
+    effects = yield from rescue.rescue(session, 1000, now, rng, new_id)
     if effects is not None:
         done.requeued += sum(m.hi - m.lo for m in effects.moved)
         done.ended += sum(e.hi - e.lo for e in effects.ended)
 
 
-def _restore(parcel: UUID, now: Instant, done: Repaired) -> Script[None]:
+def _restore(parcel: UUID, new_id: NewId, now: Instant, done: Repaired) -> Script[None]:
     """Put items that lie on no shelf back, due now; those that may run at most once have ended."""
     rows = yield Fetch(ON_PAGE, (UUID(int=parcel.int - 1), parcel))
     lying = [row for _, group in _by_parcel(rows) for row in group]
@@ -267,6 +269,7 @@ def _restore(parcel: UUID, now: Instant, done: Repaired) -> Script[None]:
     if e.delivery == AT_MOST_ONCE:
         yield shelves.put_finished([_ended(slice, now) for slice in lost])
         done.ended += sum(s.hi - s.lo for s in lost)
+        yield from arrive([Over(s.parcel, s.lo, s.hi, s.job, "failed") for s in lost], new_id, now, Started())
     else:
         yield shelves.put_waiting([_due(slice, now) for slice in lost])
         done.requeued += sum(s.hi - s.lo for s in lost)

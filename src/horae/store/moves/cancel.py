@@ -11,7 +11,9 @@ from horae.model.protocol import RequestKind
 from horae.model.settle import Finished
 from horae.model.slice import S, part
 from horae.store.moves import shelves
+from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.exchange import lock_sessions
+from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 
 ON_WAITING = Statement(
@@ -36,15 +38,16 @@ REQUESTS: shelves.Columns = (
 Cancelled = Literal["cancelled", "asked", "final", "moving", "unknown"]
 
 
-def cancel(parcel: UUID, item: int, reason: str, now: Instant) -> Script[tuple[Cancelled, UUID | None]]:
+def cancel(parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId) -> Script[tuple[Cancelled, UUID | None]]:
     """Try to cancel one item; `moving` asks the caller to try again in a new transaction.
 
-    `asked` comes with the session that was asked.
+    `asked` comes with the session that was asked. Jobs that depend on its job hear of it.
     """
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
         rows = yield Fetch(find, (parcel, item))
         if rows:
-            yield from _end(shelf, rows[0], item, reason, now)
+            job = yield from _end(shelf, rows[0], item, reason, now)
+            yield from arrive([Over(parcel, item, item + 1, job, "cancelled")], new_id, now, Started())
             return "cancelled", None
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if rows:
@@ -59,8 +62,8 @@ def cancel(parcel: UUID, item: int, reason: str, now: Instant) -> Script[tuple[C
 EXISTS = Statement("item_exists", "SELECT 1 FROM parcels WHERE id = $1 AND n > $2")
 
 
-def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[None]:
-    """Split the slice around the item and put the item on history."""
+def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[UUID]:
+    """Split the slice around the item and put the item on history; its job."""
     if shelf == "waiting":
         waits = shelves.waiting(row)
         yield shelves.take(shelf, [waits])
@@ -73,6 +76,7 @@ def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[N
         one = part(stands, item, item + 1)
         ended = Finished(slice=one, state="cancelled", reason=reason, queued_at=stands.queued_at, completed_at=now)
     yield shelves.put_finished([ended])
+    return ended.slice.job
 
 
 def _around(slice: S, item: int) -> list[S]:

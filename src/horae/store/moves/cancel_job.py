@@ -14,8 +14,10 @@ from horae.model.execution import READS_AS_RUNNING
 from horae.model.settle import Finished
 from horae.model.slice import Queued, Waiting
 from horae.store.moves import shelves
+from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.cancel import REQUESTS
 from horae.store.moves.exchange import lock_sessions
+from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, Insert, Script, Statement
 
 _BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
@@ -70,12 +72,19 @@ class Batch(Struct, frozen=True):
     next: Place | None
 
 
-def cancel_pending(shelf: str, job: UUID, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
-    """Put a batch of a job's waiting or queued slices on history; what a claim holds right now is left to it."""
-    return (yield from _end(OF_JOB[shelf], shelf, job, after, limit, reason, now))
+def cancel_pending(
+    shelf: str, job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant
+) -> Script[Batch]:
+    """Put a batch of a job's waiting or queued slices on history; what a claim holds right now is left to it.
+
+    Jobs that depend on it hear of what ended.
+    """
+    return (yield from _end(OF_JOB[shelf], shelf, job, new_id, after, limit, reason, now))
 
 
-def _end(find: Statement, shelf: str, job: UUID, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
+def _end(
+    find: Statement, shelf: str, job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant
+) -> Script[Batch]:
     rows = yield Fetch(find, (job, *after, limit))
     if not rows:
         return Batch(0, None)
@@ -83,6 +92,8 @@ def _end(find: Statement, shelf: str, job: UUID, after: Place, limit: int, reaso
     slices: list[Waiting | Queued] = [read(row) for row in rows]
     yield shelves.take(shelf, slices)
     yield shelves.put_finished([_cancelled(s, reason, now) for s in slices])
+    over = [Over(s.parcel, s.lo, s.hi, s.job, "cancelled") for s in slices]
+    yield from arrive(over, new_id, now, Started())
     last = slices[-1]
     return Batch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
 
@@ -92,18 +103,20 @@ def _cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:
     return Finished(slice=slice, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)
 
 
-def cancel_more(shelf: str, job: UUID, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
+def cancel_more(
+    shelf: str, job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant
+) -> Script[Batch]:
     """The next batch of a deletion, unless the job has come back meanwhile."""
     if not (yield Fetch(STILL_ENDING, (job,))):
         return Batch(0, None)
-    return (yield from cancel_pending(shelf, job, after, limit, reason, now))
+    return (yield from cancel_pending(shelf, job, new_id, after, limit, reason, now))
 
 
-def cancel_asleep(job: UUID, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
+def cancel_asleep(job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
     """The next batch of what a deletion is to stop and no worker holds, unless the job has come back meanwhile."""
     if not (yield Fetch(STILL_STOPPING, (job,))):
         return Batch(0, None)
-    return (yield from _end(ASLEEP, "waiting", job, after, limit, reason, now))
+    return (yield from _end(ASLEEP, "waiting", job, new_id, after, limit, reason, now))
 
 
 def is_pending(job: UUID) -> Script[bool]:

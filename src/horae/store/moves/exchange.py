@@ -19,6 +19,7 @@ from horae.model.session import LIVE, see, seen_on
 from horae.model.slice import Running
 from horae.store.moves import report, shelves
 from horae.store.moves.claim import Claimed, LaneView, Moves, claim
+from horae.store.moves.starts import NewId
 from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 
 LOCK_SESSIONS = Statement(
@@ -106,6 +107,7 @@ def exchange(
     policies: Mapping[tuple[UUID, int], RetryPolicy],
     now: Instant,
     rng: Random,
+    new_id: NewId,
 ) -> Script[Exchanged]:
     """Settle the outcomes of these exchanges, and claim for those whose number is next."""
     sessions = yield from lock_sessions([head.session for head in heads])
@@ -113,7 +115,7 @@ def exchange(
     heard = [head for i, head in enumerate(heads) if i not in refused]
     for head in heard:
         _drain(head, sessions[head.session])
-    effects = yield from report.settle(heard, sessions, policies, now, rng)
+    effects = yield from report.settle(heard, sessions, policies, now, rng, new_id)
     asking = [head for head in heard if _asks(head, sessions[head.session])]
     claimed, moves = yield from _claim(asking, sessions, lanes, paused, now)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]

@@ -14,9 +14,11 @@ from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.parcel import Parcel
 from horae.model.trigger import Decision, LedgerRun, decide, due_at
+from horae.store.moves import waits
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.shelves import Columns
+from horae.store.moves.starts import Started
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import COLUMNS, JOINED, Lead, Target, execution_of, read_target
 from horae.store.moves.triggers import COUNT, TIMER, Timer, put_fires, read_timer, why
@@ -99,13 +101,31 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant) -> Sc
     busy = yield from _still_live(due)
     decided = list(_decide(due, busy, lead, now, troubles))
     placed, parcels = place([one for d in decided for one in d.wanted], {}, new_id, now)
-    lanes, wake_at = yield from put_parcels(parcels, now)
+    depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
+    held = {parcel.id for parcel, _ in parcels if parcel.envelope.job in depending} if depending else set()
+    lanes, wake_at = yield from put_parcels(parcels, now, held=held)
     ids = iter([mine[0].execution_id for mine in placed])
     executions = {(d.due.timer.id, fire.at): next(ids) for d in decided for fire in d.decision.fires}
     yield from put_fires(_ledger(decided, executions), now)
     yield from _advance(decided, executions)
     yield from _set_aside(troubles, now)
+    if held:
+        waiting = _waits([d for d in decided if d.due.target.job in depending], executions)
+        lanes, wake_at = yield from waits.begin(list(waiting), new_id, now, Started(lanes=lanes, wake_at=wake_at))
     return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles)
+
+
+def _waits(decided: Iterable[_Decided], executions: dict[tuple[UUID, Instant], UUID]) -> Iterable[waits.Wait]:
+    """Fires of jobs that depend on others wait for the executions of these of the same interval."""
+    for d in decided:
+        for fire, wanted in zip(d.decision.fires, d.wanted, strict=True):
+            yield waits.Wait(
+                dependent=d.due.target.job,
+                execution=executions[d.due.timer.id, fire.at],
+                interval=wanted.extra.interval,
+                deadline=wanted.envelope.due_at + d.due.target.spec.dependency_timeout,
+                own=True,
+            )
 
 
 def _read(rows: Sequence[Row], troubles: list[Trouble]) -> Iterable[_Due]:

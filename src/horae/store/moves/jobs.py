@@ -8,8 +8,9 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.job import Job, JobVersion, Spec
+from horae.store.moves import dependents
 from horae.store.moves.shelves import Columns
-from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
+from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 JOB = "j.id, j.namespace, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at, v.queue, v.lane"
 FROM = "FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
@@ -52,7 +53,6 @@ DEFINITIONS = Statement(
     "definitions",
     "SELECT v.job, v.version, v.spec FROM given JOIN job_versions v ON v.job = given.job AND v.version = given.version",
 )
-DROP_DEPENDENCIES = Statement("drop_dependencies", "DELETE FROM dependencies WHERE job = $1")
 # Everything upstream of the given jobs, themselves included.
 UPSTREAM = Statement(
     "upstream",
@@ -88,15 +88,13 @@ def add(id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: Instan
         taken = yield Fetch(TAKEN, (namespace, spec.name, id))
         return Exists(taken[0][0]) if taken else Exists(id)
     yield from _put_version(id, 1, spec, queue, lane, now)
+    if spec.dependencies:
+        yield from dependents.define(id, spec.needed)
     return None
 
 
 def _put_version(id: UUID, version: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[None]:
     yield Fetch(ADD_VERSION, (id, version, msgspec.json.encode(spec).decode(), queue, lane, now))
-    yield Fetch(DROP_DEPENDENCIES, (id,))
-    if spec.dependencies:
-        columns: Columns = (("job", "uuid"), ("upstream", "uuid"))
-        yield Insert("dependencies", columns, [(id, UUID(up)) for up in spec.dependencies])
 
 
 def lock(id: UUID, namespace: int) -> Script[tuple[int, str] | None]:
@@ -107,17 +105,21 @@ def lock(id: UUID, namespace: int) -> Script[tuple[int, str] | None]:
 
 def edit(
     id: UUID, namespace: int, version: int, spec: Spec, queue: int, lane: int, now: Instant
-) -> Script[Exists | Cycle | None]:
-    """Write the next version of a locked job."""
+) -> Script[Exists | None]:
+    """Write the next version of a locked job; `depend` lets it depend on what that says, when its timers are locked."""
     taken = yield Fetch(TAKEN, (namespace, spec.name, id))
     if taken:
         return Exists(taken[0][0])
     yield from _put_version(id, version, spec, queue, lane, now)
-    cycle = yield from find_cycle(id)
-    if cycle:
-        return Cycle(cycle)
     yield Fetch(EDIT, (id, version, spec.name, now))
     return None
+
+
+def depend(id: UUID, spec: Spec) -> Script[Cycle | None]:
+    """Let a locked job depend on what its newest version says."""
+    yield from dependents.define(id, spec.needed)
+    cycle = yield from find_cycle(id)
+    return Cycle(cycle) if cycle else None
 
 
 def find_cycle(id: UUID) -> Script[list[UUID]]:

@@ -1,7 +1,9 @@
 """Parcels as rows: written once with their shelf, never changed."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
+
+from msgspec import structs
 
 from horae.env import Instant
 from horae.model.packing import Packed
@@ -23,20 +25,27 @@ PARCEL_HEADS = Statement(
 
 
 def put_parcels(
-    parcels: Sequence[tuple[Parcel, int]], now: Instant, also: Sequence[ForEach] = ()
+    parcels: Sequence[tuple[Parcel, int]], now: Instant, also: Sequence[ForEach] = (), held: Collection[UUID] = ()
 ) -> Script[tuple[dict[int, int], Instant | None]]:
     """Write parcels and put each on its shelf, and change what else there is to change.
 
-    Returns the lanes that got something and the next timer.
+    Those that are `held` wait for what their job depends on. Returns the lanes that got something and the next timer.
     """
     written = Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
-    ready = [_queued(p, lead, now) for p, lead in parcels if p.envelope.due_at <= now]
-    later = [_waiting(p) for p, _ in parcels if p.envelope.due_at > now]
-    yield Together([written, shelves.put_queued(ready), shelves.put_waiting(later), *also])
+    free = [(p, lead) for p, lead in parcels if p.id not in held] if held else parcels
+    ready = [_queued(p, lead, now) for p, lead in free if p.envelope.due_at <= now]
+    later = [_waiting(p) for p, _ in free if p.envelope.due_at > now]
+    kept = [_held(p) for p, _ in parcels if p.id in held] if held else []
+    yield Together([written, shelves.put_queued(ready), shelves.put_waiting([*later, *kept]), *also])
     lanes: dict[int, int] = {}
     for slice in ready:
         lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
     return lanes, min((s.wake_at for s in later if s.wake_at is not None), default=None)
+
+
+def put_ended(parcels: Sequence[Parcel]) -> Script[None]:
+    """Write parcels of which nothing will run: the caller puts their items on history."""
+    yield Insert("parcels", PARCELS, [_parcel_row(p) for p in parcels])
 
 
 def _parcel_row(p: Parcel) -> tuple[object, ...]:
@@ -61,6 +70,11 @@ def _waiting(p: Parcel) -> Waiting:
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, width=p.width,
         wake_at=e.due_at, reason="delay",
     )  # fmt: skip
+
+
+def _held(p: Parcel) -> Waiting:
+    gate = f"dependencies:{p.envelope.job}"
+    return structs.replace(_waiting(p), wake_at=None, reason="dependency", gate=gate)
 
 
 def read_parcels(ids: Sequence[UUID]) -> Script[list[Parcel]]:

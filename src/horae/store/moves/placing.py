@@ -15,17 +15,17 @@ def place(
     executions: Sequence[Asked], known: dict[UniqueKey, UUID], new_id: Callable[[], UUID], now: Instant
 ) -> tuple[list[list[Receipt]], list[tuple[Parcel, int]]]:
     """Give winners their place in a parcel, losers what their key stands for; the receipts of each, in order."""
-    groups: dict[tuple[Envelope, int], list[int]] = {}
+    groups: dict[tuple[Envelope, int, bool], list[int]] = {}
     first: dict[UniqueKey, int] = {}
     for i, e in enumerate(executions):
         if e.unique is not None and (e.unique in known or e.unique in first):
             continue
         if e.unique is not None:
             first[e.unique] = i
-        groups.setdefault((e.envelope, e.rank_lead), []).append(i)
+        groups.setdefault((e.envelope, e.rank_lead, e.patience is None), []).append(i)
     receipts: dict[int, list[Receipt]] = {}
     parcels: list[tuple[Parcel, int]] = []
-    for (envelope, lead), members in groups.items():
+    for (envelope, lead, _), members in groups.items():
         filled = list(_fill(envelope, [executions[i] for i in members], new_id, now))
         parcels += [(parcel, lead) for parcel in filled]
         receipts |= zip(members, _receipts([_items(executions[i]) for i in members], filled, now), strict=True)

@@ -71,7 +71,7 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     if not rows:
         return Promoted({}, 0, [])
     waiting = [(shelves.waiting(row), row[14], row[15], row[16]) for row in rows]
-    queued = merge([_queued(w, lane, rank(w.queue, due, priority), now) for w, lane, due, priority in waiting])
+    queued = merge([to_queue(w, lane, rank(w.queue, due, priority), now) for w, lane, due, priority in waiting])
     yield shelves.take("waiting", [w for w, *_ in waiting])
     yield shelves.put_queued(queued)
     return Promoted(least_ranks(queued), len(rows), queued)
@@ -84,7 +84,8 @@ def least_ranks(slices: Sequence[Queued]) -> dict[int, int]:
     return lanes
 
 
-def _queued(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:
+def to_queue(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:
+    """What waited, as it stands in line."""
     return Queued(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
         failures=w.failures, losses=w.losses, solo=w.solo, width=w.width, lane=lane, rank=rank,

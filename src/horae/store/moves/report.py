@@ -20,16 +20,21 @@ from horae.model.retry import RetryPolicy
 from horae.model.settle import Fates, Finished, Rules, Settler, has_begun
 from horae.model.slice import Queued, Running, Slice, Span, gaps, match, part
 from horae.store.moves import shelves
+from horae.store.moves.arrivals import Over, arrive
+from horae.store.moves.starts import NewId, Started
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 
 if TYPE_CHECKING:
     from horae.store.moves.exchange import Head, SessionRow
 
+# Told with the slice, so that ends of jobs on which nothing depends cost no statement more.
+FEEDS = "EXISTS (SELECT 1 FROM dependencies d WHERE d.upstream = r.job) AS feeds"
+FEEDS_AT = len(shelves.RUNNING)
 # Overlap, not equality: another report of this session may have cut the slice. A session that lost its slices finds
 # nothing here, so its late report changes nothing.
 HELD = Statement(
     "held",
-    f"SELECT {shelves.names(shelves.RUNNING, 'r.')} FROM given JOIN running r ON r.parcel = given.parcel"
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {FEEDS} FROM given JOIN running r ON r.parcel = given.parcel"
     " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
 )
 HELD_BY: shelves.Columns = (
@@ -98,6 +103,8 @@ class Effects(Struct):
     requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
     logged: list[Moved] = []
     moved: list[Moved] = []  # what went on without ending
+    feeding: set[UUID] = set()  # jobs of these slices on which others depend
+    started: list[Moved] = []  # executions of those others
 
     def may_claim(self, slice: Queued | Running) -> None:
         """Something can be claimed where this slice lies, or came from."""
@@ -110,13 +117,14 @@ def settle(
     policies: Mapping[tuple[UUID, int], RetryPolicy],
     now: Instant,
     rng: Random,
+    new_id: NewId,
 ) -> Script[Effects]:
     """Settle the outcomes and notes of these exchanges; their sessions are locked and live."""
     effects = Effects()
     told = [head for head in heads if says_something(head)]
     if not told:
         return effects
-    held = yield from _held(told)
+    held = yield from _held(told, effects)
     for head in told:
         mine = held.get(head.session, {})
         if head.exchange.started:
@@ -126,7 +134,28 @@ def settle(
             row = sessions[head.session]
             row.dirty = True
             yield from _settle_one(head, row, mine, policies, effects, now, rng)
+    if effects.feeding:
+        yield from tell_dependents(effects, new_id, now)
     return effects
+
+
+def tell_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
+    """What has ended may be what other jobs wait for."""
+    over = [Over(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.feeding]
+    if not over:
+        return
+    done = Started()
+    yield from arrive(over, new_id, now, done)
+    for lane, rank in done.lanes.items():
+        effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
+    effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
+    effects.started += started_by(done)
+
+
+def started_by(done: Started) -> list[Moved]:
+    """What subscribers are told of dependents."""
+    fresh = [Moved(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels]
+    return [*fresh, *(_moved(slice, "queued") for slice in done.released)]
 
 
 def says_something(head: "Head") -> bool:
@@ -146,7 +175,7 @@ def _spans(head: "Head") -> Iterable[Span]:
 Held = dict[tuple[UUID, int], Running]
 
 
-def _held(heads: Sequence["Head"]) -> Script[dict[UUID, Held]]:
+def _held(heads: Sequence["Head"], effects: Effects) -> Script[dict[UUID, Held]]:
     """The running slices that these exchanges speak of, by session and key."""
     named = {(head.session, s.parcel, s.lo, s.hi, s.attempt) for head in heads for s in _spans(head)}
     rows = yield ForEach(HELD, HELD_BY, sorted(named))
@@ -154,6 +183,8 @@ def _held(heads: Sequence["Head"]) -> Script[dict[UUID, Held]]:
     for row in rows:
         slice = shelves.running(row)
         held.setdefault(slice.session, {})[slice.parcel, slice.lo] = slice
+        if row[FEEDS_AT]:
+            effects.feeding.add(slice.job)
     return held
 
 

@@ -10,11 +10,13 @@ from horae.model.settle import Settler, lost
 from horae.model.slice import Running, part
 from horae.store.moves import report, shelves
 from horae.store.moves.exchange import lock_sessions
+from horae.store.moves.starts import NewId
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
 HELD_BY_SESSION = Statement(
     "held_by_session",
-    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, p.delivery FROM running r JOIN parcels p ON p.id = r.parcel"
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {report.FEEDS}, p.delivery"
+    " FROM running r JOIN parcels p ON p.id = r.parcel"
     " WHERE r.session = $1 ORDER BY r.parcel, r.lo LIMIT $2",
 )
 # The first in the order of the index: for a bare EXISTS PostgreSQL may read all that runs, beside an idle worker.
@@ -48,7 +50,7 @@ LOCK_SILENT = Statement(
 
 
 def rescue(
-    session: UUID, limit: int, now: Instant, rng: Random, *, charge: bool = True
+    session: UUID, limit: int, now: Instant, rng: Random, new_id: NewId, *, charge: bool = True
 ) -> Script[report.Effects | None]:
     """Take one batch of slices back from a session that is not live; None while it is live.
 
@@ -66,10 +68,14 @@ def rescue(
     settler = Settler(row.worker, now, rng)
     held = [shelves.running(r) for r in rows]
     for slice, r in zip(held, rows, strict=True):
-        _give_up(settler, slice, r[19], cancels, charge)
+        _give_up(settler, slice, r[-1], cancels, charge)
+        if r[report.FEEDS_AT]:
+            effects.feeding.add(slice.job)
     fates = report.put_fates(settler.fates, row.worker, session, effects)
     gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     yield Together([shelves.take("running", held), *fates, gone])
+    if effects.feeding:
+        yield from report.tell_dependents(effects, new_id, now)
     return effects
 
 

@@ -1,6 +1,7 @@
 """Restating: what was accepted before may have gone on since."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from uuid import UUID
 
 import msgspec
 
@@ -10,18 +11,19 @@ from horae.store.moves.submission import Answered, Receipt, Repeated, Reused
 from horae.store.script import Script
 
 
-def as_they_stand(
-    answers: dict[int, Answered],
-) -> Script[dict[int, Answered]]:
-    """What was accepted before may have gone on since: such receipts say how their executions stand now."""
-    old = [r for answer in answers.values() for r in _receipts_of(answer) if _is_old(r, answer)]
+def as_they_stand(answers: dict[int, Answered], held: Collection[UUID] = ()) -> Script[dict[int, Answered]]:
+    """What was accepted before may have gone on since: such receipts say how their executions stand now.
+
+    So do those of parcels that were `held`: of what waits for others some may go on at once.
+    """
+    old = [r for answer in answers.values() for r in _receipts_of(answer) if _is_old(r, answer, held)]
     if not old:
         return answers
     ranges = [(parcel_of(r.execution_id), index_of(r.execution_id), index_of(r.execution_id) + r.count) for r in old]
     found = iter((yield from standing(ranges)))
 
     def restated(answer: Answered) -> list[Receipt]:
-        told = ((r, next(found)) if _is_old(r, answer) else (r, None) for r in _receipts_of(answer))
+        told = ((r, next(found)) if _is_old(r, answer, held) else (r, None) for r in _receipts_of(answer))
         return [receipt for r, stands in told for receipt in ([r] if stands is None else _in_pieces(r, stands))]
 
     return {
@@ -35,8 +37,10 @@ def _receipts_of(answer: Answered) -> list[Receipt]:
     return [] if isinstance(answer, Reused) else answer.answer if isinstance(answer, Repeated) else answer
 
 
-def _is_old(receipt: Receipt, answer: object) -> bool:
-    return receipt.deduplicated or isinstance(answer, Repeated)
+def _is_old(receipt: Receipt, answer: object, held: Collection[UUID]) -> bool:
+    if receipt.deduplicated or isinstance(answer, Repeated):
+        return True
+    return bool(held) and parcel_of(receipt.execution_id) in held
 
 
 def _in_pieces(receipt: Receipt, stands: Sequence[Piece]) -> list[Receipt]:

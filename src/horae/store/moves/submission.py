@@ -5,7 +5,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.env import Instant
+from horae.env import Instant, Micros
 from horae.model.execution import Extra
 from horae.model.parcel import Envelope, Parcel
 
@@ -21,6 +21,7 @@ class NewExecution(Struct, frozen=True, kw_only=True):
     extra: Extra = Extra()
     unique: UniqueKey | None = None
     unique_for: int = 0
+    patience: Micros | None = None  # how long it waits for what its job depends on; None: it does not
 
 
 class NewLot(Struct, frozen=True, kw_only=True):
@@ -31,6 +32,7 @@ class NewLot(Struct, frozen=True, kw_only=True):
     items: Sequence[bytes]
     extra: Extra = Extra()
     unique: None = None
+    patience: Micros | None = None
 
 
 Asked = NewExecution | NewLot

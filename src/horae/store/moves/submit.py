@@ -4,19 +4,23 @@ Order: keys first, sorted, ON CONFLICT DO NOTHING; losers are answered with what
 their indexes and form parcels. Everything that can be refused was refused before.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID
 
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.parcel import Parcel
+from horae.store.moves import waits
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.repeats import known_requests, remember
 from horae.store.moves.restating import as_they_stand
+from horae.store.moves.starts import Started
 from horae.store.moves.submission import Answered, Asked, Receipt, Submission, Submitted, UniqueKey
 from horae.store.moves.unique import name_keys, take_keys
+from horae.store.moves.waits import Wait
 from horae.store.script import ForEach, Script, Statement
 
 # Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
@@ -50,9 +54,28 @@ def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: I
         known = yield from take_keys(asked, now)
         placed = _placed(fresh, known, new_id, now)
         changes = [*name_keys(asked, placed.receipts), *remember((s, placed.answers[i]) for i, s in fresh)]
-    lanes, wake_at = yield from put_parcels(placed.parcels, now, changes)
-    answers = yield from as_they_stand({**answers, **placed.answers})
+    waiting = list(_waits(asked, placed.receipts, placed.parcels)) if any(e.patience is not None for e in asked) else []
+    held = {parcel_of(wait.execution) for wait in waiting}
+    lanes, wake_at = yield from put_parcels(placed.parcels, now, changes, held)
+    if waiting:
+        lanes, wake_at = yield from waits.begin(waiting, new_id, now, Started(lanes=lanes, wake_at=wake_at))
+    answers = yield from as_they_stand({**answers, **placed.answers}, held)
     return Submitted([answers[i] for i in range(len(submissions))], [p for p, _ in placed.parcels], lanes, wake_at)
+
+
+def _waits(
+    asked: Sequence[Asked], receipts: Sequence[Sequence[Receipt]], parcels: Iterable[tuple[Parcel, int]]
+) -> Iterator[Wait]:
+    """What is to wait for what its job depends on."""
+    due = {parcel.id: parcel.envelope.due_at for parcel, _ in parcels}
+    for e, mine in zip(asked, receipts, strict=True):
+        for receipt in mine if e.patience is not None else ():
+            parcel, first = parcel_of(receipt.execution_id), index_of(receipt.execution_id)
+            for item in () if receipt.deduplicated else range(first, first + receipt.count):
+                yield Wait(
+                    dependent=e.envelope.job, execution=execution_id(parcel, item), interval=e.extra.interval,
+                    deadline=due[parcel] + (e.patience or 0), own=False,
+                )  # fmt: skip
 
 
 class _Placed(Struct, frozen=True):

@@ -62,8 +62,18 @@ job_versions = table(
     col("created_at", BIG),
 )
 
-dependencies = table("dependencies", key("job", ID), key("upstream", ID))
+dependencies = table(
+    "dependencies",
+    key("job", ID),
+    key("upstream", ID),
+    col("condition", TEXT, "'success'"),
+    col("unused", INT, "0"),  # how often the upstream met the condition, without an interval, since it was used
+    opt("execution", ID),  # the newest of these
+)
 Index("ix_dependencies_upstream", dependencies.c.upstream)
+
+# Whoever looks whether a dependent may start, or changes what it depends on, holds its row here.
+dependents = table("dependents", key("job", ID), small=True)
 
 triggers = table(
     "triggers",

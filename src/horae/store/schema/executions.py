@@ -230,9 +230,29 @@ blobs = table("blobs", key("parcel", ID), key("item", INT), col("content", BYTES
 joins = table(
     "joins",
     key("dependent", ID),
+    key("step", TEXT),  # empty for the job's own; the execution that waits, when several do for one interval
+    key("interval_start", BIG),  # -1 without an interval
+    opt("interval_end", BIG),
+    col("state", TEXT),  # open, started, skipped or ended
+    opt("execution", ID),  # what was started, or waits to be
+    opt("deadline", BIG),  # until when it waits
+    opt("wake_at", BIG),  # when somebody has to look at it, whether or not an upstream ends
+    col("made_at", BIG),
+    partial("joins_wake_at", "wake_at", where="wake_at IS NOT NULL"),
+    partial("joins_open", "dependent", "interval_start", "step", where="state = 'open'"),
+    Index("joins_made_at", "made_at"),
+    small=True,
+)
+
+join_parts = table(
+    "join_parts",
+    key("dependent", ID),
     key("step", TEXT),
     key("interval_start", BIG),
-    col("state", TEXT),
-    col("remaining", INT),
+    key("upstream", ID),
+    col("met", BOOL),
+    col("state", TEXT),  # how the upstream's execution ended
+    col("execution", ID),
+    col("at", BIG),
     small=True,
 )

@@ -126,6 +126,39 @@ CREATE TABLE duties (
     PRIMARY KEY (name)
 );
 
+CREATE TABLE event_fires (
+    trigger_id UUID NOT NULL,
+    event UUID NOT NULL,
+    job UUID NOT NULL,
+    at BIGINT NOT NULL,
+    disposition TEXT NOT NULL,
+    cause TEXT NOT NULL,
+    execution UUID,
+    PRIMARY KEY (trigger_id, event)
+);
+
+CREATE INDEX event_fires_event ON event_fires (event);
+
+CREATE TABLE events (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    within TEXT NOT NULL,
+    key TEXT NOT NULL,
+    name TEXT NOT NULL,
+    type TEXT NOT NULL,
+    source TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    note TEXT,
+    received_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX events_key ON events (namespace, within, key);
+
+CREATE INDEX events_namespace ON events (namespace, id);
+
+CREATE INDEX events_received_at ON events (received_at);
+
 CREATE TABLE fires (
     trigger_id UUID NOT NULL,
     first BIGINT NOT NULL,
@@ -174,6 +207,21 @@ CREATE TABLE holders (
     lo INTEGER NOT NULL,
     PRIMARY KEY (key, parcel, lo)
 );
+
+CREATE TABLE hooks (
+    hash BYTEA NOT NULL,
+    namespace INTEGER NOT NULL,
+    job UUID NOT NULL,
+    trigger TEXT NOT NULL,
+    secrets TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    until BIGINT,
+    PRIMARY KEY (hash)
+);
+
+CREATE INDEX hooks_trigger ON hooks (job, trigger);
+
+CREATE INDEX hooks_until ON hooks (until) WHERE until IS NOT NULL;
 
 CREATE TABLE idempotency (
     namespace INTEGER NOT NULL,
@@ -262,7 +310,7 @@ CREATE TABLE joins (
 
 CREATE INDEX joins_made_at ON joins (made_at);
 
-CREATE INDEX joins_open ON joins (dependent, interval_start) WHERE state = 'open';
+CREATE INDEX joins_open ON joins (dependent, interval_start, step) WHERE state = 'open';
 
 CREATE INDEX joins_wake_at ON joins (wake_at) WHERE wake_at IS NOT NULL;
 
@@ -558,6 +606,34 @@ CREATE INDEX waiting_gate ON waiting (gate) WHERE gate IS NOT NULL;
 CREATE INDEX waiting_job ON waiting (job);
 
 CREATE INDEX waiting_wake_at ON waiting (wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE TABLE watched (
+    watch UUID NOT NULL,
+    object UUID NOT NULL,
+    seen_at BIGINT NOT NULL,
+    PRIMARY KEY (watch, object)
+);
+
+CREATE INDEX watched_seen_at ON watched (watch, seen_at);
+
+CREATE TABLE watches (
+    id UUID NOT NULL,
+    trigger_id UUID NOT NULL,
+    job UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    began_at BIGINT NOT NULL,
+    next_poll_at BIGINT NOT NULL,
+    polled_at BIGINT DEFAULT 0 NOT NULL,
+    ready BOOLEAN DEFAULT false NOT NULL,
+    counted_at BIGINT DEFAULT 0 NOT NULL,
+    objects INTEGER DEFAULT 0 NOT NULL,
+    trouble TEXT,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX watches_next_poll_at ON watches (next_poll_at);
+
+CREATE INDEX watches_trigger ON watches (trigger_id);
 
 CREATE TABLE parcels_default PARTITION OF parcels DEFAULT;
 

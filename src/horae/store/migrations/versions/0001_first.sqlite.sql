@@ -129,6 +129,40 @@ CREATE TABLE duties (
 )
  WITHOUT ROWID;
 
+CREATE TABLE event_fires (
+    trigger_id UUID NOT NULL,
+    event UUID NOT NULL,
+    job UUID NOT NULL,
+    at BIGINT NOT NULL,
+    disposition TEXT NOT NULL,
+    cause TEXT NOT NULL,
+    execution UUID,
+    PRIMARY KEY (trigger_id, event)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX event_fires_event ON event_fires (event);
+
+CREATE TABLE events (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    within TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    name TEXT NOT NULL,
+    type TEXT NOT NULL,
+    source TEXT NOT NULL,
+    payload TEXT NOT NULL,
+    note TEXT,
+    received_at BIGINT NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX events_key ON events (namespace, within, "key");
+
+CREATE INDEX events_namespace ON events (namespace, id);
+
+CREATE INDEX events_received_at ON events (received_at);
+
 CREATE TABLE fires (
     trigger_id UUID NOT NULL,
     first BIGINT NOT NULL,
@@ -178,6 +212,21 @@ CREATE TABLE holders (
     PRIMARY KEY ("key", parcel, lo)
 )
  WITHOUT ROWID;
+
+CREATE TABLE hooks (
+    hash BLOB NOT NULL,
+    namespace INTEGER NOT NULL,
+    job UUID NOT NULL,
+    "trigger" TEXT NOT NULL,
+    secrets TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    until BIGINT,
+    PRIMARY KEY (hash)
+);
+
+CREATE INDEX hooks_trigger ON hooks (job, "trigger");
+
+CREATE INDEX hooks_until ON hooks (until) WHERE until IS NOT NULL;
 
 CREATE TABLE idempotency (
     namespace INTEGER NOT NULL,
@@ -269,7 +318,7 @@ CREATE TABLE joins (
 
 CREATE INDEX joins_made_at ON joins (made_at);
 
-CREATE INDEX joins_open ON joins (dependent, interval_start) WHERE state = 'open';
+CREATE INDEX joins_open ON joins (dependent, interval_start, step) WHERE state = 'open';
 
 CREATE INDEX joins_wake_at ON joins (wake_at) WHERE wake_at IS NOT NULL;
 
@@ -568,6 +617,35 @@ CREATE INDEX waiting_gate ON waiting (gate) WHERE gate IS NOT NULL;
 CREATE INDEX waiting_job ON waiting (job);
 
 CREATE INDEX waiting_wake_at ON waiting (wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE TABLE watched (
+    watch UUID NOT NULL,
+    object UUID NOT NULL,
+    seen_at BIGINT NOT NULL,
+    PRIMARY KEY (watch, object)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX watched_seen_at ON watched (watch, seen_at);
+
+CREATE TABLE watches (
+    id UUID NOT NULL,
+    trigger_id UUID NOT NULL,
+    job UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    began_at BIGINT NOT NULL,
+    next_poll_at BIGINT NOT NULL,
+    polled_at BIGINT DEFAULT 0 NOT NULL,
+    ready BOOLEAN DEFAULT false NOT NULL,
+    counted_at BIGINT DEFAULT 0 NOT NULL,
+    objects INTEGER DEFAULT 0 NOT NULL,
+    trouble TEXT,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX watches_next_poll_at ON watches (next_poll_at);
+
+CREATE INDEX watches_trigger ON watches (trigger_id);
 
 CREATE VIEW executions AS
 WITH RECURSIVE indexes(item) AS (SELECT 0 UNION ALL SELECT item + 1 FROM indexes WHERE item < 1023),

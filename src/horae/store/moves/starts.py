@@ -1,0 +1,202 @@
+"""Starts: dependents whose join is complete get their execution, or the one that waits goes on."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import SECOND, Instant
+from horae.model.dependency import Join, Parts
+from horae.model.execution import Extra
+from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.parcel import Parcel
+from horae.model.rank import Policy, rank_of
+from horae.model.slice import Queued, Waiting, gaps, part
+from horae.store.moves import shelves
+from horae.store.moves.parcels import put_parcels
+from horae.store.moves.placing import place
+from horae.store.moves.promote import to_queue
+from horae.store.moves.submission import NewExecution
+from horae.store.moves.targets import Lead, Target, execution_of, targets
+from horae.store.script import ForEach, Row, Script, Statement
+
+REASON = "dependency"  # why such an execution waits
+AGAIN = SECOND  # until what somebody else holds is looked at again
+POLICIES = Statement("queue_policies", "SELECT q.id, q.policy FROM given JOIN queues q ON q.id = given.queue")
+# Nobody waits for a row of this shelf: who holds it moves it, and the join is looked at again.
+WAITS = Statement(
+    "waiting_for_dependencies",
+    f"SELECT {shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, given.item FROM given"
+    " JOIN waiting w ON w.parcel = given.parcel AND w.lo <= given.item AND w.hi > given.item"
+    f" JOIN parcels p ON p.id = w.parcel WHERE w.reason = '{REASON}' FOR UPDATE OF w SKIP LOCKED",
+)
+STILL = Statement(
+    "still_waiting",
+    "SELECT w.parcel, given.item FROM given JOIN waiting w ON w.parcel = given.parcel AND w.lo <= given.item"
+    f" AND w.hi > given.item WHERE w.reason = '{REASON}'",
+)
+_read_policy = msgspec.json.Decoder(Policy).decode
+
+NewId = Callable[[], UUID]
+
+
+class Start(Struct, frozen=True, kw_only=True):
+    """An execution to be made, because of these executions of its upstreams."""
+
+    dependent: UUID
+    upstream: tuple[UUID, ...]
+    join: Join | None = None
+
+    @property
+    def extra(self) -> Extra:
+        interval = None if self.join is None else self.join.interval
+        return Extra(origin=REASON, interval=interval, upstream=self.upstream)
+
+
+class Started(Struct):
+    """What followed from the ends of executions: lanes with their least new rank, and whether to look again soon."""
+
+    lanes: dict[int, int] = {}
+    parcels: list[Parcel] = []
+    released: list[Queued] = []
+    wake_at: Instant | None = None  # of what waits for its time
+    look_at: Instant | None = None  # of joins
+
+    def queue(self, slices: Iterable[Queued]) -> None:
+        for slice in slices:
+            self.released.append(slice)
+            self.queue_lane(slice.lane, slice.rank)
+
+    def queue_lane(self, lane: int, rank: int) -> None:
+        self.lanes[lane] = min(rank, self.lanes.get(lane, rank))
+
+    def look(self, at: Instant | None) -> None:
+        if at is not None:
+            self.look_at = at if self.look_at is None else min(at, self.look_at)
+
+    def wake(self, at: Instant | None) -> None:
+        if at is not None:
+            self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
+
+    def add(self, other: "Started") -> None:
+        self.parcels += other.parcels
+        self.released += other.released
+        for lane, rank in other.lanes.items():
+            self.queue_lane(lane, rank)
+        self.look(other.look_at)
+        self.wake(other.wake_at)
+
+
+def brought(needed: Collection[UUID], parts: Parts) -> tuple[UUID, ...]:
+    """The executions that completed a join."""
+    return tuple(parts[upstream].execution for upstream in sorted(needed) if upstream in parts)
+
+
+def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -> Script[list[Join]]:
+    """Make executions of dependents; the joins they belong to, as they stand now. A deleted job starts nothing."""
+    if not wanted:
+        return []
+    found = yield from targets({one.dependent for one in wanted})
+    alive = [one for one in wanted if one.dependent in found and found[one.dependent].state != "deleted"]
+    lead = yield from leads(found.values())
+    asked = [execution_of(found[one.dependent], one.extra, lead) for one in alive]
+    made = yield from _put(asked, new_id, now, done)
+    return [
+        structs.replace(one.join, state="started", execution=id, deadline=None, wake_at=None)
+        for one, id in zip(alive, made, strict=True)
+        if one.join is not None
+    ]
+
+
+def _put(asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Started) -> Script[list[UUID]]:
+    placed, parcels = place(asked, {}, new_id, now)
+    lanes, _ = yield from put_parcels(parcels, now)
+    for lane, rank in lanes.items():
+        done.queue_lane(lane, rank)
+    done.parcels += [parcel for parcel, _ in parcels]
+    return [receipts[0].execution_id for receipts in placed]
+
+
+def leads(found: Iterable[Target]) -> Script[Lead]:
+    """How far ranks lie before their arrival, by the policies of these targets' queues."""
+    policies = yield from policies_of({target.queue for target in found})
+    return lambda queue, priority: -rank_of(policies.get(queue, Policy()), 0, priority)
+
+
+def policies_of(queues: Collection[int]) -> Script[dict[int, Policy]]:
+    """How queues order what stands in them."""
+    rows = yield ForEach(POLICIES, (("queue", "int"),), [(queue,) for queue in sorted(queues)])
+    return {id: _read_policy(policy) for id, policy in rows}
+
+
+def release(joins: Sequence[Join], now: Instant, done: Started) -> Script[list[Join]]:
+    """Let executions that wait go on; the joins as they stand now.
+
+    One that somebody else holds just now is looked at again; one that waits no more has ended another way.
+    """
+    if not joins:
+        return []
+    taken = yield from take(joins)
+    policies = yield from policies_of({row[4] for row in taken.values()})
+    queued: list[Queued] = []
+    later: list[Waiting] = []
+    for id, row in sorted(taken.items()):
+        slice = part(shelves.waiting(row), index_of(id), index_of(id) + 1)
+        lane, due_at, priority = row[14:17]
+        if due_at > now:
+            later.append(structs.replace(slice, reason="delay", wake_at=due_at, gate=None))
+            done.wake(due_at)
+        else:
+            policy = policies.get(slice.queue, Policy())
+            queued.append(to_queue(slice, lane, rank_of(policy, due_at, priority), now))
+    if queued:
+        yield shelves.put_queued(queued)
+        done.queue(queued)
+    if later:
+        yield shelves.put_waiting(later)
+    return (yield from _released(joins, taken, now, done))
+
+
+def _released(joins: Sequence[Join], taken: Collection[UUID], now: Instant, done: Started) -> Script[list[Join]]:
+    gone = [join for join in joins if join.execution not in taken]
+    held = yield from still_waiting(gone)
+    again = now + AGAIN
+    if held:
+        done.look(again)
+    return [
+        structs.replace(join, wake_at=again)
+        if join.execution in held
+        else structs.replace(join, state="started" if join.execution in taken else "ended", wake_at=None)
+        for join in joins
+    ]
+
+
+def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
+    """Take the executions of joins off the shelf on which they wait, by id; their neighbours stay there."""
+    rows = yield ForEach(WAITS, shelves.ITEM, _items(joins))
+    slices: dict[tuple[UUID, int], tuple[Waiting, list[int]]] = {}
+    for row in rows:
+        slices.setdefault((row[0], row[1]), (shelves.waiting(row), []))[1].append(row[17])
+    if slices:
+        yield shelves.take("waiting", [slice for slice, _ in slices.values()])
+        rest = [
+            part(slice, lo, hi)
+            for slice, items in slices.values()
+            for lo, hi in gaps(slice.lo, slice.hi, [(item, item + 1) for item in items])
+        ]
+        if rest:
+            yield shelves.put_waiting(rest)
+    return {execution_id(row[0], row[17]): row for row in rows}
+
+
+def still_waiting(joins: Sequence[Join]) -> Script[set[UUID]]:
+    """Which of these joins' executions wait still, whoever holds them."""
+    if not joins:
+        return set()
+    rows = yield ForEach(STILL, shelves.ITEM, _items(joins))
+    return {execution_id(parcel, item) for parcel, item in rows}
+
+
+def _items(joins: Sequence[Join]) -> list[tuple[UUID, int]]:
+    return sorted({(parcel_of(j.execution), index_of(j.execution)) for j in joins if j.execution is not None})
