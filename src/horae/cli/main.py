@@ -19,6 +19,7 @@ SECTIONS = {
     "Jobs": {
         "apply": "Create or change jobs from a file or an app.",
         "jobs": "Create, list, change and trigger jobs.",
+        "backfills": "Run fires of the past that did not run.",
         "executions": "List, follow and cancel executions.",
         "dlq": "Look at dead letters; retry or discard them.",
         "report": "Tell progress or a result from inside a running job.",
@@ -28,7 +29,7 @@ SECTIONS = {
         "queues": "List queues and what waits in them.",
         "keys": "Create, list and revoke keys.",
         "sign-in": "Print a link that signs one browser in.",
-        "audit": "Check a live store for executions out of place.",
+        "audit": "Check a live store for executions and fires out of place.",
         "doctor": "Check the installation and say what to do.",
         "db": "Upgrade, move, back up and restore the store.",
         "config": "Show the settings and where they come from.",

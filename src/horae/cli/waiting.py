@@ -47,7 +47,15 @@ async def _end(api: Api, id: str, follow: bool) -> Execution:
     return await api.client.executions.wait(id)
 
 
-async def in_time(api: Api, waiting: Coroutine[Any, Any, T], timeout: str | None, id: str) -> T:
+async def in_time(
+    api: Api,
+    waiting: Coroutine[Any, Any, T],
+    timeout: str | None,
+    id: str,
+    *,
+    what: str = "Execution",
+    remedy: str | None = None,
+) -> T:
     """Wait for something as long as a person is willing to. Raises what to do when that is over."""
     work = asyncio.ensure_future(waiting)
     if timeout is None:
@@ -60,8 +68,8 @@ async def in_time(api: Api, waiting: Coroutine[Any, Any, T], timeout: str | None
     finally:
         alarm.cancel()
         work.cancel()
-    remedy = f"It goes on; wait again with `horae executions show {id} --wait`."
-    raise HoraeError(f"Execution {id} has not ended after {timeout}.", remedy)
+    again = remedy or f"wait again with `horae executions show {id} --wait`"
+    raise HoraeError(f"{what} {id} has not ended after {timeout}.", f"It goes on; {again}.")
 
 
 async def _hint(api: Api, id: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from horae.client.backfills import Backfills
 from horae.client.bulk import submit_many
 from horae.client.calls import Caller, Patience, path_of
 from horae.client.encode import encode, given, instant, span
@@ -45,6 +46,7 @@ class Client:
         self._env = env or system_env()
         self._caller = Caller(transport or HttpTransport(urls), found, self._env, patience or Patience())
         self.jobs = Jobs(self._caller)
+        self.backfills = Backfills(self._caller, self._env)
         self.executions = Executions(self._caller, self._env)
         self.dlq = DeadLetters(self._caller)
         self.workers = Workers(self._caller)

@@ -1,10 +1,11 @@
 """The smaller resources: `client.dlq`, `.workers`, `.queues`, `.servers`, `.keys`, `.audit` and `.clock`."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from horae.client.calls import Caller, path_of
-from horae.client.encode import given
+from horae.client.encode import given, instant
 from horae.client.views import Bulk, DeadLetter, Page, View, Worker, page_of
 
 
@@ -97,6 +98,11 @@ class Audit:
         path = path_of("audit", "executions")
         timeout = 600.0
         return View.of(await (self._caller.post(path, timeout=timeout) if repair else self._caller.get(path)))
+
+    async def fires(self, job: str, since: datetime | str, until: datetime | str, trigger: str | None = None) -> View:
+        """Check that each nominal fire of a job's triggers in [since, until) is covered by exactly one ledger row."""
+        query = {"job": job, "from": instant(since), "to": instant(until), "trigger": trigger}
+        return View.of(await self._caller.get(path_of("audit", "fires"), query))
 
 
 class ServerClock:

@@ -6,6 +6,9 @@ from uuid import UUID
 import structlog
 
 from horae.engine.audit import Audit
+from horae.engine.audit_fires import FireAudits
+from horae.engine.backfill import Backfiller
+from horae.engine.backfills import Backfills
 from horae.engine.backstop import Backstop
 from horae.engine.backups import Backups
 from horae.engine.clockwatch import ClockWatch
@@ -83,10 +86,19 @@ class Node:
             on_cancelled=self.statistics.cancelled,
             on_event=self._tell,
         )
+        self.backfiller = Backfiller(env, store, self.directory, self.hints)
+        self.backfills = Backfills(
+            env,
+            store,
+            wake=self.backfiller.alarm.ring,
+            cancel=self.executions.cancel,
+            fire_due=self.scheduler.step,
+        )
         self.dead_letters = DeadLetters(env, store, self._submit_all)
         self.workers = Workers(env, store, self.settings, on_request=self._session_asked)
         self.keys = Keys(env, store)
         self.audit = Audit(env, store, self.hints)
+        self.fire_audits = FireAudits(env, store)
         self.backups = Backups(env, store)
         self.epochs = Epochs(store, self.gateway)
         self._runner = Runner(env, self._on_store)
@@ -121,7 +133,7 @@ class Node:
         if "gateway" in parts:
             chosen.append(self.gateway.lot)
         if "scheduler" in parts:
-            chosen += [self.promoter, self.scheduler, self.rescuer, self.backstop, self.sweeper]
+            chosen += [self.promoter, self.scheduler, self.backfiller, self.rescuer, self.backstop, self.sweeper]
         return chosen
 
     async def prepare(self) -> None:

@@ -3,6 +3,7 @@
 from horae.server.route import Route
 from horae.server.routes import (
     audit,
+    backfills,
     backup,
     clock,
     dlq,
@@ -26,6 +27,7 @@ MODULES = (
     health,
     me,
     jobs,
+    backfills,
     executions,
     dlq,
     sessions,

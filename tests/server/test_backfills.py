@@ -1,0 +1,213 @@
+"""Backfills and the audit of fires over HTTP, on a node whose services step when the test says so."""
+
+import pytest
+
+from horae.engine.node import Node
+from horae.env import SECOND, VirtualClock
+from horae.model.instant import format_instant
+from tests.server.conftest import Api
+from tests.store_contract.world import World, failed, success
+
+MINUTE = 60 * SECOND
+HOURLY = {"cron": "0 * * * *", "misfire": "skip", "overlap": "allow"}
+
+
+@pytest.fixture
+async def missed(api: Api, node: Node, clock: VirtualClock) -> str:
+    """A job that fires every hour, and missed ten of them; its id."""
+    made = await api.post("/api/v1/jobs", json={"name": "report", "command": "true", "schedule": HOURLY})
+    assert made.status_code == 201
+    clock.advance(10 * 60 * MINUTE + 120 * SECOND)
+    await node.scheduler.step()
+    job: str = made.json()["jobId"]
+    return job
+
+
+def hour(node: Node, back: int) -> str:
+    """The start of an hour, so many hours back."""
+    at = node.env.now() // (60 * MINUTE) * 60 * MINUTE - back * 60 * MINUTE
+    return format_instant(at)
+
+
+async def create(api: Api, node: Node, **more: object):
+    body = {"job": "report", "from": hour(node, 4), "to": hour(node, 1), **more}
+    return await api.post("/api/v1/backfills", json=body)
+
+
+async def run_all(node: Node, outcome=success) -> None:
+    """Step the backfiller and run what it makes until nothing is left."""
+    world = World(node.store.driver, node.env)
+    worker = await world.worker()
+    for _ in range(20):
+        await node.backfiller.step()
+        for slice in await worker.claim(100):
+            await worker.report(outcome(slice))
+
+
+async def test_a_dry_run_says_how_many_and_which(api: Api, node: Node, missed: str):
+    answer = await create(api, node, dryRun=True)
+
+    assert answer.status_code == 200
+    plan = answer.json()
+    assert (plan["fires"], plan["toRun"], plan["alreadyRan"], plan["unknown"]) == (3, 3, 0, 0)
+    assert (plan["firstFireAt"], plan["lastFireAt"]) == (hour(node, 4), hour(node, 2))
+    assert (await api.get("/api/v1/backfills")).json()["items"] == []
+
+
+async def test_a_backfill_runs_to_its_end(api: Api, node: Node, missed: str):
+    answer = await create(api, node, maxConcurrent=2, priority=1, params={"day": 1})
+    made = answer.json()
+    place = answer.headers["location"]
+
+    assert answer.status_code == 201
+    assert (made["state"], made["fires"], made["progress"], made["maxConcurrent"]) == ("running", 3, 0.0, 2)
+    await node.backfiller.step()
+    begun = (await api.get(place)).json()
+    assert (begun["started"], begun["live"]) == (2, 2)
+    await run_all(node)
+    done = (await api.get(place)).json()
+    assert (done["state"], done["succeeded"], done["progress"]) == ("done", 3, 100.0)
+    assert done["completedAt"]
+    runs = (await api.get(f"{place}/runs")).json()["items"]
+    assert [run["fireAt"] for run in runs] == [hour(node, 4), hour(node, 3), hour(node, 2)]
+    one = (await api.get(f"/api/v1/executions/{runs[0]['executionId']}")).json()
+    assert (one["origin"], one["priority"], one["params"], one["status"]) == ("backfill", 1, {"day": 1}, "success")
+
+
+async def test_what_ran_is_told_and_runs_again_only_by_force(api: Api, node: Node, missed: str):
+    await create(api, node)
+    await run_all(node)
+    again = (await create(api, node, dryRun=True)).json()
+    forced = (await create(api, node, dryRun=True, force=True)).json()
+
+    assert (again["toRun"], again["alreadyRan"]) == (0, 3)
+    assert any("not run again" in note for note in again["notes"])
+    assert (forced["toRun"], forced["alreadyRan"]) == (3, 3)
+
+
+async def test_a_failed_execution_is_counted(api: Api, node: Node, missed: str):
+    place = (await create(api, node)).headers["location"]
+    await run_all(node, failed)
+
+    done = (await api.get(place)).json()
+    assert (done["state"], done["succeeded"], done["failed"]) == ("done", 0, 3)
+
+
+async def test_it_is_paused_resumed_and_cancelled(api: Api, node: Node, missed: str):
+    place = (await create(api, node, maxConcurrent=1)).headers["location"]
+    await node.backfiller.step()
+
+    assert (await api.post(f"{place}/pause")).json()["state"] == "paused"
+    await run_all(node)
+    paused = (await api.get(place)).json()
+    assert (paused["state"], paused["succeeded"], paused["started"]) == ("paused", 1, 1)
+    assert (await api.post(f"{place}/resume")).json()["state"] == "running"
+    await node.backfiller.step()
+    cancelled = await api.post(f"{place}/cancel", json={"executions": "cancel"})
+    assert cancelled.json()["state"] == "cancelled"
+    await node.backfiller.step()
+    ended = (await api.get(place)).json()
+    assert (ended["endedOtherwise"], ended["live"], ended["started"]) == (1, 0, 2)
+    assert ended["completedAt"]
+    refused = await api.post(f"{place}/resume")
+    assert refused.status_code == 409
+
+
+async def test_backfills_are_listed_by_pages(api: Api, node: Node, missed: str):
+    made = [(await create(api, node)).json()["backfillId"] for _ in range(3)]
+
+    first = (await api.get("/api/v1/backfills", params={"limit": 2, "job": "report"})).json()
+    second = (await api.get("/api/v1/backfills", params={"limit": 2, "cursor": first["nextCursor"]})).json()
+    assert [one["backfillId"] for one in first["items"] + second["items"]] == made[::-1]
+    assert second["nextCursor"] is None
+    assert (await api.get("/api/v1/backfills", params={"state": "done"})).json()["items"] == []
+
+
+async def test_before_the_job_was_made_its_first_version_decides(api: Api, node: Node, missed: str):
+    plan = (await create(api, node, **{"from": hour(node, 30), "to": hour(node, 20), "dryRun": True})).json()
+
+    assert (plan["fires"], plan["toRun"], plan["beforeTrigger"]) == (10, 10, 10)
+    assert "before the trigger was made" in plan["notes"][0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "said"),
+    [
+        ({"from": "2027-01-15T12:00:00Z", "to": "2027-01-15T11:00:00Z"}, 400, "not after"),
+        ({"from": "2027-01-15T12:00:00Z", "to": "2099-01-01T00:00:00Z"}, 400, "lies ahead"),
+        ({"from": "yesterday"}, 400, "RFC 3339"),
+        ({"maxConcurrent": 0}, 400, "maxConcurrent"),
+        ({"priority": 10}, 400, "priority"),
+        ({"trigger": "shedule"}, 404, "no trigger"),
+        ({"job": "repord"}, 404, "No job"),
+        ({"params": [1]}, 400, "params"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused(api: Api, node: Node, missed: str, fields, status, said):
+    answer = await create(api, node, **fields)
+
+    assert answer.status_code == status
+    assert said in answer.text
+
+
+async def test_a_job_without_a_trigger_cannot_be_backfilled(api: Api, node: Node, missed: str):
+    await api.post("/api/v1/jobs", json={"name": "alone", "command": "true"})
+    answer = await create(api, node, job="alone")
+
+    assert answer.status_code == 400
+    assert "no trigger to backfill" in answer.text
+
+
+async def test_more_than_ten_million_fires_are_refused_at_once(api: Api, node: Node, clock: VirtualClock, missed: str):
+    often = {"cron": "* * * * * *", "misfire": "skip"}
+    await api.post("/api/v1/jobs", json={"name": "often", "command": "true", "schedule": often})
+    answer = await create(api, node, job="often", **{"from": "1971-01-01T00:00:00Z"})
+
+    assert answer.status_code == 400
+    assert "at most 10,000,000" in answer.text
+
+
+async def test_an_audit_counts_the_fires_of_a_job(api: Api, node: Node, missed: str):
+    await create(api, node)
+    await run_all(node)
+    query = {"job": "report", "from": hour(node, 9), "to": hour(node, 0)}
+    report = (await api.get("/api/v1/audit/fires", params=query)).json()
+
+    assert (report["fires"], report["findings"], report["undecided"]) == (9, [], 0)
+    assert report["dispositions"] == {"backfilled": 3, "skipped-misfire": 6}
+    assert report["tzdata"]
+
+
+async def test_an_audit_names_holes_and_duplicates(api: Api, node: Node, missed: str):
+    world = World(node.store.driver, node.env)
+    await world.do("DELETE FROM fires")
+    query = {"job": missed, "from": hour(node, 3), "to": hour(node, 0)}
+    (hole,) = (await api.get("/api/v1/audit/fires", params=query)).json()["findings"]
+
+    assert (hole["kind"], hole["trigger"], hole["fires"]) == ("uncovered", "schedule", 3)
+    assert hole["instants"] == [hour(node, 3), hour(node, 2), hour(node, 1)]
+
+
+async def test_an_audit_names_a_hundred_and_counts_the_rest(api: Api, node: Node, clock: VirtualClock):
+    often = {"every": "1s", "misfire": "skip"}
+    await api.post("/api/v1/jobs", json={"name": "often", "command": "true", "schedule": often})
+    start = format_instant(node.env.now())
+    clock.advance(3600 * SECOND)
+    await node.scheduler.step()
+    world = World(node.store.driver, node.env)
+    await world.do("DELETE FROM fires")
+    query = {"job": "often", "from": start, "to": format_instant(node.env.now() - 600 * SECOND)}
+    report = (await api.get("/api/v1/audit/fires", params=query)).json()
+
+    assert len(report["findings"][0]["instants"]) == 100
+    assert report["unnamed"] + 100 == report["findings"][0]["fires"] == 2999
+
+
+async def test_what_is_not_decided_yet_is_no_hole(api: Api, node: Node, clock: VirtualClock, missed: str):
+    await api.post("/api/v1/jobs/report/pause")
+    clock.advance(3 * 60 * MINUTE)
+    query = {"job": "report", "from": hour(node, 2), "to": format_instant(node.env.now())}
+    report = (await api.get("/api/v1/audit/fires", params=query)).json()
+
+    assert (report["findings"], report["undecided"], report["fires"]) == ([], 3, 0)
+    assert (await api.get("/api/v1/audit/fires", params={**query, "to": query["from"]})).status_code == 400
