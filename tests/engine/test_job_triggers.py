@@ -13,6 +13,7 @@ from tests.store_contract.world import NAMESPACE, World, lead, rank, success
 MINUTE = 60 * SECOND
 OFTEN = {"name": "often", "every": "1m", "overlap": "allow"}
 NIGHTLY = {"name": "nightly", "cron": "0 2 * * *"}
+GIVEN = {"name": "x", "params": {"day": "today"}}
 
 
 @pytest.fixture
@@ -156,9 +157,39 @@ async def test_triggers_of_one_job_do_not_hold_each_other_back(jobs, world):
     assert [tuple(row) for row in counts] == [("fired", 3), ("skipped-overlap", 1)]
 
 
-async def test_a_new_instant_in_the_past_names_its_trigger(jobs, world):
-    await create(jobs, triggers=[NIGHTLY])
+@pytest.mark.parametrize(
+    ("trigger", "field", "detail"),
+    [
+        ({"name": "then", "at": "2026-03-01T08:00:00Z"}, "triggers[0].at", "has passed"),
+        (GIVEN | {"every": "5m", "endAt": "2026-03-01T08:00:00Z"}, "triggers.x.endAt", "endAt has passed"),
+        (
+            GIVEN | {"cron": "0 0 1 1 *", "startAt": "2027-03-01T00:00:00Z", "endAt": "2027-04-01T00:00:00Z"},
+            "triggers.x.endAt",
+            "Nothing fires between",
+        ),
+        ({"name": "x", "every": "5m", "params": {"day": 5}}, "triggers.x.params.day", "string"),
+        ({"name": "x", "every": "5m", "params": {"day": "${params.no}"}}, "triggers.x.params", "cannot be filled"),
+        ({"name": "x", "every": "5m"}, "triggers.x.params", '"day" is a required property'),
+    ],
+)
+async def test_what_could_never_run_is_refused(jobs, world, trigger, field, detail):
+    schema = {"type": "object", "properties": {"day": {"type": "string"}}, "required": ["day"]}
     with pytest.raises(BadInput) as refused:
-        await jobs.edit(NAMESPACE, "report", {"triggers": [{"name": "then", "at": "2026-03-01T08:00:00Z"}]})
+        await create(jobs, schema=schema, triggers=[trigger])
+    assert detail in refused.value.detail
+    assert refused.value.fields["field"] == field
+    await create(jobs, schema=schema, triggers=[])
+    with pytest.raises(BadInput, match=detail):
+        await jobs.edit(NAMESPACE, "report", {"triggers": [trigger]})
 
-    assert "has passed" in refused.value.detail
+
+async def test_what_a_job_has_may_pass(jobs, world):
+    """Only what is new must lie ahead."""
+    bounded = {"name": "x", "every": "5m", "endAt": "2027-03-01T08:00:00Z"}
+    await create(jobs, triggers=[bounded])
+    world.clock.advance(200 * 86_400 * SECOND)
+
+    assert (await jobs.edit(NAMESPACE, "report", {"timeout": "5m"})).version == 2
+    assert (await jobs.edit(NAMESPACE, "report", {"triggers": [bounded | {"misfire": "skip"}]})).version == 3
+    with pytest.raises(BadInput, match="endAt has passed"):
+        await jobs.edit(NAMESPACE, "report", {"triggers": [bounded | {"endAt": "2027-03-02T08:00:00Z"}]})

@@ -8,7 +8,7 @@ from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.definition import merge_definition, parse_definition, render_definition
 from horae.model.job import Command, Http, Python
-from horae.model.trigger import Cron, Interval, Once, When
+from horae.model.trigger import Cron, Interval, Once, Rules, When, offset_in
 
 NOW = 1_800_000_000 * SECOND
 LATER = "2027-03-01T08:00:00Z"
@@ -97,6 +97,14 @@ def test_a_job_has_several_triggers_each_with_a_name():
     assert definition.whens[2].rules.max_fires == 3
     again = parse(**{k: v for k, v in render_definition(definition.spec).items() if k != "name"})
     assert (again.spec, again.whens) == (definition.spec, definition.whens)
+
+
+def test_spread_and_params_of_a_trigger():
+    params = {"day": "${fire.at}", "n": 5}
+    (when,) = parse(command="true", schedule={"cron": "@daily", "spread": "1h", "params": params}).whens
+
+    assert when.params == params
+    assert when.rules == Rules(spread=3600 * SECOND, offset=offset_in(3600 * SECOND, "default/report/schedule"))
 
 
 def test_a_name_that_was_given_is_not_given_to_another():
@@ -211,11 +219,17 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         ({"description": "x" * 5000}, "description", "At most 4096"),
         ({"schedule": "every day"}, "schedule", "cron"),
         ({"schedule": {"every": "5m", "overlp": "skip"}}, "schedule.overlp", '"overlap"'),
-        ({"schedule": {"every": "5m", "overlap": "queueOne"}}, "schedule.overlap", "skip, allow"),
+        ({"schedule": {"every": "5m", "overlap": "never"}}, "schedule.overlap", "skip, allow"),
         ({"schedule": {"every": "5m", "misfire": "no"}}, "schedule.misfire", "misfire policy"),
         ({"schedule": {"at": "2020-01-01T00:00:00Z"}}, "schedule.at", "has passed"),
         ({"schedule": {"at": "tomorrow"}}, "schedule.at", "RFC 3339"),
         ({"schedule": {"every": "5m", "maxFires": 0}}, "schedule.maxFires", "cannot be 0"),
+        ({"schedule": {"every": "5m", "jitter": "5s", "spread": "5m"}}, "schedule.spread", "Both spread and jitter"),
+        ({"schedule": {"every": "5m", "spread": "2d"}}, "schedule.spread", "cannot be 2d"),
+        ({"schedule": {"every": "5m", "params": ["x"]}}, "schedule.params", "not an object"),
+        ({"schedule": {"every": "5m", "params": {"x": "${fire.at"}}}, "schedule.params.x", "without its"),
+        ({"schedule": {"every": "5m", "params": {"x": "${event.id}"}}}, "schedule.params.x", "speaks of 'event'"),
+        ({"triggers": [{"every": "5m", "params": {"x": "${env.HOME}"}}]}, "triggers[0].params.x", "speaks of 'env'"),
         ({"schedule": {"every": "5m", "paused": "yes"}}, "schedule.paused", "true or false"),
         ({"triggers": "@daily"}, "triggers", "not a list"),
         ({"triggers": [5]}, "triggers[0]", "neither a text nor an object"),

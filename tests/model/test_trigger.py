@@ -1,5 +1,6 @@
 """What becomes of each nominal fire: within grace it runs, older ones fall under the misfire policy, none is silent."""
 
+from collections import Counter
 from time import perf_counter
 
 import msgspec
@@ -27,6 +28,7 @@ from horae.model.trigger import (
     due_at,
     is_spent,
     next_fire,
+    offset_in,
     parse_misfire,
     previous_fire,
     render_misfire,
@@ -244,6 +246,37 @@ def test_overlap_skip_of_several_runs_the_newest_and_says_what_became_of_the_oth
     assert decision.ledger[0].cause == "a newer fire was due as well and ran instead"
 
 
+@pytest.mark.parametrize("overlap", ["queueOne", "cancelOther"])
+@pytest.mark.parametrize("busy", [False, True])
+def test_of_several_that_would_replace_each_other_the_newest_runs(overlap, busy):
+    decision = decide(HOURLY, Rules(grace=9 * HOUR, overlap=overlap), T0, T0 + 5 * HOUR, 10, busy=busy, waiting=3)
+
+    assert ledger(decision) == [run(1, 4, "skipped-overlap"), run(5, 5, "fired")]
+
+
+def test_a_full_queue_turns_fires_away_in_one_run():
+    rules = Rules(grace=9 * HOUR, overlap="queueAll", most_queued=3)
+    decision = decide(HOURLY, rules, T0, T0 + 5 * HOUR, 10, busy=True, waiting=1)
+
+    assert ledger(decision) == [run(1, 1, "fired"), run(2, 2, "fired"), run(3, 5, "skipped-overlap")]
+    assert decision.ledger[-1].cause == "3 executions waited for the previous one already"
+    assert (decision.decided_through, decision.next_fire_at) == (T0 + 5 * HOUR, T0 + 6 * HOUR)
+    assert fires(decide(HOURLY, rules, T0, T0 + 5 * HOUR, 10)) == [1, 2, 3, 4]
+    assert fires(decide(HOURLY, rules, T0, T0 + 5 * HOUR, 10, busy=True, waiting=9)) == []
+
+
+def test_a_spread_trigger_fires_so_long_after_each_instant():
+    rules = Rules(spread=HOUR, offset=20 * MINUTE)
+    early = decide(HOURLY, rules, T0, T0 + HOUR + 19 * MINUTE, 10)
+    assert (early.fires, early.next_fire_at) == ((), T0 + HOUR + 20 * MINUTE)
+    due = decide(HOURLY, rules, early.decided_through, T0 + HOUR + 20 * MINUTE, 10)
+
+    assert ledger(due) == [run(1, 1, "fired")]
+    assert due.ledger[0].cause == "due"
+    assert (due.decided_through, due.next_fire_at) == (T0 + HOUR, T0 + 2 * HOUR + 20 * MINUTE)
+    assert due_at(rules, "default/report/schedule", T0 + HOUR) == T0 + HOUR + 20 * MINUTE
+
+
 def test_a_decision_needs_room():
     with pytest.raises(ValueError, match="room"):
         decide(HOURLY, LATEST, T0, T0, 0)
@@ -290,15 +323,17 @@ RULES = st.builds(
     grace=st.sampled_from([0, MINUTE, 3 * HOUR]),
     start_at=st.none() | st.integers(T0, T0 + 2 * DAY),
     end_at=st.none() | st.integers(T0 + 2 * DAY, T0 + 9 * DAY),
-    overlap=st.sampled_from(["allow", "skip"]),
+    overlap=st.sampled_from(["allow", "skip", "queueOne", "queueAll", "cancelOther"]),
+    most_queued=st.integers(1, 3),
     max_fires=st.none() | st.integers(1, 5),
+    offset=st.sampled_from([0, 20 * MINUTE, 5 * HOUR]),
 )
 
 
 @given(
     TRIGGERS,
     RULES,
-    st.lists(st.tuples(st.integers(-HOUR, 3 * DAY), st.booleans()), min_size=1, max_size=6),
+    st.lists(st.tuples(st.integers(-HOUR, 3 * DAY), st.booleans(), st.integers(0, 4)), min_size=1, max_size=6),
     st.integers(1, 7),
     st.integers(0, 300),
 )
@@ -310,15 +345,18 @@ def test_every_nominal_fire_is_covered_by_exactly_one_run(trigger, rules, steps,
         end_at=None if rules.end_at is None else rules.end_at + season * DAY,
     )
     through, now, runs, fired = start, start, [], 0
-    for step, busy in steps:
+    most = {"allow": limit, "queueOne": 1, "cancelOther": 1}
+    for step, busy, waiting in steps:
         now += step
-        decision = decide(trigger, rules, through, now, limit, fired=fired, busy=busy)
+        decision = decide(trigger, rules, through, now, limit, fired=fired, busy=busy, waiting=waiting)
         fired += len(decision.fires)
         assert [(f.at, f.at) for f in decision.fires] == [
             (r.first, r.last) for r in decision.ledger if r.disposition == "fired"
         ]
         assert len(decision.fires) <= limit
-        assert rules.overlap == "allow" or len(decision.fires) <= (not busy)
+        room = max(0, rules.most_queued - waiting) + (not busy and not waiting)
+        assert len(decision.fires) <= {**most, "skip": not busy, "queueAll": room}[rules.overlap]
+        assert all(f.at + rules.offset <= now for f in decision.fires)
         assert decision.decided_through >= through
         assert all(f.since is None or f.since == previous_fire(trigger, f.at) for f in decision.fires)
         through = decision.decided_through
@@ -333,7 +371,7 @@ def test_every_nominal_fire_is_covered_by_exactly_one_run(trigger, rules, steps,
     following = (
         None if is_spent(rules, fired) else next(iter(nominal(trigger, rules, through, now + 900 * DAY, 1)), None)
     )
-    assert decision.next_fire_at == following
+    assert decision.next_fire_at == (None if following is None else following + rules.offset)
 
 
 def nominal(trigger, rules, after, until, most=10_000):
@@ -347,6 +385,18 @@ def nominal(trigger, rules, after, until, most=10_000):
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------
+
+
+def test_spread_fills_a_window_evenly_and_keeps_each_trigger_in_its_place():
+    offsets = [offset_in(HOUR, f"default/job-{n}/schedule") for n in range(36_000)]
+    minutes = Counter(offset // MINUTE for offset in offsets)
+
+    assert offsets[:9] == [offset_in(HOUR, f"default/job-{n}/schedule") for n in range(9)]
+    assert all(0 <= offset < HOUR and offset % SECOND == 0 for offset in offsets)
+    assert len(minutes) == 60
+    assert all(450 < count < 750 for count in minutes.values())  # 600 on average, 24 apart
+    assert all(0 <= offset_in(5 * SECOND, str(n)) < 5 * SECOND for n in range(50))
+    assert (offset_in(0, "x"), offset_in(1, "x")) == (0, 0)
 
 
 def test_jitter_is_the_same_whoever_computes_it_and_stays_within():

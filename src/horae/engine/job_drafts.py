@@ -9,12 +9,11 @@ import msgspec
 from horae.engine.job_changes import Draft
 from horae.engine.params import validator_of
 from horae.engine.refs import as_id, in_quotes, nearest
+from horae.engine.trigger_checks import check_params, refuse_the_past
 from horae.env import Env, Instant
 from horae.errors import BadInput
 from horae.model.definition import Definition, merge_definition, parse_definition, parse_whens, render_definition
-from horae.model.instant import format_instant
 from horae.model.job import Spec
-from horae.model.trigger import GRACE, SCHEDULE, Once, When
 from horae.store.contract import Store
 from horae.store.moves import job_reads
 from horae.store.moves.jobs import StoredJob
@@ -31,7 +30,17 @@ class Drafts:
         """A definition from a request's body."""
         definition = parse_definition(body, namespace_name=await self._namespace(namespace), created_at=created_at)
         _check_schema(definition.spec)
+        for when in definition.whens:
+            check_params(when, definition.spec, created_at)
         return definition
+
+    async def create(self, namespace: int, body: Any) -> Draft:
+        """A job that is made now; whatever of it would never fire is refused."""
+        now = self._env.now()
+        definition = await self.parse(namespace, body, now)
+        for when in definition.whens:
+            refuse_the_past(when, now)
+        return await self.resolve(namespace, definition)
 
     async def change(self, before: StoredJob, patch: Any, *, replace: bool) -> Definition:
         """What a job becomes by a patch, or as a whole."""
@@ -44,38 +53,36 @@ class Drafts:
         known = {when.name: when for when in (await self.again(before, before.job.spec)).whens}
         for when in definition.whens:
             old = known.get(when.name)
-            if old is None or old.trigger != when.trigger:
-                self._refuse_the_past(when)
+            if old is None or old.trigger != when.trigger or old.rules.bounds != when.rules.bounds:
+                refuse_the_past(when, self._env.now())
         return definition
 
     async def again(self, before: StoredJob, spec: Spec) -> Definition:
         """A definition as it was stored; what was accepted once is not refused now."""
         key = f"{await self._namespace(before.job.namespace)}/{spec.name}"
         whens = parse_whens(spec, key=key, created_at=before.job.created_at, past=True)
-        return Definition(spec=spec, whens=whens, dependencies=spec.dependencies)
+        return Definition(
+            spec=spec, whens=whens, dependencies=spec.dependencies, conditions=spec.conditions
+        )
 
     async def resolve(self, namespace: int, definition: Definition, before: StoredJob | None = None) -> Draft:
         """Resolve the jobs a definition names."""
         known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
         upstream = await self._upstream(namespace, definition.dependencies, known)
-        return Draft(spec=msgspec.structs.replace(definition.spec, dependencies=upstream), whens=definition.whens)
+        conditions = {upstream[ref]: condition for ref, condition in definition.conditions.items()}
+        ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
+        spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)
+        return Draft(spec=spec, whens=definition.whens)
 
     async def _namespace(self, namespace: int) -> str:
         if namespace not in self._namespaces:
             self._namespaces[namespace] = await self._store.read(lambda: job_reads.namespace_name(namespace))
         return self._namespaces[namespace]
 
-    def _refuse_the_past(self, when: When) -> None:
-        """A new single instant must lie ahead; the one a job has may have passed."""
-        if isinstance(when.trigger, Once) and when.trigger.at < self._env.now() - GRACE:
-            remedy = "Give a later instant, or leave the schedule out and trigger the job."
-            field = "schedule.at" if when.name == SCHEDULE else f"triggers.{when.name}.at"
-            raise BadInput(f"{format_instant(when.trigger.at)} has passed.", remedy, field=field)
-
-    async def _upstream(self, namespace: int, refs: Sequence[str], known: set[str]) -> tuple[str, ...]:
+    async def _upstream(self, namespace: int, refs: Sequence[str], known: set[str]) -> dict[str, str]:
         """The ids of the jobs a job depends on; one that has been deleted since stays. Raises BadInput."""
         if not refs:
-            return ()
+            return {}
         ids = {ref: id for ref in refs if (id := as_id(ref))}
         named = await self._store.read(lambda: job_reads.ids_named(namespace, [r for r in refs if r not in ids]))
         states = await self._store.read(lambda: job_reads.states_of(namespace, list(ids.values())))
@@ -84,7 +91,7 @@ class Drafts:
         missing = [ref for ref in refs if ref not in found]
         if missing:
             raise _missing(missing, await self._store.read(lambda: job_reads.names(namespace)))
-        return tuple(dict.fromkeys(str(found[ref]) for ref in refs))
+        return {ref: str(found[ref]) for ref in refs}
 
 
 def _check_schema(spec: Spec) -> None:

@@ -57,8 +57,7 @@ class Jobs(JobLists):
 
     async def create(self, namespace: int, body: Any) -> JobView:
         """Create a job from the decoded body of POST /api/v1/jobs. Raises BadInput, Conflict (with `jobId`)."""
-        definition = await self._drafts.parse(namespace, body, self._env.now())
-        draft = await self._drafts.resolve(namespace, definition)
+        draft = await self._drafts.create(namespace, body)
         id = self._env.new_id()
         await self._store.change(lambda now: changes.create(id, namespace, draft, self._env.new_id, now))
         self._tell(id, namespace, "active")

@@ -10,7 +10,7 @@ import jsonschema_rs
 import msgspec
 
 from horae.errors import BadInput, HoraeError
-from horae.model.job import Job
+from horae.model.job import Job, Spec
 from horae.model.parcel import check_item, plain_objects
 
 MOST_VALIDATORS = 1000
@@ -41,6 +41,15 @@ _FORMATS = {
     "duration": _reads(timedelta),
     "uuid": _reads(UUID),
 }
+
+
+def check_fits(item: bytes, spec: Spec, field: str) -> None:
+    """Refuse what a trigger would give an execution when it does not fit the job's schema."""
+    if spec.schema is None:
+        return
+    for error in validator_of(spec.schema).iter_errors({**spec.params, **msgspec.json.decode(item)}):
+        where = ".".join([field, *map(str, error.instance_path)])
+        raise BadInput(f"{where}: {error.message}.", "See the job's `schema`; give it `params`.", field=where)
 
 
 class Params:

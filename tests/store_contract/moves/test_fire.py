@@ -2,11 +2,13 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from horae.env import SECOND
 from horae.model.execution import Extra
 from horae.model.ids import execution_id
+from horae.model.instant import format_instant
 from horae.model.parcel import extras_of
 from horae.model.trigger import Interval, Misfire, Once, Rules, due_at
 from horae.store.moves import audit_fires, fire, triggers
@@ -265,6 +267,63 @@ async def test_jitter_is_spread_by_names(world: World):
     (parcel,) = (await world.store.fire(100, lead)).parcels
 
     assert parcel.envelope.due_at == due_at(rules, "default/report/often", start + MINUTE)
+
+
+async def test_a_spread_trigger_is_met_at_its_place_in_the_window(world: World):
+    start = world.now()
+    rules = Rules(overlap="allow", spread=MINUTE, offset=20 * SECOND)
+    trigger = await add_trigger(world, await world.job(), every(MINUTE, world), rules)
+    world.clock.advance(MINUTE + 19 * SECOND)
+    assert await world.store.next_fire_at() == start + MINUTE + 20 * SECOND
+    assert (await world.store.fire(100, lead)).timers == 0
+    world.clock.advance(SECOND)
+    (parcel,) = (await world.store.fire(100, lead)).parcels
+
+    assert parcel.envelope.due_at == start + MINUTE + 20 * SECOND
+    assert [row[:3] for row in await ledger(world, trigger)] == [(start + MINUTE, start + MINUTE, "fired")]
+    assert (await timer(world, trigger))[:2] == (start + 2 * MINUTE + 20 * SECOND, start + MINUTE)
+
+
+async def test_a_resumed_spread_trigger_still_fires_what_lies_ahead_in_its_window(world: World):
+    start, job = world.now(), await world.job()
+    rules = Rules(overlap="allow", spread=MINUTE, offset=40 * SECOND)
+    trigger = await add_trigger(world, job, every(MINUTE, world), rules)
+    await each_trigger(world, job, triggers.pause)
+    world.clock.advance(2 * MINUTE + 10 * SECOND)
+    await each_trigger(world, job, lambda t: triggers.resume(t, world.now()))
+    world.clock.advance(30 * SECOND)
+    await world.store.fire(100, lead)
+
+    assert [row[:3] for row in await ledger(world, trigger)] == [
+        (start + MINUTE, start + MINUTE, "skipped-paused"), (start + 2 * MINUTE, start + 2 * MINUTE, "fired"),
+    ]  # fmt: skip
+
+
+async def test_params_of_a_trigger_are_filled_at_each_fire(world: World):
+    start, job = world.now(), await world.job(params={"base": "b", "x": 0})
+    params = {"day": "${fire.at}", "since": "from ${interval.start}", "x": 7, "by": "${params.base}/${fire.trigger}"}
+    await add_trigger(world, job, every(MINUTE, world), ALLOW, "often", params=params)
+    plain = await add_trigger(world, job, every(MINUTE, world), ALLOW, "plain", params={"x": 8})
+    world.clock.advance(MINUTE)
+    (parcel,) = (await world.store.fire(100, lead)).parcels
+
+    (stored,) = await world.store.parcels([parcel.id])
+    items = [msgspec.json.decode(item) for item in stored.items.part(0, 2)]
+    at, before = format_instant(start + MINUTE), format_instant(start)
+    assert {"day": at, "since": f"from {before}", "x": 7, "by": "b/often"} in items
+    assert {"x": 8} in items
+    assert len(await ledger(world, plain)) == 1
+
+
+async def test_a_template_that_cannot_be_filled_sets_its_trigger_aside(world: World):
+    job = await world.job()
+    bad = await add_trigger(world, job, every(MINUTE, world), ALLOW, params={"x": "${params.nothing}"})
+    good = await add_trigger(world, job, every(MINUTE, world), ALLOW)
+    world.clock.advance(MINUTE)
+    done = await world.store.fire(100, lead)
+
+    assert [(trouble.trigger, "there is no 'nothing'" in trouble.reason) for trouble in done.troubles] == [(bad, True)]
+    assert len(await ledger(world, good)) == 1
 
 
 async def each_trigger(world: World, job, move):

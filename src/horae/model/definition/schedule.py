@@ -4,17 +4,32 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.definition.values import a_duration, a_list, a_name, an_int, an_object, one_of, refuse_unknown
 from horae.model.duration import DAY
 from horae.model.instant import parse_instant
 from horae.model.job import NAME
-from horae.model.trigger import GRACE, SCHEDULE, Kind, Misfire, Rules, When, kind_of, parse_misfire, parse_schedule
+from horae.model.parcel import check_item
+from horae.model.trigger import (
+    GRACE,
+    SCHEDULE,
+    Kind,
+    Misfire,
+    Overlap,
+    Rules,
+    When,
+    kind_of,
+    offset_in,
+    parse_misfire,
+    parse_schedule,
+)
 
-RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "grace")
-BESIDE = ("paused",)  # what stands beside a trigger and its rules
+RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "spread", "grace")
 OVERLAPS = ("skip", "allow")  # those that act in this release
+BESIDE = ("params", "paused")  # what stands beside a trigger and its rules
 MOST_TRIGGERS = 1_000
 MOST_FIRES = 2**31 - 1
 _TRIGGERS = 'Write a list such as [{"name": "nightly", "cron": "0 2 * * *"}, {"name": "often", "every": "5m"}].'
@@ -27,8 +42,9 @@ def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDUL
     kind = kind_of({field: part for field, part in value.items() if field not in (*RULES, *BESIDE)})
     refuse_unknown(value, (*kind.fields, *(kind.rules or RULES), *BESIDE), "This schedule", "schedule.")
     trigger = kind.read({field: part for field, part in value.items() if field in kind.fields}, key, created_at)
-    rules = _rules({rule: value[rule] for rule in RULES if value.get(rule) is not None}, kind.overlap)
-    params = _params(value["params"], kind) if "params" in kind.fields and value.get("params") is not None else {}
+    given = {rule: value[rule] for rule in RULES if value.get(rule) is not None}
+    rules = _rules(given, kind.overlap, f"{key}/{name}")
+    params = _params(value.get("params"), kind)
     return When(name=name, trigger=trigger, rules=rules, params=params, paused=_paused(value.get("paused")))
 
 
@@ -93,25 +109,38 @@ def _unused(kind: str, taken: set[str]) -> str:
     return name
 
 
-def _rules(given: dict[str, Any], overlap: str) -> Rules:
+def _rules(given: dict[str, Any], default: Overlap, key: str) -> Rules:
     start, end = (_instant(given, name) for name in ("startAt", "endAt"))
     if start is not None and end is not None and end <= start:
         raise BadInput("schedule.endAt is not after startAt.", "Nothing would ever fire.", field="schedule.endAt")
-    chosen: Any = one_of(given.get("overlap", overlap), "schedule.overlap", OVERLAPS)
+    overlap: Any = one_of(given.get("overlap", default), "schedule.overlap", OVERLAPS)
+    window = a_duration(given.get("spread", 0), "schedule.spread", 0, DAY)
+    if window and given.get("jitter"):
+        remedy = "jitter moves each fire by chance, spread gives the trigger one place in the window: take one."
+        raise BadInput("Both spread and jitter are given.", remedy, field="schedule.spread")
     return Rules(
         start_at=start,
         end_at=end,
         max_fires=an_int(given["maxFires"], "schedule.maxFires", 1, MOST_FIRES) if "maxFires" in given else None,
         jitter=a_duration(given.get("jitter", 0), "schedule.jitter", 0, DAY),
         misfire=_misfire(given["misfire"]) if "misfire" in given else Misfire(),
-        overlap=chosen,
+        spread=window,
+        offset=offset_in(window, key),
+        overlap=overlap,
         grace=a_duration(given["grace"], "schedule.grace", 0, DAY) if "grace" in given else GRACE,
     )
 
 
 def _params(value: Any, kind: Kind) -> dict[str, Any]:
     """What executions are given beyond the job's params; templates that could never be filled are refused."""
-    params = an_object(value, "schedule.params", 'Write an object such as {"file": "${event.payload.key}"}.')
+    if value is None:
+        return {}
+    params = an_object(value, "schedule.params", 'Write an object such as {"day": "${fire.at}"}.')
+    try:
+        check_item(msgspec.json.encode(params), "schedule.params")
+    except (TypeError, ValueError):
+        remedy = "Use texts, numbers, lists and objects."
+        raise BadInput("schedule.params is not JSON.", remedy, field="schedule.params") from None
     kind.check_params(params, "schedule.params")
     return params
 

@@ -57,32 +57,40 @@ def decide(
     *,
     fired: int = 0,
     busy: bool = False,
+    waiting: int = 0,
 ) -> Decision:
     """Decide the nominal fires in (decided_through, now], at most `limit` of which run.
 
     A fire within the grace time of its instant runs; older ones fall under the misfire policy. When the limit leaves
     some undecided, `next_fire_at` is the first of them and already due. The cost is that of the answer, however long
-    the time that passed. `fired` is how many fires of the trigger ran so far, for `max_fires`; `busy` says that the
-    last of them has not ended, for `overlap`.
+    the time that passed. `fired` is how many fires of the trigger ran so far, for `max_fires`; `busy` says that an
+    execution of an earlier one has not ended and `waiting` how many more wait for it, for `overlap`.
+
+    A spread trigger decides as far behind the clock as its offset says; `next_fire_at` is when it has to be met again.
     """
     if limit < 1:
         raise ValueError("a decision needs room for one fire")
+    now -= rules.offset
     left = limit if rules.max_fires is None else min(limit, rules.max_fires - fired)
     first = upcoming(trigger, rules, decided_through) if left > 0 else None
     if first is None or first > now:
-        return Decision((), (), max(decided_through, now), first)
+        return Decision((), (), max(decided_through, now), None if first is None else first + rules.offset)
     resume = _resume_at(trigger, rules, first, now)
     missed = _missed(trigger, rules, first, resume)
     begun = first if first >= resume else upcoming(trigger, rules, resume - 1)
     held, begun = _held(trigger, rules, begun, now, busy)
-    fires, following = _run(trigger, rules, begun, now, left)
+    room = _room(rules, busy, waiting)
+    fires, following = _run(trigger, rules, begun, now, left if room is None else min(left, room))
     spent = is_spent(rules, fired + len(fires))
+    full: tuple[LedgerRun, ...] = ()
+    if not spent and len(fires) == room and following is not None and following <= now:
+        full, following = _turned_away(trigger, rules, following, now)
     cut = following is not None and following <= now
     return Decision(
         fires=fires,
-        ledger=tuple(chain(missed, held, (_fired(rules, fire, now) for fire in fires))),
+        ledger=tuple(chain(missed, held, (_fired(rules, fire, now) for fire in fires), full)),
         decided_through=fires[-1].at if cut else now,
-        next_fire_at=None if spent else following,
+        next_fire_at=None if spent or following is None else following + rules.offset,
     )
 
 
@@ -99,6 +107,12 @@ def cover(
     if first is None or first > now:
         return None
     return LedgerRun(first, _last_of(trigger, rules, first, now + 1), disposition, cause)
+
+
+def due_after(trigger: Trigger, rules: Rules, decided_through: Instant) -> Instant | None:
+    """When a trigger that has decided so far has to be met next."""
+    found = upcoming(trigger, rules, decided_through)
+    return None if found is None else found + rules.offset
 
 
 def upcoming(trigger: Trigger, rules: Rules, after: Instant) -> Instant | None:
@@ -155,18 +169,35 @@ def _held(
 ) -> tuple[tuple[LedgerRun, ...], Instant | None]:
     """The run of fires that an overlap holds back, if any, and the first fire that it does not.
 
-    With overlap `skip` none runs beside the last execution, and of several at once only the newest.
+    With overlap `skip` none runs beside the last execution. Of several at once only the newest runs, also where it
+    would take the place of the others: `queueOne` and `cancelOther`.
     """
-    if rules.overlap != "skip" or begun is None or begun > now:
+    if rules.overlap in ("allow", "queueAll") or begun is None or begun > now:
         return (), begun
     newest = _last_of(trigger, rules, begun, now + 1)
-    if busy:
+    if busy and rules.overlap == "skip":
         run = LedgerRun(begun, newest, "skipped-overlap", "the previous execution had not ended")
         return (run,), upcoming(trigger, rules, newest)
     if begun == newest:
         return (), newest
     last = _last_of(trigger, rules, begun, newest)
     return (LedgerRun(begun, last, "skipped-overlap", "a newer fire was due as well and ran instead"),), newest
+
+
+def _room(rules: Rules, busy: bool, waiting: int) -> int | None:
+    """How many executions of a `queueAll` trigger may be added: one that runs, and so many that wait for it."""
+    if rules.overlap != "queueAll":
+        return None
+    return max(0, rules.most_queued - waiting) + (0 if busy or waiting else 1)
+
+
+def _turned_away(
+    trigger: Trigger, rules: Rules, first: Instant, now: Instant
+) -> tuple[tuple[LedgerRun, ...], Instant | None]:
+    """The run of fires for which there is no room to wait, and the fire that follows them."""
+    newest = _last_of(trigger, rules, first, now + 1)
+    cause = f"{rules.most_queued} executions waited for the previous one already"
+    return (LedgerRun(first, newest, "skipped-overlap", cause),), upcoming(trigger, rules, newest)
 
 
 def _run(

@@ -4,13 +4,14 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from horae.env import Instant, Micros
+from horae.env import SECOND, Instant, Micros
 from horae.errors import BadInput
 from horae.model.cron.fields import spread
 from horae.model.duration import MINUTE, format_duration, parse_duration
 
 GRACE: Micros = MINUTE
 MOST_REPEATED = 1_000  # beyond that a backfill is the tool
+MOST_QUEUED = 100  # executions of one trigger that wait for each other, unless it says how many
 
 Policy = Literal["skip", "latest", "all", "window"]
 Overlap = Literal["allow", "skip", "queueOne", "queueAll", "cancelOther"]
@@ -33,14 +34,34 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
     end_at: Instant | None = None
     max_fires: int | None = None  # counts fires that ran
     jitter: Micros = 0
+    spread: Micros = 0  # the window after each nominal instant in which this trigger has its place
+    offset: Micros = 0  # that place
     misfire: Misfire = Misfire()
     overlap: Overlap = "skip"
+    most_queued: int = MOST_QUEUED  # for `queueAll`
     grace: Micros = GRACE  # a fire decided within it is late, not missed
+
+    @property
+    def bounds(self) -> tuple[Instant | None, Instant | None]:
+        return self.start_at, self.end_at
 
 
 def due_at(rules: Rules, key: str, at: Instant) -> Instant:
-    """When the execution of a nominal fire is due: jitter moves it by an amount that its key and instant decide."""
-    return at + spread(key, str(at), 0, rules.jitter) if rules.jitter else at
+    """When the execution of a nominal fire is due.
+
+    A spread trigger fires as long after each instant as its offset says; jitter moves each fire by an amount that its
+    key and instant decide.
+    """
+    return at + rules.offset + spread(key, str(at), 0, rules.jitter) if rules.jitter else at + rules.offset
+
+
+def offset_in(window: Micros, key: str) -> Micros:
+    """A trigger's place in a window, always the same: hashed, so that any number of triggers fill it evenly.
+
+    Whole seconds of longer windows: triggers of one job that meet in a second make one parcel.
+    """
+    step = SECOND if window >= MINUTE else 1_000
+    return spread(key, "spread", 0, window // step - 1) * step if window >= step else 0
 
 
 def parse_misfire(value: str | dict[str, Any]) -> Misfire:

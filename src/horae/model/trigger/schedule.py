@@ -26,6 +26,7 @@ from horae.model.trigger.external import (
     render_event,
     render_watch,
 )
+from horae.model.trigger.params import check_fire_params
 from horae.model.trigger.rules import GRACE, Overlap
 from horae.model.trigger.values import Cron, Interval, Once, Trigger, next_fire
 
@@ -141,7 +142,7 @@ class Kind(Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]
     read: Callable[[dict[str, Any], str, Instant], Trigger]
     overlap: Overlap = "skip"
-    check_params: Callable[[dict[str, Any], str], None] = check_params
+    check_params: Callable[[dict[str, Any], str], None] = check_fire_params
     rules: tuple[str, ...] | None = None  # those that mean something here, unless all do
 
 

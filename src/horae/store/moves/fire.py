@@ -13,7 +13,7 @@ from horae.env import SECOND, Instant
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.parcel import Parcel
-from horae.model.trigger import Decision, LedgerRun, decide, due_at
+from horae.model.trigger import Decision, LedgerRun, decide, due_at, fill_fire_params, fire_scope
 from horae.store.moves import waits
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
@@ -27,7 +27,8 @@ from horae.store.script import Fetch, ForEach, Row, Script, Statement
 DUE = Statement(
     "due_timers",
     f"SELECT {TIMER}, {COLUMNS} FROM timers t JOIN triggers g ON g.id = t.trigger_id"
-    f" JOIN jobs j ON j.id = t.job {JOINED} WHERE t.next_fire_at <= $1 ORDER BY t.next_fire_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED",
+    f" JOIN jobs j ON j.id = t.job {JOINED} WHERE t.next_fire_at <= $1"
+    " ORDER BY t.next_fire_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED",
 )
 NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers")
 LIVE = Statement(
@@ -162,11 +163,11 @@ def _decide(
 
 
 def _execution(due: _Due, at: Instant, since: Instant | None, lead: Lead) -> NewExecution:
+    timer, target = due.timer, due.target
     interval = None if since is None else (since, at)
-    extra = Extra(origin="fire", trigger=due.timer.id, fire_at=at, interval=interval)
-    return execution_of(
-        due.target, extra, lead, due_at=due_at(due.timer.rules, f"{due.target.key}/{due.timer.name}", at)
-    )
+    extra = Extra(origin="fire", trigger=timer.id, fire_at=at, interval=interval)
+    item = fill_fire_params(timer.params, fire_scope(target.spec.params, timer.name, at, since))
+    return execution_of(target, extra, lead, due_at=due_at(timer.rules, f"{target.key}/{timer.name}", at), item=item)
 
 
 def _ledger(

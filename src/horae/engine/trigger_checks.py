@@ -1,0 +1,60 @@
+"""What a new trigger must have beyond its spelling: something ahead, and params that fit its job."""
+
+from horae.engine.params import check_fits
+from horae.env import Instant
+from horae.errors import BadInput
+from horae.model.duration import DAY
+from horae.model.instant import format_instant
+from horae.model.job import Spec
+from horae.model.template import TemplateError
+from horae.model.trigger import (
+    GRACE,
+    SCHEDULE,
+    Once,
+    Timed,
+    When,
+    begin,
+    fill_fire_params,
+    fire_scope,
+    next_fire,
+    previous_fire,
+    upcoming,
+)
+
+
+def refuse_the_past(when: When, now: Instant) -> None:
+    """Refuse a trigger that would never fire; one that a job has already may have passed."""
+    field = field_of(when)
+    if isinstance(when.trigger, Once) and when.trigger.at < now - GRACE:
+        remedy = "Give a later instant, or leave the schedule out and trigger the job."
+        raise BadInput(f"{format_instant(when.trigger.at)} has passed.", remedy, field=f"{field}.at")
+    start, end = when.rules.bounds
+    if end is not None and end <= now:
+        remedy = "Give a later instant, or leave endAt out."
+        raise BadInput(f"endAt has passed: {format_instant(end)}.", remedy, field=f"{field}.endAt")
+    if (start, end) == (None, None) or not isinstance(when.trigger, Timed):
+        return
+    if upcoming(when.trigger, when.rules, begin(when.trigger, now)) is None:
+        remedy = "Give other bounds; `horae triggers preview` shows when it fires without them."
+        bounds = f"{field}.endAt" if end is not None else f"{field}.startAt"
+        raise BadInput("Nothing fires between startAt and endAt.", remedy, field=bounds)
+
+
+def check_params(when: When, spec: Spec, now: Instant) -> None:
+    """Refuse what does not fit the job's schema; templates are filled as at a fire."""
+    if not isinstance(when.trigger, Timed) or (not when.params and spec.schema is None):
+        return
+    field = f"{field_of(when)}.params"
+    at = next_fire(when.trigger, now) or now
+    scope = fire_scope(spec.params, when.name, at, previous_fire(when.trigger, at) or at - DAY)
+    try:
+        item = fill_fire_params(when.params, scope)
+    except TemplateError as error:
+        remedy = "Templates of a trigger speak of fire, interval and params."
+        raise BadInput(f"{field} cannot be filled: {error}.", remedy, field=field) from None
+    check_fits(item, spec, field)
+
+
+def field_of(when: When) -> str:
+    """Where a job's definition says this."""
+    return SCHEDULE if when.name == SCHEDULE else f"triggers.{when.name}"
