@@ -45,6 +45,7 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     interval: tuple[Instant, Instant] | None = None
     retry_of: UUID | None = None
     backfill: UUID | None = None
+    event: str | None = None  # the id of the event that started it
     upstream: tuple[UUID, ...] = ()  # the executions because of which a dependent started
     propagate: bool = True  # whether its end is told to the jobs that depend on its job
 

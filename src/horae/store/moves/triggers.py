@@ -12,14 +12,27 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import HoraeError
-from horae.model.trigger import Disposition, LedgerRun, Rules, Trigger, When, begin, cover, due_after, is_spent
+from horae.model.trigger import (
+    Disposition,
+    Event,
+    LedgerRun,
+    Rules,
+    Trigger,
+    Watch,
+    When,
+    begin,
+    cover,
+    is_spent,
+    upcoming,
+)
+from horae.store.moves import watch_rows
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 
 ADD = Statement(
     "add_trigger",
-    "INSERT INTO triggers (id, job, namespace, name, version, definition, rules, params, state, valid_from, created_at)"
-    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+    "INSERT INTO triggers (id, job, namespace, name, version, definition, rules, params, event, state, valid_from,"
+    " created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
 )
 ADD_TIMER = Statement(
     "add_timer",
@@ -105,11 +118,14 @@ def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Heritage | N
     old = heritage or Heritage(state="paused" if when.paused else "active")
     decided = begin(when.trigger, now) if old.from_ is None else old.from_
     asleep = owner.paused or old.state == "paused" or is_spent(when.rules, old.fired)
-    following = None if asleep else due_after(when.trigger, when.rules, decided)
+    following = None if asleep else upcoming(when.trigger, when.rules, decided)
     params = _json(when.params) if when.params else None
     row = (id, owner.job, owner.namespace, when.name, owner.version, _json(when.trigger), _json(when.rules), params)
-    yield Fetch(ADD, (*row, old.state, decided, now))
+    event = when.trigger.event if isinstance(when.trigger, Event) else None
+    yield Fetch(ADD, (*row, event, old.state, decided, now))
     yield Fetch(ADD_TIMER, (id, owner.job, owner.namespace, following, decided, old.last_execution, old.fired))
+    if isinstance(when.trigger, Watch):
+        yield from watch_rows.begin(id, owner.job, when.name, owner.namespace, when.trigger, now)
 
 
 def _json(value: object) -> str:
@@ -202,11 +218,10 @@ def resume(timer: Timer, now: Instant, cause: str = "the job was paused") -> Scr
     """One ledger row covers what the pause left out; a trigger that is itself paused stays so."""
     if timer.state == "paused" or is_spent(timer.rules, timer.fired):
         return
-    through = now - timer.rules.offset  # what a spread trigger fires later than this is still to come
-    run = _left_out(timer, through, "skipped-paused", cause)
+    run = _left_out(timer, now, "skipped-paused", cause)
     if run is not None:
         yield from put_fires([(timer.id, run, None)], now)
-    decided = max(through, timer.decided_through)
+    decided = max(now, timer.decided_through)
     yield Fetch(SET_TIMER, (timer.id, _next_of(timer, decided), decided))
 
 
@@ -226,7 +241,7 @@ def set_state(timer: Timer, state: State, owner: Owner, now: Instant) -> Script[
 def _next_of(timer: Timer, decided: Instant) -> Instant | None:
     """When a timer is due after what was decided; one that cannot be decided is met, and set aside, at once."""
     try:
-        return due_after(timer.trigger, timer.rules, decided)
+        return upcoming(timer.trigger, timer.rules, decided)
     except Exception:
         return decided
 

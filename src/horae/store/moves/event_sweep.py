@@ -1,0 +1,44 @@
+"""Forgetting what came from outside: events with their ledger, webhooks that ended, places no longer watched."""
+
+from horae.env import Instant
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+OLD_EVENTS = Statement(
+    "expire_events",
+    "WITH old AS MATERIALIZED (SELECT id FROM events WHERE received_at < $1 ORDER BY received_at LIMIT $2)"
+    " DELETE FROM events WHERE id IN (SELECT id FROM old) RETURNING id",
+)
+OLD_EVENT_FIRES = Statement(
+    "expire_event_fires",
+    "DELETE FROM event_fires WHERE (trigger_id, event) IN (SELECT f.trigger_id, f.event FROM given"
+    " JOIN event_fires f ON f.event = given.event)",
+)
+ENDED_HOOKS = Statement("expire_hooks", "DELETE FROM hooks WHERE until <= $1")
+# A deleted job's come back with it: only what is gone for long is forgotten.
+GONE_WATCHES = Statement(
+    "gone_watches",
+    "SELECT w.id FROM watches w JOIN triggers g ON g.id = w.trigger_id WHERE g.state = 'ended' AND g.valid_to < $1"
+    " ORDER BY w.id LIMIT $2",
+)
+FORGET_OBJECTS = Statement(
+    "forget_watched",
+    "WITH gone AS MATERIALIZED (SELECT object FROM watched WHERE watch = $1 LIMIT $2)"
+    " DELETE FROM watched WHERE watch = $1 AND object IN (SELECT object FROM gone) RETURNING 1",
+)
+DROP_WATCH = Statement("drop_watch", "DELETE FROM watches WHERE id = $1")
+FEW = 10  # watches looked at in one go
+
+
+def forget_events(before: Instant, now: Instant, most: int = 1000) -> Script[bool]:
+    """Forget events of before an instant, and what ended before it; true when there may be more."""
+    events = yield Fetch(OLD_EVENTS, (before, most))
+    yield ForEach(OLD_EVENT_FIRES, (("event", "uuid"),), events)
+    yield Fetch(ENDED_HOOKS, (now,))
+    gone = yield Fetch(GONE_WATCHES, (before, FEW))
+    more = len(events) == most or len(gone) == FEW
+    for (watch,) in gone:
+        forgotten = yield Fetch(FORGET_OBJECTS, (watch, most))
+        if len(forgotten) == most:
+            return True
+        yield Fetch(DROP_WATCH, (watch,))
+    return more

@@ -1,0 +1,224 @@
+"""Watches: each version of each object fires once, whoever looks, and however often."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from horae.env import SECOND
+from horae.model.events.values import NewEvent
+from horae.model.trigger import Rules, Watch
+from horae.store.moves import event_sweep, triggers, watches
+from horae.store.moves.watches import Found, Overtaken, Poll
+from tests.store_contract.moves.test_events import fits
+from tests.store_contract.world import TestJob, World, add_trigger, lead
+
+ALLOW = Rules(overlap="allow")
+PLACE = Watch(url="s3://bucket/in/")
+
+
+def found(n: int, *, silent: bool = False) -> Found:
+    event = NewEvent(name="inbox", id=f"{n}#1", source="watch", scope="watch:1")
+    return Found(object=UUID(int=n + 1), event=event, silent=silent)
+
+
+async def watch(world: World, place: Watch = PLACE, rules: Rules = ALLOW) -> TestJob:
+    job = await world.job(f"job-{world.env.new_id()}")
+    await add_trigger(world, job, place, rules, name="inbox")
+    return job
+
+
+async def due(world: World, limit: int = 10) -> list[Poll]:
+    return await world.store.change(lambda now: watches.due(limit, now))
+
+
+async def saw(world: World, poll: Poll, *objects: Found) -> list[str]:
+    done = await world.store.change(lambda now: watches.saw(poll, objects, lead, fits, world.env.new_id, now))
+    return [event.key for event in done.events]
+
+
+async def finish(world: World, poll: Poll, after: int = 30 * SECOND) -> bool:
+    at = poll.began_at
+    return await world.store.write(lambda: watches.finish(poll, 1, at, at + after))
+
+
+async def fires(world: World) -> int:
+    return sum(row[0] for row in await world.rows("SELECT hi - lo FROM queued"))
+
+
+async def test_a_watch_is_due_at_once_and_taken_by_one(world: World):
+    job = await watch(world)
+
+    both = await asyncio.gather(due(world), due(world))
+
+    (poll,) = [poll for polls in both for poll in polls]
+    assert (poll.job, poll.trigger, poll.place, poll.ready) == (job.id, "inbox", PLACE, False)
+    assert await world.store.read(watches.next_due) == poll.began_at + watches.LEASE
+
+
+async def test_each_object_version_fires_once(world: World):
+    await watch(world)
+    (poll,) = await due(world)
+
+    assert await saw(world, poll, found(1), found(2)) == ["1#1", "2#1"]
+    assert await saw(world, poll, found(2), found(3)) == ["3#1"]
+
+    assert await world.store.read(lambda: watches.remembered(poll.watch, [UUID(int=2), UUID(int=9)])) == {UUID(int=2)}
+    assert await fires(world) == 3
+
+
+async def test_what_is_only_remembered_fires_nothing_then_or_later(world: World):
+    await watch(world)
+    (poll,) = await due(world)
+
+    assert await saw(world, poll, found(1, silent=True)) == []
+    assert await saw(world, poll, found(1)) == []
+    assert await fires(world) == 0
+
+
+async def test_a_look_that_was_overtaken_writes_nothing(world: World):
+    await watch(world)
+    (slow,) = await due(world)
+    world.clock.advance(watches.LEASE)
+    (quick,) = await due(world)
+    await saw(world, quick, found(1))
+
+    for late in (
+        lambda now: watches.saw(slow, [found(2)], lead, fits, world.env.new_id, now),
+        lambda now: watches.still_there(slow, [UUID(int=2)], now),
+        lambda now: watches.renew(slow, now),
+        lambda now: watches.forget(slow, 10),
+    ):
+        with pytest.raises(Overtaken):
+            await world.store.change(late)
+    assert not await finish(world, slow)
+    assert not await world.store.write(lambda: watches.fail(slow, "late", 0))
+    assert await fires(world) == 1
+    assert await finish(world, quick)
+
+
+async def test_a_server_that_dies_in_the_middle_leaves_the_rest_to_another(world: World):
+    await watch(world)
+    (first,) = await due(world)
+    await saw(world, first, found(1))
+    assert await due(world) == []
+    world.clock.advance(watches.LEASE)
+
+    (second,) = await due(world)
+
+    assert await saw(world, second, found(1), found(2)) == ["2#1"]
+    assert await fires(world) == 2
+
+
+async def test_who_goes_on_looking_keeps_the_place(world: World):
+    await watch(world)
+    (poll,) = await due(world)
+    world.clock.advance(watches.LEASE - SECOND)
+    await world.store.change(lambda now: watches.renew(poll, now))
+    world.clock.advance(watches.LEASE - SECOND)
+
+    assert await due(world) == []
+    assert await finish(world, poll)
+
+
+async def test_a_finished_look_is_followed_by_the_next_in_its_time(world: World):
+    await watch(world)
+    (poll,) = await due(world)
+    await finish(world, poll)
+    assert await due(world) == []
+
+    world.clock.advance(30 * SECOND)
+    (again,) = await due(world)
+    assert again.ready
+
+
+async def test_what_cannot_be_looked_at_says_why_until_it_can(world: World):
+    await watch(world)
+    (poll,) = await due(world)
+    await world.store.write(lambda: watches.fail(poll, "no such bucket", poll.began_at + SECOND))
+
+    assert await world.store.read(watches.troubled) == 1
+    world.clock.advance(SECOND)
+    (again,) = await due(world)
+    await finish(world, again)
+    assert await world.store.read(watches.troubled) == 0
+
+
+async def test_an_edit_that_leaves_the_place_alone_forgets_nothing(world: World):
+    job = await watch(world)
+    (poll,) = await due(world)
+    await saw(world, poll, found(1))
+    await finish(world, poll)
+
+    (timer,) = await world.store.read(lambda: triggers.of_job(job.id))
+    await world.store.change(lambda now: triggers.end(timer, now))
+    await add_trigger(world, job, Watch(url=PLACE.url, interval=SECOND), ALLOW, name="inbox")
+    (again,) = await due(world)
+
+    assert again.watch == poll.watch
+    assert again.ready
+    assert again.place.interval == SECOND
+    assert await saw(world, again, found(1), found(2)) == ["2#1"]
+
+
+async def test_another_place_begins_anew(world: World):
+    job = await watch(world)
+    (poll,) = await due(world)
+    await finish(world, poll)
+    await add_trigger(world, job, Watch(url="s3://bucket/out/"), ALLOW, name="outbox")
+
+    (other,) = await due(world)
+
+    assert other.watch != poll.watch
+    assert not other.ready
+
+
+@pytest.mark.parametrize("table", ["jobs", "triggers"])
+async def test_nobody_looks_while_the_job_or_the_trigger_is_paused(world: World, table: str):
+    await watch(world)
+    await world.do(f"UPDATE {table} SET state = 'paused'")
+
+    assert await due(world) == []
+    assert await world.store.read(watches.next_due) is None
+    await world.do(f"UPDATE {table} SET state = 'active'")
+    assert len(await due(world)) == 1
+
+
+async def test_what_is_gone_is_forgotten_and_fires_when_it_comes_back(world: World):
+    await watch(world)
+    (poll,) = await due(world)
+    await saw(world, poll, found(1), found(2))
+    await finish(world, poll)
+    world.clock.advance(30 * SECOND)
+
+    (counting,) = await due(world)
+    await world.store.change(lambda now: watches.still_there(counting, [found(2).object], now))
+    assert not await world.store.write(lambda: watches.forget(counting, 10))
+
+    assert [row[0] for row in await world.rows("SELECT object FROM watched")] == [found(2).object]
+
+
+async def test_a_place_nobody_watches_any_more_is_forgotten(world: World):
+    job = await watch(world)
+    (poll,) = await due(world)
+    await saw(world, poll, *(found(n, silent=True) for n in range(5)))
+    (timer,) = await world.store.read(lambda: triggers.of_job(job.id))
+    await world.store.change(lambda now: triggers.end(timer, now))
+    world.clock.advance(SECOND)
+
+    while await world.store.write(lambda: event_sweep.forget_events(world.now(), world.now(), 2)):
+        pass
+
+    assert await world.rows("SELECT id FROM watches") == []
+    assert await world.rows("SELECT object FROM watched") == []
+
+
+async def test_two_servers_that_found_the_same_fire_it_once(world: World):
+    await watch(world)
+    (poll,) = await due(world)
+
+    done = await asyncio.gather(*(saw(world, poll, *(found(n) for n in range(20))) for _ in range(3)))
+
+    assert sorted(key for keys in done for key in keys) == sorted(f"{n}#1" for n in range(20))
+    assert await fires(world) == 20
+    assert len(await world.rows("SELECT event FROM event_fires WHERE disposition = 'fired'")) == 20
