@@ -22,8 +22,8 @@ from horae.model.trigger import (
     When,
     begin,
     cover,
+    due_after,
     is_spent,
-    upcoming,
 )
 from horae.store.moves import watch_rows
 from horae.store.moves.shelves import Columns
@@ -118,7 +118,7 @@ def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Heritage | N
     old = heritage or Heritage(state="paused" if when.paused else "active")
     decided = begin(when.trigger, now) if old.from_ is None else old.from_
     asleep = owner.paused or old.state == "paused" or is_spent(when.rules, old.fired)
-    following = None if asleep else upcoming(when.trigger, when.rules, decided)
+    following = None if asleep else due_after(when.trigger, when.rules, decided)
     params = _json(when.params) if when.params else None
     row = (id, owner.job, owner.namespace, when.name, owner.version, _json(when.trigger), _json(when.rules), params)
     event = when.trigger.event if isinstance(when.trigger, Event) else None
@@ -218,10 +218,11 @@ def resume(timer: Timer, now: Instant, cause: str = "the job was paused") -> Scr
     """One ledger row covers what the pause left out; a trigger that is itself paused stays so."""
     if timer.state == "paused" or is_spent(timer.rules, timer.fired):
         return
-    run = _left_out(timer, now, "skipped-paused", cause)
+    through = now - timer.rules.offset  # what a spread trigger fires later than this is still to come
+    run = _left_out(timer, through, "skipped-paused", cause)
     if run is not None:
         yield from put_fires([(timer.id, run, None)], now)
-    decided = max(now, timer.decided_through)
+    decided = max(through, timer.decided_through)
     yield Fetch(SET_TIMER, (timer.id, _next_of(timer, decided), decided))
 
 
@@ -241,7 +242,7 @@ def set_state(timer: Timer, state: State, owner: Owner, now: Instant) -> Script[
 def _next_of(timer: Timer, decided: Instant) -> Instant | None:
     """When a timer is due after what was decided; one that cannot be decided is met, and set aside, at once."""
     try:
-        return upcoming(timer.trigger, timer.rules, decided)
+        return due_after(timer.trigger, timer.rules, decided)
     except Exception:
         return decided
 
