@@ -9,9 +9,10 @@ from horae.engine.job_deletions import Deletions
 from horae.engine.promote import Promoter
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
-from horae.env import SECOND, Env
+from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
-from horae.store.moves import sweep
+from horae.store.fire_expiry import LATE_BY
+from horae.store.moves import backfills, sweep
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
 LOOK = 10.0
@@ -37,6 +38,7 @@ class Sweeper:
         self._env, self._store, self._node, self._settings = env, store, node, settings
         self._promoter, self._clock, self._deletions = promoter, clock, deletions
         self.healed = 0
+        self._fires_low = 0
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
@@ -54,10 +56,22 @@ class Sweeper:
             await self._env.clock.sleep(0)
         while await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
-        fires, minutes = now - self._settings.fire_retention, now - self._settings.retention
-        while await self._store.write(lambda: sweep.forget_records(fires, minutes)):
+        await self._forget_fires(now - self._settings.fire_retention)
+        kept = now - self._settings.retention
+        while await self._store.write(lambda: sweep.forget_records(now - self._settings.fire_retention, kept)):
+            await self._env.clock.sleep(0)
+        while await self._store.write(lambda: backfills.forget(kept)):
             await self._env.clock.sleep(0)
         return LOOK
+
+    async def _forget_fires(self, before: Instant) -> None:
+        """Forget old rows of the ledger; the next round begins where this one ended, a day earlier.
+
+        Of what lies before that only what was decided late can be there, and that has an index of its own.
+        """
+        while await self._store.driver.expire_fires(self._fires_low, before):
+            await self._env.clock.sleep(0)
+        self._fires_low = before - LATE_BY
 
     async def _finish_deletions(self) -> None:
         """Go on where a server ended in the middle of a deletion, or found slices that somebody held."""

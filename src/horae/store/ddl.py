@@ -34,4 +34,5 @@ def extras(dialect: str) -> list[str]:
     """The statements that complete the tables of `schema/` for a dialect."""
     if dialect == "sqlite":
         return [SQLITE_VIEW]
-    return [f"CREATE TABLE {name}_default PARTITION OF {name} DEFAULT" for name in PARTITIONED] + [POSTGRES_VIEW]
+    partitioned = (*PARTITIONED, "fires")
+    return [f"CREATE TABLE {name}_default PARTITION OF {name} DEFAULT" for name in partitioned] + [POSTGRES_VIEW]

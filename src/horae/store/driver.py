@@ -82,6 +82,13 @@ class Driver(Protocol):
         """
         ...
 
+    async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
+        """Forget what became of fires before an instant, unless it was decided since; tell how much went.
+
+        What lies before `low` was looked at in an earlier step. A short step: zero means that nothing is left to do.
+        """
+        ...
+
     async def ping(self) -> None:
         """Prove that the store answers."""
         ...

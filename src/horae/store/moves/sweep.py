@@ -32,10 +32,12 @@ EXPIRED = (
         " RETURNING 1",
     ),
 )
-OLD_FIRES = Statement(
-    "expire_fires",
-    "WITH old AS MATERIALIZED (SELECT trigger_id, last FROM fires WHERE last < $1 ORDER BY last LIMIT $2)"
-    " DELETE FROM fires WHERE (trigger_id, last) IN (SELECT trigger_id, last FROM old) RETURNING 1",
+# A job that is restored later than this has its triggers as they are defined, not as they were.
+OLD_TRIGGERS = Statement(
+    "expire_triggers",
+    "WITH old AS MATERIALIZED (SELECT g.id FROM triggers g WHERE g.state = 'ended' AND g.valid_to < $1"
+    " AND NOT EXISTS (SELECT 1 FROM fires f WHERE f.trigger_id = g.id) ORDER BY g.valid_to LIMIT $2)"
+    " DELETE FROM triggers WHERE id IN (SELECT id FROM old) RETURNING 1",
 )
 OLD_MINUTES = Statement(
     "expire_minutes",
@@ -89,14 +91,14 @@ def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> 
     return more
 
 
-def forget_records(fires_before: Instant, minutes_before: Instant, most: int = 1000) -> Script[bool]:
-    """Forget what became of fires, and statistics, of before these instants; true when there may be more.
+def forget_records(triggers_before: Instant, minutes_before: Instant, most: int = 1000) -> Script[bool]:
+    """Forget triggers that ended before an instant and have no fires left, and statistics of before another.
 
-    A run of fires is kept for as long as its last one.
+    True when there may be more.
     """
-    fires = yield Fetch(OLD_FIRES, (fires_before, most))
+    triggers = yield Fetch(OLD_TRIGGERS, (triggers_before, most))
     minutes = yield Fetch(OLD_MINUTES, (minutes_before // MINUTE, most))
-    return most in (len(fires), len(minutes))
+    return most in (len(triggers), len(minutes))
 
 
 def adopt_orphans(now: Instant) -> Script[list[UUID]]:

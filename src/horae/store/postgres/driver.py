@@ -10,12 +10,13 @@ import asyncpg
 
 from horae.env import Env, Instant
 from horae.errors import Busy, StoreUnavailable
-from horae.store import epochs, expiry, seed
+from horae.store import epochs, expiry, fire_expiry, seed
 from horae.store.connections import DEFAULT, Connections
 from horae.store.driver import REPEATS, Before, Read, one, op_names, run_async
 from horae.store.postgres import migrate
 from horae.store.postgres.connect import CONNECT, Connector, timeline_of
 from horae.store.postgres.faults import BROKEN, RACES, reraise, translated, unopened, unreadable
+from horae.store.postgres.fire_partitions import DAYS, FireDays
 from horae.store.postgres.listener import Listener
 from horae.store.postgres.partitions import TABLES, Partitions
 from horae.store.postgres.pool import Pool
@@ -42,6 +43,7 @@ class PostgresDriver:
         self._hot = Pool(connector.hot, connections.hot)
         self._cold = Pool(connector.cold, connections.cold)
         self._partitions = Partitions(connector, env.clock)
+        self._fire_days = FireDays(connector, env.clock)
         self._listener = Listener(connector.listening, env)
         self._pulse = Pulse(connector.probe, (self._hot, self._cold), env.clock)
 
@@ -171,12 +173,20 @@ class PostgresDriver:
     async def ensure_partitions(self, now: Instant) -> None:
         with translated():
             await self._partitions.ensure(now)
+            await self._fire_days.ensure(now)
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
         tables: dict[str, bool] = dict(await self.read(one(TABLES)))
         with translated():
             gone = await self._partitions.expire(tables, before)
         return gone or await self.write(expiry.expire(self.dialect, before, batch), hot=False)
+
+    async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
+        days: dict[str, bool] = dict(await self.read(one(DAYS)))
+        with translated():
+            if await self._fire_days.expire(days, before):
+                return 1
+        return await self.write(fire_expiry.expire_fires(self.dialect, low, before, batch), hot=False)
 
     async def ping(self) -> None:
         await self.read(seed.ping)

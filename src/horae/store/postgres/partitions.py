@@ -29,7 +29,7 @@ _DAY: Instant = 86_400 * SECOND
 _KEY = {"parcels": "id"}
 # Shorter than PostgreSQL's deadlock timeout, so that whoever meets us in the wrong order goes on and we step back.
 _PATIENCE = "SET LOCAL lock_timeout = '500ms'"
-_ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('horae partitions', 0))"
+ONE_AT_A_TIME = "SELECT pg_advisory_xact_lock(hashtextextended('horae partitions', 0))"
 TABLES = Statement(
     "partitions",
     """
@@ -76,7 +76,7 @@ class Partitions:
             there = await _tables(connection)
             for day in days:
                 if not all(day.table(parent) in there for parent in PARTITIONED):
-                    await _patiently(connection, self._clock, partial(_make, connection, day))
+                    await patiently(connection, self._clock, partial(_make, connection, day))
         self._made = {day.suffix for day in days}
 
     async def expire(self, tables: Mapping[str, bool], before: Instant) -> int:
@@ -103,7 +103,7 @@ class Partitions:
 def days_before(tables: Mapping[str, bool], before: Instant) -> list[Day]:
     """The attached days that had ended at an instant, the oldest first."""
     suffixes = {name[-9:] for name, attached in tables.items() if attached}
-    days = [day_at(_instant(suffix)) for suffix in sorted(suffixes)]
+    days = [day_at(instant_of_suffix(suffix)) for suffix in sorted(suffixes)]
     return [day for day in days if day.end <= first_id_at(before)]
 
 
@@ -113,7 +113,7 @@ async def _tables(connection: asyncpg.Connection) -> dict[str, bool]:
 
 async def _make(connection: asyncpg.Connection, day: Day) -> None:
     """Create a day's tables, move what DEFAULT caught of them, and attach them."""
-    await connection.execute(_ONE_AT_A_TIME)
+    await connection.execute(ONE_AT_A_TIME)
     there = await _tables(connection)
     for parent in PARTITIONED:
         name, key = day.table(parent), _KEY.get(parent, "parcel")
@@ -131,7 +131,7 @@ async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day) -> int
     """Detach a day's tables, keep what is needed, drop the rest and what lies beside it."""
     held: int = await connection.fetchval(f"SELECT count(*) FROM {day.table('parcels')}")
     children = await _with_open_parents(connection, day)
-    kept = await _patiently(connection, clock, partial(_detach, connection, day, children))
+    kept = await patiently(connection, clock, partial(_detach, connection, day, children))
     await _drop_detached(connection)
     for name in BESIDE:
         await connection.execute(
@@ -153,7 +153,7 @@ async def _with_open_parents(connection: asyncpg.Connection, day: Day) -> list[U
 
 async def _detach(connection: asyncpg.Connection, day: Day, children: list[UUID]) -> int:
     """Take a day's tables out and put its survivors back through the parents; tell how many parcels survived."""
-    await connection.execute(_ONE_AT_A_TIME)
+    await connection.execute(ONE_AT_A_TIME)
     if not (await _tables(connection)).get(day.table("parcels")):
         return 0
     await connection.execute(f"LOCK TABLE {', '.join(PARTITIONED)} IN ACCESS EXCLUSIVE MODE")
@@ -180,7 +180,7 @@ async def _drop_detached(connection: asyncpg.Connection) -> None:
             await connection.execute(f"DROP TABLE IF EXISTS {name}")
 
 
-async def _patiently(connection: asyncpg.Connection, clock: Clock, work: Callable[[], Awaitable[T]]) -> T:
+async def patiently(connection: asyncpg.Connection, clock: Clock, work: Callable[[], Awaitable[T]]) -> T:
     """Run something that needs strong locks in one short transaction, stepping back when they are not to be had."""
     for tries_left in reversed(range(TRIES)):
         try:
@@ -194,5 +194,5 @@ async def _patiently(connection: asyncpg.Connection, clock: Clock, work: Callabl
     raise AssertionError("unreachable")
 
 
-def _instant(suffix: str) -> Instant:
+def instant_of_suffix(suffix: str) -> Instant:
     return int(datetime.strptime(suffix, "d%Y%m%d").replace(tzinfo=UTC).timestamp()) * SECOND

@@ -93,6 +93,7 @@ triggers = table(
     opt("fired", INT),
     col("created_at", BIG),
     Index("triggers_job", "job", "name"),
+    partial("triggers_ended", "valid_to", where="state = 'ended'"),
     partial("triggers_event", "namespace", "event", where="event IS NOT NULL AND state <> 'ended'"),
 )
 
@@ -122,5 +123,8 @@ fires = table(
     opt("execution", ID),
     col("decided_at", BIG),
     Index("fires_last", "last"),
+    # Decided more than a day after its fires: such a row is kept by when it was decided.
+    partial("fires_late", "decided_at", where="decided_at > last + 86400000000"),
     small=True,
+    by="last",
 )

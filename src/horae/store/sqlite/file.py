@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
-from horae.store import expiry, seed
+from horae.store import expiry, fire_expiry, seed
 from horae.store.driver import Before, Read
 from horae.store.script import ScriptFactory
 from horae.store.sqlite import migrate
@@ -101,6 +101,9 @@ class FileDriver:
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
         return await self.write(expiry.expire(self.dialect, before, batch), hot=False)
+
+    async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
+        return await self.write(fire_expiry.expire_fires(self.dialect, low, before, batch), hot=False)
 
     async def copy_file(self, path: Path) -> None:
         """Copy the store as it is at one instant, while it goes on."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from horae.env import Env, Instant
 from horae.errors import Busy
-from horae.store import expiry, seed
+from horae.store import expiry, fire_expiry, seed
 from horae.store.driver import REPEATS, Before, Read, run, run_async
 from horae.store.script import Again, Op, Rows, ScriptFactory
 from horae.store.sqlite import migrate
@@ -104,6 +104,9 @@ class MemoryDriver:
 
     async def expire(self, before: Instant, batch: int = 1000) -> int:
         return await self.write(expiry.expire(self.dialect, before, batch), hot=False)
+
+    async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
+        return await self.write(fire_expiry.expire_fires(self.dialect, low, before, batch), hot=False)
 
     async def copy_file(self, path: Path) -> None:
         copy_to(self._connection.raw, path)

@@ -168,9 +168,12 @@ CREATE TABLE fires (
     execution UUID,
     decided_at BIGINT NOT NULL,
     PRIMARY KEY (trigger_id, last)
-);
+)
+ PARTITION BY RANGE (last);
 
 CREATE INDEX fires_last ON fires (last);
+
+CREATE INDEX fires_late ON fires (decided_at) WHERE decided_at > last + 86400000000;
 
 CREATE TABLE history (
     parcel UUID NOT NULL,
@@ -567,6 +570,8 @@ CREATE TABLE triggers (
     PRIMARY KEY (id)
 );
 
+CREATE INDEX triggers_ended ON triggers (valid_to) WHERE state = 'ended';
+
 CREATE INDEX triggers_event ON triggers (namespace, event) WHERE event IS NOT NULL AND state <> 'ended';
 
 CREATE INDEX triggers_job ON triggers (job, name);
@@ -642,6 +647,8 @@ CREATE TABLE history_default PARTITION OF history DEFAULT;
 CREATE TABLE attempts_default PARTITION OF attempts DEFAULT;
 
 CREATE TABLE logs_default PARTITION OF logs DEFAULT;
+
+CREATE TABLE fires_default PARTITION OF fires DEFAULT;
 
 CREATE VIEW executions AS
 SELECT left(parcel::text, 32) || lpad(to_hex(item), 4, '0') AS id, parcel, item, namespace, queue, job, attempt, failures, losses, state, reason, wake_at, queued_at, started_at, completed_at

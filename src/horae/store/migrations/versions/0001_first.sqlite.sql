@@ -177,6 +177,8 @@ CREATE TABLE fires (
 
 CREATE INDEX fires_last ON fires (last);
 
+CREATE INDEX fires_late ON fires (decided_at) WHERE decided_at > last + 86400000000;
+
 CREATE TABLE history (
     parcel UUID NOT NULL,
     lo INTEGER NOT NULL,
@@ -576,6 +578,8 @@ CREATE TABLE triggers (
     created_at BIGINT NOT NULL,
     PRIMARY KEY (id)
 );
+
+CREATE INDEX triggers_ended ON triggers (valid_to) WHERE state = 'ended';
 
 CREATE INDEX triggers_event ON triggers (namespace, event) WHERE event IS NOT NULL AND state <> 'ended';
 
