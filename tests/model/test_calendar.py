@@ -5,7 +5,7 @@ import importlib
 import pytest
 
 from horae.env import SECOND
-from horae.errors import BadInput, NotFound
+from horae.errors import BadInput
 from horae.model.calendar import (
     Version,
     all_open,
@@ -240,8 +240,10 @@ def test_circles_are_refused_with_their_way():
 
 
 def test_a_reference_to_nothing_is_refused():
-    with pytest.raises(NotFound, match='no calendar named "gone"'):
+    with pytest.raises(BadInput, match='no calendar named "gone"'):
         calendar({"calendar": "gone"})
+    with pytest.raises(BadInput, match='Did you mean "work"'):
+        calendar({"calendar": "worc"}, work={"hours": "09:00-17:00"})
 
 
 def test_depth_is_bounded():

@@ -1,4 +1,4 @@
-"""`horae apply`: make the server's jobs be as a file or an app says."""
+"""`horae apply`: make the server's jobs and calendars be as a file or an app says."""
 
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
@@ -8,22 +8,27 @@ import click
 
 from horae.cli.lazy import Command
 from horae.cli.remote import Api, remote
-from horae.cli.values import read_documents
+from horae.cli.values import read_applied
 from horae.errors import BadInput
+from horae.model.calendar.spelling import references_in
 
 
 @click.command(cls=Command, examples=("horae apply -f jobs.yaml", "horae apply --app reports.jobs:app"))
-@click.option("-f", "--file", multiple=True, metavar="FILE", help="A YAML or JSON file of jobs; - is stdin.")
+@click.option(
+    "-f", "--file", multiple=True, metavar="FILE", help="A YAML or JSON file of jobs and calendars; - is stdin."
+)
 @click.option("--app", metavar="MODULE:APP", help="An app whose functions are jobs.")
 @remote
 async def apply(api: Api, file: tuple[str, ...], app: str | None) -> None:
-    """Create or change jobs from a file or an app; jobs it does not name stay as they are."""
-    documents = [job for path in file for job in read_documents(path)]
+    """Create or change jobs and calendars from a file or an app; those it does not name stay as they are."""
+    read = [read_applied(path) for path in file]
+    calendars = [calendar for found, _ in read for calendar in found]
+    documents = [job for _, found in read for job in found]
     if app:
         documents += definitions_of(app)
-    if not documents:
+    if not documents and not calendars:
         raise click.UsageError("There is nothing to apply: give -f FILE or --app MODULE:APP.")
-    done = []
+    done: list[dict[str, Any]] = [await _apply_calendar(api, calendar) for calendar in in_reach(calendars)]
     for document in in_order(documents):
         job, outcome = await api.client.jobs.apply(document)
         done.append({"name": job.name, "outcome": outcome, "version": job.version, "jobId": job.job_id})
@@ -31,6 +36,13 @@ async def apply(api: Api, file: tuple[str, ...], app: str | None) -> None:
             click.echo(f"{outcome.ljust(9)}  {job.name}")
     if not api.out.is_for_people:
         api.out.document({"items": done})
+
+
+async def _apply_calendar(api: Api, document: dict[str, Any]) -> dict[str, Any]:
+    calendar, outcome = await api.client.calendars.apply(document)
+    if api.out.is_for_people:
+        click.echo(f"{outcome.ljust(9)}  calendar {calendar.name}")
+    return {"name": calendar.name, "outcome": outcome, "version": calendar.version, "kind": "calendar"}
 
 
 def definitions_of(place: str) -> list[dict[str, Any]]:
@@ -41,16 +53,39 @@ def definitions_of(place: str) -> list[dict[str, Any]]:
     return found
 
 
+def in_reach(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What other calendars refer to comes first."""
+    by_name = _by_name(documents)
+    needs = {name: references_in(document) & set(by_name) for name, document in by_name.items()}
+    return _sorted(by_name, needs, "These calendars refer to each other in a circle")
+
+
 def in_order(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """What others depend on comes first, so that its name is known when they come."""
+    by_name = _by_name(documents)
+    needs = {name: set(_upstreams(document)) & set(by_name) for name, document in by_name.items()}
+    return _sorted(by_name, needs, "These jobs depend on each other in a circle")
+
+
+def _upstreams(document: dict[str, Any]) -> Iterable[Any]:
+    """The jobs that a definition depends on, as it names them; what it says wrongly is refused by the server."""
+    for one in document.get("dependencies") or ():
+        named = one.get("job") if isinstance(one, dict) else one
+        if isinstance(named, str):
+            yield named
+
+
+def _by_name(documents: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     by_name: dict[str, dict[str, Any]] = {}
     for document in documents:
         if document["name"] in by_name:
             raise BadInput(f"{document['name']!r} is defined twice.", "Leave one out, or rename it.", field="name")
         by_name[document["name"]] = document
-    needs = {name: set(document.get("dependencies") or ()) & set(by_name) for name, document in by_name.items()}
+    return by_name
+
+
+def _sorted(by_name: dict[str, dict[str, Any]], needs: dict[str, set[str]], circular: str) -> list[dict[str, Any]]:
     try:
         return [by_name[name] for name in TopologicalSorter(needs).static_order()]
     except CycleError as error:
-        circle = " -> ".join(error.args[1])
-        raise BadInput(f"These jobs depend on each other in a circle: {circle}.", "Break it.") from None
+        raise BadInput(f"{circular}: {' -> '.join(error.args[1])}.", "Break it.") from None

@@ -17,9 +17,10 @@ SECTIONS = {
         "worker": "Run a worker that executes jobs for a server.",
     },
     "Jobs": {
-        "apply": "Create or change jobs from a file or an app.",
+        "apply": "Create or change jobs and calendars from a file or an app.",
         "jobs": "Create, list, change and trigger jobs.",
         "backfills": "Run fires of the past that did not run.",
+        "calendars": "Write, list and look into calendars.",
         "executions": "List, follow and cancel executions.",
         "dlq": "Look at dead letters; retry or discard them.",
         "report": "Tell progress or a result from inside a running job.",

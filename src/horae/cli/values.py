@@ -55,30 +55,61 @@ def read_json(text: str, flag: str) -> Any:
 
 def read_documents(path: str) -> list[dict[str, Any]]:
     """Definitions in a YAML or JSON file (`-` is stdin): one, a list, several documents, or a list under `jobs`."""
-    import yaml
-
-    try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text()
-        documents = list(yaml.safe_load_all(text))
-    except OSError as error:
-        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check its name and rights.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not valid YAML: {error}", "Check the line it names.") from None
-    found = [job for document in documents for job in _jobs(document, path)]
+    found = [job for document in _load(path) for job in _named(document, "jobs", path)]
     if not found:
         raise BadInput(f"{path} defines no job.", "Write a mapping with name and command, python or http, or a list.")
     return found
 
 
-def _jobs(document: Any, path: str) -> list[dict[str, Any]]:
+def read_applied(path: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The calendars and the jobs of a file: calendars stand in lists under `calendars`."""
+    documents = _load(path)
+    calendars = [one for document in documents for one in _named(document, "calendars", path)]
+    jobs = [one for document in documents for one in _named(document, "jobs", path)]
+    if not calendars and not jobs:
+        remedy = "Write jobs as a list, or lists under `calendars` and `jobs`."
+        raise BadInput(f"{path} defines no job and no calendar.", remedy)
+    return calendars, jobs
+
+
+def read_calendar(path: str) -> dict[str, Any]:
+    """A calendar's definition in a YAML or JSON file (`-` is stdin)."""
+    documents = [document for document in _load(path) if document is not None]
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise BadInput(
+            f"{path} does not define one calendar.", "Write one mapping, such as hours: MON-FRI 09:00-17:00."
+        )
+    return documents[0]
+
+
+def _load(path: str) -> list[Any]:
+    import yaml
+
+    try:
+        text = sys.stdin.read() if path == "-" else Path(path).read_text()
+        return list(yaml.safe_load_all(text))
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check its name and rights.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path} is not valid YAML: {error}", "Check the line it names.") from None
+
+
+_LISTS = ("jobs", "calendars")
+
+
+def _named(document: Any, noun: str, path: str) -> list[dict[str, Any]]:
+    """The jobs, or the calendars, of a document; one that has no such lists is all jobs."""
     if document is None:
         return []
-    if isinstance(document, dict) and "name" not in document and isinstance(document.get("jobs"), list):
-        document = document["jobs"]
+    if isinstance(document, dict) and "name" not in document and any(type(document.get(n)) is list for n in _LISTS):
+        document = document.get(noun) or []
+    elif noun != "jobs":
+        return []
     found = document if isinstance(document, list) else [document]
-    for job in found:
-        if not isinstance(job, dict) or not isinstance(job.get("name"), str):
-            raise BadInput(f"{path} holds a job without a name.", "Each job is a mapping with a name.", field="name")
+    for one in found:
+        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+            told, remedy = f"{path} holds a {noun[:-1]} without a name.", f"Each {noun[:-1]} is a mapping with a name."
+            raise BadInput(told, remedy, field="name")
     return found
 
 

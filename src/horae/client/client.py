@@ -9,6 +9,7 @@ import msgspec
 
 from horae.client.backfills import Backfills
 from horae.client.bulk import submit_many
+from horae.client.calendars import Calendars
 from horae.client.calls import Caller, Patience, path_of
 from horae.client.encode import encode, given, instant, span
 from horae.client.executions import Executions
@@ -47,6 +48,7 @@ class Client:
         self._caller = Caller(transport or HttpTransport(urls), found, self._env, patience or Patience())
         self.jobs = Jobs(self._caller)
         self.backfills = Backfills(self._caller, self._env)
+        self.calendars = Calendars(self._caller)
         self.executions = Executions(self._caller, self._env)
         self.dlq = DeadLetters(self._caller)
         self.workers = Workers(self._caller)

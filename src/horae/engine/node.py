@@ -11,6 +11,7 @@ from horae.engine.backfill import Backfiller
 from horae.engine.backfills import Backfills
 from horae.engine.backstop import Backstop
 from horae.engine.backups import Backups
+from horae.engine.calendars import Calendars
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.directory import Directory
@@ -32,7 +33,7 @@ from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
 from horae.engine.workers import Workers
-from horae.env import Env
+from horae.env import Env, Instant
 from horae.errors import HoraeError
 from horae.model.event import Event
 from horae.model.execution import Extra
@@ -78,6 +79,7 @@ class Node:
             fire_due=self.scheduler.step,
             deletions=self.deletions,
         )
+        self.calendars = Calendars(env, store, on_change=self._timers_changed, fire_due=self.scheduler.step)
         self.executions = Executions(
             env,
             store,
@@ -172,6 +174,9 @@ class Node:
 
     def _job_changed(self, job: UUID) -> None:
         self.hints.tell(Hint(jobs=[job], fire_at=self.env.now()))
+
+    def _timers_changed(self, now: Instant) -> None:
+        self.hints.tell(Hint(fire_at=now))
 
     def _tell(self, event: Event) -> None:
         self.hints.tell(Hint(events=[event]))

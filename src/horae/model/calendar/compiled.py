@@ -125,19 +125,19 @@ class Calendar:
         start = self.next_open(after)
         if start == after:
             closed = self.last_closed(after)
-            start = _FIRST if closed is None else closed // SECOND * SECOND + SECOND
+            start = FIRST if closed is None else closed // SECOND * SECOND + SECOND
         while start is not None and start < before:
             end = self.next_closed(start)
             if end is None:
-                yield Opening(start, _LAST)
+                yield Opening(start, LAST)
                 return
             yield Opening(start, end)
             start = self.next_open(end)
 
 
 _ENDLESS = 1 << 62
-_FIRST: Instant = (FIRST_BUCKET << BUCKET_BITS) * SECOND
-_LAST: Instant = ((LAST_BUCKET + 1) << BUCKET_BITS) * SECOND
+FIRST: Instant = (FIRST_BUCKET << BUCKET_BITS) * SECOND
+LAST: Instant = ((LAST_BUCKET + 1) << BUCKET_BITS) * SECOND
 
 
 def compiled(times: Times, others: Mapping[str, Calendar], name: str = "") -> Calendar:

@@ -1,11 +1,12 @@
 """Calendars by name: references followed, circles refused, each instant judged by the version that was valid then."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
-from horae.errors import BadInput, NotFound
+from horae.errors import BadInput
 from horae.model.calendar.business import check
 from horae.model.calendar.compiled import Calendar, compiled
 from horae.model.calendar.intervals import common, joined
@@ -29,7 +30,7 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 def present(name: str, definitions: Definitions) -> Calendar:
-    """A calendar with all it refers to. Raises BadInput for a circle, NotFound for what is not there."""
+    """A calendar with all it refers to. Raises BadInput for a circle and for what is not there."""
     return _Resolver(definitions).find(name, ())
 
 
@@ -46,13 +47,20 @@ class _Resolver:
             remedy = "Let it refer to the calendars at the end of that chain."
             raise BadInput(f'"{path[0]}" refers to calendars more than {MOST_DEPTH} deep.', remedy)
         if name not in self._definitions:
-            remedy = f"Create it first: `horae calendars set {name} ...` or PUT /api/v1/calendars/{name}."
-            raise NotFound(f'There is no calendar named "{name}".', remedy, calendar=name)
+            raise no_such_calendar(name, self._definitions)
         if name not in self._found:
             times = self._definitions[name]
             others = {other: self.find(other, (*path, name)) for other in sorted(references_of(times))}
             self._found[name] = compiled(times, others, name)
         return self._found[name]
+
+
+def no_such_calendar(name: str, names: Iterable[str]) -> BadInput:
+    """What to answer to a definition that refers to a calendar which is not there."""
+    near = get_close_matches(name, names, n=1, cutoff=0.7)
+    create = f"Create it first: `horae calendars set {name} ...` or PUT /api/v1/calendars/{name}."
+    remedy = f'Did you mean "{near[0]}"? {create}' if near else create
+    return BadInput(f'There is no calendar named "{name}".', remedy, calendar=name)
 
 
 def through_time(name: str, versions: Sequence[Version]) -> Calendar:

@@ -1,0 +1,137 @@
+"""`horae calendars`: when things are open, by name."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.values import read_calendar
+from horae.errors import BadInput
+
+_OPTIONS = (
+    click.option("-f", "--file", metavar="FILE", help="Read the definition from a YAML or JSON file; - is stdin."),
+    click.option("--country", metavar="CODE", help="The business days of a country, as FR."),
+    click.option("--subdivision", metavar="CODE", help="A part of the country, as BY of DE."),
+    click.option("--exchange", metavar="CODE", help="The business days of an exchange, as XNYS."),
+    click.option("--hours", multiple=True, metavar="HOURS", help="Weekly hours, as 'MON-FRI 09:00-17:00'; repeatable."),
+    click.option(
+        "--date",
+        "dates",
+        multiple=True,
+        metavar="DATE",
+        help="A day, as 2026-12-24; 2026-12-24/2027-01-02 for all between, 12-25 for every year; repeatable.",
+    ),
+    click.option("--calendar", multiple=True, metavar="NAME", help="Open when this one is; repeatable."),
+    click.option("--except-date", multiple=True, metavar="DATE", help="Closed on this day, written as --date."),
+    click.option("--except", "except_", multiple=True, metavar="NAME", help="Closed when this calendar is open."),
+    click.option("--tz", metavar="ZONE", help="Whose days and clock are meant, as Europe/Paris; UTC otherwise."),
+    click.option("--description", metavar="TEXT", help="What it is for."),
+)
+
+
+@click.group(cls=Group, examples=("horae calendars list", "horae calendars preview work-hours"))
+def calendars() -> None:
+    """Write, list and look into calendars."""
+
+
+@calendars.command("list", examples=("horae calendars list", "horae calendars list -o json"))
+@page_options
+@remote
+async def list_(api: Api, **filters: Any) -> None:
+    """List calendars by name."""
+    page = await api.client.calendars.list(**filters)
+    columns: list[Column] = [
+        ("NAME", "name"),
+        ("VERSION", "version"),
+        ("OPEN", "open"),
+        ("CHANGES", lambda one: one.get("closesAt") or one.get("opensAt")),
+        ("TIMES", "text"),
+    ]
+    empty = "There are no calendars. Write one with: horae calendars set work --hours 'MON-FRI 09:00-17:00'"
+    api.out.list(page.raw, columns, empty)
+
+
+@calendars.command(examples=("horae calendars show work", "horae calendars show work --at 2026-01-01T00:00:00Z"))
+@click.argument("name")
+@click.option("--at", metavar="TIME", help="As it was then.")
+@remote
+async def show(api: Api, name: str, at: str | None) -> None:
+    """Show a calendar, how it stands and who goes by it."""
+    api.out.one((await api.client.calendars.get(name, at=at)).raw)
+
+
+def _defined(command: Any) -> Any:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@calendars.command(
+    "set",
+    examples=(
+        "horae calendars set french-work --country FR --tz Europe/Paris --except-date 2026-12-24",
+        "horae calendars set office --hours 'MON-FRI 09:00-17:00' --hours 'SAT 10:00-14:00' --tz Europe/Paris",
+        "horae calendars set office-days --calendar french-work --calendar office",
+        "horae calendars set trading --exchange XNYS --tz America/New_York",
+        "horae calendars set maintenance -f maintenance.yaml",
+    ),
+)
+@click.argument("name")
+@_defined
+@click.option("--if-version", type=int, metavar="N", help="Only if the calendar is still at this version.")
+@remote
+async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> None:
+    """Create or change a calendar, by options or from a file; several kinds of times must all be open."""
+    document = _document(options)
+    before = None if if_version is None else f'"{if_version}"'
+    calendar = await api.client.calendars.put(name, document, if_match=before)
+    if not api.out.is_for_people:
+        return api.out.document(calendar.raw)
+    api.out.say(f"Calendar {calendar.name} is at version {calendar.version}: {calendar.text}.")
+    return None
+
+
+def _document(options: dict[str, Any]) -> dict[str, Any]:
+    """The definition that options say, or a file."""
+    kinds: list[dict[str, Any]] = [{"calendar": name} for name in options["calendar"]]
+    if options["country"]:
+        subdivision = {"subdivision": options["subdivision"]} if options["subdivision"] else {}
+        kinds.append({"country": options["country"], **subdivision})
+    kinds += [{kind: options[kind]} for kind in ("exchange",) if options[kind]]
+    kinds += [{kind: list(options[kind])} for kind in ("hours", "dates") if options[kind]]
+    if options["file"] and kinds:
+        raise BadInput("A file and options cannot both say when.", "Leave one out.")
+    if not options["file"] and not kinds:
+        raise click.UsageError("Say when it is open: --country, --exchange, --hours, --date, --calendar or -f FILE.")
+    document = read_calendar(options["file"]) if options["file"] else kinds[0] if len(kinds) == 1 else {"all": kinds}
+    dates = [{"dates": list(options["except_date"])}] if options["except_date"] else []
+    without = [*dates, *options["except_"]]
+    said = {"except": without or None, "timezone": options["tz"], "description": options["description"]}
+    return {**document, **{field: value for field, value in said.items() if value is not None}}
+
+
+@calendars.command(examples=("horae calendars delete office",))
+@click.argument("name")
+@remote
+async def delete(api: Api, name: str) -> None:
+    """Delete a calendar that nothing goes by; its versions can be read still."""
+    await api.client.calendars.delete(name)
+    if api.out.is_for_people:
+        api.out.say(f"Deleted {name}.")
+
+
+@calendars.command(
+    examples=("horae calendars preview office", "horae calendars preview office --from 2026-12-01T00:00:00Z --limit 5")
+)
+@click.argument("name")
+@click.option("--from", "after", metavar="TIME", help="From then on; now otherwise.")
+@click.option("--to", "before", metavar="TIME", help="Up to then; a year on otherwise.")
+@click.option("--at", metavar="TIME", help="By the version of then.")
+@page_options
+@remote
+async def preview(api: Api, name: str, **which: Any) -> None:
+    """Show when a calendar is open."""
+    page = await api.client.calendars.openings(name, **which)
+    api.out.list(page.raw, [("OPENS", "from"), ("CLOSES", "to")], "It is not open in that time.")

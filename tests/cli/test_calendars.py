@@ -1,0 +1,133 @@
+"""`horae calendars`."""
+
+import json
+
+import pytest
+
+from horae.errors import Conflict, NotFound
+from tests.cli.fake_api import FakeApi, Request, page, run
+
+WORK = {
+    "name": "work", "version": 2, "text": "MON-FRI 09:00-17:00, UTC time", "open": True, "description": "",
+    "closesAt": "2027-01-15T17:00:00Z", "definition": {"hours": ["MON-FRI 09:00-17:00"]}, "usedBy": [{"calendar": "x"}],
+}  # fmt: skip
+
+
+def test_list_and_show():
+    api = FakeApi({"GET /calendars": page(WORK), "GET /calendars/work": WORK})
+    row = run(api, "calendars", "list").stdout.splitlines()[1]
+    assert row.split()[:4] == ["work", "2", "yes", "2027-01-15T17:00:00Z"]
+    assert "MON-FRI 09:00-17:00" in run(api, "calendars", "show", "work", "--at", "2027-01-01T00:00:00Z").stdout
+    assert api.requests[-1].query == {"at": "2027-01-01T00:00:00Z"}
+    assert json.loads(run(api, "calendars", "list", "-o", "json").stdout)["items"] == [WORK]
+    assert "horae calendars set" in run(FakeApi({"GET /calendars": page()}), "calendars", "list").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "body"),
+    [
+        (["--hours", "MON-FRI 09:00-17:00", "--tz", "Europe/Paris"],
+         {"hours": ["MON-FRI 09:00-17:00"], "timezone": "Europe/Paris"}),
+        (["--country", "DE", "--subdivision", "BY", "--tz", "Europe/Berlin", "--description", "Bavaria"],
+         {"country": "DE", "subdivision": "BY", "timezone": "Europe/Berlin", "description": "Bavaria"}),
+        (["--exchange", "XNYS", "--tz", "America/New_York"], {"exchange": "XNYS", "timezone": "America/New_York"}),
+        (["--date", "12-25", "--date", "2026-12-24"], {"dates": ["12-25", "2026-12-24"]}),
+        (["--calendar", "a", "--hours", "09:00-17:00", "--except", "closed", "--except-date", "05-01"],
+         {"all": [{"calendar": "a"}, {"hours": ["09:00-17:00"]}], "except": [{"dates": ["05-01"]}, "closed"]}),
+    ],
+)  # fmt: skip
+def test_set_by_options(options, body):
+    api = FakeApi({"PUT /calendars/work": WORK})
+    result = run(api, "calendars", "set", "work", *options)
+    assert result.stdout == "Calendar work is at version 2: MON-FRI 09:00-17:00, UTC time.\n"
+    assert api.requests[0].body == body
+
+
+def test_set_from_a_file_if_nobody_changed_it(tmp_path):
+    path = tmp_path / "work.yaml"
+    path.write_text("dates: [2026-12-24, 12-25]\ntimezone: Europe/Paris\n")
+    api = FakeApi({"PUT /calendars/work": WORK})
+    run(api, "calendars", "set", "work", "-f", str(path), "--if-version", "1")
+    assert api.requests[0].body == {"dates": ["2026-12-24", "12-25"], "timezone": "Europe/Paris"}
+    assert api.requests[0].headers["if-match"] == '"1"'
+
+
+def test_set_needs_to_know_when(tmp_path):
+    assert run(FakeApi({}), "calendars", "set", "work").exit_code == 2
+    path = tmp_path / "work.yaml"
+    path.write_text("hours: 09:00-17:00\n")
+    both = run(FakeApi({}), "calendars", "set", "work", "-f", str(path), "--country", "FR")
+    assert (both.exit_code, "cannot both say when" in both.stderr) == (2, True)
+    path.write_text("[]\n")
+    assert "does not define one calendar" in run(FakeApi({}), "calendars", "set", "work", "-f", str(path)).stderr
+
+
+def test_delete():
+    assert run(FakeApi({"DELETE /calendars/work": None}), "calendars", "delete", "work").stdout == "Deleted work.\n"
+    used = FakeApi({"DELETE /calendars/work": Conflict('Calendar "work" is used by calendar "office".')})
+    result = run(used, "calendars", "delete", "work")
+    assert (result.exit_code, "office" in result.stderr) == (4, True)
+
+
+def test_preview():
+    openings = page({"from": "2027-01-15T08:00:00Z", "to": "2027-01-15T16:00:00Z"}, next_cursor="abc")
+    api = FakeApi({"GET /calendars/work/openings": openings})
+    result = run(api, "calendars", "preview", "work", "--from", "2027-01-15T00:00:00Z", "--limit", "1")
+    assert result.stdout.splitlines()[1].split() == ["2027-01-15T08:00:00Z", "2027-01-15T16:00:00Z"]
+    assert "--cursor abc" in result.stderr
+    assert api.requests[0].query == {"from": "2027-01-15T00:00:00Z", "limit": "1"}
+
+
+class Kept(FakeApi):
+    """Keeps calendars and jobs by name."""
+
+    def __init__(self) -> None:
+        self.calendars: dict[str, dict] = {}
+        super().__init__(
+            {"GET /calendars/{name}": self.get, "PUT /calendars/{name}": self.put, "GET /jobs/{ref}": NotFound("No."),
+             "POST /jobs": lambda request: {**request.body, "version": 1, "jobId": "j"}}
+        )  # fmt: skip
+
+    def get(self, request: Request):
+        return self.calendars.get(request.path.rpartition("/")[2]) or NotFound("There is none.")
+
+    def put(self, request: Request):
+        name = request.path.rpartition("/")[2]
+        before = self.calendars.get(name, {"definition": None, "version": 0})
+        version = before["version"] + (before["definition"] != request.body)
+        self.calendars[name] = {"name": name, "definition": request.body, "version": version}
+        return self.calendars[name]
+
+
+BOTH = """
+calendars:
+  - {name: office, all: [work, {hours: "09:00-17:00"}]}
+  - {name: work, country: FR, timezone: Europe/Paris}
+jobs:
+  - {name: report, command: python report.py, schedule: {cron: "0 8 * * *", calendar: office}}
+"""
+
+
+def test_apply_writes_calendars_first_and_in_the_order_they_need(tmp_path):
+    path, api = tmp_path / "all.yaml", Kept()
+    path.write_text(BOTH)
+    assert run(api, "apply", "-f", str(path)).stdout == (
+        "created    calendar work\ncreated    calendar office\ncreated    report\n"
+    )
+    path.write_text(BOTH.replace("FR", "DE"))
+    outcome = json.loads(run(api, "apply", "-f", str(path), "-o", "json").stdout)
+    assert [(each["name"], each["outcome"]) for each in outcome["items"]] == [
+        ("work", "changed"), ("office", "unchanged"), ("report", "created"),
+    ]  # fmt: skip
+
+
+def test_apply_takes_a_file_of_calendars_alone_and_refuses_circles(tmp_path):
+    path = tmp_path / "calendars.yaml"
+    path.write_text("calendars: [{name: a, hours: '09:00-17:00'}]")
+    assert run(Kept(), "apply", "-f", str(path)).stdout == "created    calendar a\n"
+    path.write_text("calendars: [{name: a, calendar: b}, {name: b, any: [a]}]")
+    assert "in a circle" in run(Kept(), "apply", "-f", str(path)).stderr
+    path.write_text("calendars: [{hours: '09:00-17:00'}]")
+    assert "a calendar without a name" in run(Kept(), "apply", "-f", str(path)).stderr
+    path.write_text("jobs: []")
+    assert "no job and no calendar" in run(Kept(), "apply", "-f", str(path)).stderr
