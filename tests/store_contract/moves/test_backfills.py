@@ -2,11 +2,13 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from horae.env import SECOND
 from horae.model.backfill import Backfill, Counts
 from horae.model.execution import Extra
+from horae.model.instant import format_instant
 from horae.model.parcel import extras_of
 from horae.model.trigger import Interval, Misfire, Once, Rules
 from horae.store.moves import audit_fires, backfill_work, backfills, jobs, ledger, triggers
@@ -275,6 +277,42 @@ async def test_a_trigger_that_cannot_be_decided_pauses_the_backfill_with_the_rea
     assert worked.backfill.state == "paused"
     assert "Mars/Olympus" in worked.backfill.note
     await world.do("DELETE FROM triggers")
+
+
+async def test_params_are_those_of_the_trigger_at_its_fire_with_the_backfills_over_them(world: World):
+    start, job = world.now(), await world.job()
+    await add_trigger(world, job, every(world), SKIP, name="often", params={"at": "${fire.at}", "day": 1})
+    await work(world, await make(world, job, start - 2 * MINUTE, start, params='{"day":2}'))
+
+    (slice,) = await world.on("queued")
+    (stored,) = await world.store.parcels([slice.parcel])
+    assert [msgspec.json.decode(item) for item in stored.items.part(0, 2)] == [
+        {"at": format_instant(start - minute * MINUTE), "day": 2} for minute in (2, 1)
+    ]
+
+
+async def test_a_template_that_fails_pauses_the_backfill_with_the_reason(world: World):
+    start, job = world.now(), await world.job()
+    await add_trigger(world, job, every(world), SKIP, name="often", params={"at": "${params.nothing}"})
+    worked = await work(world, await make(world, job, start - 2 * MINUTE, start))
+
+    assert (worked.backfill.state, worked.parcels) == ("paused", [])
+    assert "nothing" in worked.backfill.note
+    assert await world.rows("SELECT last FROM fires") == []
+
+
+async def test_a_spread_trigger_is_backfilled_where_it_has_decided(world: World):
+    start, job = world.now(), await world.job()
+    rules = Rules(misfire=Misfire(policy="skip"), overlap="allow", spread=30 * MINUTE, offset=3 * MINUTE)
+    await add_trigger(world, job, every(world), rules)
+    world.clock.advance(10 * MINUTE)
+    await world.store.fire(100, lead)
+    backfill = await make(world, job, start + 1, world.now())
+    worked = await work(world, backfill)
+
+    assert worked.backfill.state == "running"
+    assert [row[0] for row in await rows(world, start)] == [1, 2, 3, 4, 5, 6, 7]
+    assert (await work(world, backfill)).backfill.at == (start + 7 * MINUTE, worked.backfill.at[1])
 
 
 async def test_a_long_run_is_worked_in_batches(world: World):

@@ -122,7 +122,7 @@ def _expected(found: Versioned, span: Span, now: Instant, report: FireReport) ->
     if not found.live or found.spent or through == span.last:
         return through
     if found.next_fire_at is not None:
-        through = max(through, min(span.last, now - LATE))
+        through = max(through, min(span.last, now - LATE - version.rules.offset))
     after, before = max(through, span.first - 1), min(span.last, now) + 1
     report.undecided += count_fires(version.trigger, version.rules, after, before)
     return through

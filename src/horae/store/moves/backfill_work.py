@@ -7,15 +7,16 @@ and remembers the runs. How many may start is what live executions leave of its 
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
+import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.backfill import Backfill, Chosen, Counts, Pick, Stretch, Version, ahead, choose, rewrite, stretches
+from horae.model.backfill import Backfill, Chosen, Counts, Pick, Stretch, ahead, choose, rewrite, stretches
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.ledger import LedgerRow
 from horae.model.parcel import Parcel
-from horae.model.trigger import cover, previous_fire
+from horae.model.trigger import cover, fill_fire_params, fire_scope, previous_fire
 from horae.store.moves import ledger, triggers
 from horae.store.moves.backfills import COLUMNS, live_runs, read
 from horae.store.moves.fire import LIVE
@@ -129,17 +130,19 @@ def _start(
         gone = structs.replace(backfill, state="cancelled", note=DELETED, completed_at=None if live else now)
         yield from _advance(gone)
         return Worked(gone)
+    room = backfill.max_concurrent - live
     try:
-        parts, is_behind = yield from _parts(backfill, now)
+        parts, is_pending = yield from _parts(backfill, now)
         fires = ahead(parts, backfill.at, look, newest_first=backfill.newest_first)
+        chosen = (yield from _choose(backfill, fires, room)) if fires and room > 0 else None
+        wanted = [_execution(backfill, target, pick, lead) for pick in chosen.picks] if chosen else []
     except Exception as error:
         stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {why(error)}")
         yield from _advance(stuck)
         return Worked(stuck)
-    room = backfill.max_concurrent - live
-    made = (yield from _make(backfill, target, fires, room, lead, new_id, now)) if fires and room > 0 else None
+    made = (yield from _make(backfill, chosen, wanted, new_id, now)) if chosen else None
     backfill = _moved_on(backfill, made)
-    if not fires and not is_behind and not live:
+    if not fires and not is_pending and not live:
         backfill = _done(backfill, now)
     yield from _advance(backfill)
     if made is None:
@@ -154,11 +157,12 @@ def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], bool
     asleep = {one.version.id for one in found if one.is_asleep(backfill.until)}
     if asleep:
         yield from _cover(backfill, asleep, now)
-    reached = [_reaching(one, backfill.until) for one in found]
+        found = yield from chosen_versions(backfill)
     known_from = yield from ledger.known_from()
+    reached = [one.reaching(backfill.until) for one in found]
     parts = stretches(reached, backfill.since, backfill.until, known_from)
     runnable = [part for part in parts if backfill.force or part.known != "forgotten"]
-    return runnable, any(one.is_behind(backfill.until) for one in found)
+    return runnable, any(one.is_pending(backfill.until) for one in found)
 
 
 def chosen_versions(backfill: Backfill) -> Script[list[Versioned]]:
@@ -167,17 +171,10 @@ def chosen_versions(backfill: Backfill) -> Script[list[Versioned]]:
     return [one for one in found if backfill.trigger in (None, one.version.name)]
 
 
-def _reaching(one: Versioned, until: Instant) -> Version:
-    """A version up to where its fires are decided: one that has none left before `until` is decided up to there."""
-    if not one.live or one.spent or one.is_behind(until):
-        return one.version
-    return structs.replace(one.version, through=max(one.version.through, until - 1))
-
-
 def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
     """Decide what a pause left open, as its end would: then there is a row to cut."""
     for timer in (yield from triggers.of_job(backfill.job, lock=True)):
-        through = backfill.until - 1
+        through = min(backfill.until - 1, now - timer.rules.offset)
         if timer.id not in asleep or timer.next_fire_at is not None or timer.decided_through >= through:
             continue
         run = cover(timer.trigger, timer.rules, timer.decided_through, through, "skipped-paused", PAUSED)
@@ -186,19 +183,16 @@ def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
         yield Fetch(triggers.SET_TIMER, (timer.id, None, through))
 
 
+def _choose(backfill: Backfill, fires: Sequence[tuple[Instant, Stretch]], room: int) -> Script[Chosen]:
+    """Which of the next fires are to run, by what the ledger says of them."""
+    rows = yield from _rows(fires)
+    return choose(fires, rows, room, force=backfill.force)
+
+
 def _make(
-    backfill: Backfill,
-    target: Target,
-    fires: Sequence[tuple[Instant, Stretch]],
-    room: int,
-    lead: Lead,
-    new_id: Callable[[], UUID],
-    now: Instant,
+    backfill: Backfill, chosen: Chosen, wanted: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> Script[_Made]:
     """Executions for the next fires, the ledger's rows of them, and what the backfill remembers."""
-    rows = yield from _rows(fires)
-    chosen = choose(fires, rows, room, force=backfill.force)
-    wanted = [_execution(backfill, target, pick, lead) for pick in chosen.picks]
     placed, parcels = place(wanted, {}, new_id, now)
     executions = [mine[0].execution_id for mine in placed]
     lanes, wake_at = yield from put_parcels(parcels, now)
@@ -232,7 +226,10 @@ def _execution(backfill: Backfill, target: Target, pick: Pick, lead: Lead) -> Ne
         origin="backfill", trigger=version.id, fire_at=pick.at, interval=None if since is None else (since, pick.at),
         backfill=backfill.id,
     )  # fmt: skip
-    item = b"{}" if backfill.params is None else backfill.params.encode()
+    scope = fire_scope(target.spec.params, version.name, pick.at, since)
+    item = fill_fire_params(msgspec.json.decode(version.params), scope)
+    if backfill.params is not None:
+        item = msgspec.json.encode({**msgspec.json.decode(item), **msgspec.json.decode(backfill.params)})
     return execution_of(target, extra, lead, item=item, priority=backfill.priority)
 
 

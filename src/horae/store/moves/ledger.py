@@ -4,19 +4,19 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.backfill import Version
 from horae.model.ledger import LedgerRow
-from horae.model.trigger import Cron, Interval, Once, Rules, Trigger, is_spent
+from horae.model.trigger import Cron, Interval, Once, Rules, Trigger, is_spent, upcoming
 from horae.store.moves.shelves import Columns
 from horae.store.moves.triggers import FIRES
 from horae.store.script import Again, Fetch, ForEach, Insert, Row, Script, Statement
 
 VERSION = (
     "g.id, g.name, g.definition, g.rules, g.params, g.valid_from, g.valid_to, t.next_fire_at,"
-    " t.decided_through, t.fired, t.trouble"
+    " t.decided_through, t.fired"
 )
 OF_JOB = Statement(
     "trigger_versions",
@@ -53,17 +53,23 @@ class Versioned(Struct, frozen=True):
     next_fire_at: Instant | None = None
     live: bool = False
     spent: bool = False
-    troubled: bool = False  # nobody could decide it when that was tried last
+
+    def is_pending(self, until: Instant) -> bool:
+        """Fires before `until` are still to be decided."""
+        if not self.live or self.spent:
+            return False
+        following = upcoming(self.version.trigger, self.version.rules, self.version.through)
+        return following is not None and following < until
 
     def is_asleep(self, until: Instant) -> bool:
         """Paused, so that nobody decides its fires before `until`."""
-        return self.live and self.next_fire_at is None and not self.spent and self.version.through < until - 1
+        return self.next_fire_at is None and self.is_pending(until)
 
-    def is_behind(self, until: Instant) -> bool:
-        """Fires before `until` are still to be decided by the scheduler."""
-        if not self.live or self.next_fire_at is None or self.version.through >= until - 1:
-            return False
-        return self.troubled or self.next_fire_at < until
+    def reaching(self, until: Instant) -> Version:
+        """The version up to where its fires are decided: without any left before `until`, up to there."""
+        if not self.live or self.spent or self.is_pending(until):
+            return self.version
+        return structs.replace(self.version, through=max(self.version.through, until - 1))
 
 
 def versions(job: UUID) -> Script[list[Versioned]]:
@@ -76,7 +82,7 @@ def versions(job: UUID) -> Script[list[Versioned]]:
 def read_version(row: Row) -> Versioned:
     """A version from the columns of VERSION."""
     id, name, definition, rules_text, params, valid_from, valid_to, next_fire_at, *timer = row
-    decided, fired, trouble = timer
+    decided, fired = timer
     trigger, rules = msgspec.json.decode(definition, type=Trigger), msgspec.json.decode(rules_text, type=Rules)
     through = decided if decided is not None else valid_to
     version = Version(
@@ -85,7 +91,7 @@ def read_version(row: Row) -> Versioned:
     )  # fmt: skip
     if decided is None:
         return Versioned(version)
-    return Versioned(version, next_fire_at, live=True, spent=is_spent(rules, fired), troubled=trouble is not None)
+    return Versioned(version, next_fire_at, live=True, spent=is_spent(rules, fired))
 
 
 def rows_from(trigger: UUID, at: Instant, limit: int) -> Script[list[LedgerRow]]:
