@@ -418,6 +418,41 @@ FIRES = [
     ),
 ]  # fmt: skip
 
+ONE_JOB = 'yield Lock((f"backfills:{backfill.job}",))'
+BACKFILLS = [
+    one(
+        "a backfill is worked without its row", "backfill_work.TAKE", f" FOR UPDATE{SKIP}",
+        by="backfill / backfill, one at two servers",
+    ),
+    one(
+        "a backfill waits for who works it", "backfill_work.TAKE", SKIP, by="backfill / backfill, one at two servers"
+    ),
+    Mutation(
+        name="two backfills rewrite the same rows of the ledger",
+        edits=(
+            Edit("backfill_work.work", ONE_JOB, "yield from ()"),
+            Edit("ledger.exchange_rows", "raise Again", "pass"),
+        ),
+        caught_by="backfill / backfill, the same fires",
+    ),
+    one(
+        "backfills of one job do not wait for each other", "backfill_work.work", ONE_JOB, "yield from ()",
+        because="one that finds its rows gone begins again; under the lock none has to",
+    ),
+    one(
+        "rows that have gone are cut all the same", "ledger.exchange_rows", "raise Again", "pass",
+        because="retention may take a row between its read and its exchange, which no scene plays",
+    ),
+    one(
+        "a fire that ran may be cut out of the ledger", "ledger.TAKE_OUT", " AND fires.execution IS NULL",
+        because="what is cut was chosen because it has no execution: a second line",
+    ),
+    one(
+        "a backfill forgets what it has started", "backfill_work._start", "backfill.max_concurrent - live",
+        "backfill.max_concurrent", by="test_backfills.test_never_more_live_executions_than_allowed",
+    ),
+]  # fmt: skip
+
 SUBMITS = [
     one(
         "a key that is taken is an error", "unique.take_keys", 'conflict="ON CONFLICT DO NOTHING"', 'conflict=""',
@@ -513,7 +548,7 @@ OTHERS = [
 
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
-    for group in (SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, SUBMITS, OTHERS)
+    for group in (SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, OTHERS)
     for mutation in group
 }
 

@@ -9,13 +9,16 @@ from msgspec import structs
 
 from horae.engine import job_changes
 from horae.errors import BadInput, Conflict
+from horae.model.backfill import Backfill
 from horae.model.ids import parcel_of
 from horae.model.protocol import Exchange, Outcome
 from horae.model.protocol import Step as StepBody
 from horae.model.retry import RetryPolicy
-from horae.model.trigger import Interval, Rules, When
+from horae.model.trigger import Interval, Misfire, Rules, When
 from horae.store.moves import (
     audit,
+    backfill_work,
+    backfills,
     cancel,
     cancel_job,
     exchange,
@@ -1045,6 +1048,102 @@ async def _(world: World) -> Scene:
         assert all((execution is None) == (word == "skipped-overlap") for word, execution in rows)
 
     return Scene(left=[c.fire()], right=[c.report(w, success(slice))], check=check)
+
+
+# Backfills
+
+
+def backfilling(c: Cast, backfill: Backfill) -> Move:
+    return Move("work_backfill", lambda: backfill_work.work(backfill.id, lead, c.new_id, c.now))
+
+
+async def unrun(world: World, fires: int = 4, **backfill: Any) -> tuple[Cast, list[Backfill]]:
+    """Fires that one row of the ledger says were missed, and two backfills of them."""
+    c, _ = await timed(world, rules=Rules(overlap="allow", misfire=Misfire(policy="skip"), grace=0), fires=fires)
+    since = c.now - fires * 1_000_000
+    await world.store.write(c.fire().make)
+    asked = [
+        Backfill(
+            id=c.new_id(), namespace=NAMESPACE, job=c.job.id, since=since, until=c.now, created_at=c.now, **backfill
+        )
+        for _ in range(2)
+    ]
+    for one in asked:
+        await world.store.write(lambda one=one: backfills.put(one))
+    return c, asked
+
+
+async def backfilled(world: World) -> tuple[int, int, int]:
+    """Ledger rows that were backfilled, runs that are remembered, and executions."""
+    rows = await world.rows("SELECT first FROM fires WHERE disposition = 'backfilled'")
+    runs = await world.rows("SELECT at FROM backfill_runs")
+    items = await world.rows("SELECT coalesce(sum(n), 0) FROM parcels")
+    return len(rows), len(runs), int(items[0][0])
+
+
+@scene("backfill / backfill, the same fires")
+async def _(world: World) -> Scene:
+    c, (one, other) = await unrun(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await backfilled(world) == (4, 4, 4), "a fire ran twice, or not"
+
+    return Scene(left=[backfilling(c, one)], right=[backfilling(c, other)], check=check)
+
+
+@scene("backfill / backfill, one at two servers")
+async def _(world: World) -> Scene:
+    c, (one, _) = await unrun(world, max_concurrent=3)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await backfilled(world) == (3, 3, 3), "more were live at a time than allowed"
+
+    return Scene(left=[backfilling(c, one)], right=[backfilling(c, one)], check=check, patient="")
+
+
+@scene("backfill / resume")
+async def _(world: World) -> Scene:
+    c, _ = await timed(world, fires=4)
+    await world.store.write(c.pause().make)
+    backfill = Backfill(
+        id=c.new_id(), namespace=NAMESPACE, job=c.job.id, since=c.now - 4_000_000, until=c.now - 1_000_000,
+        created_at=c.now,
+    )  # fmt: skip
+    await world.store.write(lambda: backfills.put(backfill))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await backfilled(world) == (3, 3, 3)
+        rows = await world.rows("SELECT first, last FROM fires WHERE disposition = 'skipped-paused'")
+        assert len(rows) == 1, "what the pause left out is not covered once"
+
+    return Scene(left=[backfilling(c, backfill)], right=[c.resume()], check=check)
+
+
+@scene("backfill / delete")
+async def _(world: World) -> Scene:
+    c, (one, _) = await unrun(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        (worked,) = left
+        (row,) = await world.rows("SELECT state FROM backfills WHERE id = $1", one.id)
+        made = (4, 4, 4) if worked.parcels else (0, 0, 0)
+        assert await backfilled(world) == made
+        assert row[0] == ("running" if worked.parcels else "cancelled")
+
+    return Scene(left=[backfilling(c, one)], right=[c.delete()], check=check)
+
+
+@scene("backfill / fire")
+async def _(world: World) -> Scene:
+    c, (one, _) = await unrun(world)
+    c.now += 1_000_000
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert (await backfilled(world))[:2] == (4, 4)
+        fates = await world.rows("SELECT disposition FROM fires ORDER BY last DESC LIMIT 1")
+        assert fates == [("skipped-misfire",)], "the scheduler was held up or decided for others"
+
+    return Scene(left=[backfilling(c, one)], right=[c.fire()], check=check, patient="")
 
 
 # Submit
