@@ -23,7 +23,7 @@ JOB = {
     "command": "python report.py",
     "params": {},
     "retries": 3,
-    "notes": ["Dependencies act later."],
+    "notes": ["It is noted."],
 }
 
 
@@ -50,7 +50,7 @@ def test_create_says_what_was_asked():
         "env": {"A": "b"},
         "dependencies": ["extract"],
     }
-    assert result.stdout == "Created daily (0190-1), scheduled.\nDependencies act later.\n"
+    assert result.stdout == "Created daily (0190-1), scheduled.\nIt is noted.\n"
 
 
 @pytest.mark.parametrize(

@@ -107,13 +107,16 @@ async def test_missing_dependencies_are_named_all_and_change_nothing(jobs, world
     assert await world.rows("SELECT id FROM jobs") == []
 
 
-async def test_dependencies_by_name_or_id_are_stored_shown_and_said_to_act_later(jobs, world):
+async def test_dependencies_by_name_or_id_are_stored_and_shown_with_their_conditions(jobs, world):
     extract, load = await create(jobs, "extract"), await create(jobs, "load")
-    made = await create(jobs, dependencies=["extract", str(load.job_id), str(extract.job_id)])
-    assert made.dependencies == ["extract", "load"]
-    assert "later release" in made.notes[0]
-    rows = await world.rows("SELECT upstream FROM dependencies WHERE job = $1", made.job_id)
-    assert {row[0] for row in rows} == {extract.job_id, load.job_id}
+    after_load = {"job": str(load.job_id), "condition": "finished"}
+    made = await create(jobs, dependencies=["extract", after_load, str(extract.job_id)])
+    assert made.dependencies == ["extract", {"job": "load", "condition": "finished"}]
+    assert made.notes == []
+    rows = await world.rows("SELECT upstream, condition FROM dependencies WHERE job = $1", made.job_id)
+    assert dict(rows) == {extract.job_id: "success", load.job_id: "finished"}
+    edited = await jobs.edit(NAMESPACE, "report", {"dependencyTimeout": "2h", "timeout": "1m"})
+    assert (edited.dependencies, edited.dependency_timeout) == (made.dependencies, "2h")
 
 
 async def test_a_circle_of_dependencies_is_named_and_refused(jobs, world):

@@ -80,6 +80,22 @@ def test_a_definition_is_what_the_api_takes():
     assert app.definitions() == [extract.definition(), digest.definition()]
 
 
+def test_dependencies_are_functions_names_or_either_with_a_condition():
+    app = App()
+    extract = app.job("extract")(lambda: None)
+
+    @app.job(
+        dependencies=[extract, "load", {"job": extract.name + "-2"}, {"job": extract, "condition": "success"}],
+        dependency_timeout=timedelta(hours=6),
+        on_dependency_timeout="run",
+    )
+    def report() -> None: ...
+
+    definition = read(report)
+    assert definition.dependencies == ("extract", "load", "extract-2")
+    assert (definition.spec.dependency_timeout, definition.spec.on_dependency_timeout) == (6 * 3600 * SECOND, "run")
+
+
 def test_what_is_not_said_is_left_to_the_server():
     app = App()
 

@@ -13,7 +13,8 @@ from horae.errors import BadInput
 # What of a job's document is its definition; the rest is what Horae says about it.
 FIELDS = (
     *("name", "description", "schedule", "triggers", "command", "python", "http", "params", "retries", "retry"),
-    *("timeout", "grace", "priority", "queue", "needs", "dependencies", "tags", "env", "delivery", "keyFor"),
+    *("timeout", "grace", "priority", "queue", "needs", "dependencies", "dependencyTimeout", "onDependencyTimeout"),
+    *("tags", "env", "delivery", "keyFor"),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -41,7 +42,18 @@ _OPTIONS = (
     click.option(
         "--need", multiple=True, metavar="LABEL", help="A label its worker must carry: gpu or gpu=a100; repeatable."
     ),
-    click.option("--depends-on", multiple=True, metavar="JOB", help="A job it depends on, by name or id; repeatable."),
+    click.option(
+        "--depends-on",
+        multiple=True,
+        metavar="JOB[:CONDITION]",
+        help="A job it depends on, by name or id; on its success, failure or finished; repeatable.",
+    ),
+    click.option("--dependency-timeout", metavar="SPAN", help="How long an execution waits for these; 1d otherwise."),
+    click.option(
+        "--on-dependency-timeout",
+        type=click.Choice(["fail", "skip", "run"]),
+        help="What becomes of one that waited so long; fail otherwise.",
+    ),
     click.option("--tag", multiple=True, metavar="NAME=VALUE", help="A tag; repeatable."),
     click.option(
         "--env", multiple=True, metavar="NAME=VALUE", help="A variable of the command's environment; repeatable."
@@ -98,10 +110,17 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
         "params": params(options["param"]),
         "retry": {"delay": options["retry_delay"]} if options["retry_delay"] else None,
         "needs": list(options["need"]),
-        "dependencies": list(options["depends_on"]),
+        "dependencies": [_dependency(one) for one in options["depends_on"]],
+        "dependencyTimeout": options["dependency_timeout"],
+        "onDependencyTimeout": options["on_dependency_timeout"],
         "tags": pairs(options["tag"], "--tag"),
         "env": pairs(options["env"], "--env"),
     }
+
+
+def _dependency(text: str) -> str | dict[str, str]:
+    job, colon, condition = text.partition(":")
+    return {"job": job, "condition": condition} if colon else job
 
 
 def editable(document: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ _FLAGS = {
     "params": "--param",
     "needs": "--need",
     "dependencies": "--depends-on",
+    "dependencyTimeout": "--dependency-timeout",
+    "onDependencyTimeout": "--on-dependency-timeout",
     "tags": "--tag",
     "http.method": "--method",
     "command.shell": "--shell",

@@ -214,6 +214,11 @@ async def rollback(api: Api, job: str, version: int) -> None:
     help="From 0 (least urgent) to 9 (most); the job's own otherwise.",
 )
 @click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution; repeatable.")
+@click.option(
+    "--interval", metavar="START/END", help="The data it is about, as 2026-11-14T00:00:00Z/2026-11-15T00:00:00Z."
+)
+@click.option("--wait-for-dependencies", is_flag=True, help="Wait for what the job depends on.")
+@click.option("--no-propagate", is_flag=True, help="Do not tell the jobs that depend on it how it ends.")
 @click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
 @click.option("-f", "--follow", is_flag=True, help="Show its log while it runs, and wait for its end.")
 @timeout_option
@@ -232,13 +237,50 @@ async def trigger(
     from horae.cli.values import pairs
 
     tags = pairs(how.pop("tag"), "--tag") or None
+    how["interval"] = _interval(how["interval"])
+    how["propagate"] = not how.pop("no_propagate")
     execution = await api.client.jobs.trigger(job, read_params(param, params), key=how.pop("unique"), tags=tags, **how)
     if wait or follow or timeout is not None:
         return await finish(api, execution, follow=follow, timeout=timeout)
     already = " already" if execution.deduplicated else ""
-    _done(api, execution.raw, f"Execution {execution.id} is{already} {execution.status}.")
+    note = f" {execution.note}" if execution.note else ""
+    _done(api, execution.raw, f"Execution {execution.id} is{already} {execution.status}.{note}")
     if api.out.is_for_people:
         await tell_hint(api, execution.id)
+    return None
+
+
+def _interval(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    start, slash, end = text.partition("/")
+    if not slash:
+        raise BadInput(f"--interval: {text!r} has no end.", "Write START/END.", field="interval")
+    return start, end
+
+
+@jobs.command(examples=("horae jobs dependencies daily-report", "horae jobs dependencies daily-report -o json"))
+@click.argument("job")
+@remote
+async def dependencies(api: Api, job: str) -> None:
+    """Show what a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
+    found = (await api.client.jobs.dependencies(job)).raw
+    if not api.out.is_for_people:
+        return api.out.document(found)
+    needed: list[Column] = [("DEPENDS ON", "job"), ("CONDITION", "condition"), ("STATE", "state"), ("UNUSED", "unused")]
+    api.out.list({"items": found["dependencies"]}, needed, "It depends on no other job.")
+    if found["joins"]:
+        columns: list[Column] = [
+            ("INTERVAL", lambda join: (join.get("interval") or {}).get("start")),
+            ("STATE", "state"),
+            ("EXECUTION", "executionId"),
+            ("UPSTREAM", lambda join: ", ".join(f"{part['job']} {part['state']}" for part in join["upstream"])),
+        ]
+        api.out.list({"items": found["joins"]}, columns, "")
+    if found["dependents"]:
+        api.out.say(f"Jobs that depend on it: {', '.join(found['dependents'])}.")
+    for note in found["notes"]:
+        api.out.say(note)
     return None
 
 

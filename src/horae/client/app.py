@@ -20,6 +20,7 @@ from msgspec import NODEFAULT
 
 from horae.env import SECOND
 from horae.errors import BadInput
+from horae.model.dependency import Late
 from horae.model.job import NAME, Delivery, Isolation
 from horae.model.signals import Span, micros_of
 from horae.model.signature import Signature, signature_of
@@ -161,6 +162,8 @@ class App:
         priority: int | None = ...,
         needs: Sequence[str] | Mapping[str, Any] | None = ...,
         dependencies: Sequence[Any] | None = ...,
+        dependency_timeout: Span | None = ...,
+        on_dependency_timeout: Late | None = ...,
         tags: Mapping[str, str] | None = ...,
         isolation: Isolation | None = ...,
         delivery: Delivery | None = ...,
@@ -183,6 +186,8 @@ class App:
         priority: int | None = None,
         needs: Sequence[str] | Mapping[str, Any] | None = None,
         dependencies: Sequence[Any] | None = None,
+        dependency_timeout: Span | None = None,
+        on_dependency_timeout: Late | None = None,
         tags: Mapping[str, str] | None = None,
         isolation: Isolation | None = None,
         delivery: Delivery | None = None,
@@ -211,7 +216,9 @@ class App:
             "queue": queue,
             "priority": priority,
             "needs": needs if needs is None or isinstance(needs, Mapping) else list(needs),
-            "dependencies": None if dependencies is None else [getattr(job, "name", job) for job in dependencies],
+            "dependencies": None if dependencies is None else [_dependency(job) for job in dependencies],
+            "dependencyTimeout": _spelled(dependency_timeout),
+            "onDependencyTimeout": on_dependency_timeout,
             "tags": tags,
             "delivery": delivery,
             "params": params,
@@ -251,6 +258,13 @@ class App:
         job = JobFunction(self, function, chosen, document, rule)
         self.jobs[chosen] = job
         return job
+
+
+def _dependency(job: Any) -> Any:
+    """A job to depend on: its name or id, its function, or an object of either with a condition."""
+    if isinstance(job, Mapping):
+        return {**job, "job": getattr(job.get("job"), "name", job.get("job"))}
+    return getattr(job, "name", job)
 
 
 def _policy(retry: Any) -> Any:

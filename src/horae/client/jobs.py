@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any, Literal, TypedDict, Unpack
 
 from horae.client.calls import Caller, path_of
-from horae.client.encode import definition, given, instant, span
-from horae.client.views import Execution, Job, JobVersion, Page, page_of
+from horae.client.encode import circumstances, definition, given, instant, span
+from horae.client.views import Execution, Job, JobVersion, Page, View, page_of
 from horae.errors import NotFound
 from horae.model.signals import Span
 
@@ -28,7 +28,9 @@ class JobFields(TypedDict, total=False):
     priority: int
     queue: str
     needs: list[str]
-    dependencies: list[str]
+    dependencies: list[Any]
+    dependency_timeout: Span
+    on_dependency_timeout: str
     tags: dict[str, str]
     env: dict[str, str]
     delivery: str
@@ -88,6 +90,10 @@ class Jobs:
     async def versions(self, ref: str) -> Page[JobVersion]:
         return page_of(JobVersion, await self._caller.get(path_of("jobs", ref, "versions")))
 
+    async def dependencies(self, ref: str) -> View:
+        """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
+        return View.of(await self._caller.get(path_of("jobs", ref, "dependencies")))
+
     async def rollback(self, ref: str, version: int) -> Job:
         """Make an old version's definition the newest one."""
         return Job.of(await self._caller.post(path_of("jobs", ref, "rollback"), {"version": version}))
@@ -109,8 +115,16 @@ class Jobs:
         key_for: Span | None = None,
         priority: int | None = None,
         tags: dict[str, str] | None = None,
+        interval: tuple[datetime | str, datetime | str] | None = None,
+        propagate: bool = True,
+        wait_for_dependencies: bool = False,
     ) -> Execution:
-        """Run a job now, after a delay or at an instant."""
+        """Run a job now, after a delay or at an instant.
+
+        It runs whatever the job depends on, unless it is to `wait_for_dependencies`; its end is told to the jobs that
+        depend on it unless `propagate` is False. `interval` is the data it is about. The answer's `note` tells of both.
+        """
         when = given(delay=span(delay), at=instant(at))
         body = {**when, **given(params=params, key=key, key_for=span(key_for), priority=priority, tags=tags)}
+        body |= circumstances(interval, propagate, wait_for_dependencies)
         return Execution.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))

@@ -53,6 +53,13 @@ class ExecutionError(View, frozen=True, kw_only=True):
     traceback: str = ""
 
 
+class Interval(View, frozen=True, kw_only=True):
+    """The data an execution is about, from `start` up to `end`."""
+
+    start: datetime
+    end: datetime
+
+
 class Execution(View, frozen=True, kw_only=True):
     """One requested run of a job."""
 
@@ -83,6 +90,11 @@ class Execution(View, frozen=True, kw_only=True):
     retry_of: str | None = None
     tags: dict[str, str] = {}
     key: str | None = None
+    origin: str | None = None  # what asked for it: submit, trigger, fire, dependency, ...
+    interval: Interval | None = None  # the data it is about
+    upstream: list[str] = []  # the executions because of which it started
+    fires: list[str] = []  # of a trigger's answer: the jobs that its end may start
+    note: str | None = None  # and what it waits for
     reason: str | None = None
     next_attempt_at: datetime | None = None
     hint: str | None = None  # what to do about it, when it needs somebody

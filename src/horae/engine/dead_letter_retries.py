@@ -38,7 +38,7 @@ class Retries:
 
     async def retry(self, namespace: int, letters: Sequence[Execution], caller: str) -> list[UUID]:
         """Submit letters again and mark them; the new executions."""
-        extras = [Extra(retry_of=letter.id, tags=letter.extra.tags) for letter in letters]
+        extras = [_circumstances(letter) for letter in letters]
         requests = [_again(letter) for letter in letters]
         receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=extras)
         made = [receipt.execution_id for receipt in receipts]
@@ -70,6 +70,18 @@ def _by_job(letters: Iterable[Execution]) -> Iterable[list[Execution]]:
     for letter in letters:
         groups.setdefault(letter.job, []).append(letter)
     return groups.values()
+
+
+def _circumstances(letter: Execution) -> Extra:
+    """It is about the same data, so that jobs that depend on its job go on where its failure left them."""
+    extra = letter.extra
+    return Extra(
+        retry_of=letter.id,
+        tags=extra.tags,
+        interval=extra.interval,
+        upstream=extra.upstream,
+        propagate=extra.propagate,
+    )
 
 
 def _again(letter: Execution) -> Submit:

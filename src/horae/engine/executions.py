@@ -1,6 +1,6 @@
 """Executions: read, listed, followed and cancelled."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 from uuid import UUID
 
@@ -45,12 +45,15 @@ class Executions:
         on_asked: Callable[[UUID], object] = lambda session: None,
         on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
         on_event: Callable[[Event], object] = lambda event: None,
+        waits: Callable[[Sequence[reads.Found]], Awaitable[dict[UUID, str]]] | None = None,
     ) -> None:
         """`on_asked` is called with a session that was asked to stop something, `on_cancelled` with a job and how many
-        of its executions were cancelled, `on_event` with what to tell people.
+        of its executions were cancelled, `on_event` with what to tell people; `waits` tells in words what executions
+        wait for that wait for other jobs.
         """
         self._env, self._store, self._retention = env, store, retention
         self._on_asked, self._on_cancelled, self._on_event = on_asked, on_cancelled, on_event
+        self._waits = waits
         self._found: Lookup[reads.Ref, reads.Found] = Lookup(
             lambda refs: self._store.look_up(lambda: reads.by_ids(refs))
         )
@@ -157,10 +160,14 @@ class Executions:
         """Executions as they are shown, each with a hint where something keeps it from running."""
         queued = any(f.execution.state == QUEUED for f in found)
         offers = await self._store.read(lambda: reads.offers(namespace)) if queued else []
+        depending = any(f.execution.state == WAITING and f.execution.reason == "dependency" for f in found)
+        waits = await self._waits(found) if depending and self._waits is not None else {}
 
         def hint(f: reads.Found) -> str | None:
             if f.execution.state in PENDING and f.job_state == "paused":
                 return f"The job is paused; resume it with `horae jobs resume {f.job_name}`."
+            if f.execution.state == WAITING and f.execution.id in waits:
+                return waits[f.execution.id]
             queued = f.execution.state == QUEUED and f.queue_name is not None
             return why_queued(f.queue_name or "", f.needs, offers, f.execution.losses) if queued else None
 

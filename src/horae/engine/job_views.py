@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.model.definition import render_definition
+from horae.model.definition.dependencies import render_dependency
 from horae.model.instant import format_instant
 from horae.model.job import Job, JobVersion, Spec
 from horae.model.retry import RetryPolicy
@@ -21,10 +22,6 @@ from horae.store.moves.job_reads import Activity, Doing
 MOST = 1_000  # versions whose rendering is kept
 MOST_BYTES = 4 * 1024 * 1024  # of their definitions as stored; a rendering takes a few times that
 MOST_TOLD = 3  # triggers that are described in one line
-DEPENDENCIES = (
-    "Dependencies are checked, stored and shown, and start acting in a later release; until then this job runs by its"
-    " own schedule and triggers alone."
-)
 TROUBLE = (
     "Its schedule cannot be followed: {} It is tried again every minute, and what it misses until then falls under its"
     " misfire rule. Give the job another schedule, or install what is missing."
@@ -55,7 +52,7 @@ class Rendering(Struct, frozen=True):
 
 def render(spec: Spec) -> Rendering:
     """A definition as it is shown."""
-    notes = [DEPENDENCIES] if spec.dependencies else []
+    notes = []
     if spec.retry.retries == 0 and spec.retry != RetryPolicy():
         notes.append(NO_RETRIES)
     return Rendering(spec, as_fields(render_definition(spec)), tuple(notes))
@@ -86,7 +83,8 @@ def show_job(job: Job | Doing, rendering: Rendering, activity: Activity, names: 
     """A job with what it is doing; `names` are those of the jobs it depends on."""
     running, fields = activity.running, rendering.fields
     if names:
-        upstream = [names.get(UUID(id), id) for id in rendering.spec.dependencies]
+        conditions = rendering.spec.conditions
+        upstream = [render_dependency(names.get(UUID(id), id), id, conditions) for id in rendering.spec.dependencies]
         fields = {**fields, "dependencies": upstream}
     trouble = [] if activity.trouble is None else [TROUBLE.format(activity.trouble)]
     return JobView(

@@ -14,6 +14,7 @@ from horae.engine.backups import Backups
 from horae.engine.calendars import Calendars
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.dead_letters import DeadLetters
+from horae.engine.dependencies import Dependencies
 from horae.engine.directory import Directory
 from horae.engine.epochs import Epochs
 from horae.engine.events import Events
@@ -23,6 +24,7 @@ from horae.engine.gateway import Gateway
 from horae.engine.hints import Hint, Hints
 from horae.engine.job_deletions import Deletions
 from horae.engine.jobs import Jobs
+from horae.engine.joins import Joiner
 from horae.engine.keys import Keys
 from horae.engine.presence import Presence
 from horae.engine.promote import Promoter
@@ -63,6 +65,7 @@ class Node:
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
         self.promoter = Promoter(env, store, self.directory, self.hints, self.settings, self.clock)
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
+        self.joiner = Joiner(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.backstop = Backstop(env, store, self.directory, self.hints)
         self.deletions = Deletions(store, self._session_asked, self.statistics.cancelled)
@@ -80,9 +83,11 @@ class Node:
             deletions=self.deletions,
         )
         self.calendars = Calendars(env, store, on_change=self._timers_changed, fire_due=self.scheduler.step)
+        self.dependencies = Dependencies(store, self.directory)
         self.executions = Executions(
             env,
             store,
+            waits=self.dependencies.waits,
             retention=self.settings.retention,
             on_asked=self._session_asked,
             on_cancelled=self.statistics.cancelled,
@@ -135,7 +140,15 @@ class Node:
         if "gateway" in parts:
             chosen.append(self.gateway.lot)
         if "scheduler" in parts:
-            chosen += [self.promoter, self.scheduler, self.backfiller, self.rescuer, self.backstop, self.sweeper]
+            chosen += [
+                self.promoter,
+                self.scheduler,
+                self.joiner,
+                self.backfiller,
+                self.rescuer,
+                self.backstop,
+                self.sweeper,
+            ]
         return chosen
 
     async def prepare(self) -> None:

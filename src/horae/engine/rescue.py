@@ -96,6 +96,7 @@ class Rescuer:
             self._statistics.add(effects)
             moved = sum(m.hi - m.lo for m in effects.moved) + sum(e.hi - e.lo for e in effects.ended)
             self.rescued += moved
-            self._hints.tell(Hint(lanes=effects.requeued, events=self._statistics.events(effects)))
+            wake_at = min(effects.wakes, default=None)
+            self._hints.tell(Hint(lanes=effects.requeued, wake_at=wake_at, events=self._statistics.events(effects)))
             if not moved:
                 return

@@ -51,7 +51,7 @@ class Statistics:
         ]
         moved = [
             Event("execution", execution_id(m.parcel, m.lo), m.state, m.namespace, now, m.job, m.hi - m.lo)
-            for m in effects.moved[:20]
+            for m in [*effects.moved[:20], *effects.started[:20]]
         ]
         logged = [
             Event("log", execution_id(n.parcel, n.lo), "running", n.namespace, now, n.job) for n in effects.logged[:20]

@@ -10,7 +10,7 @@ from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.params import Params
 from horae.engine.settings import EngineSettings
-from horae.env import Env, Instant
+from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, Busy, Conflict, HoraeError, KeyReused, NotFound
 from horae.model.event import Event
 from horae.model.execution import Extra
@@ -172,7 +172,7 @@ class Submitter:
         envelope = self._envelope(wanted, terms, stored, now)
         lot = NewLot(
             envelope=envelope, rank_lead=self._directory.lead(stored.queue, envelope.priority), items=kept,
-            extra=_extra(wanted, 0, terms),
+            extra=_extra(wanted, 0, terms), patience=_patience(terms, stored),
         )  # fmt: skip
         return Submission(executions=[lot] if kept else [], idempotency=wanted.idempotency)
 
@@ -193,6 +193,7 @@ class Submitter:
             extra=_extra(wanted, index, request),
             unique=None if request.key is None else (wanted.namespace, f"job:{stored.job.id}", _key(request.key)),
             unique_for=request.key_for if request.key_for is not None else spec.key_for,
+            patience=_patience(request, stored),
         )
 
     def _envelope(self, wanted: Wanted, request: Submit, stored: StoredJob, now: Instant) -> Envelope:
@@ -296,8 +297,21 @@ def _extra(wanted: Wanted, index: int, request: Submit) -> Extra:
         return base
     return structs.replace(
         base, origin=wanted.origin, caller=wanted.caller, tags=request.tags or base.tags, key=request.key,
-        trace=request.trace or base.trace,
+        trace=request.trace or base.trace, interval=_interval(request) or base.interval,
+        propagate=request.propagate and base.propagate,
     )  # fmt: skip
+
+
+def _interval(request: Submit) -> tuple[Instant, Instant] | None:
+    if request.interval is not None and request.interval[0] >= request.interval[1]:
+        raise BadInput("The interval does not begin before it ends.", "Give its start and its end.", field="interval")
+    return request.interval
+
+
+def _patience(request: Submit, stored: StoredJob) -> Micros | None:
+    """How long it waits for what its job depends on, if it was asked to and there is something."""
+    spec = stored.job.spec
+    return spec.dependency_timeout if request.wait_for_dependencies and spec.dependencies else None
 
 
 def _priority(asked: int | None, default: int) -> int:

@@ -213,6 +213,9 @@ class Submit(Wire, frozen=True, kw_only=True):
     priority: int | None = None
     tags: dict[str, str] = {}
     trace: str | None = None
+    interval: tuple[At, At] | None = None  # the data it is about; what depends on it inherits that
+    propagate: bool = True  # whether its end is told to the jobs that depend on its job
+    wait_for_dependencies: bool = False
 
 
 class ChildSubmit(Wire, frozen=True, kw_only=True):

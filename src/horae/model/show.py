@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from horae.model.execution import FAILED, QUEUED, READS_AS_RUNNING, RUNNING, SUCCESS, WAITING, Attempt, Execution, State
 from horae.model.protocol import Failure
-from horae.model.view import AttemptView, ErrorView, ExecutionView, shown_time
+from horae.model.view import AttemptView, ErrorView, ExecutionView, shown_interval, shown_time
 
 RETRY_KEY = "retryOf:"  # the key under which a dead letter is submitted again: Horae's own, not the user's
 MOST_SHOWN = 4 * 1024  # bytes of params or a result that a list shows
@@ -41,6 +41,7 @@ def show_execution(
         error_message=e.error.message if e.error else None, error=show_error(e.error, brief=brief),
         last_heartbeat=shown_time(e.last_seen), params=_sized(e.params, brief), parent=e.parent,
         retry_of=e.extra.retry_of, tags=e.extra.tags, key=_key(e.extra.key), origin=e.extra.origin or None,
+        interval=shown_interval(e.extra.interval), upstream=list(e.extra.upstream),
         reason=e.reason or None, next_attempt_at=shown_time(e.wake_at) if waits else None, hint=hint,
     )  # fmt: skip
 
@@ -97,5 +98,9 @@ def read_failure(text: str | None) -> Failure | None:
 
 def as_fields(rendered: Mapping[str, Any]) -> dict[str, Any]:
     """A rendered definition's fields as a view's."""
-    renamed = {"keyFor": "key_for"}
+    renamed = {
+        "keyFor": "key_for",
+        "dependencyTimeout": "dependency_timeout",
+        "onDependencyTimeout": "on_dependency_timeout",
+    }
     return {renamed.get(name, name): value for name, value in rendered.items()}

@@ -73,7 +73,9 @@ class JobView(View, frozen=True, kw_only=True):
     priority: int = 4
     queue: str = "default"
     needs: list[str] = []
-    dependencies: list[str] = []
+    dependencies: list[str | dict[str, str]] = []
+    dependency_timeout: str = "1d"
+    on_dependency_timeout: str = "fail"
     tags: dict[str, str] = {}
     env: dict[str, str] = {}
     delivery: str = "at-least-once"
@@ -97,6 +99,13 @@ class ErrorView(View, frozen=True, kw_only=True):
     type: str
     message: str = ""
     traceback: str | UnsetType = ""
+
+
+class IntervalView(View, frozen=True, kw_only=True):
+    """The data an execution is about, from `start` up to `end`."""
+
+    start: Time
+    end: Time
 
 
 class ExecutionView(View, frozen=True, kw_only=True):
@@ -128,10 +137,55 @@ class ExecutionView(View, frozen=True, kw_only=True):
     retry_of: UUID | None = None
     tags: dict[str, str] = {}
     key: str | None = None
-    origin: str | None = None  # submit, trigger, fire, child or retry
+    origin: str | None = None  # submit, trigger, fire, dependency, backfill, child or retry
+    interval: IntervalView | None = None
+    upstream: list[UUID] = []  # the executions because of which it started
     reason: str | None = None  # why it waits (delay, retry, paused, ...) or why it ended
     next_attempt_at: Time | None = None
     hint: str | None = None
+
+
+class PartView(View, frozen=True, kw_only=True):
+    """What one upstream has brought to a join: `met`, `unmet` (it ended otherwise), or `pending`."""
+
+    job: str
+    condition: str
+    state: Literal["met", "unmet", "pending"]
+    ended: str | None = None
+    execution_id: UUID | None = None
+
+
+class JoinView(View, frozen=True, kw_only=True):
+    """What a job waits for: all of `upstream`, for one data interval where it has one.
+
+    `state` is open, started (then `executionId` was), skipped, or ended; `executionId` of an open one waits for it.
+    """
+
+    interval: IntervalView | None = None
+    state: str
+    execution_id: UUID | None = None
+    deadline: Time | None = None
+    upstream: list[PartView]
+
+
+class DependencyView(View, frozen=True, kw_only=True):
+    """A job that another depends on; `unused` counts how often it met the condition without an interval since then."""
+
+    job_id: UUID
+    job: str
+    state: str
+    condition: str
+    unused: int = 0
+
+
+class DependenciesView(View, frozen=True, kw_only=True):
+    """What a job depends on and what depends on it; the newest joins first."""
+
+    job_id: UUID
+    dependencies: list[DependencyView]
+    dependents: list[str]
+    joins: list[JoinView]
+    notes: list[str] = []
 
 
 class AttemptView(View, frozen=True, kw_only=True):
@@ -225,6 +279,13 @@ class BulkView(View, frozen=True, kw_only=True):
     next_cursor: str | None = None
     execution_ids: list[UUID] = []
     notes: list[str] = []
+
+
+def shown_interval(interval: tuple[Instant, Instant] | None) -> IntervalView | None:
+    """A data interval as the API shows it."""
+    return (
+        None if interval is None else IntervalView(start=format_instant(interval[0]), end=format_instant(interval[1]))
+    )
 
 
 def shown_time(at: Instant | None) -> str | None:

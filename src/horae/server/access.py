@@ -31,6 +31,7 @@ ACCESS: Mapping[str, Roles] = {
     "jobs.restore": ADMIN,
     "jobs.rollback": ADMIN,
     "jobs.versions": ADMIN,
+    "jobs.dependencies": ADMIN,
     "jobs.trigger": ADMIN,
     "jobs.executions": ADMIN,
     "backfills.create": ADMIN,

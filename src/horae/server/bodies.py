@@ -69,7 +69,14 @@ class JobPatch(Body, frozen=True, kw_only=True):
     needs: Annotated[
         list[str] | dict[str, Any] | None, Meta(description='Labels a worker must carry: ["gpu=a100"].')
     ] = None
-    dependencies: Annotated[list[str] | None, Meta(description="Names or ids of other jobs.")] = None
+    dependencies: Annotated[
+        list[str | dict[str, str]] | None,
+        Meta(description='Names or ids of other jobs, or {"job": "extract", "condition": "success|failure|finished"}.'),
+    ] = None
+    dependency_timeout: Annotated[
+        Duration | None, Meta(description="How long an execution waits for them; a day unless given.")
+    ] = None
+    on_dependency_timeout: Literal["fail", "skip", "run"] | None = None
     tags: Tags | None = None
     env: dict[str, str] | None = None
     delivery: Literal["at-least-once", "at-most-once"] | None = None
@@ -88,6 +95,13 @@ class Rollback(Body, frozen=True, kw_only=True):
     version: Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
+class Span(Body, frozen=True, kw_only=True):
+    """A data interval, from its start up to its end."""
+
+    start: When
+    end: When
+
+
 class Trigger(Body, frozen=True, kw_only=True):
     """How to run a job now or later; every field may be left out."""
 
@@ -98,6 +112,13 @@ class Trigger(Body, frozen=True, kw_only=True):
     key_for: Duration | None = None
     priority: Priority | None = None
     tags: dict[str, str] = {}
+    interval: Annotated[
+        Span | None, Meta(description="The data it is about; jobs that depend on this one inherit it.")
+    ] = None
+    propagate: Annotated[bool, Meta(description="Whether its end is told to jobs that depend on this one.")] = True
+    wait_for_dependencies: Annotated[
+        bool, Meta(description="Wait for what the job depends on, instead of running at once.")
+    ] = False
 
 
 class NewExecution(Trigger, frozen=True, kw_only=True):

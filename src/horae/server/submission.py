@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Raw
 
+from horae.env import Instant
 from horae.errors import BadInput, HoraeError
 from horae.model.duration import parse_duration
 from horae.model.ids import index_of
 from horae.model.instant import parse_instant
 from horae.model.protocol import Submit
-from horae.server.bodies import MOST_ITEMS, NewExecution, Submission, Trigger
+from horae.server.bodies import MOST_ITEMS, NewExecution, Span, Submission, Trigger
 from horae.server.problems import problem_document
 from horae.server.reading import decode
 from horae.server.reply import encode
@@ -33,7 +34,14 @@ def submit_of(job: str, wish: Trigger, trace: str | None) -> Submit:
         priority=wish.priority,
         tags=wish.tags,
         trace=trace,
+        interval=None if wish.interval is None else _interval(wish.interval),
+        propagate=wish.propagate,
+        wait_for_dependencies=wish.wait_for_dependencies,
     )
+
+
+def _interval(span: Span) -> tuple[Instant, Instant]:
+    return parse_instant(span.start, field="interval.start"), parse_instant(span.end, field="interval.end")
 
 
 def requests_of(body: Submission, trace: str | None) -> list[Submit | HoraeError]:

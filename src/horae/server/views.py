@@ -22,6 +22,13 @@ class Accepted(View, frozen=True, kw_only=True):
     deduplicated: bool
 
 
+class Triggered(Accepted, frozen=True, kw_only=True):
+    """A job that was triggered; `fires` names the jobs that its end may start, `note` says what of that is so."""
+
+    fires: list[str] = []
+    note: str | None = None
+
+
 class BulkItem(View, frozen=True, kw_only=True):
     """What became of one item: an execution, or the problem for which it was refused."""
 

@@ -20,7 +20,7 @@ from horae.store.driver import Driver
 from horae.store.moves import cancel as cancels
 from horae.store.moves import exchange as exchanges
 from horae.store.moves import fire as fires
-from horae.store.moves import jobs, lanes, promote
+from horae.store.moves import jobs, join_looks, joins, lanes, promote
 from horae.store.moves import rescue as rescues
 from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
@@ -137,6 +137,19 @@ class Store:
     async def next_wake(self) -> Instant | None:
         """When the earliest waiting slice is to be looked at."""
         return await self.driver.read(promote.next_wake)
+
+    async def look_at_joins(self, limit: int) -> tuple[int, Effects]:
+        """Look at what waits for other jobs and is due: how many joins there were, and what became of them.
+
+        What an upstream's failure keeps from running ends as skipped, with the cause; what has waited for too long
+        ends as its job says. Whatever ends here is told to those that depend on it in the same transaction.
+        """
+        now = self.env.now()
+        return await self.driver.write(lambda: join_looks.look_with_effects(limit, self.env.new_id, now))
+
+    async def next_join(self) -> Instant | None:
+        """When the earliest join has to be looked at."""
+        return await self.driver.read(joins.next_due)
 
     async def mark_lost(self, session: UUID, last_seen: Instant) -> bool:
         """End a session that has not moved since `last_seen`; false when it has."""

@@ -38,6 +38,8 @@ class Facts(Struct, frozen=True, kw_only=True):
     parent: UUID | None = None
     tags: dict[str, str] = {}
     trace: str | None = None
+    interval: tuple[Instant, Instant] | None = None
+    upstream: tuple[UUID, ...] = ()
     params: Raw = Raw(b"{}")  # the item as it was submitted
     defaults: Raw = Raw(b"{}")  # the job's own params
 
@@ -173,6 +175,17 @@ class Context:
         return _moment(self._facts.scheduled_at)
 
     @property
+    def interval(self) -> tuple[datetime, datetime] | None:
+        """The data this execution is about, from a start up to an end; what it submits inherits it."""
+        interval = self._facts.interval
+        return None if interval is None else (_moment(interval[0]), _moment(interval[1]))
+
+    @property
+    def upstream(self) -> tuple[UUID, ...]:
+        """The executions because of which this one started, when its job depends on others."""
+        return self._facts.upstream
+
+    @property
     def deadline(self) -> datetime | None:
         """When this attempt must have ended: by its timeout or the execution's own deadline."""
         return None if self._facts.deadline is None else _moment(self._facts.deadline)
@@ -234,7 +247,8 @@ class Context:
         if unknown := how.keys() - _HOW:
             wrong = ", ".join(sorted(unknown))
             raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
-        return Submissions(call, [_submission(name, item, **how) for item in items])
+        interval = self._facts.interval
+        return Submissions(call, [_submission(name, item, interval=interval, **how) for item in items])
 
 
 class SyncFace:
@@ -297,6 +311,7 @@ def _submission(
     key: str | None = None,
     priority: int | None = None,
     tags: dict[str, str] | None = None,
+    interval: tuple[Instant, Instant] | None = None,
 ) -> Submit:
     return Submit(
         job=job,
@@ -306,6 +321,7 @@ def _submission(
         key=key,
         priority=priority,
         tags=tags or {},
+        interval=interval,
     )
 
 

@@ -59,6 +59,8 @@ class Plan:
             parent=grant.parent,
             tags={**self.spec.tags, **extra.tags},
             trace=extra.trace,
+            interval=extra.interval,
+            upstream=extra.upstream,
             params=lot.item(index),
             defaults=self.defaults,
         )

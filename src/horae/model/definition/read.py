@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant
 from horae.errors import BadInput
+from horae.model.definition.dependencies import read_dependencies
 from horae.model.definition.retry import parse_retry
 from horae.model.definition.schedule import name_triggers, parse_trigger, parse_when, speaking_of
 from horae.model.definition.task import PARSERS
@@ -26,6 +27,7 @@ from horae.model.definition.values import (
     shallow,
     tags,
 )
+from horae.model.dependency import LATE, Condition
 from horae.model.duration import DAY, HOUR, parse_duration
 from horae.model.job import DEFAULT_PRIORITY, NAME, Spec, Task
 from horae.model.parcel import check_item
@@ -35,10 +37,10 @@ from horae.model.trigger import When
 TASKS = tuple(PARSERS)
 FIELDS = (
     *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
-    *("grace", "priority", "queue", "needs", "dependencies", "tags", "env", "delivery", "keyFor"),
+    *("grace", "priority", "queue", "needs", "dependencies", "dependencyTimeout", "onDependencyTimeout", "tags"),
+    *("env", "delivery", "keyFor"),
 )
 MOST_DESCRIPTION = 4096
-MOST_DEPENDENCIES = 256
 MOST_NEEDS = 32
 MOST_ENV = 256
 MOST_ENV_BYTES = 64 * 1024
@@ -56,6 +58,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     spec: Spec
     whens: tuple[When, ...] = ()  # the schedule's first
     dependencies: tuple[str, ...] = ()
+    conditions: dict[str, Condition] = {}  # of these, unless it is success
 
 
 def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> Definition:
@@ -73,7 +76,9 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
     spec = _spec(name, given)
     _check_whole(spec)
     whens = parse_whens(spec, key=f"{namespace_name}/{name}", created_at=created_at)
-    return Definition(spec=spec, whens=whens, dependencies=_dependencies(given.get("dependencies", []), name))
+    needed = read_dependencies(given.get("dependencies", []), name)
+    conditions: dict[str, Condition] = {ref: word for ref, word in needed.items() if word != "success"}
+    return Definition(spec=spec, whens=whens, dependencies=tuple(needed), conditions=conditions)
 
 
 def parse_whens(spec: Spec, *, key: str, created_at: Instant, past: bool = False) -> tuple[When, ...]:
@@ -93,6 +98,7 @@ def parse_whens(spec: Spec, *, key: str, created_at: Instant, past: bool = False
 
 
 def _spec(name: str, given: dict[str, Any]) -> Spec:
+    late: Any = one_of(given.get("onDependencyTimeout", "fail"), "onDependencyTimeout", LATE)
     delivery: Any = one_of(given.get("delivery", "at-least-once"), "delivery", ("at-least-once", "at-most-once"))
     spec = Spec(
         name=name,
@@ -108,6 +114,8 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         priority=an_int(given.get("priority", DEFAULT_PRIORITY), "priority", 0, 9, _PRIORITY),
         queue=a_name(given.get("queue", "default"), "queue", NAME),
         needs=_needs(given.get("needs", [])),
+        dependency_timeout=a_duration(given.get("dependencyTimeout", "1d"), "dependencyTimeout", SECOND, 400 * DAY),
+        on_dependency_timeout=late,
         tags=tags(given.get("tags", {})),
         env=_env(given.get("env", {})),
         delivery=delivery,
@@ -188,15 +196,6 @@ def _needs(value: Any) -> tuple[str, ...]:
         if not TAG.fullmatch(name) or (equals and not TAG.fullmatch(text)):
             raise BadInput(f"{label[:60]!r} is not a label.", _NEEDS, field=f"needs[{i}]")
     return tuple(sorted(set(labels)))
-
-
-def _dependencies(value: Any, name: str) -> tuple[str, ...]:
-    refs = a_list(value, "dependencies", 'Name other jobs: ["extract"].', MOST_DEPENDENCIES)
-    for i, ref in enumerate(refs):
-        a_text(ref, f"dependencies[{i}]", most=128, least=1)
-    if name in refs:
-        raise BadInput(f'Job "{name}" cannot depend on itself.', "Remove it from its list.", field="dependencies")
-    return tuple(dict.fromkeys(refs))
 
 
 def _env(value: Any) -> dict[str, str]:

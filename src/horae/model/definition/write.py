@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from horae.model.definition.dependencies import render_dependency
 from horae.model.definition.retry import render_retry
 from horae.model.definition.task import render_task
 from horae.model.duration import format_duration
@@ -28,7 +29,9 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "priority": spec.priority,
         "queue": spec.queue,
         "needs": list(spec.needs),
-        "dependencies": [known.get(id, id) for id in spec.dependencies],
+        "dependencies": [render_dependency(known.get(id, id), id, spec.conditions) for id in spec.dependencies],
+        "dependencyTimeout": format_duration(spec.dependency_timeout),
+        "onDependencyTimeout": spec.on_dependency_timeout,
         "tags": spec.tags,
         "env": spec.env,
         "delivery": spec.delivery,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, Stale
-from horae.model.view import ExecutionView, JobVersionView, JobView, Page
+from horae.model.view import DependenciesView, ExecutionView, JobVersionView, JobView, Page
 from horae.server.bodies import JobBody, JobPatch, Rollback, Trigger
 from horae.server.call import Call
 from horae.server.once import submission_key
@@ -11,7 +11,7 @@ from horae.server.queries import DeleteJob, JobExecutions, JobList
 from horae.server.reply import Reply, ok
 from horae.server.route import API, delete, get, patch, post, put
 from horae.server.submission import one, submit_of
-from horae.server.views import Accepted
+from horae.server.views import Triggered
 
 IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused when somebody changed it meanwhile."}
 
@@ -101,13 +101,15 @@ async def versions(call: Call) -> Reply:
 
 
 @post(
-    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: Accepted, 200: Accepted}, repeats="submission",
+    f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: Triggered, 200: Triggered}, repeats="submission",
     refuses=(NotFound, Conflict, KeyReused),
 )  # fmt: skip
 async def trigger(call: Call, body: Trigger) -> Reply:
     """Run a job now, after a delay or at an instant; an empty body runs it now with its own params.
 
-    A `key` makes the submission unique for a time: a repetition answers 200 with the execution it stands for.
+    A `key` makes the submission unique for a time: a repetition answers 200 with the execution it stands for. It runs
+    whatever the job depends on, unless it is asked to wait, and its end is told to the jobs that depend on it, unless
+    it is asked not to: `note` says so.
     """
     request = submit_of(call.path("ref"), body, call.header(b"traceparent"))
     receipt = one(
@@ -115,7 +117,21 @@ async def trigger(call: Call, body: Trigger) -> Reply:
             call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
         )
     )
-    return ok(receipt, 200 if receipt.deduplicated else 202, location=f"{API}/executions/{receipt.execution_id}")
+    about = await call.node.dependencies.about(call.namespace, call.path("ref"))
+    answer = Triggered(
+        execution_id=receipt.execution_id,
+        status=receipt.status,
+        deduplicated=receipt.deduplicated,
+        fires=about.dependents if body.propagate else [],
+        note=about.note(propagate=body.propagate, wait=body.wait_for_dependencies),
+    )
+    return ok(answer, 200 if receipt.deduplicated else 202, location=f"{API}/executions/{receipt.execution_id}")
+
+
+@get(f"{API}/jobs/{{ref}}/dependencies", "jobs.dependencies", DependenciesView, refuses=(NotFound,))
+async def dependencies(call: Call) -> Reply:
+    """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
+    return ok(await call.node.dependencies.of(call.namespace, call.path("ref")))
 
 
 @get(f"{API}/jobs/{{ref}}/executions", "jobs.executions", Page[ExecutionView], refuses=(NotFound, BadInput))

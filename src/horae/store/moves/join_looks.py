@@ -12,7 +12,7 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.protocol import Failure
 from horae.model.settle import Finished
 from horae.model.slice import Slice, part
-from horae.store.moves import dependents, joins, shelves
+from horae.store.moves import dependents, joins, report, shelves
 from horae.store.moves.arrivals import DEPENDENTS, Over, arrive
 from horae.store.moves.dependents import Dependent
 from horae.store.moves.parcels import put_ended
@@ -71,6 +71,18 @@ def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
     if looked.over:
         yield from arrive([over for over, _ in looked.over], new_id, now, looked.started)
     return looked
+
+
+def look_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, report.Effects]]:
+    """The same, as what servers tell others and count."""
+    looked = yield from look(limit, new_id, now)
+    effects = report.Effects()
+    report.take_in(effects, looked.started)
+    effects.ended += [
+        report.Ended(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0)
+        for over, namespace in looked.over
+    ]
+    return looked.joins, effects
 
 
 def _names(upstreams: set[UUID]) -> Script[dict[UUID, str]]:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from horae.env import Instant
 from horae.model.dependency import NO_INTERVAL, Join, Part
+from horae.store.moves.dependents import lock
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 
@@ -44,6 +45,20 @@ SET = Statement(
     "set_joins",
     "UPDATE joins SET state = given.state, execution = given.execution, deadline = given.deadline,"
     f" wake_at = given.wake_at FROM given WHERE joins.{_MATCH.format('joins.')}",
+)
+OLD = Statement(
+    "old_joins",
+    "SELECT j.dependent, j.step, j.interval_start FROM joins j WHERE j.made_at < $1 AND j.wake_at IS NULL"
+    " ORDER BY j.made_at LIMIT $2",
+)
+FORGET = Statement(
+    "forget_joins",
+    "DELETE FROM joins WHERE (dependent, step, interval_start) IN (SELECT dependent, step, interval_start FROM given)",
+)
+FORGET_PARTS = Statement(
+    "forget_join_parts",
+    "DELETE FROM join_parts WHERE (dependent, step, interval_start) IN"
+    " (SELECT dependent, step, interval_start FROM given)",
 )
 COLUMNS: Columns = (
     *_KEYS, ("interval_end", "bigint"), ("state", "text"), ("execution", "uuid"), ("deadline", "bigint"),
@@ -142,6 +157,17 @@ def next_due() -> Script[Instant | None]:
     rows = yield Fetch(NEXT)
     value: Instant | None = rows[0][0]
     return value
+
+
+def forget(before: Instant, most: int) -> Script[int]:
+    """Forget joins that were made before an instant; what waits until some time is kept. How many there were."""
+    rows = yield Fetch(OLD, (before, most))
+    if rows:
+        yield from lock({row[0] for row in rows})  # nobody adds to them meanwhile
+        keys = sorted((row[0], row[1], row[2]) for row in rows)
+        yield ForEach(FORGET, _KEYS, keys)
+        yield ForEach(FORGET_PARTS, _KEYS, keys)
+    return len(rows)
 
 
 def keep(joins: Iterable[Join]) -> Script[None]:

@@ -146,16 +146,16 @@ def tell_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[Non
         return
     done = Started()
     yield from arrive(over, new_id, now, done)
+    take_in(effects, done)
+
+
+def take_in(effects: Effects, done: Started) -> None:
+    """What followed for dependents goes with the rest."""
     for lane, rank in done.lanes.items():
         effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
     effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
-    effects.started += started_by(done)
-
-
-def started_by(done: Started) -> list[Moved]:
-    """What subscribers are told of dependents."""
-    fresh = [Moved(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels]
-    return [*fresh, *(_moved(slice, "queued") for slice in done.released)]
+    effects.started += [Moved(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels]
+    effects.started += [_moved(slice, "queued") for slice in done.released]
 
 
 def says_something(head: "Head") -> bool:

@@ -1,0 +1,256 @@
+"""Dependencies from a definition to what people are told about them."""
+
+import pytest
+from msgspec import Raw
+
+from horae.engine.node import Node
+from horae.env import SECOND
+from horae.errors import BadInput, NotFound
+from horae.model.protocol import Submit
+from tests.store_contract.world import NAMESPACE, World, failed, success
+
+HOUR = 3600 * SECOND
+DAY = 24 * HOUR
+
+
+@pytest.fixture
+async def node(world: World) -> Node:
+    """A node whose services do not run: the tests let each do a step."""
+    made = Node(world.env, world.store)
+    await made.prepare()
+    return made
+
+
+async def create(node: Node, name: str, **fields):
+    return await node.jobs.create(NAMESPACE, {"name": name, "command": "true", "queue": name, **fields})
+
+
+async def submit(node: Node, job: str, **more):
+    (receipt,) = await node.submitter.submit(
+        NAMESPACE, [Submit(job=job, params=Raw(b"{}"), **more)], origin="trigger", caller="me"
+    )
+    return receipt
+
+
+async def claim(node: Node, world: World, job: str):
+    """A worker that holds all that is queued of a job."""
+    stored = await world.store.job_named(NAMESPACE, job)
+    worker = await world.worker()
+    return worker, await worker.claim(100, lanes=frozenset({stored.lane}))
+
+
+async def end(node: Node, world: World, job: str, outcome=success):
+    worker, held = await claim(node, world, job)
+    await worker.report(*(outcome(slice) for slice in held))
+    return len(held)
+
+
+async def run(node: Node, world: World, job: str, outcome=success, **more):
+    receipt = await submit(node, job, **more)
+    assert await end(node, world, job, outcome) == 1
+    return receipt.execution_id
+
+
+async def executions(node: Node, job: str):
+    return (await node.executions.list(NAMESPACE, job=job)).items
+
+
+async def fire(node: Node, world: World):
+    world.clock.advance(HOUR)
+    await node.scheduler.step()
+
+
+async def test_a_run_by_hand_starts_what_depends_on_it_unless_it_is_told_not_to(node, world):
+    await create(node, "extract")
+    await create(node, "report", dependencies=["extract"])
+    quiet = await run(node, world, "extract", propagate=False)
+    assert await executions(node, "report") == []
+    ran = await run(node, world, "extract")
+    (made,) = await executions(node, "report")
+    assert (made.status, made.origin, made.upstream, made.interval) == ("queued", "dependency", [ran], None)
+    assert quiet != ran
+
+
+async def test_a_run_by_hand_waits_for_nothing_unless_it_is_asked_to(node, world):
+    await create(node, "extract")
+    await create(node, "report", dependencies=["extract"], dependencyTimeout="2h")
+    assert (await submit(node, "report")).state == "queued"
+    waiting = await submit(node, "report", wait_for_dependencies=True)
+    assert waiting.state == "waiting"
+    shown = await node.executions.get(NAMESPACE, waiting.execution_id)
+    assert (shown.status, shown.reason, shown.next_attempt_at) == ("waiting", "dependency", None)
+    assert shown.hint.startswith('It waits for the success of "extract", until ')
+    await run(node, world, "extract")
+    assert (await node.executions.get(NAMESPACE, waiting.execution_id)).status == "queued"
+
+
+async def test_who_depends_on_nothing_does_not_wait(node, world):
+    await create(node, "extract")
+    assert (await submit(node, "extract", wait_for_dependencies=True)).state == "queued"
+
+
+async def test_an_interval_is_given_inherited_and_shown(node, world):
+    await create(node, "extract")
+    await create(node, "report", dependencies=["extract"])
+    await run(node, world, "extract", interval=(0, HOUR))
+    (made,) = await executions(node, "report")
+    assert (made.interval.start, made.interval.end) == ("1970-01-01T00:00:00Z", "1970-01-01T01:00:00Z")
+    with pytest.raises(BadInput, match="does not begin before it ends"):
+        await submit(node, "extract", interval=(HOUR, HOUR))
+
+
+async def test_jobs_of_one_schedule_join_by_their_fires(node, world):
+    for name in ("extract", "load"):
+        await create(node, name, schedule={"every": "1h", "overlap": "allow"})
+    await create(node, "report", dependencies=["extract", "load"])
+    await fire(node, world)
+    await end(node, world, "extract")
+    await fire(node, world)
+    await end(node, world, "extract")
+    assert await executions(node, "report") == []
+    await end(node, world, "load")
+    newer, older = await executions(node, "report")
+    intervals = {(made.interval.start, made.interval.end) for made in (newer, older)}
+    assert intervals == {(made.interval.start, made.interval.end) for made in await executions(node, "extract")}
+
+
+async def test_a_scheduled_dependent_waits_and_times_out_as_a_dead_letter(node, world):
+    await create(node, "extract", schedule={"every": "1h"})
+    await create(node, "report", dependencies=["extract"], schedule={"every": "1h"}, dependencyTimeout="30m")
+    await fire(node, world)
+    (made,) = await executions(node, "report")
+    assert (made.status, made.reason, made.origin) == ("waiting", "dependency", "fire")
+    assert 'the success of "extract" for ' in made.hint
+    world.clock.advance(HOUR // 2)
+    await node.joiner.step()
+    (made,) = await executions(node, "report")
+    assert (made.status, made.reason, made.error.type) == ("failed", "dependency", "DependencyTimeout")
+    (letter,) = (await node.dead_letters.list(NAMESPACE)).items
+    assert letter.execution.execution_id == made.execution_id
+    assert node.statistics.totals["failed"] == 1
+
+
+async def test_a_failed_upstream_skips_and_its_retry_starts_what_was_skipped(node, world):
+    await create(node, "extract", schedule={"every": "1h"})
+    await create(node, "report", dependencies=["extract"])
+    await fire(node, world)
+    await end(node, world, "extract", failed)
+    await node.joiner.step()
+    (skipped,) = await executions(node, "report")
+    assert (skipped.status, skipped.error.type) == ("skipped", "DependencyFailed")
+    assert '"extract" ended as failed' in skipped.error_message
+    assert node.statistics.totals["skipped"] == 1
+
+    (letter,) = (await node.dead_letters.list(NAMESPACE)).items
+    world.clock.advance(SECOND)
+    await node.dead_letters.retry(NAMESPACE, letter.execution.execution_id)
+    await end(node, world, "extract")
+    newest, _ = await executions(node, "report")
+    assert (newest.status, newest.interval) == ("queued", skipped.interval)
+
+
+async def test_dependencies_are_told_with_what_they_brought(node, world):
+    await create(node, "extract")
+    await create(node, "load")
+    await create(node, "report", dependencies=["extract", {"job": "load", "condition": "finished"}])
+    ran = await run(node, world, "extract", interval=(0, HOUR))
+    await run(node, world, "load")
+    told = await node.dependencies.of(NAMESPACE, "report")
+    assert [(d.job, d.condition, d.unused) for d in told.dependencies] == [
+        ("extract", "success", 0),
+        ("load", "finished", 0),
+    ]
+    (join,) = told.joins
+    assert (join.state, join.interval.start) == ("started", "1970-01-01T00:00:00Z")
+    assert {(part.job, part.state) for part in join.upstream} == {("extract", "met"), ("load", "met")}
+    assert ran in [part.execution_id for part in join.upstream]
+    assert (await node.dependencies.of(NAMESPACE, "extract")).dependents == ["report"]
+    with pytest.raises(NotFound):
+        await node.dependencies.of(NAMESPACE, "nobody")
+
+
+async def test_a_deleted_upstream_is_told_of(node, world):
+    await create(node, "extract")
+    await create(node, "report", dependencies=["extract"])
+    await submit(node, "extract")
+    await node.jobs.delete(NAMESPACE, "extract")
+    assert await executions(node, "report") == []
+    (note,) = (await node.dependencies.of(NAMESPACE, "report")).notes
+    assert '"extract" is deleted' in note
+
+
+async def test_what_a_deletion_cancels_is_an_end(node, world):
+    await create(node, "extract")
+    await create(node, "after", dependencies=[{"job": "extract", "condition": "finished"}])
+    await submit(node, "extract")
+    await node.jobs.delete(NAMESPACE, "extract")
+    (made,) = await executions(node, "after")
+    assert made.status == "queued"
+
+
+async def test_a_deleted_dependent_starts_nothing_and_goes_on_when_it_is_back(node, world):
+    await create(node, "extract")
+    report = await create(node, "report", dependencies=["extract"])
+    await node.jobs.delete(NAMESPACE, "report")
+    await run(node, world, "extract")
+    await node.jobs.restore(NAMESPACE, str(report.job_id))
+    assert await executions(node, "report") == []
+    await run(node, world, "extract")
+    assert len(await executions(node, "report")) == 1
+
+
+async def test_a_paused_dependent_is_started_and_waits_to_be_resumed(node, world):
+    await create(node, "extract")
+    report = await create(node, "report", dependencies=["extract"])
+    await node.jobs.pause(NAMESPACE, "report")
+    await run(node, world, "extract")
+    stored = await world.store.job_named(NAMESPACE, "report")
+    worker = await world.worker()
+    lanes, paused = frozenset({stored.lane}), frozenset({report.job_id})
+    assert (await worker.exchange(free=1, lanes=lanes, paused=paused)).granted == []
+    (made,) = await executions(node, "report")
+    assert (made.status, made.reason) == ("waiting", "paused")
+    await node.jobs.resume(NAMESPACE, "report")
+    assert len(await worker.claim(1, lanes=lanes)) == 1
+
+
+async def test_an_edit_starts_what_is_complete_by_it(node, world):
+    await create(node, "extract")
+    await create(node, "load")
+    await create(node, "report", dependencies=["extract", "load"])
+    await run(node, world, "extract", interval=(0, HOUR))
+    await node.jobs.edit(NAMESPACE, "report", {"dependencies": ["extract"]})
+    (made,) = await executions(node, "report")
+    assert (made.status, made.job_version) == ("queued", 2)
+
+
+async def test_a_trigger_that_is_added_makes_the_job_wait_for_its_own_fires(node, world):
+    await create(node, "extract", schedule={"every": "1h"})
+    await create(node, "report", dependencies=["extract"])
+    await node.jobs.edit(NAMESPACE, "report", {"schedule": {"every": "1h"}})
+    await fire(node, world)
+    (waiting,) = await executions(node, "report")
+    assert waiting.status == "waiting"
+    await end(node, world, "extract")
+    (made,) = await executions(node, "report")
+    assert (made.execution_id, made.status) == (waiting.execution_id, "queued")
+
+
+@pytest.mark.parametrize(
+    ("job", "how", "note"),
+    [
+        ("report", {},
+         'It runs at once, whatever becomes of "extract". Its end is told to "alarm", which may start by it.'),
+        ("report", {"wait": True, "propagate": False},
+         'It waits for "extract". Its end starts nothing: "alarm" will not hear of it.'),
+        ("extract", {}, 'Its end is told to "report", which may start by it.'),
+        ("alarm", {"propagate": False}, 'It runs at once, whatever becomes of "report".'),
+        ("alone", {}, None),
+        ("alone", {"wait": True}, "It depends on nothing, so it runs at once."),
+    ],
+)  # fmt: skip
+async def test_a_run_by_hand_is_told_what_it_has_to_do_with_others(node, world, job, how, note):
+    for name, upstream in (("extract", None), ("report", "extract"), ("alarm", "report"), ("alone", None)):
+        await create(node, name, dependencies=[upstream] if upstream else [])
+    about = await node.dependencies.about(NAMESPACE, job)
+    assert about.note(**{"propagate": True, "wait": False, **how}) == note

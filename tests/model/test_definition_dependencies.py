@@ -1,0 +1,74 @@
+"""What a definition may say about the jobs it depends on."""
+
+import pytest
+
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.definition import parse_definition, render_definition
+from horae.model.job import DAY
+
+EXTRACT, LOAD = "0195c1d2-7a3b-7c4d-8e5f-0123456789ab", "0195c1d2-7a3b-7c4d-8e5f-0123456789ac"
+
+
+def parse(**fields):
+    return parse_definition({"name": "report", "command": "true", **fields}, namespace_name="default", created_at=0)
+
+
+def test_a_dependency_is_a_name_or_an_object_with_a_condition():
+    definition = parse(
+        dependencies=["extract", {"job": "load"}, {"job": "check", "condition": "failure"}, "extract"],
+        dependencyTimeout="90s", onDependencyTimeout="skip",
+    )  # fmt: skip
+    assert definition.dependencies == ("extract", "load", "check")
+    assert definition.conditions == {"check": "failure"}
+    assert (definition.spec.dependency_timeout, definition.spec.on_dependency_timeout) == (90 * SECOND, "skip")
+
+
+def test_unless_told_otherwise_a_success_within_a_day_counts():
+    spec = parse().spec
+    assert (spec.dependency_timeout, spec.on_dependency_timeout, spec.needed) == (DAY, "fail", {})
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "field", "words"),
+    [
+        ([{"job": "report"}], "dependencies", "depend on itself"),
+        ([5], "dependencies[0]", "neither a text nor an object"),
+        ([{"condition": "success"}], "dependencies[0].job", "which job"),
+        ([{"job": "a", "condition": "sucess"}], "dependencies[0].condition", "cannot be 'sucess'"),
+        ([{"job": "a", "when": "success"}], "dependencies[0].when", "no field"),
+        (["a", {"job": "a", "condition": "failure"}], "dependencies[1].condition", "two conditions"),
+        ([""], "dependencies[0]", "empty"),
+        ("a", "dependencies", "not a list"),
+    ],
+)
+def test_what_is_wrong_with_a_dependency_is_named(dependencies, field, words):
+    with pytest.raises(BadInput) as refused:
+        parse(dependencies=dependencies)
+    assert refused.value.fields["field"] == field
+    assert words in refused.value.detail
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"dependencyTimeout": 0}, "dependencyTimeout"),
+        ({"dependencyTimeout": "soon"}, "dependencyTimeout"),
+        ({"onDependencyTimeout": "retry"}, "onDependencyTimeout"),
+    ],
+)
+def test_a_patience_that_makes_no_sense_is_refused(fields, field):
+    with pytest.raises(BadInput) as refused:
+        parse(**fields)
+    assert refused.value.fields["field"] == field
+
+
+def test_conditions_are_shown_where_they_say_something():
+    from msgspec import structs
+
+    spec = structs.replace(parse().spec, dependencies=(EXTRACT, LOAD), conditions={LOAD: "finished"})
+    shown = render_definition(spec, {EXTRACT: "extract", LOAD: "load"})
+    assert shown["dependencies"] == ["extract", {"job": "load", "condition": "finished"}]
+    assert (shown["dependencyTimeout"], shown["onDependencyTimeout"]) == ("1d", "fail")
+    again = parse(**{name: shown[name] for name in ("dependencies", "dependencyTimeout", "onDependencyTimeout")})
+    assert again.conditions == {"load": "finished"}
