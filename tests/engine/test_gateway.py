@@ -136,6 +136,7 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
         return Claimed([], {}) if len(locked) in busy else await claim_for_parked(parked, *rest)
 
     monkeypatch.setattr(node.store, "claim_for_parked", counted)
+    node.submitter.lot = None  # as if another server accepted them
     for count, rounds in ((1, [1]), (3, [3])):
         locked.clear()
         await node.submitter.submit(1, [Submit(job=str(job.id))] * count, origin="submit")
@@ -149,6 +150,25 @@ async def test_no_more_sessions_are_locked_than_there_are_executions_to_give(nod
     await pass_time(node, 0.05)
     assert locked == [1, 16]
     assert sum(poll.done() for poll in polls) == 5
+
+
+async def test_what_is_submitted_goes_to_who_waits_without_a_claim(node, monkeypatch):
+    world = World(node.store.driver, node.env)
+    job = await world.job()
+    await node.directory.load()
+    polls = [send(node, await register(node), channel=0, n=1, free=1, wait=HEARTBEAT) for _ in range(3)]
+    await pass_time(node, 0.1)
+
+    async def unneeded(*_):
+        raise AssertionError("claimed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.store, "claim_for_parked", unneeded)
+        await node.submitter.submit(1, [Submit(job=str(job.id))] * 2, origin="submit")
+        await pass_time(node, 0.05)
+
+    answers = [json.decode(await poll, type=Answer) for poll in polls if poll.done()]
+    assert [len(answer.slices) for answer in answers] == [1, 1]
 
 
 async def test_counts_that_could_not_be_written_go_with_the_next(node, monkeypatch):

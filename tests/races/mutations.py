@@ -247,7 +247,7 @@ CLAIMS = [
         by="test_exchange.test_the_answer_to_a_channel_is_its_own",
     ),
     one(
-        "a claim starts no new attempt", "claim._granted", "attempt=s.attempt + 1", "attempt=s.attempt",
+        "a claim starts no new attempt", "claim.granted", "attempt=s.attempt + 1", "attempt=s.attempt",
         by="test_claim.test_every_claim_starts_a_new_attempt",
     ),
     one(

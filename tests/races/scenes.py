@@ -15,6 +15,7 @@ from horae.model.protocol import Exchange, Outcome
 from horae.model.protocol import Step as StepBody
 from horae.model.retry import RetryPolicy
 from horae.model.trigger import Interval, Misfire, Rules, When
+from horae.store.driver import alone
 from horae.store.moves import (
     audit,
     backfill_work,
@@ -23,6 +24,7 @@ from horae.store.moves import (
     cancel_job,
     exchange,
     fire,
+    hand_over,
     jobs,
     lanes,
     promote,
@@ -152,6 +154,19 @@ class Cast:
         own = None if key is None else submission.Idempotency(NAMESPACE, "POST", key, body, now + MINUTE)
         asked = [submission.Submission(executions=list(executions), idempotency=own)]
         return Move("submit", lambda: submit.submit(asked, self.world.env.new_id, now))
+
+    def hand_over(self, w: Worker, k: int = 1, *, channel: int = 0) -> Move:
+        """One try to accept executions straight into a waiting exchange; the store goes the long way otherwise."""
+        asked = [submission.Submission(executions=self.world.wanted(self.job, k))]
+        taker = w.parked(k, self.lanes, channel=channel)
+        draft = hand_over.draft(asked, [taker], frozenset(), self.world.env.new_id, self.now)
+        assert draft is not None
+        granted, stamp = draft.submitted.running, (w.session, channel, taker.want.n)
+
+        def told(made: bool) -> Told:
+            return [(stamp, granted)] if made else []
+
+        return Move("hand_over", alone(draft.change), told)
 
     def fire(self) -> Move:
         return Move("fire", lambda: fire.fire(100, lead, self.world.env.new_id, self.now))
@@ -836,7 +851,7 @@ async def _(world: World) -> Scene:
         "cancel_more",
         lambda: cancel_job.cancel_more("queued", c.job.id, c.new_id, cancel_job.START, 100, "", c.now),
     )
-    restore = Move("restore", lambda: job_changes.restore(before, None, world.env.new_id, c.now))
+    restore = Move("restore", lambda: job_changes.restore(before, [], world.env.new_id, c.now))
     fresh = c.submit(*world.wanted(c.job))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
@@ -860,6 +875,55 @@ async def _(world: World) -> Scene:
         assert await world.store.read(cancel_job.unfinished) == []
 
     return Scene(left=[late], right=[delete], check=check)
+
+
+@scene("hand over / delete")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    w = await world.worker()
+    before = await world.store.job(c.job.id, NAMESPACE)
+    assert before is not None
+    delete = Move("delete", lambda: job_changes.delete(before, c.new_id, c.now, "pending"))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        running = bool(await world.on("running"))
+        assert running == left[0], "an execution of a deleted job was begun, or one that was accepted is gone"
+
+    return Scene(left=[c.hand_over(w)], right=[delete], check=check)
+
+
+@scene("hand over / lost session")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    w = await world.worker()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.on("running") == [] or not right[0], "a lost session was given something for ever"
+
+    return Scene(left=[c.hand_over(w)], right=c.lose(w), check=check)
+
+
+@scene("hand over / empty answer")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    w = await world.worker()
+    return Scene(left=[c.hand_over(w)], right=[c.empty(w)])
+
+
+@scene("hand over / claim for the same exchange")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 1)
+    w = await world.worker()
+    return Scene(left=[c.hand_over(w)], right=[c.serve((w, 1))])
+
+
+@scene("hand over / exchange on another channel")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    await world.parcel(c.job, 1)
+    w = await world.worker()
+    return Scene(left=[c.hand_over(w, channel=1)], right=[c.claim(w, 1)])
 
 
 @scene("delete / claim of a part")

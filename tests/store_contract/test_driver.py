@@ -8,7 +8,20 @@ import pytest
 from horae.env import Env
 from horae.errors import Busy, Conflict
 from horae.store.driver import Driver, one
-from horae.store.script import Again, Among, Fetch, ForEach, Insert, Lock, Op, Rows, Script, Statement, Together
+from horae.store.script import (
+    Again,
+    Among,
+    Fetch,
+    ForEach,
+    Insert,
+    Lock,
+    Op,
+    Provided,
+    Rows,
+    Script,
+    Statement,
+    Together,
+)
 
 PUT = Statement(
     "put", "INSERT INTO store (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -353,3 +366,42 @@ async def test_a_first_start_makes_the_default_namespace_and_queue(driver: Drive
     assert rows == [(1, 1, "default")]
     assert await get(driver, "epoch") == "1"
     assert UUID(await get(driver, "store_id"))
+
+
+FOUND = Statement("found", "SELECT s.key FROM given JOIN store s ON s.key = given.key AND s.value = given.value")
+RENAME = Statement("rename", "UPDATE store SET value = given.value FROM given WHERE store.key = given.key")
+PAIR = (("key", "text"), ("value", "text"))
+
+
+def provided(*pairs: tuple[str, str]) -> Provided:
+    return Provided(
+        [ForEach(FOUND, PAIR, pairs)],
+        [Insert("store", PAIR, [("c", "3"), ("d", "4")]), ForEach(RENAME, PAIR, [("a", "9")])],
+    )
+
+
+async def test_changes_are_made_when_every_condition_finds_its_rows(driver: Driver):
+    await driver.write(one(PUT, "a", "1"))
+    await driver.write(one(PUT, "b", "2"))
+
+    assert await driver.change(provided(("a", "1"), ("b", "2")))
+
+    assert [await get(driver, key) for key in "abcd"] == ["9", "2", "3", "4"]
+
+
+async def test_nothing_is_changed_when_a_condition_misses_one(driver: Driver):
+    await driver.write(one(PUT, "a", "1"))
+
+    assert not await driver.change(provided(("a", "1"), ("b", "2")))
+    assert [await get(driver, key) for key in "abcd"] == ["1", None, None, None]
+
+
+async def test_a_change_that_fails_leaves_nothing(driver: Driver):
+    await driver.write(one(PUT, "a", "1"))
+    await driver.write(one(PUT, "d", "x"))
+
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        await driver.change(provided(("a", "1")))
+
+    assert [await get(driver, key) for key in "acd"] == ["1", None, "x"]
+    assert await driver.write(one(PUT, "e", "5")) is not None

@@ -140,6 +140,13 @@ class World:
         assert isinstance(answer, list)
         return answer
 
+    async def hand_over(
+        self, job: TestJob, n: int, *takers: Parked, paused: frozenset[UUID] = frozenset(), **more: Any
+    ) -> submission.Submitted:
+        """Submit in one request while these exchanges wait."""
+        wanted = submission.Submission(executions=self.wanted(job, n, **more))
+        return await self.store.submit([wanted], takers, paused)
+
     async def parcel(self, job: TestJob, n: int = 1, **more: Any) -> UUID:
         """Submit executions that make one parcel; its id."""
         receipts = await self.submit(job, n, **more)

@@ -111,7 +111,8 @@ class Gateway:
             case "park":
                 return await self._park(known, head, reply)
         granted = await self._store.stamped(session, up.channel, up.n) if reply.known else reply.granted
-        return await self._encode(session, granted, reply.ignored, reply.draining, telling=not granted)
+        telling = not granted and not self.lot.has(session)  # one that waits is told when its wait ends
+        return await self._encode(session, granted, reply.ignored, reply.draining, telling=telling)
 
     async def _decide(self, head: Head) -> Reply:
         """One that says nothing and finds nothing goes on waiting without a lock or a write."""
@@ -171,7 +172,7 @@ class Gateway:
     async def _encode(
         self, session: UUID, granted: Sequence[object], ignored: Sequence[Range], draining: bool, *, telling: bool
     ) -> bytes:
-        """Requests are told with every answer that brings no work, and at once when somebody just asked."""
+        """Requests are told with answers that bring no work, and at once when somebody just asked."""
         requests: list[Request] = []
         if telling or session in self._asked:
             self._asked.discard(session)

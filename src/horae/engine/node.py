@@ -166,6 +166,7 @@ class Node:
         await self.hints.connect()
         if "gateway" in parts:
             self.submitter.on_parcels = self.gateway.answers.parcels.keep
+            self.submitter.lot = self.gateway.lot
         for service in self.services(parts):
             self._runner.start(service)
 

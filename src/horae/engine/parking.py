@@ -1,7 +1,7 @@
 """The parking lot: exchanges that wait for work, and the claims made for all of them together."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from math import inf
 from uuid import UUID
@@ -61,6 +61,10 @@ class ParkingLot:
             return await place.done
         finally:
             self._places.remove(place)
+
+    def has(self, session: UUID) -> bool:
+        """Whether an exchange of a session waits."""
+        return any(self._places.of(session))
 
     def release(self, session: UUID) -> None:
         """Answer a session's exchanges now: there is something to tell it."""
@@ -156,20 +160,44 @@ class ParkingLot:
         parked = [exchange.Parked(want=place.parked.want, lanes=place.lanes) for place in able]
         done = await self._store.claim_for_parked(parked, self._directory.views(), self._directory.paused)
         left = self.learn(done, marks)
+        self._serve(done.running)
+        if left:
+            self._hints.tell(Hint(lanes=left))
+        if not done.lanes:  # no lane was asked: somebody else holds their sessions
+            self._passed_over = commits == self._commits
+            return not self._passed_over
+        return bool(done.running) or any(low is None for low in done.lanes.values())
+
+    def _serve(self, running: Sequence[Running]) -> None:
+        """Answer those for whom something was claimed."""
         served: dict[tuple[UUID, int], list[Running]] = {}
-        for slice in done.running:
+        for slice in running:
             served.setdefault((slice.session, slice.channel), []).append(slice)
         for key, granted in served.items():
             place = self._places.get(key)
             if place is not None and place.parked.want.n == granted[0].n and not place.done.done():
                 place.done.set_result(Served("granted", granted))
                 self._places.remove(place)
-        if left:
-            self._hints.tell(Hint(lanes=left))
-        if not done.lanes:  # no lane was asked: somebody else holds their sessions
-            self._passed_over = commits == self._commits
-            return not self._passed_over
-        return bool(served) or any(low is None for low in done.lanes.values())
+
+    def takers(self, amounts: Mapping[int, int]) -> list[exchange.Parked]:
+        """Who waits for so many executions that are about to go into these lanes; one exchange of a session."""
+        if self.closed or not self._places:
+            return []
+        most = min(MOST_AT_ONCE, sum(amounts.values()))
+        found: dict[UUID, exchange.Parked] = {}
+        for place in self._places.idle(self._directory.version, amounts.keys()):
+            if len(found) >= most:
+                break
+            want = place.parked.want
+            found.setdefault(want.session, exchange.Parked(want=want, lanes=place.lanes))
+        return list(found.values())
+
+    def handed_over(self, running: Sequence[Running]) -> None:
+        """What was accepted went to exchanges that wait here: answer them."""
+        if running:
+            self.learn(Claimed(list(running), {}), {})
+            self._serve(running)
+            self.committed()
 
     def learn(self, claimed: Claimed, marks: dict[int, int]) -> dict[int, int]:
         """Learn from a claim what lanes hold and how large their slices are; returns what to hint again."""

@@ -5,7 +5,7 @@ What a look costs follows the number of different sets of lanes and of what it f
 
 import asyncio
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from heapq import heappop, heappush, merge
 from itertools import count
 from typing import Literal
@@ -91,9 +91,13 @@ class Places:
         if len(self._ends) > 64 + 4 * len(self._by_key):  # most have left long before their time
             self._ends = sorted((place.until, place.number, place) for place in self._by_key.values())
 
+    def of(self, session: UUID) -> Iterator[Place]:
+        """Those of a session."""
+        return (place for channel in range(CHANNELS) if (place := self._by_key.get((session, channel))))
+
     def hasten(self, session: UUID) -> bool:
         """End the waits of a session now; false when it has none."""
-        found = [place for channel in range(CHANNELS) if (place := self._by_key.get((session, channel)))]
+        found = list(self.of(session))
         for place in found:
             place.until = 0.0
             self.remind([place], 0.0)
@@ -121,14 +125,23 @@ class Places:
 
     def able(self, version: int, has_work: Callable[[Want, Lanes], bool]) -> Iterator[Place]:
         """Those that a claim may bring something, the least loaded first. `version` is that of the lanes."""
-        if version != self._version:
-            self._version = version
-            self._stand_anew()
+        self._keep_up(version)
         free = [line for lanes, line in self._free.items() if has_work(line[0][2].parked.want, lanes)]
         for lanes, line in self._ahead.items():
             if has_work(_ANYTHING, lanes):
                 free.append([one for one in line if has_work(one[2].parked.want, lanes)])
         return (place for _, _, place in merge(*free) if not place.done.done())
+
+    def idle(self, version: int, lanes: Collection[int]) -> Iterator[Place]:
+        """Those with idle slots that may take from one of these lanes, the least loaded first."""
+        self._keep_up(version)
+        lines = [line for may, line in self._free.items() if not may.isdisjoint(lanes)]
+        return (place for _, _, place in merge(*lines) if not place.done.done())
+
+    def _keep_up(self, version: int) -> None:
+        if version != self._version:
+            self._version = version
+            self._stand_anew()
 
     def _is_here(self, place: Place) -> bool:
         return self._by_key.get(place.parked.place) is place

@@ -9,6 +9,7 @@ from horae.engine.batcher import Batcher
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.params import Params
+from horae.engine.parking import ParkingLot
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, Busy, Conflict, HoraeError, KeyReused, NotFound
@@ -68,6 +69,7 @@ class Submitter:
         self._settings = settings
         self._params = Params()
         self.on_parcels: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of what was written
+        self.lot: ParkingLot | None = None  # whose exchanges wait for what is submitted here
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
             self._commit,
             most=settings.batch_requests,
@@ -208,7 +210,7 @@ class Submitter:
     async def _commit(self, batch: Sequence[_Pending]) -> Sequence[list[Receipt] | BaseException]:
         """One transaction for the batch; a job that changed meanwhile is resolved again, alone."""
         try:
-            done = await self._store.submit([pending.submission for pending in batch])
+            done = await self._store_all([pending.submission for pending in batch])
         except JobMoved as moved:
             self._directory.forget(moved.jobs)
             if len(batch) > 1:
@@ -220,31 +222,53 @@ class Submitter:
             return [
                 Conflict("The same request is under way.", "Wait for its answer, then repeat it with the same key.")
             ]
-        self._tell(done)
         return [_answer(answer) for answer in done.answers]
+
+    async def _store_all(self, submissions: Sequence[Submission]) -> Submitted:
+        """Have them stored, and handed over to whoever waits for them; tell of the rest."""
+        amounts = _amounts(submissions)
+        takers = self.lot.takers(amounts) if self.lot is not None and amounts else []
+        done = await self._store.submit(submissions, takers, self._directory.paused)
+        self.on_parcels(done.parcels)
+        if self.lot is not None:
+            self.lot.handed_over(done.running)
+        self._tell(done)
+        return done
 
     async def _commit_anew(self, wanted: Wanted) -> list[Receipt] | BaseException:
         for _ in range(RESOLVE_TRIES):
             try:
-                done = await self._store.submit([await self._resolve(wanted, None)])
+                done = await self._store_all([await self._resolve(wanted, None)])
             except JobMoved as moved:
                 self._directory.forget(moved.jobs)
             except HoraeError as error:
                 return error
             else:
-                self._tell(done)
                 return _answer(done.answers[0])
         return NotFound("The job was changed again and again while this was submitted.", "Try again.")
 
     def _tell(self, done: Submitted) -> None:
-        self.on_parcels(done.parcels)
+        """Tell of new executions, and of the lanes where some are to be had."""
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         amounts: dict[int, int] = {}
         for parcel in done.parcels:
             lane = parcel.envelope.lane
             amounts[lane] = amounts.get(lane, 0) + len(parcel)
+        for slice in done.running:
+            amounts[slice.lane] -= slice.hi - slice.lo
         self._hints.tell(Hint(lanes=done.lanes, amounts=amounts, wake_at=done.wake_at, events=events))
+
+
+def _amounts(submissions: Sequence[Submission]) -> dict[int, int]:
+    """How many executions go into each lane at once."""
+    amounts: dict[int, int] = {}
+    for submission in submissions:
+        for asked in submission.executions:
+            if not asked.envelope.due_at:
+                count = 1 if isinstance(asked, NewExecution) else len(asked.items)
+                amounts[asked.envelope.lane] = amounts.get(asked.envelope.lane, 0) + count
+    return amounts
 
 
 def check_key(request: Submit) -> None:

@@ -20,7 +20,7 @@ from horae.store.driver import Driver
 from horae.store.moves import cancel as cancels
 from horae.store.moves import exchange as exchanges
 from horae.store.moves import fire as fires
-from horae.store.moves import jobs, join_looks, joins, lanes, promote
+from horae.store.moves import hand_over, jobs, join_looks, joins, lanes, promote
 from horae.store.moves import rescue as rescues
 from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
@@ -56,13 +56,19 @@ class Store:
         """Run a script that changes nothing and is asked all day: planned once, by index, however the tables grow."""
         return await self.driver.read(make, hot=True)
 
-    async def submit(self, submissions: Sequence[Submission]) -> Submitted:
+    async def submit(
+        self, submissions: Sequence[Submission], takers: Sequence[exchanges.Parked] = (), paused: Paused = frozenset()
+    ) -> Submitted:
         """Accept executions: on disk when this returns, each id on exactly one shelf.
 
+        What is due goes to the takers, exchanges that wait, if their numbers are free and nobody holds their sessions.
         Raises JobMoved when a job has another version than the one resolved, TwinRequests when two requests share an
         idempotency key; then nothing is written.
         """
         now = self.env.now()
+        draft = hand_over.draft(submissions, takers, paused, self.env.new_id, now)
+        if draft is not None and await self.driver.change(draft.change):
+            return draft.submitted
         return await self.driver.write(lambda: submits.submit(submissions, self.env.new_id, now))
 
     async def parcels(self, ids: Sequence[UUID]) -> list[Parcel]:

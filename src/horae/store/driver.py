@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from horae.env import Instant
-from horae.store.script import Fetch, Insert, Lock, Op, Rows, Script, ScriptFactory, Statement, Together
+from horae.store.script import Fetch, Insert, Lock, Op, Provided, Rows, Script, ScriptFactory, Statement, Together
 
 T = TypeVar("T")
 Before = Callable[[Op], Awaitable[None]]
@@ -38,6 +38,10 @@ class Driver(Protocol):
 
         When it raises, nothing of it remains. It starts again from its beginning after a deadlock or `Again`.
         """
+        ...
+
+    async def change(self, op: Provided) -> bool:
+        """Run a transaction of this one op, durable when this returns; false when a condition failed."""
         ...
 
     async def rewrite(self, make: ScriptFactory[T]) -> T:
@@ -100,14 +104,14 @@ class Driver(Protocol):
 
 def op_names(op: Op) -> Iterable[str]:
     """What statistics and tests call what an op does."""
-    return map(op_name, op.acting) if isinstance(op, Together) else (op_name(op),)
+    return map(op_name, op.acting) if isinstance(op, Together | Provided) else (op_name(op),)
 
 
 def op_name(op: Op) -> str:
     """What statistics and tests call an op."""
     if isinstance(op, Insert):
         return f"insert {op.table}"
-    if isinstance(op, Together):
+    if isinstance(op, Together | Provided):
         return " + ".join(op_names(op))
     return "lock" if isinstance(op, Lock) else op.statement.name
 
@@ -136,6 +140,16 @@ async def run_async(script: Script[T], execute: Callable[[Op], Awaitable[Rows]])
         return result
     finally:
         script.close()
+
+
+def alone(op: Provided) -> ScriptFactory[bool]:
+    """A script of a single conditional change."""
+
+    def script() -> Script[bool]:
+        rows = yield op
+        return bool(rows[0][0])
+
+    return script
 
 
 def one(statement: Statement, *params: Any) -> ScriptFactory[Rows]:

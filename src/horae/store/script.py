@@ -88,7 +88,22 @@ class Together(Struct, frozen=True):
         return [change for change in self.changes if isinstance(change, Fetch) or change.rows]
 
 
-Op = Fetch | ForEach | Insert | Among | Lock | Together
+class Provided(Struct, frozen=True):
+    """Changes that are made together, provided that each condition finds every row that it is given; one round trip.
+
+    The answer is one row: whether they were made. Conditions select, and may lock; changes see nothing of one another.
+    """
+
+    conditions: Sequence[ForEach]
+    changes: Sequence[ForEach | Insert]
+
+    @property
+    def acting(self) -> list[ForEach | Insert]:
+        """What has something to do, conditions first."""
+        return [op for op in (*self.conditions, *self.changes) if op.rows]
+
+
+Op = Fetch | ForEach | Insert | Among | Lock | Together | Provided
 T = TypeVar("T")
 Script = Generator[Op, Rows, T]
 ScriptFactory = Callable[[], Script[T]]

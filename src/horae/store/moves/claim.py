@@ -153,7 +153,7 @@ def _claim_lane(
         usable = yield from _set_paused_aside(picked, paused)
         wants = yield from _look_up_solo(wants, usable, now)
         decided = deal(usable, wants)
-        running = [_granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
+        running = [granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
         moves.add(decided, running)
         claimed += running
         low, wants = picked[-1].rank, decided.wants
@@ -202,7 +202,8 @@ def job_gate(job: UUID) -> str:
     return f"job:{job}"
 
 
-def _granted(s: Queued, lo: int, hi: int, want: Want, now: Instant) -> Running:
+def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant) -> Running:
+    """Items of a queued slice that a want gets: another attempt begins."""
     return Running(
         parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt + 1,
         failures=s.failures, losses=s.losses, solo=s.solo, width=s.width, session=want.session, channel=want.channel,

@@ -1,6 +1,6 @@
 """Parcels as rows: written once with their shelf, never changed."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from msgspec import structs
@@ -31,16 +31,37 @@ def put_parcels(
 
     Those that are `held` wait for what their job depends on. Returns the lanes that got something and the next timer.
     """
-    written = Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
+    ready, later = shelved(parcels, now, held)
+    yield Together([written(parcels), shelves.put_queued(ready), shelves.put_waiting(later), *also])
+    return heads(ready), first_wake(later)
+
+
+def written(parcels: Sequence[tuple[Parcel, int]]) -> Insert:
+    """Parcels as rows."""
+    return Insert("parcels", PARCELS, [_parcel_row(p) for p, _ in parcels])
+
+
+def shelved(
+    parcels: Sequence[tuple[Parcel, int]], now: Instant, held: Collection[UUID] = ()
+) -> tuple[list[Queued], list[Waiting]]:
+    """What goes to the queue at once, and what waits: for its time, or for what its job depends on."""
     free = [(p, lead) for p, lead in parcels if p.id not in held] if held else parcels
     ready = [_queued(p, lead, now) for p, lead in free if p.envelope.due_at <= now]
     later = [_waiting(p) for p, _ in free if p.envelope.due_at > now]
-    kept = [_held(p) for p, _ in parcels if p.id in held] if held else []
-    yield Together([written, shelves.put_queued(ready), shelves.put_waiting([*later, *kept]), *also])
+    return ready, [*later, *(_held(p) for p, _ in parcels if p.id in held)] if held else later
+
+
+def heads(ready: Iterable[Queued]) -> dict[int, int]:
+    """The lanes that got something, and the least rank that went in."""
     lanes: dict[int, int] = {}
     for slice in ready:
         lanes[slice.lane] = min(slice.rank, lanes.get(slice.lane, slice.rank))
-    return lanes, min((s.wake_at for s in later if s.wake_at is not None), default=None)
+    return lanes
+
+
+def first_wake(later: Iterable[Waiting]) -> Instant | None:
+    """When the first of those that wait is looked at again."""
+    return min((s.wake_at for s in later if s.wake_at is not None), default=None)
 
 
 def put_ended(parcels: Sequence[Parcel]) -> Script[None]:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from horae.env import Instant, Micros
 from horae.model.execution import Extra
 from horae.model.parcel import Envelope, Parcel
+from horae.model.slice import Running
 
 UniqueKey = tuple[int, str, str]  # namespace, scope, key
 
@@ -78,9 +79,10 @@ Answered = list[Receipt] | Repeated | Reused
 
 
 class Submitted(Struct, frozen=True):
-    """Answers in the order of the submissions; the parcels written; and lanes and timers to hint."""
+    """Answers in the order of the submissions; the parcels written; lanes and timers to hint; and what already runs."""
 
     answers: list[Answered]
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
+    running: list[Running] = []

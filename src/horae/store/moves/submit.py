@@ -42,7 +42,7 @@ def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: I
     """Accept these requests; each is answered, none half."""
     answers: dict[int, Answered] = {}
     everything = list(enumerate(submissions))
-    drafted = _drafted(everything, new_id, now)
+    drafted = if_nothing_is_known(everything, new_id, now)
     if any(s.idempotency for s in submissions):
         answers = yield from known_requests(submissions, drafted.answers if drafted else {}, now)
     fresh = [(i, s) for i, s in everything if i not in answers]
@@ -78,7 +78,7 @@ def _waits(
                 )  # fmt: skip
 
 
-class _Placed(Struct, frozen=True):
+class Placed(Struct, frozen=True):
     """Where executions come to lie, and what their requests are answered."""
 
     receipts: list[list[Receipt]]
@@ -86,7 +86,9 @@ class _Placed(Struct, frozen=True):
     answers: dict[int, list[Receipt]]
 
 
-def _drafted(submissions: Sequence[tuple[int, Submission]], new_id: Callable[[], UUID], now: Instant) -> _Placed | None:
+def if_nothing_is_known(
+    submissions: Sequence[tuple[int, Submission]], new_id: Callable[[], UUID], now: Instant
+) -> Placed | None:
     """What everything would be answered if nothing was asked before: mostly so, and then written with the keys."""
     if any(e.unique for _, s in submissions for e in s.executions):
         return None
@@ -98,11 +100,11 @@ def _placed(
     known: dict[UniqueKey, UUID],
     new_id: Callable[[], UUID],
     now: Instant,
-) -> _Placed:
+) -> Placed:
     receipts, parcels = place([e for _, s in submissions for e in s.executions], known, new_id, now)
     each = iter(receipts)
     answers = {i: [receipt for _ in s.executions for receipt in next(each)] for i, s in submissions}
-    return _Placed(receipts, parcels, answers)
+    return Placed(receipts, parcels, answers)
 
 
 def _check_jobs(executions: Iterable[Asked]) -> Script[None]:

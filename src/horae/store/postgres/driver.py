@@ -12,7 +12,7 @@ from horae.env import Env, Instant
 from horae.errors import Busy, StoreUnavailable
 from horae.store import epochs, expiry, fire_expiry, seed
 from horae.store.connections import DEFAULT, Connections
-from horae.store.driver import REPEATS, Before, Read, one, op_names, run_async
+from horae.store.driver import REPEATS, Before, Read, alone, one, op_names, run_async
 from horae.store.postgres import migrate
 from horae.store.postgres.connect import CONNECT, Connector, timeline_of
 from horae.store.postgres.faults import BROKEN, RACES, reraise, translated, unopened, unreadable
@@ -22,9 +22,10 @@ from horae.store.postgres.partitions import TABLES, Partitions
 from horae.store.postgres.pool import Pool
 from horae.store.postgres.pulse import Pulse
 from horae.store.postgres.statements import execute
-from horae.store.script import Again, Op, Rows, ScriptFactory
+from horae.store.script import Again, Op, Provided, Rows, ScriptFactory
 
 T = TypeVar("T")
+_LOST = "The operation kept losing races for the same rows."
 
 
 class PostgresDriver:
@@ -69,7 +70,23 @@ class PostgresDriver:
                 self.retries += 1
             except Again:
                 continue
-        raise Busy("The operation kept losing races for the same rows.")
+        raise Busy(_LOST)
+
+    async def change(self, op: Provided) -> bool:
+        if self._connector.is_shared:
+            return await self.write(alone(op))
+        for _ in range(REPEATS):
+            connection = await self._hot.take()
+            try:
+                return await run_async(alone(op)(), self._executing(connection))
+            except RACES:
+                self.retries += 1
+            except BaseException as error:
+                await _abandon(connection, error)
+                reraise(error, committing=True)
+            finally:
+                self._hot.give_back(connection)
+        raise Busy(_LOST)
 
     async def rewrite(self, make: ScriptFactory[T]) -> T:
         with translated():

@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 
-from horae.store.script import Among, ColumnType, Fetch, ForEach, Insert, Lock, Op, Rows, Together
+from horae.store.script import Among, ColumnType, Fetch, ForEach, Insert, Lock, Op, Provided, Rows, Together
 from horae.store.text import with_given
 
 Columns = tuple[tuple[str, ColumnType], ...]
@@ -26,6 +26,9 @@ async def execute(connection: asyncpg.Connection, op: Op) -> Rows:
         return []
     if isinstance(op, Together):
         return await _together(connection, op)
+    if isinstance(op, Provided):
+        text, params = provided_bound(op)
+        return rows(await connection.fetch(text, *params))
     if isinstance(op, Among):
         return rows(await connection.fetch(op.statement.text, op.ids, *op.params)) if op.ids else []
     if not isinstance(op, Fetch) and not op.rows:
@@ -42,6 +45,40 @@ async def _together(connection: asyncpg.Connection, op: Together) -> Rows:
         counts = tuple((text, len(values)) for text, values in changes)
         await connection.fetch(together(counts), *params)
     return []
+
+
+def provided_bound(op: Provided) -> tuple[str, Sequence[Any]]:
+    """A conditional change's text and what stands at its places: one array for each column of what it acts with."""
+    conditions = tuple((c.statement.text, c.columns) for c in op.conditions if c.rows)
+    changes = tuple(
+        (c.table, c.columns, c.conflict) if isinstance(c, Insert) else (c.statement.text, c.columns)
+        for c in op.changes
+        if c.rows
+    )
+    return provided(conditions, changes), [column for part in op.acting for column in zip(*part.rows, strict=True)]
+
+
+@cache
+def provided(conditions: tuple[tuple[str, Columns], ...], changes: tuple[tuple[Any, ...], ...]) -> str:
+    """One statement: each condition is counted, and the changes have no rows to work with unless all were found."""
+    parts: list[str] = []
+    found: list[str] = []
+    before = 0
+    for i, (text, columns) in enumerate(conditions):
+        parts.append(f"condition_{i} AS MATERIALIZED ({_moved(for_each(text, columns), before)})")
+        found.append(f"(SELECT count(*) FROM condition_{i}) = cardinality(${before + 1}::{_array(columns[0][1])})")
+        before += len(columns)
+    parts.append(f"met AS MATERIALIZED (SELECT {' AND '.join(found)} AS all)")
+    for i, (what, columns, *conflict) in enumerate(changes):
+        names = ", ".join(name for name, _ in columns)
+        given = f"SELECT * FROM {_unnest(columns)} AS g({names}) WHERE (SELECT met.all FROM met)"
+        if conflict:
+            text = f"INSERT INTO {what} ({_names(columns)}) {given} {conflict[0]}"
+        else:
+            text = with_given(f"WITH given AS ({given})", what)
+        parts.append(f"change_{i} AS ({_moved(text, before)})")
+        before += len(columns)
+    return f"WITH {', '.join(parts)} SELECT met.all FROM met"
 
 
 def bound(op: Fetch | ForEach | Insert, *, few: bool = True) -> tuple[str, Sequence[Any]]:
@@ -99,8 +136,12 @@ def insert_many(table: str, columns: Columns, conflict: str, returning: str) -> 
     return f"INSERT INTO {table} ({_names(columns)}) SELECT * FROM {_unnest(columns)} {_tail(conflict, returning)}"
 
 
+def _array(kind: ColumnType) -> str:
+    return f"{_TYPES.get(kind, kind)}[]"
+
+
 def _unnest(columns: Columns) -> str:
-    arrays = (f"${place}::{_TYPES.get(kind, kind)}[]" for place, (_, kind) in enumerate(columns, 1))
+    arrays = (f"${place}::{_array(kind)}" for place, (_, kind) in enumerate(columns, 1))
     return f"unnest({', '.join(arrays)})"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, SafeUUID
 
 from horae.store.driver import op_name
-from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Row, Rows, Together
+from horae.store.script import Fetch, ForEach, Insert, Lock, Op, Provided, Row, Rows, Together
 from horae.store.sqlite import translate
 from horae.store.sqlite.library import sqlite3
 
@@ -75,6 +75,8 @@ class Connection:
             for change in op.acting:
                 self.execute(change)
             return []
+        if isinstance(op, Provided):
+            return self._provided(op)
         self.statements[op_name(op)] += 1
         if isinstance(op, ForEach):
             plan = translate.for_each(op.statement.text, op.columns)
@@ -86,6 +88,14 @@ class Connection:
         text, size = translate.among(op.statement.text, len(op.ids))
         padding = [op.ids[-1]] * (size - len(op.ids))
         return self._rows(text, _bound([*op.ids, *padding, *op.params]))
+
+    def _provided(self, op: Provided) -> Rows:
+        for condition in op.conditions:
+            if len(self.execute(condition)) < len(condition.rows):
+                return [(False,)]
+        for change in op.changes:
+            self.execute(change)
+        return [(True,)]
 
     def begin(self) -> None:
         self.raw.execute("BEGIN IMMEDIATE")

@@ -11,8 +11,8 @@ from typing import TypeVar
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
 from horae.store import expiry, fire_expiry, seed
-from horae.store.driver import Before, Read
-from horae.store.script import ScriptFactory
+from horae.store.driver import Before, Read, alone
+from horae.store.script import Provided, ScriptFactory
 from horae.store.sqlite import migrate
 from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection, connect
@@ -63,6 +63,9 @@ class FileDriver:
     async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T:
         self._check()
         return await self._writer.write(make, self.before, hot)
+
+    async def change(self, op: Provided) -> bool:
+        return await self.write(alone(op))
 
     async def rewrite(self, make: ScriptFactory[T]) -> T:
         return await self.write(make, hot=False)

@@ -10,8 +10,8 @@ from typing import TypeVar
 from horae.env import Env, Instant
 from horae.errors import Busy
 from horae.store import expiry, fire_expiry, seed
-from horae.store.driver import REPEATS, Before, Read, run, run_async
-from horae.store.script import Again, Op, Rows, ScriptFactory
+from horae.store.driver import REPEATS, Before, Read, alone, run, run_async
+from horae.store.script import Again, Op, Provided, Rows, ScriptFactory
 from horae.store.sqlite import migrate
 from horae.store.sqlite.connection import Connection, connect
 from horae.store.sqlite.copy import copy_to
@@ -69,6 +69,9 @@ class MemoryDriver:
         if self.before is not None:
             await self.before(op)
         return self._connection.execute(op)
+
+    async def change(self, op: Provided) -> bool:
+        return await self.write(alone(op))
 
     async def rewrite(self, make: ScriptFactory[T]) -> T:
         return await self.write(make, hot=False)

@@ -13,6 +13,7 @@ Columns = tuple[tuple[str, ColumnType], ...]
 _PARAMETER = re.compile(r"\$(\d+)")
 _BOUND = re.compile(r"\?(\d+)")
 _CAST = re.compile(r"::\s*[a-z_]\w*(\[\])?", re.IGNORECASE)
+_AS_BYTES = re.compile(r"\bAS\s+bytea\b", re.IGNORECASE)
 _ANY = re.compile(r"=\s*ANY\s*\(\s*\$1\s*\)", re.IGNORECASE)
 _ROW_LOCK = re.compile(
     r"\bFOR\s+(NO\s+KEY\s+UPDATE|UPDATE|KEY\s+SHARE|SHARE)(\s+OF\s+\w+(\s*,\s*\w+)*)?(\s+(SKIP\s+LOCKED|NOWAIT))?\b",
@@ -40,7 +41,7 @@ class Plan(Struct, frozen=True):
 @cache
 def translate(text: str) -> str:
     """Rewrite a statement for SQLite, whose single writer is every row's lock."""
-    return _PARAMETER.sub(r"?\1", _CAST.sub("", _ROW_LOCK.sub("", text)))
+    return _PARAMETER.sub(r"?\1", _CAST.sub("", _AS_BYTES.sub("AS BLOB", _ROW_LOCK.sub("", text))))
 
 
 def among(text: str, count: int) -> tuple[str, int]:
