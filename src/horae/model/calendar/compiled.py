@@ -1,7 +1,8 @@
 """A calendar that answers: is it open, when does it open next, when was it open last.
 
 The time is cut into buckets of about a year. A bucket's openings are found once and kept, so an answer costs a look
-into a sorted list; a search ends after some fifty years with "never". Openings begin and end at whole seconds.
+into a sorted list; a search looks at the years 1970 to 2200 and then says "never". Openings begin and end at whole
+seconds.
 """
 
 from bisect import bisect_right
@@ -25,8 +26,7 @@ from horae.model.calendar.wall import open_in
 from horae.model.cron.zone import BUCKET_BITS
 
 FIRST_BUCKET, LAST_BUCKET = -1, 217  # from before 1970 to after the year 2200
-FARTHEST = 48  # buckets that are searched, some fifty years
-MOST_KEPT = 128  # buckets
+MOST_KEPT = 256  # buckets: more than there are
 
 Part = Callable[[int], Intervals]
 
@@ -72,7 +72,7 @@ class Calendar:
         """The first open instant at or after this one; None for never."""
         second = at // SECOND
         first = second >> BUCKET_BITS
-        for number in range(max(first, FIRST_BUCKET), min(first + FARTHEST, LAST_BUCKET) + 1):
+        for number in range(max(first, FIRST_BUCKET), LAST_BUCKET + 1):
             openings = self.bucket(number)
             place = bisect_right(openings, (second, _ENDLESS)) - 1
             if place >= 0 and second < openings[place][1]:
@@ -85,7 +85,9 @@ class Calendar:
         """The first closed instant at or after this one; None when it does not close."""
         second = at // SECOND
         first = second >> BUCKET_BITS
-        for number in range(first, first + FARTHEST + 1):
+        if first > LAST_BUCKET:
+            return at
+        for number in range(first, LAST_BUCKET + 1):
             openings = self.bucket(number)
             place = bisect_right(openings, (second, _ENDLESS)) - 1
             if place < 0 or second >= openings[place][1]:
@@ -99,7 +101,7 @@ class Calendar:
         """The last open instant at or before this one: itself, or the last whole second that was; None for never."""
         second = at // SECOND
         first = second >> BUCKET_BITS
-        for number in range(min(first, LAST_BUCKET), max(first - FARTHEST, FIRST_BUCKET) - 1, -1):
+        for number in range(min(first, LAST_BUCKET), FIRST_BUCKET - 1, -1):
             openings = self.bucket(number)
             place = bisect_right(openings, (second, _ENDLESS)) - 1
             if place >= 0:
@@ -110,7 +112,7 @@ class Calendar:
         """The last closed instant at or before this one: itself, or the last whole second that was; None for never."""
         second = at // SECOND
         first = second >> BUCKET_BITS
-        for number in range(first, first - FARTHEST - 1, -1):
+        for number in range(first, FIRST_BUCKET - 1, -1):
             openings = self.bucket(number)
             place = bisect_right(openings, (second, _ENDLESS)) - 1
             if place < 0 or second >= openings[place][1]:

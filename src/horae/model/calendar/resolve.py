@@ -142,7 +142,7 @@ def _inside(times: Times) -> Iterator[tuple[Times, str]]:
 
 
 def check_opens(name: str, calendar: Calendar, now: Instant) -> None:
-    """Refuse a calendar that is never open, neither now nor before nor for the next fifty years."""
+    """Refuse a calendar that is never open, neither now nor before nor later."""
     if calendar.next_open(now) is None and calendar.last_open(now) is None:
         remedy = "Check that its parts have any time in common, and what it leaves out."
         raise BadInput(f'Calendar "{name}" would never be open.', remedy, field="definition")

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.duration import format_duration
 from horae.model.trigger.rules import Misfire, Rules
-from horae.model.trigger.values import Trigger, next_fire, previous_fire
+from horae.model.trigger.values import Trigger, due_from, next_fire, previous_fire
 
 Disposition = Literal[
     "fired",
@@ -28,6 +28,7 @@ class Fire(Struct, frozen=True):
 
     at: Instant
     since: Instant | None
+    due: Instant | None = None  # where a calendar moved it
 
 
 class LedgerRun(Struct, frozen=True):
@@ -46,6 +47,7 @@ class Decision(Struct, frozen=True):
     ledger: tuple[LedgerRun, ...]
     decided_through: Instant
     next_fire_at: Instant | None
+    moved_to: Instant | None = None  # where the last fire that a calendar moved went
 
 
 def decide(
@@ -111,6 +113,8 @@ def cover(
 
 def due_after(trigger: Trigger, rules: Rules, decided_through: Instant) -> Instant | None:
     """When a trigger that has decided so far has to be met next."""
+    if rules.calendars and rules.outside == "advance":
+        return decided_through + rules.offset  # at once: only a decision knows the calendar
     found = upcoming(trigger, rules, decided_through)
     return None if found is None else found + rules.offset
 
@@ -129,9 +133,9 @@ def latest(trigger: Trigger, rules: Rules, before: Instant) -> Instant | None:
 
 def _resume_at(trigger: Trigger, rules: Rules, first: Instant, now: Instant) -> Instant:
     """The instant from which on fires run. Each policy keeps the newest of what was missed and drops what is older."""
-    resume = now - rules.grace
+    resume = due_from(trigger, now - rules.grace)
     if rules.misfire.policy == "window":
-        return min(resume, now - rules.misfire.within)
+        return min(resume, due_from(trigger, now - rules.misfire.within))
     keep = {"skip": 0, "latest": 1, "all": rules.misfire.most}[rules.misfire.policy]
     while keep and resume > first:
         resume = _last_of(trigger, rules, first, resume)

@@ -15,6 +15,7 @@ MOST_QUEUED = 100  # executions of one trigger that wait for each other, unless 
 
 Policy = Literal["skip", "latest", "all", "window"]
 Overlap = Literal["allow", "skip", "queueOne", "queueAll", "cancelOther"]
+Outside = Literal["skip", "postpone", "advance"]
 
 _ACCEPTED = 'It is "skip", "latest", "all", {"all": 10} for at most ten, or {"window": "1h"}.'
 
@@ -40,6 +41,8 @@ class Rules(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel
     overlap: Overlap = "skip"
     most_queued: int = MOST_QUEUED  # for `queueAll`
     grace: Micros = GRACE  # a fire decided within it is late, not missed
+    calendars: tuple[str, ...] = ()  # all must be open
+    outside: Outside = "skip"  # what becomes of a fire while they are not
 
     @property
     def bounds(self) -> tuple[Instant | None, Instant | None]:

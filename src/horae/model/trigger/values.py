@@ -33,6 +33,22 @@ class Once(Struct, frozen=True, kw_only=True, rename="camel", tag_field="kind", 
     at: Instant
 
 
+class Derived:
+    """Fires that follow from a trigger and something else: they are asked for as a trigger's are."""
+
+    def next(self, after: Instant) -> Instant | None:
+        """The first fire strictly after an instant."""
+        raise NotImplementedError
+
+    def previous(self, before: Instant) -> Instant | None:
+        """The last fire strictly before an instant."""
+        raise NotImplementedError
+
+    def boundary(self, at: Instant) -> Instant:
+        """The instant from which on fires are due at or after this one."""
+        raise NotImplementedError
+
+
 Trigger = Cron | Interval | Once | Event | Watch
 
 
@@ -48,6 +64,8 @@ def next_fire(trigger: Trigger, after: Instant) -> Instant | None:
         return phase + ((after - phase) // trigger.every + 1) * trigger.every
     if isinstance(trigger, Event | Watch):
         return None
+    if isinstance(trigger, Derived):
+        return trigger.next(after)
     return trigger.at if trigger.at > after else None
 
 
@@ -60,7 +78,14 @@ def previous_fire(trigger: Trigger, before: Instant) -> Instant | None:
         return phase + (before - 1 - phase) // trigger.every * trigger.every
     if isinstance(trigger, Event | Watch):
         return None
+    if isinstance(trigger, Derived):
+        return trigger.previous(before)
     return trigger.at if trigger.at < before else None
+
+
+def due_from(trigger: Trigger, at: Instant) -> Instant:
+    """The instant from which on nominal fires are due at or after this one; it differs when fires are moved."""
+    return trigger.boundary(at) if isinstance(trigger, Derived) else at
 
 
 def begin(trigger: Trigger, created_at: Instant) -> Instant:
