@@ -13,6 +13,8 @@ import pytest
 
 from horae.bench import BENCHES
 from horae.bench.results import Result
+from horae.bench.stores import sources
+from horae.env import system_env
 from horae.testing.postgres import Postgres
 from tests.waiting import eventually_sync
 
@@ -164,6 +166,12 @@ def test_people_see_a_table_the_targets_and_the_settings(folder):
     assert re.search(r"sqlite bulk +submissions +[\d,]+ +1/s +at least 150,000 at executions 100,000: not tried", text)
     assert "sqlite bulk, sqlite SDK: executions 300, perRequest 1000, requestsInFlight 4\n" in text
     assert "sqlite single: executions 20, perRequest 1, clients 4\n" in text
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_one_kind_of_store_can_be_asked_for(kind):
+    with sources(f"{kind}://", system_env()) as found:
+        assert [source.name for source in found] == [kind]
 
 
 @pytest.mark.parametrize("store", ["mysql://x", "sqlite:////no/such/folder/x.db", "postgresql://127.0.0.1:1/x"])

