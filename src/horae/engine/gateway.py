@@ -14,6 +14,7 @@ from horae.engine.batcher import Batcher, all_fail
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.known_sessions import Known, KnownSessions
+from horae.engine.lookup import Lookup
 from horae.engine.parking import ParkingLot
 from horae.engine.places import Parked
 from horae.engine.settings import DAY, EngineSettings
@@ -74,7 +75,7 @@ class Gateway:
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
-        self._requests: Batcher[UUID, list[Asked]] = Batcher(all_fail(self._read_requests), most=MOST_READ)
+        self._requests: Lookup[UUID, list[Asked]] = Lookup(store.requests_of_all, most=MOST_READ)
         self._epoch = 1
         hints.listen(self._on_hint)
 
@@ -178,13 +179,9 @@ class Gateway:
             self._asked.discard(session)
             requests = [
                 Request(parcel=parcel, item=item, attempt=attempt, kind=kind)  # type: ignore[arg-type]
-                for parcel, item, attempt, kind in await self._requests.do(session)
+                for parcel, item, attempt, kind in await self._requests.get(session) or ()
             ]
         return await self.answers.encode(granted, requests=requests, ignored=ignored, drain=draining)  # type: ignore[arg-type]
-
-    async def _read_requests(self, sessions: Sequence[UUID]) -> Sequence[list[Asked]]:
-        asked = await self._store.requests_of_all(sessions)
-        return [asked[session] for session in sessions]
 
     def _on_hint(self, hint: Hint) -> None:
         """Somebody asked something of a session: its parked exchanges are answered."""
@@ -232,7 +229,7 @@ class Gateway:
     async def stop(self) -> None:
         """Answer what is parked and finish what was begun."""
         await self.lot.close()
-        for batcher in (self._batcher, self._looks, self._requests):
+        for batcher in (self._batcher, self._looks):
             await batcher.close()
 
 

@@ -1,12 +1,11 @@
 """The sessions that a server knows, and what each may take from."""
 
-from collections.abc import Sequence
 from uuid import UUID
 
 from msgspec import Struct
 
-from horae.engine.batcher import Batcher, all_fail
 from horae.engine.directory import Directory
+from horae.engine.lookup import Lookup
 from horae.env import Env
 from horae.errors import NotFound
 from horae.model.session import Session
@@ -30,9 +29,9 @@ class KnownSessions:
     """Sessions that registered or exchanged here lately; those that come from another server are read together."""
 
     def __init__(self, env: Env, store: Store, directory: Directory) -> None:
-        self._env, self._store, self._directory = env, store, directory
+        self._env, self._directory = env, directory
         self._known: dict[UUID, Known] = {}
-        self._reads: Batcher[UUID, Session | None] = Batcher(all_fail(self._read), most=MOST_READ)
+        self._reads: Lookup[UUID, Session] = Lookup(store.some_sessions, most=MOST_READ)
 
     def __contains__(self, id: UUID) -> bool:
         return id in self._known
@@ -53,7 +52,7 @@ class KnownSessions:
         """A session of this namespace. Raises NotFound."""
         known = self._known.get(id)
         if known is None:
-            session = await self._reads.do(id)
+            session = await self._reads.get(id)
             if session is None or session.namespace != namespace:
                 raise _unknown()
             known = self._known.setdefault(id, Known(session, 0.0, is_new=True))
@@ -75,10 +74,6 @@ class KnownSessions:
 
     def forget(self, id: UUID) -> None:
         self._known.pop(id, None)
-
-    async def _read(self, ids: Sequence[UUID]) -> Sequence[Session | None]:
-        found = await self._store.some_sessions(ids)
-        return [found.get(id) for id in ids]
 
 
 def _unknown() -> NotFound:

@@ -18,8 +18,8 @@ IN_FLIGHT = 2  # statements: a slow one keeps others waiting only behind a secon
 class Lookup(Generic[K, V]):
     """Finds things by key; whoever asks for the same thing at the same time shares what is found."""
 
-    def __init__(self, read: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]]) -> None:
-        self._read = read
+    def __init__(self, read: Callable[[Sequence[K]], Awaitable[Mapping[K, V]]], most: int = MOST) -> None:
+        self._read, self._most = read, most
         self._asked: dict[K, list[asyncio.Future[V | None]]] = {}
         self._flushes: set[asyncio.Task[None]] = set()
         self._begins = False  # a flush that has not looked yet: whoever comes before it does is read with it
@@ -50,7 +50,7 @@ class Lookup(Generic[K, V]):
     async def _flush(self) -> None:
         self._begins = False
         while self._asked:
-            keys = list(self._asked)[:MOST]
+            keys = list(self._asked)[: self._most]
             waiting = [(key, self._asked.pop(key)) for key in keys]
             try:
                 found = await self._read(keys)
