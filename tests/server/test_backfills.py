@@ -71,6 +71,8 @@ async def test_a_backfill_runs_to_its_end(api: Api, node: Node, missed: str):
     runs = (await api.get(f"{place}/runs")).json()["items"]
     assert [run["fireAt"] for run in runs] == [hour(node, 4), hour(node, 3), hour(node, 2)]
     one = (await api.get(f"/api/v1/executions/{runs[0]['executionId']}")).json()
+    assert (one["fireAt"], one["backfillId"]) == (hour(node, 4), made["backfillId"])
+    assert one["interval"] == {"start": hour(node, 5), "end": hour(node, 4)}
     assert (one["origin"], one["priority"], one["params"], one["status"]) == ("backfill", 1, {"day": 1}, "success")
 
 

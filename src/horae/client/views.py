@@ -93,6 +93,8 @@ class Execution(View, frozen=True, kw_only=True):
     origin: str | None = None  # what asked for it: submit, trigger, fire, dependency, ...
     interval: Interval | None = None  # the data it is about
     upstream: list[str] = []  # the executions because of which it started
+    fire_at: datetime | None = None  # the nominal fire it stands for
+    backfill_id: str | None = None
     fires: list[str] = []  # of a trigger's answer: the jobs that its end may start
     note: str | None = None  # and what it waits for
     reason: str | None = None

@@ -9,7 +9,6 @@ from horae.engine.submit import created
 from horae.env import Env
 from horae.model.execution import FINAL
 from horae.store.contract import Store
-from horae.store.moves import backfill_work
 from horae.store.moves.backfill_work import Worked
 from horae.store.moves.backfills import unfinished
 
@@ -47,9 +46,9 @@ class Backfiller:
         return 0.0 if more else BUSY
 
     async def _work(self, id: UUID) -> Worked | None:
-        now = self._env.now()
-        worked = await self._store.write(lambda: backfill_work.work(id, self._directory.lead, self._env.new_id, now))
+        worked = await self._store.work_backfill(id, self._directory.lead)
         if worked is not None and worked.parcels:
+            now = self._env.now()
             self.started += sum(map(len, worked.parcels))
             events = [created(parcel, now) for parcel in worked.parcels[:20]]
             self._hints.tell(Hint(lanes=worked.lanes, wake_at=worked.wake_at, events=events))

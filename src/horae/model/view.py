@@ -140,6 +140,8 @@ class ExecutionView(View, frozen=True, kw_only=True):
     origin: str | None = None  # submit, trigger, fire, dependency, backfill, child or retry
     interval: IntervalView | None = None
     upstream: list[UUID] = []  # the executions because of which it started
+    fire_at: Time | None = None  # the nominal fire it stands for
+    backfill_id: UUID | None = None
     reason: str | None = None  # why it waits (delay, retry, paused, ...) or why it ended
     next_attempt_at: Time | None = None
     hint: str | None = None

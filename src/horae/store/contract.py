@@ -17,10 +17,10 @@ from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.driver import Driver
+from horae.store.moves import backfill_work, hand_over, jobs, join_looks, joins, lanes, promote
 from horae.store.moves import cancel as cancels
 from horae.store.moves import exchange as exchanges
 from horae.store.moves import fire as fires
-from horae.store.moves import hand_over, jobs, join_looks, joins, lanes, promote
 from horae.store.moves import rescue as rescues
 from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
@@ -276,6 +276,15 @@ class Store:
         """
         now = self.env.now()
         return await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now))
+
+    async def work_backfill(self, id: UUID, lead: Lead) -> backfill_work.Worked | None:
+        """See how a backfill's executions ended, and start its next fires: as many as it may have live beside them.
+
+        The ledger's rows, the executions and the place it got to change in one transaction: each fire runs once,
+        whoever works it and whatever ends in between. None while somebody else does, and when nothing is left of it.
+        """
+        now = self.env.now()
+        return await self.driver.write(lambda: backfill_work.work(id, lead, self.env.new_id, now))
 
     async def next_fire_at(self) -> Instant | None:
         """When the earliest timer is due."""

@@ -1,0 +1,94 @@
+"""The backfiller: works what is unfinished, wakes when something of it ended, goes on where another server was."""
+
+import pytest
+
+from horae.engine.backfill import BUSY, IDLE, Backfiller
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.env import SECOND
+from horae.model.backfill import Backfill
+from horae.model.event import Event
+from horae.model.trigger import Interval, Misfire, Rules
+from horae.store.moves import backfills
+from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success
+
+MINUTE = 60 * SECOND
+
+
+class Server:
+    """A backfiller with what it needs of a server."""
+
+    def __init__(self, world: World) -> None:
+        self.hints = Hints(world.env, world.store, world.env.new_id())
+        self.told: list[Hint] = []
+        self.hints.listen(self.told.append)
+        self.directory = Directory(world.env, world.store, self.hints)
+        self.backfiller = Backfiller(world.env, world.store, self.directory, self.hints)
+
+
+async def server(world: World) -> Server:
+    made = Server(world)
+    await made.directory.load()
+    return made
+
+
+async def missed(world: World, fires: int = 6, **more: object) -> Backfill:
+    """A backfill of fires that were missed."""
+    start, job = world.now(), await world.job()
+    rules = Rules(overlap="allow", misfire=Misfire(policy="skip"), grace=0)
+    await add_trigger(world, job, Interval(every=MINUTE, anchor=start), rules)
+    world.clock.advance(fires * MINUTE + SECOND)
+    await world.store.fire(100, lead)
+    backfill = Backfill(
+        id=world.env.new_id(), namespace=NAMESPACE, job=job.id, since=start + 1, until=world.now(),
+        created_at=world.now(), **more,
+    )  # fmt: skip
+    await world.store.write(lambda: backfills.put(backfill))
+    return backfill
+
+
+async def test_without_a_backfill_it_looks_now_and_then(world: World):
+    assert await (await server(world)).backfiller.step() == IDLE
+
+
+async def test_it_starts_what_there_is_room_for_and_tells_the_lanes(world: World):
+    backfill, one = await missed(world, max_concurrent=2), await server(world)
+
+    assert await one.backfiller.step() == BUSY
+    assert one.backfiller.started == 2
+    (hint,) = one.told
+    assert list(hint.lanes) == [slice.lane for slice in await world.on("queued")]
+    assert [(event.kind, event.job, event.count) for event in hint.events] == [("execution", backfill.job, 2)]
+    assert await one.backfiller.step() == BUSY
+    assert one.backfiller.started == 2
+
+
+@pytest.mark.parametrize(("state", "rings"), [("success", True), ("failed", True), ("running", False)])
+async def test_it_wakes_when_an_execution_of_its_job_has_ended(world: World, state, rings):
+    backfill, one = await missed(world), await server(world)
+    await one.backfiller.step()
+    one.hints.tell_here(Hint(events=[Event("execution", world.env.new_id(), state, NAMESPACE, 0, backfill.job)]))
+
+    assert one.backfiller.alarm._event.is_set() is rings
+
+
+async def test_a_server_goes_on_where_another_ended(world: World):
+    backfill, worker = await missed(world, max_concurrent=2), await world.worker()
+    for _ in range(20):
+        await (await server(world)).backfiller.step()
+        for slice in await worker.claim(10):
+            await worker.report(success(slice))
+
+    done = await world.store.read(lambda: backfills.get(backfill.id, NAMESPACE))
+    assert (done.state, done.counts.started, done.counts.succeeded) == ("done", 6, 6)
+    assert await (await server(world)).backfiller.step() == IDLE
+
+
+async def test_many_fires_with_room_for_all_are_started_at_once(world: World):
+    await missed(world, fires=700, max_concurrent=1000)
+    one = await server(world)
+
+    assert await one.backfiller.step() == 0.0
+    assert one.backfiller.started == 500
+    await one.backfiller.step()
+    assert one.backfiller.started == 700
