@@ -19,6 +19,8 @@ SECTIONS = {
     "Jobs": {
         "apply": "Create or change jobs and calendars from a file or an app.",
         "jobs": "Create, list, change and trigger jobs.",
+        "triggers": "Add, list, change, pause and preview triggers of jobs.",
+        "fires": "Look at what fired and what will.",
         "backfills": "Run fires of the past that did not run.",
         "calendars": "Write, list and look into calendars.",
         "executions": "List, follow and cancel executions.",

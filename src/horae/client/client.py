@@ -19,6 +19,7 @@ from horae.client.local import resolve
 from horae.client.resources import Audit, DeadLetters, Keys, Listing, ServerClock, Workers
 from horae.client.sse import events
 from horae.client.transport import Transport
+from horae.client.triggers import Fires, Triggers
 from horae.client.views import Event, Execution, Health, Submitted, View
 from horae.env import Env, system_env
 from horae.model.signals import Span
@@ -47,6 +48,8 @@ class Client:
         self._env = env or system_env()
         self._caller = Caller(transport or HttpTransport(urls), found, self._env, patience or Patience())
         self.jobs = Jobs(self._caller)
+        self.triggers = Triggers(self._caller)
+        self.fires = Fires(self._caller)
         self.backfills = Backfills(self._caller, self._env)
         self.calendars = Calendars(self._caller)
         self.executions = Executions(self._caller, self._env)

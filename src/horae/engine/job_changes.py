@@ -1,6 +1,7 @@
 """Changes of jobs as scripts: each composes moves into one transaction, and raises to leave nothing of it behind."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal
 from uuid import UUID
 
 from msgspec import Struct
@@ -9,7 +10,7 @@ from horae.env import Instant
 from horae.errors import BadInput, Conflict
 from horae.model.job import Job, Spec
 from horae.model.trigger import SCHEDULE, Disposition, Once, When
-from horae.store.moves import cancel_job, dependents, job_reads, jobs, lanes, triggers, waits
+from horae.store.moves import calendars, cancel_job, dependents, job_reads, jobs, lanes, triggers, waits
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.triggers import Owner
 from horae.store.script import Lock, Script
@@ -63,7 +64,9 @@ def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant) -> Script[None]:
         cycle = yield from jobs.depend(job.id, spec)
         if cycle is not None:
             raise (yield from _cycle(cycle.path))
-        yield from waits.reconsider(job.id, new_id, now)
+    elif not spec.dependencies or (spec.schedule, spec.triggers) == (job.spec.schedule, job.spec.triggers):
+        return
+    yield from waits.reconsider(job.id, new_id, now, edited=True)
 
 
 def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
@@ -130,6 +133,23 @@ def resume(before: StoredJob, now: Instant) -> Script[bool]:
     for timer in (yield from triggers.of_job(job.id, lock=True)):
         yield from triggers.resume(timer, now)
     return True
+
+
+def switch(before: StoredJob, name: str, state: Literal["active", "paused"]) -> Callable[[Instant], Script[bool]]:
+    """Pause or resume one trigger of a job; false when it is not there any more, or the job has changed meanwhile."""
+
+    def script(now: Instant) -> Script[bool]:
+        job = before.job
+        if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
+            return False
+        owner = Owner(job.id, job.namespace, job.version, job.state == "paused")
+        for timer in (yield from triggers.of_job(job.id, lock=True)):
+            if timer.name == name:
+                yield from triggers.set_state(timer, state, owner, now)
+                return True
+        return False
+
+    return script
 
 
 def delete(before: StoredJob, new_id: NewId, now: Instant, ending: cancel_job.Ending | None) -> Script[int | None]:

@@ -20,6 +20,7 @@ from horae.engine.epochs import Epochs
 from horae.engine.events import Events
 from horae.engine.executions import Executions
 from horae.engine.fire import Scheduler
+from horae.engine.fires import Fires
 from horae.engine.gateway import Gateway
 from horae.engine.hints import Hint, Hints
 from horae.engine.job_deletions import Deletions
@@ -34,6 +35,7 @@ from horae.engine.settings import EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
+from horae.engine.triggers import Triggers
 from horae.engine.workers import Workers
 from horae.env import Env, Instant
 from horae.errors import HoraeError
@@ -82,6 +84,8 @@ class Node:
             fire_due=self.scheduler.step,
             deletions=self.deletions,
         )
+        self.fires = Fires(env, store)
+        self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
         self.calendars = Calendars(env, store, on_change=self._timers_changed, fire_due=self.scheduler.step)
         self.dependencies = Dependencies(store, self.directory)
         self.executions = Executions(

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
 from horae.server.bodies import When
 
@@ -34,6 +34,32 @@ class JobList(Paged, frozen=True, kw_only=True):
     state: Literal["active", "paused", "deleted"] | None = None
     tag: Annotated[Text, Meta(description='"name" or "name=value".')] | None = None
     queue: Text | None = None
+
+
+class EventList(Paged, frozen=True, kw_only=True):
+    """Which events."""
+
+    name: Annotated[Text, Meta(description="Only events of this name.")] | None = None
+
+
+class TriggerList(Paged, frozen=True, kw_only=True):
+    """Which triggers."""
+
+    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+    state: Literal["active", "paused"] | None = None
+    kind: Literal["cron", "interval", "once", "event", "webhook", "watch"] | None = None
+    search: Annotated[Text, Meta(description="A part of the trigger's or the job's name.")] | None = None
+
+
+class FireList(Paged, frozen=True, kw_only=True):
+    """Which fires: in [from, to), by default from an hour ago to a day ahead."""
+
+    from_: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
+    to: Annotated[When, Meta(description="Before this.")] | None = None
+    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+    trigger: Annotated[Text, Meta(description="A trigger's name.")] | None = None
+    disposition: Annotated[Text, Meta(description="`fired`, `planned`, `skipped-overlap`, ...")] | None = None
+    limit: Limit = 100
 
 
 class DeleteJob(Query, frozen=True, kw_only=True):

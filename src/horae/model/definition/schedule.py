@@ -9,8 +9,8 @@ import msgspec
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.definition.values import a_duration, a_list, a_name, an_int, an_object, one_of, refuse_unknown
-from horae.model.duration import DAY
-from horae.model.instant import parse_instant
+from horae.model.duration import DAY, format_duration
+from horae.model.instant import format_instant, parse_instant
 from horae.model.job import NAME
 from horae.model.parcel import check_item
 from horae.model.trigger import (
@@ -25,6 +25,8 @@ from horae.model.trigger import (
     offset_in,
     parse_misfire,
     parse_schedule,
+    render_misfire,
+    render_schedule,
 )
 
 RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "spread", "grace")
@@ -161,3 +163,25 @@ def _misfire(value: Any) -> Misfire:
     except BadInput as error:
         error.fields["field"] = f"schedule.{error.fields['field']}"
         raise
+
+
+def render_when(when: When) -> dict[str, Any]:
+    """The object that reads as this trigger, without its name; whether it is paused now is not part of it."""
+    spelled = render_schedule(when.trigger)
+    rules, standard = when.rules, Rules()
+    given = {
+        "startAt": None if rules.start_at is None else format_instant(rules.start_at),
+        "endAt": None if rules.end_at is None else format_instant(rules.end_at),
+        "maxFires": rules.max_fires,
+        "jitter": format_duration(rules.jitter) if rules.jitter else None,
+        "spread": format_duration(rules.spread) if rules.spread else None,
+        "misfire": None if rules.misfire == standard.misfire else render_misfire(rules.misfire),
+        "overlap": None if rules.overlap == kind_of(_as_object(spelled)).overlap else rules.overlap,
+        "grace": None if rules.grace == standard.grace else format_duration(rules.grace),
+        "params": when.params or None,
+    }
+    return _as_object(spelled) | {rule: value for rule, value in given.items() if value is not None}
+
+
+def _as_object(spelled: str | dict[str, Any]) -> dict[str, Any]:
+    return {"cron": spelled} if isinstance(spelled, str) else spelled

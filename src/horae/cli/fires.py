@@ -1,0 +1,47 @@
+"""`horae fires`: what fired, what did not and why, and what is to come."""
+
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+
+
+@click.group(cls=Group, examples=("horae fires list", "horae fires list --job report --disposition skipped-overlap"))
+def fires() -> None:
+    """Look at what fired and what will."""
+
+
+@fires.command(
+    "list",
+    examples=(
+        "horae fires list",
+        "horae fires list --from 2026-11-14T00:00:00Z --to 2026-11-15T00:00:00Z",
+        "horae fires list --job report --trigger nightly --disposition fired",
+        "horae fires list --disposition planned --limit 20",
+    ),
+)
+@click.option("--from", "since", metavar="TIME", help="Not before this; an hour ago otherwise.")
+@click.option("--to", "until", metavar="TIME", help="Before this; in a day otherwise.")
+@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
+@click.option("--trigger", metavar="NAME", help="Only those of triggers of this name.")
+@click.option("--disposition", metavar="WORD", help="Only those of this fate: fired, planned, skipped-overlap, ...")
+@page_options
+@remote
+async def list_(api: Api, since: str | None, until: str | None, **filters: Any) -> None:
+    """List fires of all jobs in the order of time: what became of each, then those to come."""
+    page = await api.client.fires.list(since, until, **filters)
+    columns: list[Column] = [
+        ("AT", lambda one: one["at"] if one["count"] == 1 else f"{one['at']} to {one['until']}"),
+        ("FIRES", "count"),
+        ("JOB", "job"),
+        ("TRIGGER", "trigger"),
+        ("RESULT", "disposition"),
+        ("CAUSE", "cause"),
+        ("EXECUTION", "executionId"),
+    ]
+    api.out.list(page.raw, columns, "Nothing fired and nothing will between these instants.")
+    for note in page.raw["notes"]:
+        api.out.say(note)

@@ -1,0 +1,249 @@
+"""Triggers of jobs one by one: added, changed, removed, paused, listed and previewed.
+
+What changes a trigger changes its job's definition and is a version of it; pausing is not.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+from uuid import UUID
+
+from horae.engine import job_changes as changes
+from horae.engine.jobs import TRIES, Jobs
+from horae.engine.refs import find_job, in_quotes, nearest
+from horae.engine.trigger_views import show_trigger
+from horae.env import Env
+from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
+from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.definition.preview import show_preview
+from horae.model.definition.values import a_text, an_object
+from horae.model.instant import parse_instant
+from horae.model.trigger import KINDS, SCHEDULE
+from horae.model.trigger.preview import MOST
+from horae.model.view import Page, PreviewView, TriggerView
+from horae.store.contract import Store
+from horae.store.moves import job_reads, trigger_reads
+from horae.store.moves.jobs import StoredJob
+from horae.store.moves.trigger_reads import Shown
+
+MOST_SCANNED = 5_000  # triggers looked at for one page of a rare kind
+_BODY = 'Send an object such as {"name": "nightly", "cron": "0 2 * * *"}.'
+
+
+class Triggers:
+    """What can be done with triggers. A `ref` is a job's name or id, a trigger is known by its name in it."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        jobs: Jobs,
+        on_change: Callable[[UUID], object] = lambda job: None,
+        fire_due: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """`on_change` is told of jobs whose timers changed; `fire_due` decides what is due before a pause."""
+        self._env, self._store, self._jobs = env, store, jobs
+        self._on_change, self._fire_due = on_change, fire_due
+
+    async def of_job(self, namespace: int, ref: str) -> list[TriggerView]:
+        """A job's triggers by name."""
+        job = (await find_job(self._store, namespace, ref)).job
+        return [show_trigger(shown) for shown in await self._store.read(lambda: trigger_reads.of_job(job.id))]
+
+    async def get(self, namespace: int, ref: str, name: str) -> TriggerView:
+        """One trigger. Raises NotFound with the nearest names."""
+        return show_trigger((await self._find(namespace, ref, name))[1])
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        job: str | None = None,
+        state: str | None = None,
+        kind: str | None = None,
+        search: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[TriggerView]:
+        """Triggers across jobs, in the order they were made; `search` is a part of the trigger's or job's name.
+
+        A page may be short, even empty, while `nextCursor` says there is more.
+        """
+        check_limit(limit)
+        a_text(search or "", "search", most=256)
+        after = trigger_reads.FIRST if cursor is None else read_cursor(cursor, UUID)
+        if job is not None:
+            id = (await find_job(self._store, namespace, job)).job.id
+            all_of_it = sorted(await self._store.read(lambda: trigger_reads.of_job(id)), key=lambda one: one.timer.id)
+            found = [one for one in all_of_it if one.timer.id > after and _fits(one, state, kind, search)]
+            return _page(found[:limit], found[limit - 1].timer.id if len(found) > limit else None)
+        return await self._scan(namespace, after, limit, lambda one: _fits(one, state, kind, search))
+
+    async def _scan(self, namespace: int, after: UUID, limit: int, fits: Callable[[Shown], bool]) -> Page[TriggerView]:
+        """A rare kind is looked for among so many triggers and no more."""
+        found: list_of[Shown] = []
+        size = limit + 1
+        for _ in range(0, max(size, MOST_SCANNED), size):
+            rows = await self._store.read(lambda: trigger_reads.page(namespace, after, size))  # noqa: B023
+            for shown in rows:
+                if len(found) == limit:
+                    return _page(found, after)
+                after = shown.timer.id
+                if fits(shown):
+                    found.append(shown)
+            if len(rows) < size:
+                return _page(found, None)
+        return _page(found, after)
+
+    async def add(self, namespace: int, ref: str, body: Any, *, if_match: int | None = None) -> TriggerView:
+        """Add a trigger to a job. Raises Conflict when the name is taken."""
+        given = {"cron": body} if isinstance(body, str) else an_object(body, "body", _BODY)
+
+        def added(job: StoredJob) -> dict[str, Any]:
+            present = job.job.spec.triggers
+            if any(one["name"] == given.get("name") for one in present):
+                remedy = f"Choose another name, or change it: `horae triggers edit {job.job.name} {given['name']}`."
+                raise Conflict(f'Job "{job.job.name}" has a trigger named "{given["name"]}".', remedy, field="name")
+            return {"triggers": [*present, given]}
+
+        stored = await self._change(namespace, ref, added, if_match)
+        return await self.get(namespace, ref, stored.job.spec.triggers[-1]["name"])
+
+    async def edit(
+        self, namespace: int, ref: str, name: str, patch: Any, *, if_match: int | None = None
+    ) -> TriggerView:
+        """Change what the patch names; null takes a field back to its default, a field of another kind changes it."""
+        given = an_object(patch, "body", 'Send what changes, such as {"cron": "0 3 * * *"}.')
+
+        def changed(job: StoredJob) -> dict[str, Any]:
+            spelled = _spelled(job, name)
+            if name == SCHEDULE:
+                return {"schedule": _merged(spelled, given)}
+            return {"triggers": [_merged(one, given) if one["name"] == name else one for one in job.job.spec.triggers]}
+
+        await self._find(namespace, ref, name)
+        await self._change(namespace, ref, changed, if_match)
+        return await self.get(namespace, ref, str(given.get("name") or name))
+
+    async def remove(self, namespace: int, ref: str, name: str, *, if_match: int | None = None) -> TriggerView:
+        """Take a trigger away; it fires no more, and its ledger stays."""
+
+        def without(job: StoredJob) -> dict[str, Any]:
+            _spelled(job, name)
+            if name == SCHEDULE:
+                return {"schedule": None}
+            return {"triggers": [one for one in job.job.spec.triggers if one["name"] != name]}
+
+        _, shown = await self._find(namespace, ref, name)
+        await self._change(namespace, ref, without, if_match)
+        return show_trigger(shown, "ended")
+
+    async def pause(self, namespace: int, ref: str, name: str) -> TriggerView:
+        """Let one trigger fire nothing until it is resumed; the job's others go on."""
+        return await self._switch(namespace, ref, name, "paused")
+
+    async def resume(self, namespace: int, ref: str, name: str) -> TriggerView:
+        """Let a trigger go on: what it left out is in the ledger as skipped-paused."""
+        return await self._switch(namespace, ref, name, "active")
+
+    async def preview(self, namespace: int, body: Any) -> PreviewView:
+        """When a trigger would fire, or one that exists will."""
+        given = dict(an_object(body, "body", 'Send {"cron": "0 9 * * *", "timezone": "Europe/Paris", "count": 10}.'))
+        start, count = given.pop("from", None), given.pop("count", 10)
+        if type(count) is not int or not 1 <= count <= MOST:
+            raise BadInput(f"count is a number from 1 to {MOST}.", "Leave it out for 10.", field="count")
+        after = self._env.now() if start is None else parse_instant(start, field="from")
+        ref, name = given.pop("job", None), given.pop("trigger", SCHEDULE)
+        if ref is None:
+            return show_preview(given, after, count, await self._namespace(namespace))
+        if given:
+            remedy = "Leave the others out: what the trigger says is shown."
+            raise BadInput(f"job names a trigger: {next(iter(given))} has no place.", remedy, field="job")
+        _, shown = await self._find(namespace, str(ref), str(name))
+        return show_preview(
+            show_trigger(shown).definition, after, count, await self._namespace(namespace), shown.job_name
+        )
+
+    # How it is done
+
+    async def _namespace(self, namespace: int) -> str:
+        return await self._store.read(lambda: job_reads.namespace_name(namespace))
+
+    async def _find(self, namespace: int, ref: str, name: str) -> tuple[StoredJob, Shown]:
+        stored = await find_job(self._store, namespace, ref)
+        shown = await self._store.read(lambda: trigger_reads.named(stored.job.id, name))
+        if shown is None:
+            raise await self._missing(stored, name)
+        return stored, shown
+
+    async def _missing(self, stored: StoredJob, name: str) -> NotFound:
+        names = [one.timer.name for one in await self._store.read(lambda: trigger_reads.of_job(stored.job.id))]
+        near = nearest(name, names)
+        told = f"Did you mean {in_quotes(near)}?" if near else f"It has: {', '.join(names) or 'none'}."
+        return NotFound(f'Job "{stored.job.name}" has no trigger named "{name[:60]}".', told)
+
+    async def _change(
+        self, namespace: int, ref: str, make: Callable[[StoredJob], dict[str, Any]], if_match: int | None
+    ) -> StoredJob:
+        """Change a job's definition from what it is; again when somebody else was quicker, unless the caller minds."""
+        for _ in range(TRIES):
+            before = await find_job(self._store, namespace, ref)
+            version = before.job.version if if_match is None else if_match
+            try:
+                view = await self._jobs.edit(namespace, str(before.job.id), make(before), if_match=version)
+            except Stale:
+                if if_match is not None:
+                    raise
+                continue
+            return await find_job(self._store, namespace, str(view.job_id))
+        raise Busy(f'Job "{ref}" was changed again and again meanwhile.')
+
+    async def _switch(self, namespace: int, ref: str, name: str, state: Literal["active", "paused"]) -> TriggerView:
+        for _ in range(TRIES):
+            stored, _shown = await self._find(namespace, ref, name)
+            if stored.job.state == "deleted":
+                raise Conflict(f'Job "{stored.job.name}" is deleted.', "Bring it back first: `horae jobs restore`.")
+            if self._fire_due is not None:
+                await self._fire_due()
+            switch = changes.switch(stored, name, state)
+            if await self._store.change(switch):
+                self._on_change(stored.job.id)
+                return await self.get(namespace, str(stored.job.id), name)
+        raise Busy(f'Job "{ref}" was changed again and again meanwhile.')
+
+
+list_of = list  # the class has a method of that name
+
+
+def _fits(shown: Shown, state: str | None, kind: str | None, search: str | None) -> bool:
+    if state is not None and shown.timer.state != state:
+        return False
+    if kind is not None and show_trigger(shown).kind != kind:
+        return False
+    sought = (search or "").lower()
+    return sought in shown.timer.name.lower() or sought in shown.job_name.lower()
+
+
+def _page(found: "list_of[Shown]", after: UUID | None) -> Page[TriggerView]:
+    return Page(items=[show_trigger(one) for one in found], next_cursor=None if after is None else make_cursor(after))
+
+
+def _spelled(stored: StoredJob, name: str) -> dict[str, Any]:
+    """A trigger as its job's definition spells it."""
+    spec = stored.job.spec
+    if name == SCHEDULE and spec.schedule is not None:
+        return {"cron": spec.schedule} if isinstance(spec.schedule, str) else spec.schedule
+    for one in spec.triggers:
+        if one["name"] == name:
+            return one
+    raise NotFound(f'Job "{stored.job.name}" has no trigger named "{name[:60]}".', "It was removed meanwhile.")
+
+
+def _merged(spelled: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """A trigger with what a patch names; a field of another kind takes the place of its kind's own."""
+    new = [kind for kind in KINDS if patch.get(kind) is not None]
+    present = next((kind for kind in KINDS if kind in spelled), None)
+    kept = dict(spelled)
+    if new and present is not None and new[0] != present:
+        kept = {field: value for field, value in spelled.items() if field not in KINDS[present].fields}
+    merged = kept | patch
+    return {field: value for field, value in merged.items() if value is not None}

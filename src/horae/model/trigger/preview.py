@@ -1,0 +1,72 @@
+"""When a trigger fires, for people to look at: instants, the clock on the wall, and its changes."""
+
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from horae.env import SECOND, Instant
+from horae.model.cron.zone import BUCKET_BITS, load, spans
+from horae.model.duration import format_duration
+from horae.model.instant import format_instant
+from horae.model.trigger.decide import upcoming
+from horae.model.trigger.rules import Rules
+from horae.model.trigger.values import Cron, Trigger
+
+MOST = 1_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Coming(Struct, frozen=True, kw_only=True):
+    """One fire to come: its instant, what the clock on the wall shows then, and what is special about it."""
+
+    at: Instant
+    local: str
+    note: str = ""
+
+
+def preview(trigger: Trigger, rules: Rules, after: Instant, count: int, zone: str | None = None) -> list[Coming]:
+    """The first fires strictly after an instant that the bounds allow, fewer when there are no more.
+
+    Local times are those of the trigger's own zone unless another is named.
+    """
+    name = zone or (trigger.timezone if isinstance(trigger, Cron) else "UTC")
+    found: list[Coming] = []
+    last = after
+    most = count if rules.max_fires is None else min(count, rules.max_fires)
+    while len(found) < most and (at := upcoming(trigger, rules, last)) is not None:
+        found.append(Coming(at=at, local=local_time(name, at), note=_note(name, last, at)))
+        last = at
+    return found
+
+
+def local_time(zone: str, at: Instant) -> str:
+    """What the clock on a zone's wall shows, with the day of the week and the offset."""
+    wall = (_EPOCH + timedelta(microseconds=at)).astimezone(load(zone))
+    return wall.strftime("%a %Y-%m-%d %H:%M:%S %z")
+
+
+def changes(zone: str, after: Instant, until: Instant) -> list[str]:
+    """The clock changes of a zone in (after, until], in words."""
+    first, last = after // SECOND, until // SECOND
+    told = []
+    before: int | None = None
+    for bucket in range(first >> BUCKET_BITS, (last >> BUCKET_BITS) + 1):
+        for span in spans(zone, bucket):
+            if before is not None and span.offset != before and first < span.start <= last:
+                told.append(_change(span.start, before, span.offset))
+            before = span.offset
+    return told
+
+
+def _note(zone: str, after: Instant, at: Instant) -> str:
+    told = changes(zone, after, at)
+    if len(told) > 1:
+        return f"{len(told)} clock changes before this, the last: {told[-1]}"
+    return told[0] if told else ""
+
+
+def _change(start: int, before: int, offset: int) -> str:
+    way = "forward" if offset > before else "back"
+    walls = [(_EPOCH + timedelta(seconds=start + each)).strftime("%H:%M") for each in (before, offset)]
+    amount = format_duration(abs(offset - before) * SECOND)
+    return f"clocks go {way} by {amount} at {format_instant(start * SECOND)}, from {walls[0]} to {walls[1]}"

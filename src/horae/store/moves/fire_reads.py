@@ -1,0 +1,88 @@
+"""What fired and what will: the ledger by time, and timers in the order they are due."""
+
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.trigger import Disposition, LedgerRun, Rules, Trigger
+from horae.store.moves.triggers import COUNT, TIMER, Timer, read_timer
+from horae.store.script import Fetch, Row, Script, Statement
+
+_RUN = (
+    "f.trigger_id, f.first, f.last, f.disposition, f.cause, f.execution, f.decided_at, g.name, g.definition, g.rules,"
+    " g.job, j.name"
+)
+_AFTER = "(f.last, f.trigger_id) > ($2, $3)"
+# Across jobs a run belongs to the instant of its last fire: that is what the ledger is ordered by.
+RUNS = Statement(
+    "fires_between",
+    f"SELECT {_RUN} FROM fires f JOIN triggers g ON g.id = f.trigger_id JOIN jobs j ON j.id = g.job"
+    f" WHERE g.namespace = $1 AND {_AFTER} AND f.last < $4 ORDER BY f.last, f.trigger_id LIMIT $5",
+)
+RUNS_OF_JOB = Statement(
+    "fires_of_job_between",
+    f"SELECT {_RUN} FROM triggers g JOIN fires f ON f.trigger_id = g.id JOIN jobs j ON j.id = g.job"
+    f" WHERE g.job = $1 AND {_AFTER} AND f.first < $4 ORDER BY f.last, f.trigger_id LIMIT $5",
+)
+_TIMERS = (
+    f"SELECT {TIMER}, g.job, j.name FROM timers t JOIN triggers g ON g.id = t.trigger_id JOIN jobs j ON j.id = g.job"
+)
+TIMERS = Statement(
+    "timers_due_before",
+    f"{_TIMERS} WHERE t.namespace = $1 AND (t.next_fire_at, t.trigger_id) > ($2, $3) AND t.next_fire_at < $4"
+    " ORDER BY t.next_fire_at, t.trigger_id LIMIT $5",
+)
+TIMERS_OF_JOB = Statement(
+    "timers_of_job_due_before",
+    f"{_TIMERS} WHERE t.job = $1 AND (t.next_fire_at, t.trigger_id) > ($2, $3) AND t.next_fire_at < $4"
+    " ORDER BY t.next_fire_at, t.trigger_id LIMIT $5",
+)
+
+Place = tuple[Instant, UUID]
+
+
+class Decided(Struct, frozen=True, kw_only=True):
+    """A row of the ledger with the trigger it belongs to."""
+
+    trigger_id: UUID
+    run: LedgerRun
+    execution: UUID | None
+    decided_at: Instant
+    name: str
+    trigger: Trigger
+    rules: Rules
+    job: UUID
+    job_name: str
+
+
+class Due(Struct, frozen=True):
+    """A timer with the job it belongs to."""
+
+    timer: Timer
+    job: UUID
+    job_name: str
+
+
+def decided(namespace: int, job: UUID | None, after: Place, until: Instant, limit: int) -> Script[list[Decided]]:
+    """Ledger rows after a place in the order of their last fire, up to an instant."""
+    which, of = (RUNS, namespace) if job is None else (RUNS_OF_JOB, job)
+    rows = yield Fetch(which, (of, *after, until, limit))
+    return [_decided(row) for row in rows]
+
+
+def due(namespace: int, job: UUID | None, after: Place, until: Instant, limit: int) -> Script[list[Due]]:
+    """Timers after a place in the order they are due, up to an instant."""
+    which, of = (TIMERS, namespace) if job is None else (TIMERS_OF_JOB, job)
+    rows = yield Fetch(which, (of, *after, until, limit))
+    return [Due(read_timer(row), row[COUNT], row[COUNT + 1]) for row in rows]
+
+
+def _decided(row: Row) -> Decided:
+    disposition: Disposition = row[3]
+    return Decided(
+        trigger_id=row[0], run=LedgerRun(row[1], row[2], disposition, row[4]), execution=row[5], decided_at=row[6],
+        name=row[7], trigger=msgspec.json.decode(row[8], type=Trigger), rules=msgspec.json.decode(row[9], type=Rules),
+        job=row[10], job_name=row[11],
+    )  # fmt: skip

@@ -1,0 +1,77 @@
+"""What fired and what will: the ledger and the timers read as one list."""
+
+from typing import Any
+
+import pytest
+
+from horae.engine import fires as listing
+from horae.engine.fires import Fires
+from horae.engine.jobs import Jobs
+from horae.env import SECOND
+from horae.model.instant import format_instant
+from tests.store_contract.world import NAMESPACE, World, lead, rank
+
+MINUTE = 60 * SECOND
+
+
+@pytest.fixture
+def jobs(world: World) -> Jobs:
+    return Jobs(world.env, world.store, rank=rank)
+
+
+async def create(jobs: Jobs, name: str, **fields: Any) -> Any:
+    return await jobs.create(NAMESPACE, {"name": name, "command": "true", **fields})
+
+
+async def test_the_past_and_the_future_make_one_list(jobs, world):
+    start = world.now()
+    await create(jobs, "often", schedule={"every": "1m", "overlap": "allow", "misfire": "skip", "grace": 0})
+    world.clock.advance(3 * MINUTE + SECOND)
+    await world.store.fire(100, lead)
+    world.clock.advance(MINUTE - SECOND)
+    await world.store.fire(100, lead)
+    fires = Fires(world.env, world.store)
+    until = format_instant(start + 6 * MINUTE + 1)
+    page = await fires.list(NAMESPACE, until=until)
+
+    told = [(one.at, one.until, one.count, one.disposition) for one in page.items]
+    assert told == [
+        (format_instant(start + MINUTE), format_instant(start + 3 * MINUTE), 3, "skipped-misfire"),
+        (format_instant(start + 4 * MINUTE), None, 1, "fired"),
+        (format_instant(start + 5 * MINUTE), None, 1, "planned"),
+        (format_instant(start + 6 * MINUTE), None, 1, "planned"),
+    ]
+    assert page.items[1].execution_id is not None
+    assert page.items[2].due_at == page.items[2].at
+    seen, cursor = [], None
+    while True:
+        part = await fires.list(NAMESPACE, until=until, limit=1, cursor=cursor)
+        seen += part.items
+        cursor = part.next_cursor
+        if cursor is None:
+            break
+    assert seen == page.items
+    (skipped,) = (await fires.list(NAMESPACE, until=until, disposition="skipped-misfire")).items
+    assert skipped.count == 3
+
+
+async def test_a_rare_fate_is_looked_for_only_so_far(jobs, world, monkeypatch):
+    monkeypatch.setattr(listing, "MOST_SCANNED", 4)
+    monkeypatch.setattr(listing, "BATCH", 2)
+    await create(jobs, "often", schedule={"every": "1m", "overlap": "allow"})
+    for _ in range(10):
+        world.clock.advance(MINUTE)
+        await world.store.fire(100, lead)
+    fires = Fires(world.env, world.store)
+    page = await fires.list(NAMESPACE, disposition="skipped-overlap")
+
+    assert (page.items, page.next_cursor is None) == ([], False)
+    assert len((await fires.list(NAMESPACE, disposition="fired", limit=50)).items) == 4
+
+
+async def test_spread_tells_when_it_will_start(jobs, world):
+    await create(jobs, "spread", schedule={"every": "1h", "spread": "30m"})
+    (first, *_) = (await Fires(world.env, world.store).list(NAMESPACE)).items
+
+    assert first.due_at > first.at
+    assert first.due_at == (await jobs.get(NAMESPACE, "spread")).next_fire_at
