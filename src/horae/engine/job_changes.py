@@ -30,7 +30,7 @@ class Draft(Struct, frozen=True, kw_only=True):
 
 def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
     """A job and its triggers. Raises Conflict when the name is taken."""
-    yield Lock((_name_lock(namespace, draft.spec.name),))
+    yield Lock((_name_lock(namespace, draft.spec.name), *_calendar_lock(namespace, draft.whens)))
     queue, lane = yield from _place(namespace, draft.spec, now)
     taken = yield from jobs.add(id, namespace, draft.spec, queue, lane, now)
     if taken is not None:
@@ -42,7 +42,8 @@ def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) 
 def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive: bool = False) -> Script[bool]:
     """The next version of a job; false when the job is no longer what the draft was made from."""
     job = before.job
-    yield Lock((_name_lock(job.namespace, draft.spec.name), f"dependencies:{job.namespace}"))
+    name = _name_lock(job.namespace, draft.spec.name)
+    yield Lock((name, f"dependencies:{job.namespace}", *_calendar_lock(job.namespace, draft.whens)))
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return False
     version = job.version + 1
@@ -183,7 +184,7 @@ def restore(before: StoredJob, whens: Sequence[When], new_id: NewId, now: Instan
     Raises Conflict when the name has been taken meanwhile.
     """
     job = before.job
-    yield Lock((_name_lock(job.namespace, job.name),))
+    yield Lock((_name_lock(job.namespace, job.name), *_calendar_lock(job.namespace, whens)))
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "deleted"):
         return None
     taken = yield from jobs.name_taken(job.namespace, job.name, job.id)
@@ -206,6 +207,11 @@ def name_taken(name: str, holder: UUID) -> Conflict:
 def _name_lock(namespace: int, name: str) -> str:
     """Who gives a name to a job holds this, so that two meet in an answer and not in an index."""
     return f"job-name:{namespace}:{name}"
+
+
+def _calendar_lock(namespace: int, whens: Sequence[When]) -> tuple[str, ...]:
+    """What whoever adds a trigger that goes by calendars holds, so that none of them is deleted meanwhile."""
+    return (calendars.lock_name(namespace),) if any(when.rules.calendars for when in whens) else ()
 
 
 def _cycle(path: Sequence[UUID]) -> Script[BadInput]:

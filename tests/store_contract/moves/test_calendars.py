@@ -106,7 +106,7 @@ async def test_timers_that_go_by_a_calendar_wake_and_others_sleep_on(world: Worl
     mine, other, paused = [await add_trigger(world, job, daily, Rules()) for _ in range(3)]
     await put(world, "work", ALWAYS)
     for trigger in (mine, paused):
-        assert await world.store.write(partial(calendars.use, NAMESPACE, ["work"], trigger)) == []
+        assert await world.store.write(partial(calendars.use, NAMESPACE, ["work"], trigger, "advance")) == []
     now = world.now()
     (asleep,) = [t for t in await world.store.read(lambda: triggers.of_job(job.id)) if t.id == paused]
     owner = triggers.Owner(job.id, NAMESPACE, 1)
@@ -124,7 +124,7 @@ async def test_what_a_trigger_goes_by_is_told_until_it_ends(world: World):
     job = await world.job()
     trigger = await add_trigger(world, job, Interval(every=DAY), Rules(), name="daily")
     await put(world, "work", ALWAYS)
-    await world.store.write(lambda: calendars.use(NAMESPACE, ["work"], trigger))
+    await world.store.write(lambda: calendars.use(NAMESPACE, ["work"], trigger, "skip"))
 
     assert await world.store.read(lambda: calendars.triggers_by(NAMESPACE, "work", 10)) == [(job.spec.name, "daily")]
     await world.store.write(lambda: calendars.drop_uses(trigger))
@@ -134,7 +134,7 @@ async def test_what_a_trigger_goes_by_is_told_until_it_ends(world: World):
 async def test_a_calendar_that_is_not_there_is_told(world: World):
     trigger = await add_trigger(world, await world.job(), Interval(every=DAY), Rules())
     await put(world, "work", ALWAYS)
-    assert await world.store.write(lambda: calendars.use(NAMESPACE, ["work", "gone"], trigger)) == ["gone"]
+    assert await world.store.write(lambda: calendars.use(NAMESPACE, ["work", "gone"], trigger, "skip")) == ["gone"]
     assert await world.rows("SELECT count(*) FROM calendar_triggers") == [(0,)]
 
 

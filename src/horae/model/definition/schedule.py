@@ -8,6 +8,7 @@ import msgspec
 
 from horae.env import Instant
 from horae.errors import BadInput
+from horae.model.definition.by_calendar import parse_calendars, render_calendars
 from horae.model.definition.values import a_duration, a_list, a_name, an_int, an_object, one_of, refuse_unknown
 from horae.model.duration import DAY, format_duration
 from horae.model.instant import format_instant, parse_instant
@@ -29,7 +30,8 @@ from horae.model.trigger import (
     render_schedule,
 )
 
-RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "spread", "grace")
+BY_CALENDAR = ("calendar", "calendars", "outside")
+RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "spread", "grace", *BY_CALENDAR)
 OVERLAPS = ("skip", "allow")  # those that act in this release
 BESIDE = ("params", "paused")  # what stands beside a trigger and its rules
 MOST_TRIGGERS = 1_000
@@ -130,6 +132,7 @@ def _rules(given: dict[str, Any], default: Overlap, key: str) -> Rules:
         offset=offset_in(window, key),
         overlap=overlap,
         grace=a_duration(given["grace"], "schedule.grace", 0, DAY) if "grace" in given else GRACE,
+        **parse_calendars(given),
     )
 
 
@@ -179,6 +182,7 @@ def render_when(when: When) -> dict[str, Any]:
         "overlap": None if rules.overlap == kind_of(_as_object(spelled)).overlap else rules.overlap,
         "grace": None if rules.grace == standard.grace else format_duration(rules.grace),
         "params": when.params or None,
+        **render_calendars(rules),
     }
     return _as_object(spelled) | {rule: value for rule, value in given.items() if value is not None}
 

@@ -5,6 +5,7 @@ another calendar refers to is there. What was compiled once is kept as long as i
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from uuid import UUID
 
@@ -12,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.errors import HoraeError
 from horae.model.calendar import Calendar, Times, Version, all_open, parse_times, references_of, through_time
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Lock, Row, Script, Statement
@@ -68,7 +70,7 @@ TIMERS = Statement(
     "timers_by_calendar",
     "SELECT t.trigger_id FROM given JOIN calendar_triggers u ON u.namespace = given.namespace"
     " AND u.calendar = given.name JOIN timers t ON t.trigger_id = u.trigger_id JOIN triggers g ON g.id = t.trigger_id"
-    " JOIN jobs j ON j.id = g.job WHERE g.state = 'active' AND j.state = 'active'"
+    " JOIN jobs j ON j.id = g.job WHERE u.outside = 'advance' AND g.state = 'active' AND j.state = 'active'"
     " AND (t.next_fire_at IS NULL OR t.next_fire_at > $3) ORDER BY t.trigger_id FOR UPDATE OF t",
 )
 WAKE = Statement(
@@ -165,9 +167,10 @@ def triggers_by(namespace: int, name: str, limit: int) -> Script[list[tuple[str,
 
 
 def wake(namespace: int, names: Collection[str], now: Instant) -> Script[int]:
-    """Let the timers that go by these calendars be looked at now: whoever fires next decides them anew.
+    """Let the timers whose fires these calendars advance be looked at now: whoever fires next decides them anew.
 
-    Nothing else of a timer changes, so nothing is decided twice; a paused trigger sleeps on.
+    All others are looked at when their fires come. Nothing else of a timer changes, so nothing is decided twice; a
+    paused trigger sleeps on, as does one without fires left, which has nothing to decide.
     """
     rows = yield ForEach(TIMERS, NAMES, [(namespace, name) for name in sorted(names)], (now,))
     ids = sorted({row[0] for row in rows})
@@ -176,14 +179,14 @@ def wake(namespace: int, names: Collection[str], now: Instant) -> Script[int]:
     return len(ids)
 
 
-def use(namespace: int, names: Iterable[str], trigger: UUID) -> Script[list[str]]:
+def use(namespace: int, names: Iterable[str], trigger: UUID, outside: str) -> Script[list[str]]:
     """Note that a trigger goes by these calendars; those that are not there are told. The caller holds the lock."""
     wanted = sorted(set(names))
     rows = yield ForEach(SINCE, NAMES, [(namespace, name) for name in wanted], (FOREVER,))
     missing = sorted({*wanted} - {row[1] for row in rows})
     if not missing:
-        columns: Columns = (("namespace", "int"), ("calendar", "text"), ("trigger_id", "uuid"))
-        yield Insert("calendar_triggers", columns, [(namespace, name, trigger) for name in wanted])
+        columns: Columns = (("namespace", "int"), ("calendar", "text"), ("trigger_id", "uuid"), ("outside", "text"))
+        yield Insert("calendar_triggers", columns, [(namespace, name, trigger, outside) for name in wanted])
     return missing
 
 
@@ -205,7 +208,8 @@ def compiled(wanted: Collection[Wanted], since: Instant) -> Script[dict[Wanted, 
     for namespace, names in wanted:
         own = _reached(names, [row for row in rows if row[0] == namespace])
         if {*names} <= {row[1] for row in own}:
-            found[namespace, names] = _compiled(names, own)
+            with suppress(HoraeError):  # a reference that leads nowhere keeps no other trigger from firing
+                found[namespace, names] = _compiled(names, own)
     return found
 
 

@@ -4,17 +4,19 @@ The timer's row is locked, and `decided_through` advanced, in the transaction th
 parcels.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
+from horae.model.calendar import Calendar, no_such_calendar
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.parcel import Parcel
-from horae.model.trigger import Decision, LedgerRun, decide, due_at, fill_fire_params, fire_scope
-from horae.store.moves import waits
+from horae.model.trigger import Decision, Fire, LedgerRun, decide, due_at, fill_fire_params, fire_scope
+from horae.model.trigger.by_calendar import decide_by_calendar
+from horae.store.moves import calendars, waits
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.shelves import Columns
@@ -41,7 +43,8 @@ LIVE = Statement(
 ADVANCE = Statement(
     "advance_timers",
     "UPDATE timers SET next_fire_at = given.next_fire_at, decided_through = given.decided_through,"
-    " last_execution = given.last_execution, fired = timers.fired + given.fired, trouble = NULL"
+    " last_execution = given.last_execution, fired = timers.fired + given.fired,"
+    " moved_to = given.moved_to, trouble = NULL"
     " FROM given WHERE timers.trigger_id = given.trigger_id",
 )
 # What was decided stays as it is: whatever it missed meanwhile is decided when it can be again.
@@ -53,7 +56,11 @@ SET_ASIDE = Statement(
 TROUBLED = Statement("troubled_timers", "SELECT count(*) FROM timers WHERE trouble IS NOT NULL")
 TARGET = COUNT  # where a due timer's columns of its target begin
 MOST_FIRES = 100  # that one trigger may run in one step
+RAN = ("fired", "moved")  # dispositions that name an execution
 AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
+
+
+OpenTimes = Mapping[calendars.Wanted, Calendar]
 
 
 class Trouble(Struct, frozen=True):
@@ -100,7 +107,8 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant) -> Sc
     troubles: list[Trouble] = []
     due = list(_read(rows, troubles))
     busy = yield from _still_live(due)
-    decided = list(_decide(due, busy, lead, now, troubles))
+    open_times = yield from _calendars(due)
+    decided = list(_decide(due, busy, open_times, lead, now, troubles))
     placed, parcels = place([one for d in decided for one in d.wanted], {}, new_id, now)
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
     held = {parcel.id for parcel, _ in parcels if parcel.envelope.job in depending} if depending else set()
@@ -147,27 +155,53 @@ def _still_live(due: Sequence[_Due]) -> Script[set[UUID]]:
     return {row[0] for row in rows}
 
 
+def _calendars(due: Sequence[_Due]) -> Script[OpenTimes]:
+    """The calendars that the timers go by, as they were and are since these decided last."""
+    going = [d for d in due if d.timer.rules.calendars]
+    if not going:
+        return {}
+    wanted = {(d.target.namespace, d.timer.rules.calendars) for d in going}
+    return (yield from calendars.compiled(sorted(wanted), min(d.timer.decided_through for d in going)))
+
+
 def _decide(
-    due: Sequence[_Due], live: Collection[UUID], lead: Lead, now: Instant, troubles: list[Trouble]
+    due: Sequence[_Due],
+    live: Collection[UUID],
+    open_times: OpenTimes,
+    lead: Lead,
+    now: Instant,
+    troubles: list[Trouble],
 ) -> Iterable[_Decided]:
     for d in due:
         t = d.timer
         busy = t.last_execution in live
         try:
-            decision = decide(t.trigger, t.rules, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=busy)
-            wanted = [_execution(d, fire.at, fire.since, lead) for fire in decision.fires]
+            if t.rules.calendars:
+                decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, busy, now)
+            else:
+                decision = decide(t.trigger, t.rules, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=busy)
+            wanted = [_execution(d, fire, lead) for fire in decision.fires]
         except Exception as error:
             troubles.append(Trouble(t.id, d.target.job, why(error)))
         else:
             yield _Decided(d, decision, wanted)
 
 
-def _execution(due: _Due, at: Instant, since: Instant | None, lead: Lead) -> NewExecution:
-    timer, target = due.timer, due.target
+def _decide_by(calendar: Calendar | None, t: Timer, busy: bool, now: Instant) -> Decision:
+    if calendar is None:
+        raise no_such_calendar(" and ".join(t.rules.calendars), ())
+    return decide_by_calendar(
+        t.trigger, t.rules, calendar, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=busy, moved_to=t.moved_to
+    )
+
+
+def _execution(due: _Due, fire: Fire, lead: Lead) -> NewExecution:
+    timer, target, at, since = due.timer, due.target, fire.at, fire.since
     interval = None if since is None else (since, at)
     extra = Extra(origin="fire", trigger=timer.id, fire_at=at, interval=interval)
     item = fill_fire_params(timer.params, fire_scope(target.spec.params, timer.name, at, since))
-    return execution_of(target, extra, lead, due_at=due_at(timer.rules, f"{target.key}/{timer.name}", at), item=item)
+    due_then = due_at(timer.rules, f"{target.key}/{timer.name}", at) + (0 if fire.due is None else fire.due - at)
+    return execution_of(target, extra, lead, due_at=due_then, item=item)
 
 
 def _ledger(
@@ -177,19 +211,20 @@ def _ledger(
     for d in decided:
         id = d.due.timer.id
         for run in d.decision.ledger:
-            yield id, run, executions[id, run.first] if run.disposition == "fired" else None
+            yield id, run, executions[id, run.first] if run.disposition in RAN else None
 
 
 def _advance(decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant], UUID]) -> Script[None]:
     columns: Columns = (
         ("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("decided_through", "bigint"), ("last_execution", "uuid"),
-        ("fired", "int"),
+        ("fired", "int"), ("moved_to", "bigint"),
     )  # fmt: skip
     rows = []
     for d in decided:
         timer, fires = d.due.timer, d.decision.fires
         last = executions[timer.id, fires[-1].at] if fires else timer.last_execution
-        rows.append((timer.id, d.decision.next_fire_at, d.decision.decided_through, last, len(fires)))
+        decision = d.decision
+        rows.append((timer.id, decision.next_fire_at, decision.decided_through, last, len(fires), decision.moved_to))
     if rows:
         yield ForEach(ADVANCE, columns, rows)
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.errors import HoraeError
+from horae.model.calendar import no_such_calendar
 from horae.model.trigger import (
     Disposition,
     Event,
@@ -25,7 +26,7 @@ from horae.model.trigger import (
     due_after,
     is_spent,
 )
-from horae.store.moves import watch_rows
+from horae.store.moves import calendars, watch_rows
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, Insert, Row, Script, Statement
 
@@ -36,15 +37,15 @@ ADD = Statement(
 )
 ADD_TIMER = Statement(
     "add_timer",
-    "INSERT INTO timers (trigger_id, job, namespace, next_fire_at, decided_through, last_execution, fired)"
-    " VALUES ($1, $2, $3, $4, $5, $6, $7)",
+    "INSERT INTO timers (trigger_id, job, namespace, next_fire_at, decided_through, last_execution, fired, moved_to)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
 )
 # What `read_timer` reads, of a timer `t` and its trigger `g`.
 TIMER = (
     "g.id, g.name, g.definition, g.rules, g.params, g.state, t.next_fire_at, t.decided_through, t.last_execution,"
-    " t.fired"
+    " t.fired, t.moved_to"
 )
-COUNT = 10  # of these columns
+COUNT = 11  # of these columns
 OF_JOB = Statement(
     "triggers_of_job",
     f"SELECT {TIMER} FROM timers t JOIN triggers g ON g.id = t.trigger_id WHERE g.job = $1 ORDER BY g.id"
@@ -89,6 +90,7 @@ class Timer(Struct, frozen=True, kw_only=True):
     decided_through: Instant
     last_execution: UUID | None = None
     fired: int = 0  # fires that ran, for `max_fires`
+    moved_to: Instant | None = None  # where a calendar moved the last fire that it moved
 
     @property
     def when(self) -> When:
@@ -110,6 +112,7 @@ class Heritage(Struct, frozen=True, kw_only=True):
     state: State
     fired: int = 0
     last_execution: UUID | None = None
+    moved_to: Instant | None = None
     from_: Instant | None = None
 
 
@@ -123,9 +126,19 @@ def add(id: UUID, owner: Owner, when: When, now: Instant, heritage: Heritage | N
     row = (id, owner.job, owner.namespace, when.name, owner.version, _json(when.trigger), _json(when.rules), params)
     event = when.trigger.event if isinstance(when.trigger, Event) else None
     yield Fetch(ADD, (*row, event, old.state, decided, now))
-    yield Fetch(ADD_TIMER, (id, owner.job, owner.namespace, following, decided, old.last_execution, old.fired))
+    timer = (id, owner.job, owner.namespace, following, decided, old.last_execution, old.fired, old.moved_to)
+    yield Fetch(ADD_TIMER, timer)
+    if when.rules.calendars:
+        yield from _go_by(id, owner.namespace, when.rules)
     if isinstance(when.trigger, Watch):
         yield from watch_rows.begin(id, owner.job, when.name, owner.namespace, when.trigger, now)
+
+
+def _go_by(id: UUID, namespace: int, rules: Rules) -> Script[None]:
+    """Whoever adds a trigger that goes by calendars holds their lock; one that is not there is refused."""
+    missing = yield from calendars.use(namespace, rules.calendars, id, rules.outside)
+    if missing:
+        raise no_such_calendar(missing[0], ())
 
 
 def _json(value: object) -> str:
@@ -150,6 +163,7 @@ def read_timer(row: Row) -> Timer:
         id=row[0], name=row[1], trigger=msgspec.json.decode(row[2], type=Trigger),
         rules=msgspec.json.decode(row[3], type=Rules), params=msgspec.json.decode(row[4]) if row[4] else {},
         state=row[5], next_fire_at=row[6], decided_through=row[7], last_execution=row[8], fired=row[9],
+        moved_to=row[10],
     )  # fmt: skip
 
 
@@ -167,25 +181,31 @@ def end(
     if run is not None:
         yield from put_fires([(timer.id, run, None)], now)
     ended_at = timer.decided_through if is_spent(timer.rules, timer.fired) else max(now, timer.decided_through)
+    yield from _drop(timer, ended_at)
+
+
+def _drop(timer: Timer, ended_at: Instant) -> Script[None]:
     yield Fetch(END, (timer.id, ended_at, timer.fired))
     yield Fetch(DROP_TIMER, (timer.id,))
+    if timer.rules.calendars:
+        yield from calendars.drop_uses(timer.id)
 
 
 def replace(timer: Timer, id: UUID, owner: Owner, when: When, state: State, now: Instant) -> Script[None]:
     """Another version of a trigger takes its place, with its count of fires and its last execution.
 
-    One that fires at the same instants decides what the old one left undecided; any other begins now.
+    One that fires at the same instants decides what the old one left undecided; any other begins now, or after what
+    the old one decided ahead.
     """
     goes_on = timer.trigger == when.trigger
     if goes_on:
-        yield Fetch(END, (timer.id, timer.decided_through, timer.fired))
-        yield Fetch(DROP_TIMER, (timer.id,))
+        yield from _drop(timer, timer.decided_through)
     else:
         asleep = owner.paused or timer.state == "paused"
         yield from end(timer, now, "skipped-paused" if asleep else "skipped-misfire", EDITED)
     heritage = Heritage(
-        state=state, fired=timer.fired, last_execution=timer.last_execution,
-        from_=timer.decided_through if goes_on else None,
+        state=state, fired=timer.fired, last_execution=timer.last_execution, moved_to=timer.moved_to,
+        from_=timer.decided_through if goes_on or timer.decided_through > now else None,
     )  # fmt: skip
     yield from add(id, owner, when, now, heritage)
 

@@ -22,6 +22,7 @@ calendar_triggers = table(
     key("namespace", INT),
     key("calendar", TEXT),
     key("trigger_id", ID),
+    col("outside", TEXT),  # what becomes of its fires while the calendar is closed
     Index("calendar_triggers_trigger", "trigger_id"),
     small=True,
 )

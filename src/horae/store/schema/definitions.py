@@ -106,6 +106,7 @@ timers = table(
     col("decided_through", BIG),
     opt("last_execution", ID),
     col("fired", INT, "0"),
+    opt("moved_to", BIG),  # where a calendar moved the last fire that it moved
     opt("trouble", TEXT),  # why it could not be decided when last tried
     opt("zone_rules", TEXT),
     Index("timers_next_fire_at", "next_fire_at"),

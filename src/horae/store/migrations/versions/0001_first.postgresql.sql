@@ -75,6 +75,7 @@ CREATE TABLE calendar_triggers (
     namespace INTEGER NOT NULL,
     calendar TEXT NOT NULL,
     trigger_id UUID NOT NULL,
+    outside TEXT NOT NULL,
     PRIMARY KEY (namespace, calendar, trigger_id)
 );
 
@@ -210,6 +211,24 @@ CREATE TABLE holders (
     lo INTEGER NOT NULL,
     PRIMARY KEY (key, parcel, lo)
 );
+
+CREATE TABLE holds (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    queue INTEGER,
+    calendar TEXT,
+    from_at BIGINT NOT NULL,
+    until_at BIGINT,
+    drain BOOLEAN NOT NULL,
+    reason TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    created_by TEXT NOT NULL,
+    ended_at BIGINT,
+    ended_by TEXT,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX holds_open ON holds (namespace) WHERE ended_at IS NULL;
 
 CREATE TABLE hooks (
     hash BYTEA NOT NULL,
@@ -542,6 +561,7 @@ CREATE TABLE timers (
     decided_through BIGINT NOT NULL,
     last_execution UUID,
     fired INTEGER DEFAULT 0 NOT NULL,
+    moved_to BIGINT,
     trouble TEXT,
     zone_rules TEXT,
     PRIMARY KEY (trigger_id)
