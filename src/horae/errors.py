@@ -35,6 +35,12 @@ class Unauthorized(HoraeError):
     status, slug, title = 401, "unauthorized", "A credential is needed"
 
 
+class BadSignature(Unauthorized):
+    """A webhook does not prove that it comes from who knows its secret, or not that it is fresh; nothing changed."""
+
+    slug, title = "bad-signature", "The signature is not valid"
+
+
 class Forbidden(HoraeError):
     status, slug, title = 403, "forbidden", "This credential may not do that"
 

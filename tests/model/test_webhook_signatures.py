@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.errors import BadInput
-from horae.model.events.signature import BadSignature, check_secret, sign, verify
+from horae.errors import BadInput, BadSignature
+from horae.model.events.signature import check_secret, sign, verify
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER = "whsec_" + "A" * 32

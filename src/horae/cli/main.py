@@ -24,6 +24,7 @@ SECTIONS = {
         "backfills": "Run fires of the past that did not run.",
         "calendars": "Write, list and look into calendars.",
         "executions": "List, follow and cancel executions.",
+        "events": "Send and list events; make webhooks.",
         "dlq": "Look at dead letters; retry or discard them.",
         "report": "Tell progress or a result from inside a running job.",
     },

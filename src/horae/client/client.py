@@ -12,6 +12,7 @@ from horae.client.bulk import submit_many
 from horae.client.calendars import Calendars
 from horae.client.calls import Caller, Patience, path_of
 from horae.client.encode import encode, given, instant, span
+from horae.client.events import Events
 from horae.client.executions import Executions
 from horae.client.http import HttpTransport
 from horae.client.jobs import Jobs
@@ -53,6 +54,7 @@ class Client:
         self.backfills = Backfills(self._caller, self._env)
         self.calendars = Calendars(self._caller)
         self.executions = Executions(self._caller, self._env)
+        self.events = Events(self._caller)
         self.dlq = DeadLetters(self._caller)
         self.workers = Workers(self._caller)
         self.keys = Keys(self._caller)

@@ -2,6 +2,7 @@
 
 from horae.config.settings import Settings
 from horae.engine.settings import EngineSettings
+from horae.model.trigger.external import watch_url
 from horae.store.connections import Connections
 
 
@@ -12,6 +13,7 @@ def engine_settings(settings: Settings) -> EngineSettings:
         heartbeat=int(settings.heartbeat),
         retention=int(settings.retention),
         fire_retention=int(settings.fire_retention),
+        watch_roots=tuple(watch_url(root, "watch_roots") for root in settings.watch_roots),
         url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
     )
 

@@ -90,6 +90,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fire_retention: Annotated[Span, _about("How long it is known what became of each fire of a schedule.")] = Span(
         30 * DAY
     )
+    watch_roots: Annotated[
+        tuple[str, ...],
+        _about(
+            "What `watch` triggers may look at, with the server's own rights: folders, s3://bucket/prefix and"
+            " gs://bucket/prefix. Empty: nothing."
+        ),
+    ] = ()
     log_level: Annotated[LogLevel, _about("What is logged: debug, info, warning or error.")] = "info"
     log_format: Annotated[LogFormat, _about("How it is logged: text, json, or auto (text on a terminal).")] = "auto"
 

@@ -1,6 +1,6 @@
 """From what a user says about a job to a version that can be written: parsed, and what it refers to resolved."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -9,22 +9,25 @@ import msgspec
 from horae.engine.job_changes import Draft
 from horae.engine.params import validator_of
 from horae.engine.refs import as_id, in_quotes, nearest
-from horae.engine.trigger_calendars import check_calendars
-from horae.engine.trigger_checks import check_params, refuse_the_past
+from horae.engine.trigger_checks import check_params, field_of, refuse_the_past
 from horae.env import Env, Instant
 from horae.errors import BadInput
 from horae.model.definition import Definition, merge_definition, parse_definition, parse_whens, render_definition
 from horae.model.job import Spec
+from horae.model.trigger import Watch, When
 from horae.store.contract import Store
 from horae.store.moves import job_reads
 from horae.store.moves.jobs import StoredJob
+
+CheckPlace = Callable[[Watch, str], None]
 
 
 class Drafts:
     """Makes drafts; nothing is written here."""
 
-    def __init__(self, env: Env, store: Store) -> None:
-        self._env, self._store = env, store
+    def __init__(self, env: Env, store: Store, check_place: CheckPlace = lambda place, field: None) -> None:
+        """`check_place` refuses places that must not be watched."""
+        self._env, self._store, self._check_place = env, store, check_place
         self._namespaces: dict[int, str] = {}
 
     async def parse(self, namespace: int, body: Any, created_at: Instant) -> Definition:
@@ -40,7 +43,7 @@ class Drafts:
         now = self._env.now()
         definition = await self.parse(namespace, body, now)
         for when in definition.whens:
-            refuse_the_past(when, now)
+            self._check_new(when, now)
         return await self.resolve(namespace, definition)
 
     async def change(self, before: StoredJob, patch: Any, *, replace: bool) -> Definition:
@@ -55,24 +58,25 @@ class Drafts:
         for when in definition.whens:
             old = known.get(when.name)
             if old is None or old.trigger != when.trigger or old.rules.bounds != when.rules.bounds:
-                refuse_the_past(when, self._env.now())
+                self._check_new(when, self._env.now())
         return definition
+
+    def _check_new(self, when: When, now: Instant) -> None:
+        """Refuse a trigger that would never fire, or that looks where it must not."""
+        refuse_the_past(when, now)
+        if isinstance(when.trigger, Watch):
+            self._check_place(when.trigger, f"{field_of(when)}.watch")
 
     async def again(self, before: StoredJob, spec: Spec) -> Definition:
         """A definition as it was stored; what was accepted once is not refused now."""
         key = f"{await self._namespace(before.job.namespace)}/{spec.name}"
         whens = parse_whens(spec, key=key, created_at=before.job.created_at, past=True)
-        return Definition(
-            spec=spec, whens=whens, dependencies=spec.dependencies, conditions=spec.conditions
-        )
+        return Definition(spec=spec, whens=whens, dependencies=spec.dependencies, conditions=spec.conditions)
 
     async def resolve(self, namespace: int, definition: Definition, before: StoredJob | None = None) -> Draft:
         """Resolve the jobs a definition names."""
         known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
         upstream = await self._upstream(namespace, definition.dependencies, known)
-        old = () if before is None else (await self.again(before, before.job.spec)).whens
-        fresh = [when for when in definition.whens if when not in old]
-        await check_calendars(self._store, namespace, fresh, self._env.now())
         conditions = {upstream[ref]: condition for ref, condition in definition.conditions.items()}
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
         spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)

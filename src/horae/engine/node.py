@@ -17,12 +17,14 @@ from horae.engine.dead_letters import DeadLetters
 from horae.engine.dependencies import Dependencies
 from horae.engine.directory import Directory
 from horae.engine.epochs import Epochs
+from horae.engine.event_intake import EventIntake
 from horae.engine.events import Events
 from horae.engine.executions import Executions
 from horae.engine.fire import Scheduler
 from horae.engine.fires import Fires
 from horae.engine.gateway import Gateway
 from horae.engine.hints import Hint, Hints
+from horae.engine.hooks import Hooks
 from horae.engine.job_deletions import Deletions
 from horae.engine.jobs import Jobs
 from horae.engine.joins import Joiner
@@ -35,6 +37,7 @@ from horae.engine.settings import EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
+from horae.engine.watching.watcher import Places, Watcher
 from horae.engine.triggers import Triggers
 from horae.engine.workers import Workers
 from horae.env import Env, Instant
@@ -73,6 +76,10 @@ class Node:
         self.deletions = Deletions(store, self._session_asked, self.statistics.cancelled)
         self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock, self.deletions)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
+        self.intake = EventIntake(env, store, self.directory, self.hints)
+        self.hooks = Hooks(env, store, self.intake, lambda: self.presence.url)
+        places = Places(self.settings.watch_roots)
+        self.watcher = Watcher(env, store, self.directory, self.hints, self.clock, self.intake.check, places)
         self.jobs = Jobs(
             env,
             store,
@@ -83,6 +90,7 @@ class Node:
             on_queued=lambda lanes: self.hints.tell(Hint(lanes=dict(lanes))),
             fire_due=self.scheduler.step,
             deletions=self.deletions,
+            check_place=places.check,
         )
         self.fires = Fires(env, store)
         self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
@@ -153,6 +161,7 @@ class Node:
                 self.backstop,
                 self.sweeper,
             ]
+            chosen.append(self.watcher)
         return chosen
 
     async def prepare(self) -> None:
@@ -180,6 +189,7 @@ class Node:
         await self.gateway.stop()
         await self.submitter.close()
         await self._runner.stop()
+        await self.watcher.stop()
         try:
             await self.statistics.step()
             await self.presence.leave()

@@ -20,4 +20,5 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     rescue_batch: int = 200
     retention: Micros = 30 * DAY  # of executions and statistics
     fire_retention: Micros = 30 * DAY
+    watch_roots: tuple[str, ...] = ()  # URLs of the places that may be watched
     url: str = ""  # where other servers' workers reach this one

@@ -13,6 +13,7 @@ from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
 from horae.store.fire_expiry import LATE_BY
 from horae.store.moves import backfills, sweep
+from horae.store.moves.event_sweep import forget_events
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
 LOOK = 10.0
@@ -61,6 +62,8 @@ class Sweeper:
         while await self._store.write(lambda: sweep.forget_records(now - self._settings.fire_retention, kept)):
             await self._env.clock.sleep(0)
         while await self._store.write(lambda: backfills.forget(kept)):
+            await self._env.clock.sleep(0)
+        while await self._store.write(lambda: forget_events(now - self._settings.fire_retention, now)):
             await self._env.clock.sleep(0)
         return LOOK
 

@@ -36,7 +36,7 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     """What belongs to one item and does not decide which parcel it travels in."""
 
     trace: str | None = None
-    origin: str = ""  # submit, trigger, fire, dependency, backfill, child, retry
+    origin: str = ""  # submit, trigger, fire, event, dependency, backfill, child, retry
     caller: str = ""
     tags: dict[str, str] = {}
     key: str | None = None

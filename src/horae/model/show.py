@@ -42,7 +42,7 @@ def show_execution(
         last_heartbeat=shown_time(e.last_seen), params=_sized(e.params, brief), parent=e.parent,
         retry_of=e.extra.retry_of, tags=e.extra.tags, key=_key(e.extra.key), origin=e.extra.origin or None,
         interval=shown_interval(e.extra.interval), fire_at=shown_time(e.extra.fire_at),
-        backfill_id=e.extra.backfill, upstream=list(e.extra.upstream),
+        backfill_id=e.extra.backfill, upstream=list(e.extra.upstream), event=e.extra.event,
         reason=e.reason or None, next_attempt_at=shown_time(e.wake_at) if waits else None, hint=hint,
     )  # fmt: skip
 

@@ -210,9 +210,10 @@ class ExecutionView(View, frozen=True, kw_only=True):
     retry_of: UUID | None = None
     tags: dict[str, str] = {}
     key: str | None = None
-    origin: str | None = None  # submit, trigger, fire, dependency, backfill, child or retry
+    origin: str | None = None  # submit, trigger, fire, event, dependency, backfill, child or retry
     interval: IntervalView | None = None
     upstream: list[UUID] = []  # the executions because of which it started
+    event: str | None = None  # the id of the event that started it
     fire_at: Time | None = None  # the nominal fire it stands for
     backfill_id: UUID | None = None
     reason: str | None = None  # why it waits (delay, retry, paused, ...) or why it ended

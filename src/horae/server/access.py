@@ -65,6 +65,12 @@ ACCESS: Mapping[str, Roles] = {
     "executions.cancel": ADMIN,
     "executions.logs": ADMIN,
     "executions.attempts": ADMIN,
+    "events.send": ADMIN,
+    "events.list": ADMIN,
+    "hooks.get": ADMIN,
+    "hooks.make": ADMIN,
+    "hooks.end": ADMIN,
+    "hooks.receive": EVERYBODY,  # the token and the signature are its credential
     "dlq.list": ADMIN,
     "dlq.groups": ADMIN,
     "dlq.get": ADMIN,

@@ -222,6 +222,28 @@ class DeadLetterChoice(Body, frozen=True, kw_only=True):
     filter: DeadLetterFilter | None = None
 
 
+class EventBody(Body, frozen=True, kw_only=True):
+    """An event: its name, what it says, and an id by which it is known when it comes again."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
+    payload: Annotated[Any, Meta(description="Any JSON; filters and params see it as `event.payload`.")] = None
+    id: Key | None = None
+
+
+class ManyEvents(Body, frozen=True, kw_only=True):
+    """Many events, taken together or not at all."""
+
+    events: Annotated[list[EventBody], Meta(min_length=1, max_length=1000)]
+
+
+class HookBody(Body, frozen=True, kw_only=True):
+    """How to make a webhook; every field may be left out."""
+
+    secret: Annotated[str, Meta(max_length=256, description="What is signed with, or one is made.")] | None = None
+    new_url: Annotated[bool, Meta(description="Make a new URL beside the old one.")] = False
+    old_for: Annotated[Duration, Meta(description="How long the old secret or URL stays valid.")] = "1d"
+
+
 class KeyBody(Body, frozen=True, kw_only=True):
     """A key to be made."""
 

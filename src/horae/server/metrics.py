@@ -4,15 +4,18 @@ from bisect import bisect_left
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Gauge, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
+from horae.engine.hooks import Told
 from horae.engine.node import Node
 from horae.server.call import Call
 from horae.server.route import Route
+from horae.store.moves import watches
 from horae.store.moves.depths import depths
 from horae.version import __version__
 
@@ -30,6 +33,20 @@ class Outcomes(Collector):
         family = CounterMetricFamily("horae_outcomes", "Executions by what became of them.", labels=["outcome"])
         for outcome, count in self._totals.items():
             family.add_metric([outcome], count)
+        yield family
+
+
+class Deliveries(Collector):
+    """What became of calls of webhooks at this server."""
+
+    def __init__(self, counts: Mapping[Told, int]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        told = "Calls of webhooks, by what became of them: accepted, repeated, unsigned, unknown or unreadable."
+        family = CounterMetricFamily("horae_webhooks", told, labels=["outcome"])
+        for outcome in get_args(Told):
+            family.add_metric([outcome], self._counts.get(outcome, 0))
         yield family
 
 
@@ -70,6 +87,7 @@ class Metrics:
     def __init__(self, node: Node) -> None:
         self.registry = CollectorRegistry()
         self.registry.register(Outcomes(node.statistics.totals))
+        self.registry.register(Deliveries(node.hooks.counts))
         self._answers = Answers()
         self.registry.register(self._answers)
         self.queued = Gauge(
@@ -80,6 +98,11 @@ class Metrics:
         self.troubled = Gauge(
             "horae_troubled_triggers",
             "Triggers that cannot be decided; they are tried again every minute, and the log and their jobs say why.",
+            registry=self.registry,
+        )
+        self.watches_in_trouble = Gauge(
+            "horae_troubled_watches",
+            "Watched places that cannot be looked at; they are tried again, and the log says why.",
             registry=self.registry,
         )
         trusted = Gauge(
@@ -107,6 +130,7 @@ async def _look(metrics: Metrics, node: Node, namespace: int) -> None:
     """Set what only the store knows."""
     metrics.ready.set(node.ready)
     metrics.troubled.set(await node.store.troubled_triggers())
+    metrics.watches_in_trouble.set(await node.store.read(watches.troubled))
     directory = await node.store.directory()
     lanes = {lane.id: lane.queue for lane in directory.lanes}
     names = {queue.id: queue.name for queue in directory.queues}

@@ -28,6 +28,7 @@ HEADERS: dict[str, Document] = {
     "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 256},
     "If-Match": {"type": "string", "pattern": r'^(\*|(W/)?"[0-9]{1,9}")$'},
 }
+TEXT: Document = {"type": "string", "maxLength": 8192}
 UUID_TAGS = frozenset({"executions", "dlq", "sessions"})  # whose {id} is a UUID
 UNWRITABLE = "(raw)"
 _PARAMETER = re.compile(r"\{(\w+)\}")
@@ -172,7 +173,8 @@ def _header_parameters(route: Route) -> Iterator[Document]:
     if route.repeats in ("kept", "submission"):
         headers["Idempotency-Key"] = IDEMPOTENCY
     for name, meaning in headers.items():
-        yield {"name": name, "in": "header", "required": False, "description": meaning, "schema": HEADERS[name]}
+        schema = HEADERS.get(name, TEXT)
+        yield {"name": name, "in": "header", "required": False, "description": meaning, "schema": schema}
 
 
 def _answer(route: Route, type: Any, schemas: Schemas) -> Document:

@@ -3,11 +3,12 @@
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definition.values import a_text, an_object, refuse_unknown, shallow
+from horae.model.definition.values import a_list, a_text, an_object, refuse_unknown, shallow
 from horae.model.events.values import EVENT_NAME, MOST_ID, NewEvent, encode_payload
 
 _EXAMPLE = 'Send {"name": "upload", "payload": {"key": "a.csv"}}; "id" makes a repetition known.'
 _FIELDS = ("name", "payload", "id")
+MOST_EVENTS = 1000  # in one request
 
 
 def event_name(value: Any, field: str) -> str:
@@ -17,6 +18,16 @@ def event_name(value: Any, field: str) -> str:
         rule = "Use 1 to 128 letters, digits, dots, colons, slashes, dashes and underscores."
         raise BadInput(f"{text[:60]!r} is not a name of an event.", rule, field=field)
     return text
+
+
+def read_events(value: Any) -> list[NewEvent]:
+    """Read many events at once; what is wrong with one is told with its place."""
+    given = an_object(value, "body", _EXAMPLE)
+    refuse_unknown(given, ("events",), "This request")
+    listed = a_list(given["events"], "events", _EXAMPLE, MOST_EVENTS)
+    if not listed:
+        raise BadInput("There are no events.", _EXAMPLE, field="events")
+    return [read_event(one, f"events[{i}]") for i, one in enumerate(listed)]
 
 
 def read_event(value: Any, field: str = "") -> NewEvent:

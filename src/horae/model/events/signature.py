@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
-from horae.errors import BadInput, Unauthorized
+from horae.errors import BadInput, BadSignature
 
 TOLERANCE: Micros = 300 * SECOND  # between the sender's clock and ours, and until a captured request is worth nothing
 PREFIX = "whsec_"
@@ -34,12 +34,6 @@ _REMEDY = (
     "Sign with the webhook's secret: webhook-id, webhook-timestamp and webhook-signature as Standard Webhooks say, or "
     "X-Hub-Signature-256 as GitHub does."
 )
-
-
-class BadSignature(Unauthorized):
-    """The request does not prove that it comes from who knows the secret, or not that it is fresh; nothing changed."""
-
-    slug, title = "bad-signature", "The signature is not valid"
 
 
 class Signed(Struct, frozen=True):

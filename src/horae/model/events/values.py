@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.errors import TooLarge
@@ -33,6 +33,11 @@ class NewEvent(Struct, frozen=True, kw_only=True):
     def within(self) -> str:
         """In what the id is unique."""
         return self.scope or f"event:{self.name}"
+
+
+def with_id(event: NewEvent, id: str) -> NewEvent:
+    """An event with an id, unless it has one."""
+    return event if event.id is not None else structs.replace(event, id=id)
 
 
 def encode_payload(payload: Any, field: str = "payload") -> bytes:

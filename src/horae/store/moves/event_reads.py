@@ -25,8 +25,9 @@ PAGE_OF_NAME = Statement(
 )
 OUTCOMES = Statement(
     "event_outcomes",
-    "SELECT f.event, f.job, j.name, g.name, f.disposition, f.cause, f.execution FROM given"
-    " JOIN event_fires f ON f.event = given.event JOIN triggers g ON g.id = f.trigger_id JOIN jobs j ON j.id = f.job",
+    "SELECT f.event, f.job, j.name, COALESCE(g.name, ''), f.disposition, f.cause, f.execution FROM given"
+    " JOIN event_fires f ON f.event = given.event JOIN jobs j ON j.id = f.job"
+    " LEFT JOIN triggers g ON g.id = f.trigger_id",
 )
 HEARD = Statement(
     "heard_events",

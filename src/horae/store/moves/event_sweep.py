@@ -17,8 +17,8 @@ ENDED_HOOKS = Statement("expire_hooks", "DELETE FROM hooks WHERE until <= $1")
 # A deleted job's come back with it: only what is gone for long is forgotten.
 GONE_WATCHES = Statement(
     "gone_watches",
-    "SELECT w.id FROM watches w JOIN triggers g ON g.id = w.trigger_id WHERE g.state = 'ended' AND g.valid_to < $1"
-    " ORDER BY w.id LIMIT $2",
+    "SELECT w.id FROM watches w LEFT JOIN triggers g ON g.id = w.trigger_id"
+    " WHERE g.id IS NULL OR (g.state = 'ended' AND g.valid_to < $1) ORDER BY w.id LIMIT $2",
 )
 FORGET_OBJECTS = Statement(
     "forget_watched",

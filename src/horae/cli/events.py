@@ -1,0 +1,110 @@
+"""`horae events`: send them, list them, and make webhooks that bring them."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+from horae.cli.values import read_json
+from horae.errors import BadInput
+
+
+@click.group(
+    cls=Group, examples=('horae events send upload --payload \'{"key": "a.csv"}\'', "horae events list --name upload")
+)
+def events() -> None:
+    """Send and list events; make webhooks."""
+
+
+@events.command(
+    examples=(
+        'horae events send upload --payload \'{"key": "a.csv"}\'',
+        "horae events send order.paid --payload @order.json --id order-1042",
+    )
+)
+@click.argument("name")
+@click.option("--payload", metavar="JSON|@FILE", help="What it says; - reads it from stdin.")
+@click.option(
+    "--id", "id_", metavar="ID", help="An id by which it is known when it comes again: then it fires nothing."
+)
+@remote
+async def send(api: Api, name: str, payload: str | None, id_: str | None) -> None:
+    """Send an event to all triggers that listen to its name."""
+    content = None if payload is None else read_json(payload, "--payload")
+    sent = await api.client.events.send(name, content, id=id_)
+    if not api.out.is_for_people:
+        return api.out.document(sent.raw)
+    for fired in sent.fired:
+        click.echo(f"{fired['executionId']}  {fired['job']} ({fired['trigger']})")
+    for skipped in sent.skipped:
+        click.echo(f"{skipped['disposition']}: {skipped['job']} ({skipped['trigger']}): {skipped['cause']}", err=True)
+    if sent.note:
+        click.echo(sent.note, err=True)
+    return None
+
+
+@events.command("list", examples=("horae events list", "horae events list --name upload -o json"))
+@click.option("--name", metavar="NAME", help="Only events of this name.")
+@page_options
+@remote
+async def list_(api: Api, name: str | None, **paging: Any) -> None:
+    """List events, newest first, with what became of each."""
+    page = await api.client.events.list(name=name, **paging)
+    columns: list[Column] = [
+        ("EVENT", "eventId"),
+        ("NAME", "name"),
+        ("SOURCE", "source"),
+        ("RECEIVED", lambda one: api.out.age(one.get("receivedAt"))),
+        ("FIRED", lambda one: ", ".join(f"{fired['job']} ({fired['trigger']})" for fired in one["fired"])),
+        ("SKIPPED", lambda one: "; ".join(f"{s['job']} ({s['trigger']}): {s['cause']}" for s in one["skipped"])),
+        ("NOTE", lambda one: one.get("note") or ""),
+    ]
+    api.out.list(page.raw, columns, "There are no events. Send one with: horae events send NAME")
+
+
+@events.command(
+    examples=(
+        "horae events webhook deploy github",
+        "horae events webhook deploy github --secret-file secret.txt --old-for 1h",
+    )
+)
+@click.argument("job")
+@click.argument("trigger")
+@click.option(
+    "--secret-file", metavar="FILE", help="What the sender signs with; - reads it from stdin. Else one is made."
+)
+@click.option("--new-url", is_flag=True, help="Make a new URL as well.")
+@click.option("--old-for", metavar="SPAN", help="How long the old secret or URL stays valid; 1d unless said.")
+@click.option("--end", is_flag=True, help="End the webhook at once instead.")
+@remote
+async def webhook(
+    api: Api, job: str, trigger: str, secret_file: str | None, new_url: bool, old_for: str | None, end: bool
+) -> None:
+    """Make the webhook of a trigger, or give it a new secret. URL and secret are shown this once."""
+    if end:
+        await api.client.events.end_webhook(job, trigger)
+        if not api.out.is_for_people:
+            return api.out.document({"job": job, "trigger": trigger, "ended": True})
+        return api.out.say(f"Ended the webhook of {job} ({trigger}).")
+    secret = _read_secret(secret_file) if secret_file is not None else None
+    made = await api.client.events.make_webhook(job, trigger, secret=secret, new_url=new_url, old_for=old_for)
+    if not api.out.is_for_people:
+        return api.out.document(made.raw)
+    for field in ("url", "secret"):
+        if field in made.raw:
+            click.echo(f"{field:<8}{made.raw[field]}")
+    click.echo(made.raw["note"], err=True)
+    if made.raw.get("oldUntil"):
+        click.echo(f"What was valid before is valid until {made.raw['oldUntil']}.", err=True)
+    return None
+
+
+def _read_secret(path: str) -> str:
+    try:
+        return (sys.stdin.read() if path == "-" else Path(path).read_text()).strip()
+    except OSError as error:
+        raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check its name and rights.") from None

@@ -1,0 +1,113 @@
+"""Events come in: from the API, from webhooks and from watches. Each is kept, decided and told what it came to."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from msgspec import UNSET, Raw, structs
+
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.params import Params
+from horae.engine.refs import as_id, in_quotes, nearest
+from horae.engine.submit import created
+from horae.env import Env
+from horae.errors import BadInput, Conflict, HoraeError
+from horae.model.events.values import NewEvent
+from horae.model.events.view import EventFired, EventSkipped, EventView
+from horae.model.instant import format_instant
+from horae.model.job import Job
+from horae.model.view import Page
+from horae.store.contract import Store
+from horae.store.moves import event_reads, events
+from horae.store.moves.event_reads import StoredEvent
+from horae.store.moves.targets import Target
+
+MOST_SHOWN = 4096  # bytes of a payload in a list
+
+
+class EventIntake:
+    """Takes events, and tells what became of them."""
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._params = Params()
+
+    def check(self, target: Target, item: bytes) -> str | None:
+        """Why an item cannot be the params of a job's execution."""
+        job = Job(
+            id=target.job, namespace=target.namespace, name=target.name, version=target.version, state=target.state,
+            spec=target.spec, created_at=0, updated_at=0,
+        )  # fmt: skip
+        try:
+            self._params.check(item, job)
+        except HoraeError as error:
+            return error.detail
+        return None
+
+    async def send(self, namespace: int, given: Sequence[NewEvent]) -> list[EventView]:
+        """Take events of the API. Raises Conflict when an id came before with another payload."""
+        taken = await self.take(namespace, given)
+        for new, stored in zip(given, taken, strict=True):
+            if stored.repeated and stored.payload != new.payload:
+                remedy = "Send a new id for a new event."
+                raise Conflict(
+                    f'The event "{stored.key}" came before with another payload.', remedy, eventId=stored.key
+                )
+        views = [view_of(event) for event in taken]
+        unheard = {view.name for view in views if not view.fired and not view.skipped and view.note is None}
+        notes = {name: await self._nobody(namespace, name) for name in sorted(unheard)}
+        return [structs.replace(view, note=view.note or notes.get(view.name)) for view in views]
+
+    async def take(
+        self,
+        namespace: int,
+        given: Sequence[NewEvent],
+        *,
+        only: tuple[UUID, str] | None = None,
+        note: str | None = None,
+    ) -> list[StoredEvent]:
+        """Keep and decide events in one transaction; whoever could run what they started is told."""
+        env, lead = self._env, self._directory.lead
+        done = await self._store.change(
+            lambda now: events.take(namespace, given, lead, self.check, env.new_id, now, only=only, note=note)
+        )
+        now = env.now()
+        told = [created(parcel, now) for parcel in done.parcels[:20]]
+        self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))
+        return done.events
+
+    async def list(self, namespace: int, *, name: str | None, limit: int, cursor: str | None) -> Page[EventView]:
+        """Events, newest first; large payloads are left out."""
+        before = None if cursor is None else as_id(cursor)
+        if cursor is not None and before is None:
+            raise BadInput("That is no cursor.", "Send `nextCursor` of the page before.", field="cursor")
+        found = await self._store.read(lambda: event_reads.page(namespace, name, before, limit + 1))
+        items = [view_of(event, payload=True) for event in found[:limit]]
+        return Page(items=items, next_cursor=str(found[limit - 1].id) if len(found) > limit else None)
+
+    async def _nobody(self, namespace: int, name: str) -> str:
+        """What to say of an event that nobody hears."""
+        heard = await self._store.read(lambda: event_reads.heard_names(namespace))
+        near = nearest(name, heard)
+        hint = f" Did you mean {in_quotes(near)}?" if near else ""
+        return f'No trigger listens to "{name}": it was kept and fired nothing.{hint}'
+
+
+def view_of(event: StoredEvent, *, payload: bool = False) -> EventView:
+    """An event as it is shown."""
+    fired, skipped = [], []
+    for one in event.outcomes:
+        if one.execution is not None:
+            fired.append(EventFired(job=one.job_name, job_id=one.job, trigger=one.trigger, execution_id=one.execution))
+        else:
+            skipped.append(
+                EventSkipped(
+                    job=one.job_name, job_id=one.job, trigger=one.trigger, disposition=one.disposition, cause=one.cause
+                )
+            )
+    note = "This event came before: nothing fired again." if event.repeated else event.note
+    return EventView(
+        event_id=event.key, name=event.name, source=event.source, type=event.type or None,
+        received_at=format_instant(event.received_at), fired=fired, skipped=skipped, repeated=event.repeated, note=note,
+        payload=Raw(event.payload) if payload and len(event.payload) <= MOST_SHOWN else UNSET,
+    )  # fmt: skip

@@ -1,0 +1,55 @@
+"""Events: sent by anybody who may, kept, and told what they came to."""
+
+from typing import Any
+
+from horae.errors import BadInput, Conflict
+from horae.model.events.read import read_event, read_events
+from horae.model.events.values import MOST_ID, NewEvent, with_id
+from horae.model.events.view import EventsTaken, EventView
+from horae.model.view import Page
+from horae.server.bodies import EventBody, ManyEvents
+from horae.server.call import Call
+from horae.server.queries import EventList
+from horae.server.reading import LARGE_LIMIT
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get, post
+
+
+@post(
+    f"{API}/events", "events.send", {202: (EventView, EventsTaken), 200: (EventView, EventsTaken)},
+    takes=(EventBody, ManyEvents), limit=LARGE_LIMIT, repeats="by itself", refuses=(Conflict,),
+)  # fmt: skip
+async def send(call: Call, body: dict[str, Any]) -> Reply:
+    """Send an event, or many, to all triggers that listen to its name.
+
+    It is kept, and what it starts is on disk, when this answers 202. The same `id` again answers 200 with what came of
+    it then and starts nothing; without one the Idempotency-Key is the id. Nobody listening is no error: `note` says so.
+    """
+    if "events" in body:
+        given = read_events(body)
+        views = await call.node.intake.send(call.namespace, _known(call, given))
+        answer = EventsTaken(
+            items=views,
+            fired=sum(len(view.fired) for view in views if not view.repeated),
+            repeated=sum(view.repeated for view in views),
+        )
+        return ok(answer, 200 if answer.repeated == len(views) else 202)
+    (view,) = await call.node.intake.send(call.namespace, _known(call, [read_event(body)]))
+    return ok(view, 200 if view.repeated else 202)
+
+
+def _known(call: Call, given: list[NewEvent]) -> list[NewEvent]:
+    """A request that is repeated with its Idempotency-Key is the same events again."""
+    key = call.idempotency_key()
+    if key is None:
+        return given
+    if len(key) > MOST_ID - 8:
+        raise BadInput("The Idempotency-Key is too long for an event.", "Use a UUID.", field="Idempotency-Key")
+    return [with_id(event, key if len(given) == 1 else f"{key}:{i}") for i, event in enumerate(given)]
+
+
+@get(f"{API}/events", "events.list", Page[EventView])
+async def list_events(call: Call, query: EventList) -> Reply:
+    """List events, newest first, each with what it fired and why others did not; large payloads are left out."""
+    page = await call.node.intake.list(call.namespace, name=query.name, limit=query.limit, cursor=query.cursor)
+    return ok(page)

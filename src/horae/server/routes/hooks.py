@@ -1,0 +1,62 @@
+"""Webhooks: made for triggers by who may, and called by anybody who knows the URL and can sign."""
+
+import msgspec
+
+from horae.errors import BadInput, BadSignature, NotFound, TooLarge
+from horae.model.duration import parse_duration
+from horae.model.events.view import Delivered, HookView
+from horae.server.bodies import HookBody
+from horae.server.call import Call
+from horae.server.reply import Reply, encode, nothing, ok
+from horae.server.route import API, delete, get, post
+
+_PATH = f"{API}/jobs/{{ref}}/triggers/{{name}}/webhook"
+_SIGNED = {
+    "webhook-id": "Standard Webhooks: the message's id, the same when it is sent again.",
+    "webhook-timestamp": "Standard Webhooks: when it was signed, in seconds since 1970; five minutes are allowed.",
+    "webhook-signature": "Standard Webhooks: `v1,` and the signature; several with spaces between.",
+    "X-Hub-Signature-256": "GitHub's signature of the body, instead of these three.",
+}
+
+
+@get(_PATH, "hooks.get", HookView, refuses=(NotFound,))
+async def get_hook(call: Call) -> Reply:
+    """Read a trigger's webhook; its URL and its secret were told when they were made."""
+    return ok(await call.node.hooks.get(call.namespace, call.path("ref"), call.path("name")))
+
+
+@post(_PATH, "hooks.make", HookView, status=201, refuses=(NotFound,))
+async def make(call: Call, body: HookBody) -> Reply:
+    """Make a trigger's webhook, or give it a new secret; the old one stays valid for `oldFor`.
+
+    URL and secret are told this once. `newUrl` makes a new URL too; where nothing is verified the URL is the secret,
+    and is always new.
+    """
+    view = await call.node.hooks.make(
+        call.namespace, call.path("ref"), call.path("name"), secret=body.secret, new_url=body.new_url,
+        old_for=parse_duration(body.old_for, field="oldFor"),
+    )  # fmt: skip
+    reply = ok(view, 201)
+    reply.kept = encode(msgspec.structs.replace(view, url=msgspec.UNSET, secret=msgspec.UNSET))
+    return reply
+
+
+@delete(_PATH, "hooks.end", refuses=(NotFound,))
+async def end(call: Call) -> Reply:
+    """End a trigger's webhook at once."""
+    await call.node.hooks.end(call.namespace, call.path("ref"), call.path("name"))
+    return nothing()
+
+
+@post(
+    f"{API}/hooks/{{token}}", "hooks.receive", {202: Delivered, 200: Delivered}, repeats="by itself", headers=_SIGNED,
+    refuses=(NotFound, BadSignature, BadInput, TooLarge),
+)  # fmt: skip
+async def receive(call: Call) -> Reply:
+    """Call a webhook: any JSON, or what S3, MinIO or Google Cloud Storage send.
+
+    The token in the URL is the credential, the signature the proof. A message that came before is answered 200 with
+    `repeated` and fires nothing; a signature that is wrong or older than five minutes is refused.
+    """
+    done = await call.node.hooks.receive(call.path("token"), call.headers, call.body)
+    return ok(done, 200 if done.repeated else 202)
