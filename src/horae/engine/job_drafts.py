@@ -9,6 +9,7 @@ import msgspec
 from horae.engine.job_changes import Draft
 from horae.engine.params import validator_of
 from horae.engine.refs import as_id, in_quotes, nearest
+from horae.engine.trigger_calendars import check_calendars
 from horae.engine.trigger_checks import check_params, field_of, refuse_the_past
 from horae.env import Env, Instant
 from horae.errors import BadInput
@@ -77,6 +78,9 @@ class Drafts:
         """Resolve the jobs a definition names."""
         known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
         upstream = await self._upstream(namespace, definition.dependencies, known)
+        old = () if before is None else (await self.again(before, before.job.spec)).whens
+        fresh = [when for when in definition.whens if when not in old]
+        await check_calendars(self._store, namespace, fresh, self._env.now())
         conditions = {upstream[ref]: condition for ref, condition in definition.conditions.items()}
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
         spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)

@@ -37,8 +37,8 @@ from horae.engine.settings import EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
-from horae.engine.watching.watcher import Places, Watcher
 from horae.engine.triggers import Triggers
+from horae.engine.watching.watcher import Places, Watcher
 from horae.engine.workers import Workers
 from horae.env import Env, Instant
 from horae.errors import HoraeError

@@ -213,9 +213,9 @@ class ExecutionView(View, frozen=True, kw_only=True):
     origin: str | None = None  # submit, trigger, fire, event, dependency, backfill, child or retry
     interval: IntervalView | None = None
     upstream: list[UUID] = []  # the executions because of which it started
-    event: str | None = None  # the id of the event that started it
     fire_at: Time | None = None  # the nominal fire it stands for
     backfill_id: UUID | None = None
+    event: str | None = None  # the id of the event that started it
     reason: str | None = None  # why it waits (delay, retry, paused, ...) or why it ended
     next_attempt_at: Time | None = None
     hint: str | None = None

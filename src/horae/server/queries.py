@@ -62,12 +62,6 @@ class FireList(Paged, frozen=True, kw_only=True):
     limit: Limit = 100
 
 
-class EventList(Paged, frozen=True, kw_only=True):
-    """Which events."""
-
-    name: Annotated[Text, Meta(description="Only events of this name.")] | None = None
-
-
 class DeleteJob(Query, frozen=True, kw_only=True):
     """What becomes of a deleted job's executions."""
 
