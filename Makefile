@@ -61,6 +61,7 @@ bench-peers: install-dev
 prove: install-dev browser
 	HORAE_PROVE=1 $(BIN)/pytest -n $(PYTEST_WORKERS) --hypothesis-profile=prove --timeout=900 $(PYTEST_FLAGS) $(TESTS)
 	tools/races
+	tools/time
 
 lock:
 	tools/lock $(if $(UPGRADE),--upgrade)

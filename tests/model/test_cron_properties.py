@@ -4,19 +4,20 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import pairwise, product
-from random import Random
+from itertools import product
 from time import perf_counter
 
 import pytest
-from cronsim import CronSim
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.cron import Expression, fire, last_before, load_zone, next_after, parse_cron, zone
-from horae.model.cron.zone import BUCKET_BITS, spans
+from horae.model.cron.zone import spans
+from tests.model.cron.clockwork import boundaries, look_at_zone
+from tests.model.cron.differences import compare_quartz, compare_with_cronsim, compare_with_vixie
+from tests.model.cron.fuzz import LONGEST, fuzz
 from tests.model.zones import PECULIAR, YEAR_2038, all_zones, changes
 
 EXPRESSIONS = (
@@ -192,95 +193,67 @@ def both_ways(x: Expression, name: str, around: int, overlap: str) -> Iterator[i
 # --- zones ---------------------------------------------------------------------------------------------------------
 
 
-def boundaries(name):
-    """Every change of offset the spans know, 1970 to 2037."""
-    known = [span for bucket in range((YEAR_2038 >> BUCKET_BITS) + 1) for span in spans(name, bucket)]
-    assert all(one.end == two.start for one, two in pairwise(known))
-    moved = [(two.start, one.offset, two.offset) for one, two in pairwise(known) if one.offset != two.offset]
-    return tuple(each for each in moved if each[0] < YEAR_2038)
-
-
 @pytest.mark.parametrize("name", PECULIAR)
 def test_spans_know_every_clock_change_a_zone_lists(name):
     assert changes(name) == boundaries(name)
 
 
-@pytest.mark.prove
-@pytest.mark.timeout(600)
-def test_spans_know_every_clock_change_of_all_zones():
-    for name in all_zones():
-        assert changes(name) == boundaries(name), name
-        spans.cache_clear()
+# --- at clock changes one by one; `tools/time` looks at all of them ------------------------------------------------
 
 
-@pytest.mark.prove
-@pytest.mark.timeout(3600)
-def test_next_and_last_agree_at_every_clock_change_of_all_zones():
-    for name in all_zones():
-        for second, _, _ in changes(name):
-            for expression in EXPRESSIONS:
-                _agree_around(parse_cron(expression), name, second)
+@pytest.mark.parametrize("name", PECULIAR)
+def test_at_a_clock_change_next_and_last_agree_and_always_move(name):
+    _, verdict = look_at_zone(name, every=9)
+
+    assert verdict.unexplained == []
 
 
-def _agree_around(x: Expression, zone: str, second: int) -> None:
-    at, end = (second - 5 * 3600) * SECOND, (second + 5 * 3600) * SECOND
-    for _ in range(40):
-        coming = next_after(x, zone, at)
-        assert at < coming
-        assert last_before(x, zone, coming) <= at
-        if (at := coming) > end:
-            return
+# --- against others, 2,000 cases each; `tools/time` compares 100,000 -----------------------------------------------
+
+SOME_ZONES = (*PECULIAR, *sorted(all_zones())[7::20])
 
 
-# --- against cronsim -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_difference_from_vixies_loop_has_a_name(seed):
+    verdict = compare_with_vixie(1_000, seed, SOME_ZONES)
 
-# Zones whose changes are a whole hour on a whole local hour: on others cronsim is known to be wrong. Nor do they change
-# at midnight: there it fires a wild expression at a wall time that does not exist.
-COMPARABLE = ("America/New_York", "Europe/London", "Europe/Paris", "Australia/Sydney", "Asia/Tokyo", "UTC")
-
-
-def written(rng: Random) -> str:
-    """A random expression of what cronsim and the unix dialect share."""
-    minute = rng.choice(["*", "*/5", "*/7", "0", "30", "15,45", "10-50/20", "0-10"])
-    hour = rng.choice(["*", "*/2", "0", "1", "2", "3", "1-3", "9-17", "0,12", "*/6"])
-    dom = rng.choice(["*", "*", "*", "1", "15", "L", "13,31", "*/2", "1-7", "28-31"])
-    month = rng.choice(["*", "*", "*", "3", "MAR,NOV", "10-11", "*/3"])
-    dow = rng.choice(["*", "*", "*", "0", "MON-FRI", "7", "SUN", "5#2", "5L", "*/3", "6,0"])
-    return f"{minute} {hour} {dom} {month} {dow}"
+    assert verdict.unexplained == []
+    assert verdict.cases >= 1_000
+    assert verdict.fires > 20_000
 
 
-def starts(rng: Random, zone: str) -> datetime:
-    known = [each for each in changes(zone) if each[0] > 631_152_000]
-    if known and rng.random() < 0.8:
-        second = rng.choice(known)[0] - rng.randrange(0, 12 * 3600)
-    else:
-        second = rng.randrange(631_152_000, YEAR_2038)
-    return datetime.fromtimestamp(second // 60 * 60, load_zone(zone))
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_difference_from_cronsim_has_a_name(seed):
+    verdict = compare_with_cronsim(1_000, seed, SOME_ZONES)
+
+    assert verdict.unexplained == []
+    assert verdict.cases >= 1_000
+    assert verdict.fires > 5_000
 
 
-def compare(cases: int, seed: int) -> int:
-    """Check that many cases agree; how many fires were compared."""
-    rng, fires = Random(seed), 0
-    for _ in range(cases):
-        zone = rng.choice(COMPARABLE)
-        expression, start = written(rng), starts(rng, zone)
-        x, theirs = parse_cron(expression), CronSim(expression, start)
-        at = int(start.timestamp()) * SECOND
-        for _ in range(6):
-            at = next_after(x, zone, at)
-            assert at == int(next(theirs).timestamp()) * SECOND, f"{expression} in {zone} from {start}"
-            fires += 1
-    return fires
+@pytest.mark.parametrize("seed", [1, 2])
+def test_quartz_expressions_fire_when_brute_force_finds_them(seed):
+    verdict = compare_quartz(1_000, seed, SOME_ZONES)
+
+    assert verdict.unexplained == []
+    assert verdict.cases >= 1_000
+    assert verdict.fires > 20_000
 
 
-def test_cronsim_agrees_in_a_thousand_cases():
-    assert compare(1_000, seed=2026) == 6_000
+@pytest.mark.parametrize(
+    ("compare", "cases"), [(compare_with_vixie, 200), (compare_with_cronsim, 1_000), (compare_quartz, 200)]
+)
+def test_a_difference_without_a_name_is_noticed(compare, cases, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fire, "LONG_GAP", 60)  # nothing is shifted out of a gap any more
+
+    assert compare(cases, 3, ["Europe/Paris"]).unexplained
 
 
-@pytest.mark.prove
-@pytest.mark.timeout(3600)
-def test_cronsim_agrees_in_a_hundred_thousand_cases():
-    assert compare(100_000, seed=1) == 600_000
+def test_what_is_almost_an_expression_is_read_or_refused_quickly():
+    found = fuzz(5_000, seed=2026)
+
+    assert found.accepted > 500
+    assert found.slowest < 4 * LONGEST, found.slowest_text  # the rest is for a busy machine
 
 
 # --- speed ---------------------------------------------------------------------------------------------------------

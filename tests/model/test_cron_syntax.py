@@ -53,6 +53,7 @@ def times(expression, count, start=NEW_YEAR):
         pytest.param("0 0 * * 5-7", "01-02 01-03 01-04 01-09", id="C16 5-7"),
         pytest.param("0 0 * * SUN-TUE", "01-04 01-05 01-06 01-11", id="C16 names"),
         pytest.param("0 0 * * sat-sun", "01-03 01-04 01-10 01-11", id="a week ends on Sunday"),
+        pytest.param("0 0 * * SUN-SUN", "01-04 01-11", id="one Sunday, not a week from Sunday to Sunday"),
         pytest.param("0 0 * * 1-7/2", "01-02 01-04 01-05 01-07 01-09 01-11", id="step to Sunday"),
         pytest.param("0 0 ? * MON", "01-05 01-12", id="? is *"),
         pytest.param("0 0 1 ? ?", "02-01 03-01", id="? anywhere"),

@@ -7,7 +7,7 @@ import pytest
 
 from horae.errors import BadInput
 from horae.model.cron import cron_in_words, parse_cron
-from tests.model.cron_writing import quartz_text, unix_text
+from tests.model.cron.writing import quartz_text, unix_text
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """The zones' own record of their clock changes, read apart from the code under test."""
 
 import struct
+from bisect import bisect_left
 from collections.abc import Iterator
 from datetime import datetime
 from functools import cache
 from importlib import resources
+from io import BytesIO
 from itertools import pairwise
 from zoneinfo import ZoneInfo
 
@@ -38,14 +40,22 @@ def all_zones() -> list[str]:
 def changes(name: str) -> tuple[tuple[int, int, int], ...]:
     """(UTC second, offset before, offset after) of each change of offset, 1970 to 2037.
 
-    The file lists them up to where its rule for the future takes over; from there every fourth hour is looked at.
+    The file lists them up to where its rule for the future takes over; from there every day is looked at.
     """
-    raw = (resources.files("tzdata") / "zoneinfo" / name).read_bytes()
-    listed = list(_listed(raw))
-    with (resources.files("tzdata") / "zoneinfo" / name).open("rb") as rules:
-        zone = ZoneInfo.from_file(rules)
+    return _changes(rules_of(name))
+
+
+@cache
+def _changes(raw: bytes) -> tuple[tuple[int, int, int], ...]:
+    """By the rules themselves: many names share them."""
+    listed, zone = list(_listed(raw)), ZoneInfo.from_file(BytesIO(raw))
     found = [(at, old, new) for (_, old), (at, new) in pairwise(listed) if old != new and 0 < at < YEAR_2038]
     return (*found, *_followed(zone, max(0, listed[-1][0])))
+
+
+def rules_of(name: str) -> bytes:
+    """The file that defines a zone."""
+    return (resources.files("tzdata") / "zoneinfo" / name).read_bytes()
 
 
 def _listed(raw: bytes) -> Iterator[tuple[int, int]]:
@@ -66,12 +76,19 @@ def _followed(zone: ZoneInfo, start: int) -> Iterator[tuple[int, int, int]]:
     def offset(second: int) -> int:
         return int(datetime.fromtimestamp(second, zone).utcoffset().total_seconds())
 
-    for one, two in pairwise(range(start, YEAR_2038, 4 * 3600)):
-        if offset(one) != offset(two):
-            minute = next(each for each in range(one - one % 60, two + 60, 60) if offset(each) == offset(two))
-            yield minute, offset(one), offset(two)
+    shown = offset(start)
+    for one, two in pairwise((*range(start, YEAR_2038, 86_400), YEAR_2038)):
+        before, shown = shown, offset(two)
+        if shown != before:
+            yield bisect_left(range(two), True, lo=one, key=lambda at: offset(at) == shown), before, shown
 
 
 def _size(head: bytes, width: int) -> int:
     isut, isstd, leaps, times, types, chars = struct.unpack(">6I", head[20:44])
     return times * width + times + types * 6 + chars + leaps * (width + 4) + isstd + isut
+
+
+@cache
+def first_offset(name: str) -> int:
+    """The offset at the beginning of 1970."""
+    return [offset for at, offset in _listed(rules_of(name)) if at <= 0][-1]

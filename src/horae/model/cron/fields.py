@@ -85,7 +85,7 @@ def _read_range(where: Field, item: str, base: str, step: int, key: str) -> tupl
     lo = read_number(where, item, first)
     if not dash:
         return lo, _open_end(where, item, lo, step) if step else lo
-    hi = 7 if where is DOW and last == "SUN" else read_number(where, item, last)
+    hi = 7 if where is DOW and last == "SUN" and lo > 0 else read_number(where, item, last)
     if hi < lo and not where.wraps:
         refuse(where, item, "the range runs backwards", _turned(where, first, last))
     return lo, hi if hi >= lo else hi + _size(where)

@@ -11,7 +11,7 @@ Counted = Callable[[Field, str], Special | None]
 def read_list(where: Field, text: str, key: str) -> int:
     """A field of plain values as bits, bit 0 the value 0."""
     bits = 0
-    for item in text.split(","):
+    for item in dict.fromkeys(text.split(",")):
         bits |= read_item(where, item, key)
     return bits
 
@@ -19,7 +19,7 @@ def read_list(where: Field, text: str, key: str) -> int:
 def read_days(where: Field, text: str, key: str, counted: Counted) -> Days:
     """A day field; `counted` reads the items that are counted and leaves the plain ones."""
     bits, special = 0, []
-    for item in text.split(","):
+    for item in dict.fromkeys(text.split(",")):
         if found := counted(where, item):
             special.append(found)
         else:
