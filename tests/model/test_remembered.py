@@ -49,7 +49,16 @@ def test_an_answer_holds_up_to_the_fire_and_not_at_it():
         T0 + 2 * HOUR,
         T0 + HOUR,
     ]
-    assert asked.times == 3
+    assert asked.times == 2
+
+
+def test_a_fire_and_the_one_after_it_are_asked_once_for_all_triggers_in_turn():
+    asked = Asked(lambda at: (at // HOUR + 1) * HOUR)
+    following = Remembered(asked, forward=True)
+
+    for i in range(1_000):
+        assert (following("x", T0 + i), following("x", T0 + HOUR)) == (T0 + HOUR, T0 + 2 * HOUR)
+    assert asked.times == 2
 
 
 def test_looking_back_it_holds_from_after_the_fire():

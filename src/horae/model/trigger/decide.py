@@ -77,6 +77,10 @@ def decide(
     first = upcoming(trigger, rules, decided_through) if left > 0 else None
     if first is None or first > now:
         return Decision((), (), max(decided_through, now), None if first is None else first + rules.offset)
+    if not busy and not waiting:
+        after = upcoming(trigger, rules, first)
+        if (after is None or after > now) and first >= due_from(trigger, now - rules.grace):
+            return _alone(trigger, rules, first, after, now, is_spent(rules, fired + 1))
     resume = _resume_at(trigger, rules, first, now)
     missed = _missed(trigger, rules, first, resume)
     begun = first if first >= resume else upcoming(trigger, rules, resume - 1)
@@ -93,6 +97,17 @@ def decide(
         ledger=tuple(chain(missed, held, (_fired(rules, fire, now) for fire in fires), full)),
         decided_through=fires[-1].at if cut else now,
         next_fire_at=None if spent or following is None else following + rules.offset,
+    )
+
+
+def _alone(trigger: Trigger, rules: Rules, at: Instant, after: Instant | None, now: Instant, spent: bool) -> Decision:
+    """What nearly all decisions are: one fire, due now, in nobody's way."""
+    fire = Fire(at, previous_fire(trigger, at))
+    return Decision(
+        fires=(fire,),
+        ledger=(_fired(rules, fire, now),),
+        decided_through=now,
+        next_fire_at=None if spent or after is None else after + rules.offset,
     )
 
 

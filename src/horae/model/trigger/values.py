@@ -8,7 +8,9 @@ from horae.model.trigger.external import Event, Watch
 from horae.model.trigger.remembered import Remembered
 
 
-class Cron(Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="cron"):
+class Cron(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="kind", tag="cron", cache_hash=True
+):
     """Fires when the clock on a zone's wall matches an expression."""
 
     expression: str

@@ -5,6 +5,7 @@ its own transaction, and makes their executions here: they run the version that 
 """
 
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from uuid import UUID
 
 import msgspec
@@ -45,8 +46,14 @@ def read_target(row: Row, at: int = 0) -> Target:
     job, namespace, namespace_name, name, state, version, spec, queue, lane = row[at : at + 9]
     return Target(
         job=job, namespace=namespace, key=f"{namespace_name}/{name}", name=name, state=state, version=version,
-        spec=msgspec.json.decode(spec, type=Spec), queue=queue, lane=lane,
+        spec=_read_spec(spec), queue=queue, lane=lane,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _read_spec(text: str) -> Spec:
+    """Fires by the thousand are of a few jobs, or of jobs alike."""
+    return msgspec.json.decode(text, type=Spec)
 
 
 def targets(jobs: Collection[UUID]) -> Script[dict[UUID, Target]]:

@@ -4,6 +4,7 @@ The timer's row is the guard against a double fire: whoever changes or decides a
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Literal
 from uuid import UUID
 
@@ -160,11 +161,23 @@ def ended(job: UUID) -> Script[dict[str, Heritage]]:
 def read_timer(row: Row) -> Timer:
     """A timer from the columns that its statements begin with."""
     return Timer(
-        id=row[0], name=row[1], trigger=msgspec.json.decode(row[2], type=Trigger),
-        rules=msgspec.json.decode(row[3], type=Rules), params=msgspec.json.decode(row[4]) if row[4] else {},
+        id=row[0], name=row[1], trigger=_read_trigger(row[2]), rules=_read_rules(row[3]),
+        params=msgspec.json.decode(row[4]) if row[4] else {},
         state=row[5], next_fire_at=row[6], decided_through=row[7], last_execution=row[8], fired=row[9],
         moved_to=row[10],
     )  # fmt: skip
+
+
+@lru_cache(maxsize=8192)
+def _read_trigger(text: str) -> Trigger:
+    """Due triggers are often alike: equal texts are one value, whose hash is made once."""
+    trigger: Trigger = msgspec.json.decode(text, type=Trigger)
+    return trigger
+
+
+@lru_cache(maxsize=8192)
+def _read_rules(text: str) -> Rules:
+    return msgspec.json.decode(text, type=Rules)
 
 
 def end(
