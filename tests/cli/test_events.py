@@ -1,0 +1,91 @@
+"""`horae events`: sent, listed, and webhooks made."""
+
+import json
+
+import pytest
+
+from tests.cli.fake_api import FakeApi, page, run
+
+SENT = {
+    "eventId": "e1", "name": "upload", "source": "api", "type": None, "receivedAt": "2027-01-15T08:00:00Z",
+    "fired": [{"job": "load", "jobId": "j1", "trigger": "inbox", "executionId": "x1"}],
+    "skipped": [
+        {"job": "copy", "trigger": "event", "disposition": "skipped-filter", "cause": "the filter is false"},
+    ],
+    "repeated": False, "note": None,
+}  # fmt: skip
+UNHEARD = {**SENT, "fired": [], "skipped": [], "note": 'No trigger listens to "uplaod": it was kept and fired nothing.'}
+HOOK = {
+    "job": "deploy", "trigger": "github", "verify": "signature", "createdAt": "2027-01-15T08:00:00Z",
+    "url": "http://h/api/v1/hooks/hook_x", "secret": "whsec_s", "oldUntil": None, "note": "Not shown again.",
+}  # fmt: skip
+
+
+def test_an_event_is_sent_and_what_it_started_is_told(tmp_path):
+    api = FakeApi({"POST /events": SENT})
+    (tmp_path / "payload.json").write_text('{"key": "a.csv"}')
+
+    told = run(api, "events", "send", "upload", "--payload", f"@{tmp_path}/payload.json", "--id", "e1")
+
+    assert told.exit_code == 0
+    assert told.stdout == "x1  load (inbox)\n"
+    assert "skipped-filter: copy (event): the filter is false" in told.stderr
+    assert api.requests[0].body == {"name": "upload", "payload": {"key": "a.csv"}, "id": "e1"}
+    assert json.loads(run(api, "events", "send", "upload", "-o", "json").stdout) == SENT
+
+
+def test_an_event_nobody_listens_to_is_said_and_no_failure():
+    told = run(FakeApi({"POST /events": UNHEARD}), "events", "send", "uplaod")
+
+    assert told.exit_code == 0
+    assert told.stdout == ""
+    assert 'No trigger listens to "uplaod"' in told.stderr
+
+
+def test_a_payload_that_is_not_json_is_refused():
+    told = run(FakeApi({}), "events", "send", "upload", "--payload", "{key: a}")
+
+    assert told.exit_code == 2
+    assert "--payload is not valid JSON" in told.stderr
+
+
+def test_events_are_listed_with_what_became_of_them():
+    api = FakeApi({"GET /events": page(SENT, UNHEARD)})
+
+    told = run(api, "events", "list", "--name", "upload").stdout
+
+    assert "load (inbox)" in told
+    assert "copy (event): the filter is false" in told
+    assert "No trigger listens" in told
+    assert api.requests[0].query == {"name": "upload"}
+    assert "horae events send" in run(FakeApi({"GET /events": page()}), "events", "list").stdout
+
+
+def test_a_webhook_is_made_and_shown_once(tmp_path):
+    api = FakeApi({"POST /jobs/deploy/triggers/github/webhook": HOOK})
+    (tmp_path / "secret").write_text("a secret of github's own\n")
+
+    told = run(
+        api, "events", "webhook", "deploy", "github", "--secret-file", str(tmp_path / "secret"), "--old-for", "1h"
+    )
+
+    assert told.stdout.splitlines() == ["url     http://h/api/v1/hooks/hook_x", "secret  whsec_s"]
+    assert api.requests[0].body == {"secret": "a secret of github's own", "newUrl": False, "oldFor": "1h"}
+    assert "Not shown again." in told.stderr
+
+
+@pytest.mark.parametrize("format", [[], ["-o", "json"]])
+def test_a_webhook_is_ended(format):
+    api = FakeApi({"DELETE /jobs/deploy/triggers/github/webhook": None})
+
+    told = run(api, "events", "webhook", "deploy", "github", "--end", *format)
+
+    assert told.exit_code == 0
+    assert "nded" in told.stdout
+
+
+def test_a_secret_that_cannot_be_read_is_told():
+    told = run(FakeApi({}), "events", "webhook", "deploy", "github", "--secret-file", "/nope")
+
+    assert told.exit_code == 2
+    assert "/nope cannot be read" in told.stderr
