@@ -515,11 +515,11 @@ OTHERS = [
     ),
     one(
         "edits of dependencies do not lock each other", "horae.engine.job_changes.edit",
-        ', f"dependencies:{job.namespace}"', ",", by="edit / edit, dependencies on each other",
+        ', f"dependencies:{job.namespace}"', "", by="edit / edit, dependencies on each other",
     ),
     one(
         "who names a job does not lock the name", "horae.engine.job_changes.edit",
-        "_name_lock(job.namespace, draft.spec.name), ", '"nothing", ', by="create / rename, one name",
+        "_name_lock(job.namespace, draft.spec.name)", '"nothing"', by="create / rename, one name",
     ),
     one("a change of a job does not lock it", "jobs.LOCK", " FOR UPDATE", by="edit of the schedule / pause"),
     one(
@@ -546,9 +546,51 @@ OTHERS = [
     ),
 ]  # fmt: skip
 
+DEPENDENCIES = [
+    one(
+        "who brings an upstream's end does not lock the dependent", "dependents.LOCK", " FOR NO KEY UPDATE",
+        by="report / report, two upstreams of one interval",
+    ),
+    one(
+        "dependents are locked in no order", "dependents.LOCK", " ORDER BY job",
+        because="the ids come sorted, and PostgreSQL mostly finds them so; without it a crossing could deadlock",
+    ),
+    one(
+        "what waits for an upstream is not locked", "starts.WAITS", f" FOR UPDATE OF w{SKIP}",
+        by="report / cancel of what waits for it",
+    ),
+    one("what waits for an upstream is waited for", "starts.WAITS", SKIP, by="report / cancel of what waits for it"),
+    one(
+        "a deleted dependent is started", "starts.start", ' and found[one.dependent].state != "deleted"', "",
+        by="report / delete of the dependent",
+    ),
+    one(
+        "a deletion does not lock the dependent", "horae.engine.job_changes.delete",
+        "yield from dependents.lock([job.id])", "yield from ()", by="report / delete of the dependent",
+    ),
+    one(
+        "what was met is forgotten", "joins.bring", " WHERE NOT join_parts.met", "",
+        by="test_dependencies.test_what_was_met_stays_met",
+    ),
+    one(
+        "an edit does not look at what waits", "horae.engine.job_changes._depend",
+        "yield from waits.reconsider(job.id, new_id, now, edited=True)", "yield from ()",
+        by="report / edit of dependencies, the other upstream is taken away",
+    ),
+    one(
+        "a fire begins to wait without looking", "waits.begin",
+        "yield from settle(found, [key for key in taken if key[0] in found], new_id, now, done)", "yield from ()",
+        by="fire / report, a fire of its own and the upstream of its interval",
+    ),
+    one(
+        "joins that were looked at are looked at again", "join_looks.look", " if join.wake_at is not None", "",
+        by="look / look, one failed upstream",
+    ),
+]  # fmt: skip
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
-    for group in (SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, OTHERS)
+    for group in (SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, OTHERS)
     for mutation in group
 }
 

@@ -1397,3 +1397,6 @@ async def _(world: World) -> Scene:
         assert left == right
 
     return Scene(left=[make], right=[make], check=check)
+
+
+from tests.races import dependency_scenes as dependency_scenes  # noqa: E402

@@ -23,7 +23,7 @@ from horae.model.trigger import Rules, Trigger, When
 from horae.store import schema
 from horae.store.contract import Store
 from horae.store.driver import Driver, one
-from horae.store.moves import audit, audit_fires, jobs, lanes, shelves, submission, triggers
+from horae.store.moves import audit, audit_fires, audit_joins, jobs, lanes, shelves, submission, triggers
 from horae.store.moves.claim import LaneView
 from horae.store.moves.exchange import Head, Parked, Reply
 from horae.store.script import Fetch, Rows, Script, Statement
@@ -197,6 +197,8 @@ class World:
         now = self.now()
         report = await self.store.read(lambda: audit.audit_executions(now, patience=None))
         assert report.findings == [], ", ".join(f"{f.kind} on {f.shelf}: {f.detail}" for f in report.findings)
+        joins = await self.store.read(lambda: audit_joins.audit_joins(now, patience=None))
+        assert joins == [], ", ".join(f"{f.kind}: {f.detail}" for f in joins)
         fires = await self.store.read(audit_fires.audit_fires)
         assert fires.findings == [], ", ".join(f"{f.kind} fires" for f in fires.findings)
         nobody = UUID(int=0)

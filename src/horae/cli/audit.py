@@ -22,8 +22,8 @@ def audit() -> None:
 async def executions(api: Api, repair: bool) -> None:
     """Check that each execution is in one place and has an owner.
 
-    It lies on one shelf, in one slice, within its parcel; what has not ended has a worker, a queue or a timer. Exit 1
-    names those of which that is not so.
+    It lies on one shelf, in one slice, within its parcel; what has not ended has a worker, a queue or a timer; and a
+    job all of whose dependencies are met was started. Exit 1 names those of which that is not so.
     """
     report = (await api.client.audit.executions(repair=repair)).raw
     if api.out.is_for_people:
@@ -39,7 +39,8 @@ def _tell(api: Api, report: dict[str, Any]) -> None:
     api.out.say(f"Checked {', '.join(shelves) or 'an empty store'}.")
     repaired = report.get("repaired")
     if repaired:
-        api.out.say(f"Repaired: {repaired['requeued']} queued again, {repaired['ended']} ended.")
+        joins = f", {repaired['joins']} dependents looked at again" if repaired.get("joins") else ""
+        api.out.say(f"Repaired: {repaired['requeued']} queued again, {repaired['ended']} ended{joins}.")
     if not report["findings"]:
         return api.out.say("Every execution is in its place.")
     columns: list[Column] = [

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.engine.hints import Hint, Hints
 from horae.env import Env
 from horae.store.contract import Store
-from horae.store.moves import audit
+from horae.store.moves import audit, audit_joins
 
 
 class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -21,7 +21,7 @@ class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Audit:
-    """Checks that each execution lies on one shelf, in one slice, with an owner."""
+    """Checks that each execution lies on one shelf, in one slice, with an owner, and that complete joins have started."""
 
     def __init__(self, env: Env, store: Store, hints: Hints) -> None:
         self._env, self._store, self._hints = env, store, hints
@@ -38,6 +38,9 @@ class Audit:
             repaired = await self._store.write(
                 lambda: audit.repair(report.findings, now, self._env.rng, self._env.new_id)
             )
+            repaired.joins = await self._store.write(
+                lambda: audit_joins.repair_joins(report.findings, self._env.new_id, now)
+            )
             self._hints.tell(Hint(wake_at=now))
             report = await self._look()
         return ExecutionsAudit(shelves=report.shelves, kinds=report.kinds, findings=report.findings, repaired=repaired)
@@ -48,6 +51,9 @@ class Audit:
         while after is not None:
             page, after = await self._page(after)
             report.add(page)
+        now = self._env.now()
+        for finding in await self._store.driver.read(lambda: audit_joins.audit_joins(now), snapshot=True):
+            report.find(finding)
         return report
 
     async def _page(self, after: UUID) -> tuple[audit.AuditReport, UUID | None]:

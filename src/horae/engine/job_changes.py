@@ -61,7 +61,7 @@ def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive
 
 def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant) -> Script[None]:
     """What a job depends on changes after its timers: a fire holds those first. What waits may go on by it."""
-    if spec.dependencies or job.spec.dependencies:
+    if spec.needed != job.spec.needed:
         cycle = yield from jobs.depend(job.id, spec)
         if cycle is not None:
             raise (yield from _cycle(cycle.path))

@@ -145,6 +145,15 @@ async def test_an_interval_starts_a_dependent_once_however_often_its_upstreams_r
     assert len(await started(world, d)) == 1
 
 
+async def test_what_was_met_stays_met(world: World):
+    a, b = await upstream(world, "a"), await upstream(world, "b")
+    d = await dependent(world, "d", a, b)
+    await run(world, a, interval=FIRST)
+    await run(world, a, failed, interval=FIRST)
+    await run(world, b, interval=FIRST)
+    assert await states(world, d) == ["queued"]
+
+
 async def test_an_interval_is_inherited_all_the_way_down(world: World):
     a = await upstream(world, "a")
     b = await dependent(world, "b", a)

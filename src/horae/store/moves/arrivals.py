@@ -59,7 +59,7 @@ def arrive(over: Sequence[Over], new_id: NewId, now: Instant, done: Started) -> 
     dependents = yield from locked(jobs)
     touched = yield from _bring(dependents, arrivals, now)
     touched |= yield from _count(dependents, arrivals, now)
-    fired = _by_count(dependents.values())
+    fired = by_count(dependents.values())
     yield from keep_counts(dependents.values())
     yield from settle(dependents, touched, new_id, now, done, fired)
 
@@ -155,7 +155,7 @@ def _met(ends: Ends, condition: Condition) -> list[tuple[str, UUID]]:
     return [(state, id) for state, ids in ends.items() if meets(condition, state) for id in ids]
 
 
-def _by_count(dependents: Iterable[Dependent]) -> list[Start]:
+def by_count(dependents: Iterable[Dependent]) -> list[Start]:
     """One of each is used per start; a job with a schedule of its own keeps them for its executions."""
     starts = []
     for d in dependents:

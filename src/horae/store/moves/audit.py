@@ -25,8 +25,10 @@ from horae.store.moves.parcels import read_parcels
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 
-Kind = Literal["missing", "doubled", "outside", "stray", "ownerless", "gateless", "laneless", "overdue", "retold"]
-Shelf = Literal["waiting", "queued", "running", "history", "attempts", "parcels"]
+Kind = Literal[
+    "missing", "doubled", "outside", "stray", "ownerless", "gateless", "laneless", "overdue", "retold", "unstarted"
+]
+Shelf = Literal["waiting", "queued", "running", "history", "attempts", "parcels", "joins"]
 
 PAGE = 500  # parcels
 MOST = 100  # findings that are named; the rest is only counted
@@ -69,6 +71,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     hi: int
     detail: str
     session: UUID | None = None
+    job: UUID | None = None  # of what a join found
 
 
 class Amount(Struct):
@@ -218,6 +221,7 @@ class Repaired(Struct):
 
     requeued: int = 0
     ended: int = 0
+    joins: int = 0  # jobs whose dependencies were looked at again, and what waited for nobody knows what
 
 
 def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId) -> Script[Repaired]:
@@ -231,7 +235,7 @@ def repair(findings: Iterable[Finding], now: Instant, rng: Random, new_id: NewId
     yield from sweep.adopt_orphans(now)
     for session in sorted({f.session for f in found if f.kind == "ownerless" and f.session is not None}):
         yield from _take_back(session, now, rng, new_id, done)
-    timeless = [f for f in found if f.kind == "gateless"]
+    timeless = [f for f in found if f.kind == "gateless" and f.job is None]
     if timeless:
         yield ForEach(WAKE, shelves.SPAN, [(f.parcel, f.lo) for f in timeless], (now,))
         done.requeued += sum(f.hi - f.lo for f in timeless)

@@ -13,22 +13,21 @@ from horae.model.dependency import Condition
 from horae.store.moves.shelves import Columns
 from horae.store.script import Among, Fetch, ForEach, Insert, Script, Statement
 
-_TIMED = 'g.state <> \'ended\' AND (g.definition LIKE \'{"kind":"cron"%\' OR g.definition LIKE \'{"kind":"interval"%\''
+_KIND = 'g.definition LIKE \'{{"kind":"{}"%\''.format
+_RECURRING = f"{_KIND('cron')} OR {_KIND('interval')}"
+# Of a job's triggers `g`: whether it starts by the clock, and whether its fires have data intervals.
+TIMED = f"g.state <> 'ended' AND ({_RECURRING} OR {_KIND('once')})"
+RECURRING = f"g.state <> 'ended' AND ({_RECURRING})"
 LOCK = Statement("lock_dependents", "SELECT job FROM dependents WHERE job = ANY($1) ORDER BY job FOR NO KEY UPDATE")
 NEEDED = Statement("needed", "SELECT job, upstream, condition, unused, execution FROM dependencies WHERE job = ANY($1)")
-# Jobs that start by the clock, whether or not each fire has a data interval.
-SCHEDULED = Statement(
-    "scheduled_jobs",
-    f"SELECT DISTINCT g.job FROM triggers g WHERE g.job = ANY($1) AND {_TIMED}"
-    ' OR g.definition LIKE \'{"kind":"once"%\')',
-)
+SCHEDULED = Statement("scheduled_jobs", f"SELECT DISTINCT g.job FROM triggers g WHERE g.job = ANY($1) AND {TIMED}")
 # Upstreams whose executions have data intervals: their own schedule's, or one they inherit.
 SHARING = Statement(
     "sharing_upstreams",
     "WITH RECURSIVE up(dependent, upstream, job) AS (SELECT d.job, d.upstream, d.upstream FROM dependencies d"
     " WHERE d.job = ANY($1) UNION SELECT up.dependent, up.upstream, d.upstream FROM up"
     " JOIN dependencies d ON d.job = up.job)"
-    f" SELECT DISTINCT up.dependent, up.upstream FROM up JOIN triggers g ON g.job = up.job WHERE {_TIMED})",
+    f" SELECT DISTINCT up.dependent, up.upstream FROM up JOIN triggers g ON g.job = up.job WHERE {RECURRING}",
 )
 USE = Statement(
     "use_dependencies",
@@ -67,6 +66,11 @@ class Need(Struct, kw_only=True):
             return self.execution
         self.execution = self.fresh.pop(0)
         return self.execution
+
+    def keep_one(self) -> None:
+        """Leave at most one unused."""
+        self.touched |= self.unused > 1
+        self.unused = min(self.unused, 1)
 
     @property
     def newest(self) -> UUID:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.dependency import NO_INTERVAL, Join, Parts
 from horae.store.moves import dependents, joins
-from horae.store.moves.arrivals import Brought, settle, used
+from horae.store.moves.arrivals import Brought, by_count, settle, used
 from horae.store.moves.dependents import Dependent
 from horae.store.moves.starts import NewId, Started, release
 from horae.store.script import Script
@@ -84,13 +84,21 @@ def _fill(
                 parts[key, upstream] = used(upstream, need)
 
 
-def reconsider(job: UUID, new_id: NewId, now: Instant) -> Script[Started]:
-    """What a job depends on has changed: what it waits for may be complete now."""
+def reconsider(job: UUID, new_id: NewId, now: Instant, *, edited: bool = False) -> Script[Started]:
+    """Look at all that a job waits for: after an edit of what it depends on some of it may be complete.
+
+    Of what was met without an interval an edit leaves one each, so that it starts the job once and not as often as one
+    upstream ran while another was missing.
+    """
     done = Started()
     found = yield from dependents.locked({job})
     open_ = yield from joins.open_of(job)
     if job in found:
-        yield from settle(found, [join.key for join in open_], new_id, now, done)
+        for need in found[job].needs.values() if edited else ():
+            need.keep_one()
+        fired = by_count(found.values())
+        yield from dependents.keep_counts(found.values())
+        yield from settle(found, [join.key for join in open_], new_id, now, done, fired)
     else:
         freed = yield from release([join for join in open_ if join.execution is not None], now, done)
         yield from joins.keep(freed)
