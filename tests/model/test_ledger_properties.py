@@ -5,6 +5,7 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.backfill import Stretch, Version, ahead, choose, outline, rewrite, stretches
@@ -144,7 +145,7 @@ def test_fires_are_named_up_to_a_bound_and_counted():
 
 
 def version(after=-1, through=59, trigger=EVERY, id=ID, name="schedule"):
-    return Version(id=id, name=name, trigger=trigger, rules=RULES, after=at(after), through=at(through))
+    return Version(id=id, name=name, trigger=trigger, rules=RULES, after=at(after), through=at(through), born=at(after))
 
 
 def worked(rows, parts, room, *, force=False, newest_first=False):
@@ -195,6 +196,16 @@ def test_what_the_ledger_has_forgotten_is_told_apart():
     assert told == {"before": 10, "forgotten": 20, "known": 40}
     whole = outline(parts)
     assert (whole.total, whole.first, whole.last) == (70, at(-10), at(59))
+
+
+def test_what_may_have_been_forgotten_with_its_version_is_not_taken_for_new():
+    first = structs.replace(version(30, 59), born=at(0))
+
+    parts = stretches([first], at(-10), at(60), at(20))
+
+    told = [(part.known, part.count()) for part in parts]
+    assert told == [("before", 11), ("forgotten", 19), ("before", 11), ("known", 29)]
+    assert [part.known for part in stretches([first], at(-10), at(60), 0)] == ["before", "before", "known"]
 
 
 @given(st.integers(0, 80), st.booleans())

@@ -223,6 +223,34 @@ async def test_a_backfill_waits_for_the_scheduler_to_decide(world: World):
     assert [row[2] for row in await rows(world, start)] == ["backfilled"] * 3 + ["fired", "fired"]
 
 
+async def test_no_fire_is_passed_over_because_another_trigger_has_decided_further(world: World):
+    start, job = world.now(), await world.job()
+    await add_trigger(world, job, every(world), SKIP, name="a")
+    slow = await add_trigger(world, job, every(world), SKIP, name="b")
+    world.clock.advance(6 * MINUTE)
+    await world.do("UPDATE timers SET next_fire_at = $1 WHERE trigger_id = $2", world.now() + MINUTE, slow)
+    await world.store.fire(100, lead)
+    backfill = await make(world, job, start + 1, start + 4 * MINUTE, max_concurrent=100)
+    worked = await work(world, backfill)
+
+    assert (worked.backfill.state, worked.parcels) == ("running", [])
+    assert worked.backfill.note == "It waits until these triggers have decided: b."
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+    worked = await work(world, backfill)
+    assert (worked.backfill.counts.started, worked.backfill.note) == (6, "")
+
+
+async def test_nothing_is_written_while_nothing_changes(world: World):
+    start, job, _ = await missed(world)
+    backfill = await make(world, job, start + 1, world.now(), max_concurrent=2)
+    await work(world, backfill)
+    before = world.driver.statements["advance_backfill"]
+    await work(world, backfill)
+
+    assert world.driver.statements["advance_backfill"] == before
+
+
 async def test_what_the_ledger_has_forgotten_is_left_alone_unless_forced(world: World):
     start, job, _ = await missed(world)
     await world.do("DELETE FROM fires WHERE last < $1", start + 11 * MINUTE)

@@ -26,6 +26,7 @@ class Version(Struct, frozen=True, kw_only=True):
     params: str = "{}"  # of the trigger, as JSON
     after: Instant
     through: Instant
+    born: Instant = 0  # when its job was made
 
 
 class Stretch(Struct, frozen=True):
@@ -81,12 +82,27 @@ def stretches(versions: Iterable[Version], since: Instant, until: Instant, known
     for version in sorted(versions, key=lambda v: (v.name, v.after)):
         if version.name not in first:
             first.add(version.name)
-            found.append(Stretch(version, since - 1, min(version.after, until - 1), "before"))
+            found += _before(version, since, until, known_from)
         after, through = max(version.after, since - 1), min(version.through, until - 1)
         forgotten = min(max(after, known_from - 1), through)
         found.append(Stretch(version, after, forgotten, "forgotten"))
         found.append(Stretch(version, max(after, forgotten), through))
     return [stretch for stretch in found if stretch.after < stretch.through]
+
+
+def _before(first: Version, since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:
+    """What lies before the first version that is remembered.
+
+    Since its job was made there may have been others, which were forgotten with the last of their fires.
+    """
+    through = min(first.after, until - 1)
+    born = max(since - 1, min(first.born, through))
+    forgotten = max(born, min(known_from - 1, through))
+    return [
+        Stretch(first, since - 1, born, "before"),
+        Stretch(first, born, forgotten, "forgotten"),
+        Stretch(first, forgotten, through, "before"),
+    ]
 
 
 def ahead(

@@ -16,7 +16,7 @@ from horae.model.backfill import Version
 from horae.model.trigger.count import count_fires
 from horae.model.trigger.coverage import Coverage, Flaw, Span, name_fires
 from horae.store.moves import ledger
-from horae.store.moves.ledger import TIMED, VERSION, Versioned, read_version
+from horae.store.moves.ledger import TIMED, VERSIONS, Versioned, read_version
 from horae.store.moves.triggers import why
 from horae.store.script import Fetch, Row, Script, Statement
 
@@ -25,19 +25,10 @@ MOST = 100  # findings that are named, and instants
 LATE: Micros = 300 * SECOND  # what is still undecided after that, though nothing keeps it, was left out
 FIRST = UUID(int=0)
 
-TRIGGERS = Statement(
-    "audit_triggers",
-    f"SELECT {VERSION} FROM triggers g LEFT JOIN timers t ON t.trigger_id = g.id WHERE g.id > $1 ORDER BY g.id"
-    " LIMIT $2",
-)
+TRIGGERS = Statement("audit_triggers", f"{VERSIONS} WHERE g.id > $1 ORDER BY g.id LIMIT $2")
 FIRES = Statement(
     "audit_fires",
     "SELECT first, last, disposition FROM fires WHERE trigger_id = $1 AND last > $2 ORDER BY last LIMIT $3",
-)
-OF_JOB = Statement(
-    "audit_triggers_of_job",
-    f"SELECT {VERSION} FROM triggers g LEFT JOIN timers t ON t.trigger_id = g.id WHERE g.job = $1"
-    " ORDER BY g.name, g.valid_from, g.id",
 )
 
 Kind = Literal["uncovered", "doubled", "invented", "undecidable"]
@@ -91,7 +82,7 @@ def audit_job(job: UUID, trigger: str | None, since: Instant, until: Instant, no
     """Audit a job's fires in [since, until), as far back as the ledger knows, and name what is wrong."""
     known_from = yield from ledger.known_from()
     report = FireReport(known_from=known_from)
-    for row in (yield Fetch(OF_JOB, (job,))):
+    for row in (yield Fetch(ledger.OF_JOB, (job,))):
         if trigger in (None, row[1]):
             span = Span(max(since, known_from), until - 1)
             for finding in (yield from _audit_row(row, span.first, (span, now), report)):

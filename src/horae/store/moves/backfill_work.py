@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.backfill import Backfill, Chosen, Counts, Pick, Stretch, ahead, choose, rewrite, stretches
+from horae.model.backfill import Backfill, Chosen, Counts, Pick, Stretch, Version, ahead, choose, rewrite, stretches
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.ledger import LedgerRow
@@ -85,15 +85,16 @@ def work(id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: i
     rows = yield Fetch(TAKE, (id,))
     if not rows:
         return None
-    backfill = read(rows[0])
+    before = backfill = read(rows[0])
     yield Lock((f"backfills:{backfill.job}",))  # two of one job may be about the same rows of the ledger
     counts, live = yield from _settle(backfill)
     backfill = structs.replace(backfill, counts=counts)
     if backfill.state == "running":
-        return (yield from _start(backfill, live, lead, new_id, now, look))
+        return (yield from _start(before, backfill, live, lead, new_id, now, look))
     if backfill.state == "cancelled" and not live:
         backfill = structs.replace(backfill, completed_at=now)
-    yield from _advance(backfill)
+    if backfill != before:
+        yield from _advance(backfill)
     return Worked(backfill)
 
 
@@ -121,7 +122,7 @@ def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
 
 
 def _start(
-    backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int
+    before: Backfill, backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int
 ) -> Script[Worked]:
     """Start what there is room for, and say when nothing is left."""
     yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])  # a deletion waits, or is seen
@@ -132,8 +133,8 @@ def _start(
         return Worked(gone)
     room = backfill.max_concurrent - live
     try:
-        parts, is_pending = yield from _parts(backfill, now)
-        fires = ahead(parts, backfill.at, look, newest_first=backfill.newest_first)
+        parts, pending = yield from _parts(backfill, now)
+        fires = _decided(ahead(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
         chosen = (yield from _choose(backfill, fires, room)) if fires and room > 0 else None
         wanted = [_execution(backfill, target, pick, lead) for pick in chosen.picks] if chosen else []
     except Exception as error:
@@ -141,18 +142,19 @@ def _start(
         yield from _advance(stuck)
         return Worked(stuck)
     made = (yield from _make(backfill, chosen, wanted, new_id, now)) if chosen else None
-    backfill = _moved_on(backfill, made)
-    if not fires and not is_pending and not live:
+    backfill = _moved_on(backfill, made, pending)
+    if not fires and not pending and not live:
         backfill = _done(backfill, now)
-    yield from _advance(backfill)
+    if backfill != before:
+        yield from _advance(backfill)
     if made is None:
         return Worked(backfill)
     more = len(made.chosen.picks) < room
     return Worked(backfill, made.parcels, made.lanes, made.wake_at, more)
 
 
-def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], bool]]:
-    """The stretches of its triggers that may run, and whether some of its fires are yet to be decided."""
+def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], list[Version]]]:
+    """The stretches of its triggers that may run, and those versions that have yet to decide some of its fires."""
     found = yield from chosen_versions(backfill)
     asleep = {one.version.id for one in found if one.is_asleep(backfill.until)}
     if asleep:
@@ -162,7 +164,17 @@ def _parts(backfill: Backfill, now: Instant) -> Script[tuple[list[Stretch], bool
     reached = [one.reaching(backfill.until) for one in found]
     parts = stretches(reached, backfill.since, backfill.until, known_from)
     runnable = [part for part in parts if backfill.force or part.known != "forgotten"]
-    return runnable, any(one.is_pending(backfill.until) for one in found)
+    return runnable, [one.version for one in found if one.is_pending(backfill.until)]
+
+
+def _decided(
+    fires: list[tuple[Instant, Stretch]], backfill: Backfill, pending: Sequence[Version]
+) -> list[tuple[Instant, Stretch]]:
+    """The next fires as far as no trigger has yet to decide others before them: they would be passed over."""
+    if not pending:
+        return fires
+    reached = min(version.through for version in pending)
+    return [] if backfill.newest_first else [(at, stretch) for at, stretch in fires if at <= reached]
 
 
 def chosen_versions(backfill: Backfill) -> Script[list[Versioned]]:
@@ -233,7 +245,9 @@ def _execution(backfill: Backfill, target: Target, pick: Pick, lead: Lead) -> Ne
     return execution_of(target, extra, lead, item=item, priority=backfill.priority)
 
 
-def _moved_on(backfill: Backfill, made: _Made | None) -> Backfill:
+def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[Version]) -> Backfill:
+    names = ", ".join(sorted({version.name for version in pending})[:5])
+    backfill = structs.replace(backfill, note=f"It waits until these triggers have decided: {names}." if names else "")
     if made is None:
         return backfill
     c = backfill.counts

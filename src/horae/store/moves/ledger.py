@@ -14,15 +14,12 @@ from horae.store.moves.shelves import Columns
 from horae.store.moves.triggers import FIRES
 from horae.store.script import Again, Fetch, ForEach, Insert, Row, Script, Statement
 
-VERSION = (
-    "g.id, g.name, g.definition, g.rules, g.params, g.valid_from, g.valid_to, t.next_fire_at,"
-    " t.decided_through, t.fired"
+# What `read_version` reads, as the beginning of a statement.
+VERSIONS = (
+    "SELECT g.id, g.name, g.definition, g.rules, g.params, g.valid_from, g.valid_to, t.next_fire_at, t.decided_through,"
+    " t.fired, j.created_at FROM triggers g JOIN jobs j ON j.id = g.job LEFT JOIN timers t ON t.trigger_id = g.id"
 )
-OF_JOB = Statement(
-    "trigger_versions",
-    f"SELECT {VERSION} FROM triggers g LEFT JOIN timers t ON t.trigger_id = g.id WHERE g.job = $1"
-    " ORDER BY g.valid_from, g.id",
-)
+OF_JOB = Statement("trigger_versions", f"{VERSIONS} WHERE g.job = $1 ORDER BY g.name, g.valid_from, g.id")
 ROWS = Statement(
     "ledger_rows",
     "SELECT trigger_id, first, last, disposition, cause, execution, decided_at FROM fires"
@@ -80,14 +77,14 @@ def versions(job: UUID) -> Script[list[Versioned]]:
 
 
 def read_version(row: Row) -> Versioned:
-    """A version from the columns of VERSION."""
+    """A version from the columns of VERSIONS."""
     id, name, definition, rules_text, params, valid_from, valid_to, next_fire_at, *timer = row
-    decided, fired = timer
+    decided, fired, born = timer
     trigger, rules = msgspec.json.decode(definition, type=Trigger), msgspec.json.decode(rules_text, type=Rules)
     through = decided if decided is not None else valid_to
     version = Version(
         id=id, name=name, trigger=trigger, rules=rules, params=params or "{}", after=valid_from,
-        through=valid_from if through is None else through,
+        through=valid_from if through is None else through, born=born,
     )  # fmt: skip
     if decided is None:
         return Versioned(version)
