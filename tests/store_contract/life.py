@@ -80,7 +80,6 @@ async def live_through(world: World) -> None:
     every = Interval(every=MINUTE, anchor=world.now())
     broken = await add_trigger(world, job, every)
     await add_trigger(world, job, every, Rules(overlap="skip"))
-    await add_trigger(world, job, every, Rules(overlap="queueOne"), "turn")
     await world.do("UPDATE triggers SET definition = $2 WHERE id = $1", broken, "{}")
     worker, other = await world.worker("a"), await world.worker("b")
     await worker.claim(3)
@@ -99,9 +98,6 @@ async def live_through(world: World) -> None:
     for _ in range(2):
         world.clock.advance(MINUTE)
         await world.store.fire(100, lead)
-    world.clock.advance(MINUTE)
-    await world.store.fire(100, lead)
-    await take_turns(world, turns.turn_key(job.id, "turn"))
     await world.store.write(lambda: targets([job.id]))
     await world.store.promote_due(LONG_AGO, 100, rank)
     await world.store.open_gate(job.id, 100, rank)
@@ -139,16 +135,6 @@ async def depend(world: World) -> None:
     world.clock.advance(MINUTE)
     await world.store.read(joins.next_due)
     await world.store.change(lambda now: join_looks.look(100, world.env.new_id, now))
-
-
-async def take_turns(world: World, key: str) -> None:
-    """Look who waits for whom; the holder ends and the next begins."""
-    (one,) = await world.store.read(lambda: turns.blocked("", 10))
-    assert one.holder is not None
-    await world.store.change(lambda now: turns.pass_on("turn:nobody", rank, world.env.new_id, now))
-    await world.store.cancel(parcel_of(one.holder), index_of(one.holder), "")
-    await world.store.change(lambda now: turns.pass_on(key, rank, world.env.new_id, now))
-    await world.store.write(lambda: turns.forget(10))
 
 
 async def repeat_requests(world: World, job: Any) -> None:

@@ -21,7 +21,7 @@ class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Audit:
-    """Checks that each execution lies on one shelf, in one slice, with an owner, and that complete joins have started."""
+    """Checks that each execution lies on one shelf, in one slice, with an owner, and that dependents were started."""
 
     def __init__(self, env: Env, store: Store, hints: Hints) -> None:
         self._env, self._store, self._hints = env, store, hints

@@ -22,7 +22,7 @@ _UNMET = (
     " WHERE p.dependent = s.dependent AND p.step = s.step AND p.interval_start = s.interval_start"
     " AND p.upstream = d.upstream AND p.met))"
 )
-# What somebody held is looked at again, before its deadline; a scheduled job without an execution waits for its own fire.
+# What somebody held is looked at again before its deadline; a scheduled job without an execution waits for its fire.
 UNSTARTED = Statement(
     "audit_unstarted",
     "SELECT j.id AS job, j.name, s.interval_start, s.execution FROM joins s JOIN jobs j ON j.id = s.dependent"
