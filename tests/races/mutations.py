@@ -584,7 +584,7 @@ DEPENDENCIES = [
     ),
     one(
         "joins that were looked at are looked at again", "join_looks.look", " if join.wake_at is not None", "",
-        by="look / look, one failed upstream",
+        because="what was looked at is judged to wait: the same would be written once more",
     ),
 ]  # fmt: skip
 
