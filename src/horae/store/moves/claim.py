@@ -14,7 +14,8 @@ from horae.model.deal import Deal, Want, capacity, deal
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
 from horae.store.moves import shelves
-from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
+from horae.store.moves.deferred import Change, Deferred
+from horae.store.script import Fetch, ForEach, Script, Statement
 
 # The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
 CUT = Statement(
@@ -59,28 +60,6 @@ class Claimed(Struct, frozen=True):
     solo: frozenset[int] = frozenset()
 
 
-Change = ForEach | Insert
-
-
-class Moves:
-    """Changes of a claim that are not made yet; they are before anything is read again, or with what ends the claim."""
-
-    def __init__(self) -> None:
-        self._changes: list[Change] = []
-
-    def add(self, decided: Deal, running: Sequence[Running]) -> None:
-        """What was dealt leaves the queue and runs."""
-        columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
-        cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
-        self._changes += [shelves.take("queued", decided.whole), cut, shelves.put_running(running)]
-
-    def make(self, *more: Change) -> Script[None]:
-        """Make them, and some more."""
-        changes, self._changes = [*self._changes, *more], []
-        if changes:
-            yield Together(changes)
-
-
 class _Lane(Struct, frozen=True):
     """What a claim took from one lane, what begins there now, and what is wanted still."""
 
@@ -95,13 +74,13 @@ def claim(
     eligible: Mapping[UUID, frozenset[int]],
     lanes: Sequence[LaneView],
     paused: frozenset[UUID],
+    moves: Deferred,
     now: Instant,
-) -> Script[tuple[Claimed, Moves]]:
+) -> Script[Claimed]:
     """Take for all wants, each from the lanes that its session may take from; those with the same lanes together.
 
     The last moves are left to the caller, who makes them together with what follows from them.
     """
-    moves = Moves()
     groups: dict[frozenset[int], list[Want]] = {}
     for want in wants:
         groups.setdefault(eligible[want.session], []).append(want)
@@ -109,11 +88,11 @@ def claim(
     for may, group in groups.items():
         more = yield from _claim_lanes(group, [view for view in lanes if view.lane in may], paused, moves, now)
         done = Claimed(done.running + more.running, done.lanes | more.lanes, done.solo | more.solo)
-    return done, moves
+    return done
 
 
 def _claim_lanes(
-    wants: Sequence[Want], lanes: Sequence[LaneView], paused: frozenset[UUID], moves: Moves, now: Instant
+    wants: Sequence[Want], lanes: Sequence[LaneView], paused: frozenset[UUID], moves: Deferred, now: Instant
 ) -> Script[Claimed]:
     """Take from these lanes, in their order, for wants that may all take from each of them."""
     claimed: list[Running] = []
@@ -135,7 +114,7 @@ def _claim_lanes(
 
 
 def _claim_lane(
-    wants: list[Want], view: LaneView, paused: frozenset[UUID], moves: Moves, now: Instant
+    wants: list[Want], view: LaneView, paused: frozenset[UUID], moves: Deferred, now: Instant
 ) -> Script[_Lane]:
     """Pick, deal and move from one lane until the room is filled or no more is found than was picked.
 
@@ -154,7 +133,7 @@ def _claim_lane(
         wants = yield from _look_up_solo(wants, usable, now)
         decided = deal(usable, wants)
         running = [granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
-        moves.add(decided, running)
+        moves.add(_moves(decided, running))
         claimed += running
         low, wants = picked[-1].rank, decided.wants
         if len(decided.whole) < len(usable):
@@ -167,6 +146,13 @@ def _claim_lane(
         elif len(picked) < limit:  # what others hold now, they hint again if they leave something
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
     return _Lane(claimed, low if passed is None else passed, wants)
+
+
+def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:
+    """What was dealt leaves the queue and runs."""
+    columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
+    cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
+    return [shelves.take("queued", decided.whole), cut, shelves.put_running(running)]
 
 
 def _look_up_solo(wants: list[Want], usable: Sequence[Queued], now: Instant) -> Script[list[Want]]:

@@ -18,7 +18,8 @@ from horae.model.retry import RetryPolicy
 from horae.model.session import LIVE, see, seen_on
 from horae.model.slice import Running
 from horae.store.moves import report, shelves
-from horae.store.moves.claim import Claimed, LaneView, Moves, claim
+from horae.store.moves.claim import Claimed, LaneView, claim
+from horae.store.moves.deferred import Deferred
 from horae.store.moves.starts import NewId
 from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 
@@ -115,9 +116,10 @@ def exchange(
     heard = [head for i, head in enumerate(heads) if i not in refused]
     for head in heard:
         _drain(head, sessions[head.session])
-    effects = yield from report.settle(heard, sessions, policies, now, rng, new_id)
+    moves = Deferred()
+    effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id)
     asking = [head for head in heard if _asks(head, sessions[head.session])]
-    claimed, moves = yield from _claim(asking, sessions, lanes, paused, now)
+    claimed = yield from _claim(asking, sessions, lanes, paused, moves, now)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
     yield from moves.make(*_touched(sessions, now))
     return Exchanged(replies, claimed, effects)
@@ -176,13 +178,14 @@ def _claim(
     sessions: Mapping[UUID, SessionRow],
     lanes: Sequence[LaneView],
     paused: frozenset[UUID],
+    moves: Deferred,
     now: Instant,
-) -> Script[tuple[Claimed, Moves]]:
+) -> Script[Claimed]:
     """Claim for heads that share lanes together; one number per channel is served once."""
     first = {(head.session, head.exchange.channel): head for head in reversed(heads)}
     wants = [want_of(head, sessions[head.session].concurrency) for head in first.values()]
     eligible = {head.session: head.lanes for head in heads}
-    return (yield from claim(wants, eligible, lanes, paused, now))
+    return (yield from claim(wants, eligible, lanes, paused, moves, now))
 
 
 def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: report.Effects) -> Reply:
@@ -221,7 +224,8 @@ def claim_for_parked(
     sessions = yield from lock_sessions([p.want.session for p in parked], LOCK_PARKED)
     able = {(p.want.session, p.want.channel): p for p in parked if _awaits(sessions.get(p.want.session), p.want)}
     eligible = {p.want.session: p.lanes for p in able.values()}
-    claimed, moves = yield from claim([p.want for p in able.values()], eligible, lanes, paused, now)
+    moves = Deferred()
+    claimed = yield from claim([p.want for p in able.values()], eligible, lanes, paused, moves, now)
     for slice in claimed.running:
         row = sessions[slice.session]
         row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True

@@ -21,6 +21,7 @@ from horae.model.settle import Fates, Finished, Rules, Settler, has_begun
 from horae.model.slice import Queued, Running, Slice, Span, gaps, match, part
 from horae.store.moves import shelves
 from horae.store.moves.arrivals import Over, arrive
+from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 
@@ -115,11 +116,15 @@ def settle(
     heads: Sequence["Head"],
     sessions: Mapping[UUID, "SessionRow"],
     policies: Mapping[tuple[UUID, int], RetryPolicy],
+    moves: Deferred,
     now: Instant,
     rng: Random,
     new_id: NewId,
 ) -> Script[Effects]:
-    """Settle the outcomes and notes of these exchanges; their sessions are locked and live."""
+    """Settle the outcomes and notes of these exchanges; their sessions are locked and live.
+
+    The last moves are left to the caller, who makes them together with what follows from them.
+    """
     effects = Effects()
     told = [head for head in heads if says_something(head)]
     if not told:
@@ -128,13 +133,14 @@ def settle(
     for head in told:
         mine = held.get(head.session, {})
         if head.exchange.started:
-            yield from _start(head, mine, now)
+            yield from _start(head, mine, moves, now)
         yield from _note(head, mine, effects, now)
         if head.exchange.outcomes:
             row = sessions[head.session]
             row.dirty = True
-            yield from _settle_one(head, row, mine, policies, effects, now, rng)
+            yield from _settle_one(head, row, mine, policies, effects, moves, now, rng)
     if effects.feeding:
+        yield from moves.make()
         yield from tell_dependents(effects, new_id, now)
     return effects
 
@@ -188,7 +194,7 @@ def _held(heads: Sequence["Head"], effects: Effects) -> Script[dict[UUID, Held]]
     return held
 
 
-def _start(head: "Head", held: Held, now: Instant) -> Script[None]:
+def _start(head: "Head", held: Held, moves: Deferred, now: Instant) -> Script[None]:
     """Items that began to run become slices of their own, with their start."""
     started = head.exchange.started
     fresh = [s for s in held.values() if s.started_at is None]
@@ -199,19 +205,19 @@ def _start(head: "Head", held: Held, now: Instant) -> Script[None]:
         structs.replace(part(slice, lo, hi), started_at=max(slice.granted_at, min(started[i].at, now)))
         for slice, i, lo, hi in matched.hits
     ]
-    yield from _replace(held, matched.touched, [*begun, *matched.left])
+    yield from _replace(held, matched.touched, [*begun, *matched.left], moves)
 
 
 def _replace(
-    held: Held, touched: Sequence[Running], by: Sequence[Running], rest: Sequence[Insert | ForEach] = ()
+    held: Held, touched: Sequence[Running], by: Sequence[Running], moves: Deferred, rest: Iterable[Change] = ()
 ) -> Script[None]:
     """Put smaller slices where larger ones stood, with the rest of the change; a remainder may keep its key."""
-    taken = shelves.take("running", touched)
+    moves.add([shelves.take("running", touched)])
     if by:
-        yield taken
+        yield from moves.make()
         yield Together([shelves.put_running(by), *rest])
     else:
-        yield Together([taken, *rest])
+        moves.add(rest)
     for slice in touched:
         del held[slice.parcel, slice.lo]
     held.update({(s.parcel, s.lo): s for s in by})
@@ -264,6 +270,7 @@ def _settle_one(
     held: Held,
     policies: Mapping[tuple[UUID, int], RetryPolicy],
     effects: Effects,
+    moves: Deferred,
     now: Instant,
     rng: Random,
 ) -> Script[None]:
@@ -285,7 +292,7 @@ def _settle_one(
         _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), cancels)
     gone = [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits]
     yield from _replace(
-        held, matched.touched, matched.left,
+        held, matched.touched, matched.left, moves,
         [*put_fates(settler.fates, row.worker, head.session, effects), ForEach(FORGET_REQUESTS, RANGE, gone)],
     )  # fmt: skip
 
