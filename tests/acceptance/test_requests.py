@@ -43,7 +43,7 @@ def test_create_read_and_trigger_a_job(fleet, tmp_path):
     created = fleet.request("POST", "/jobs", DAILY)
     assert (created.status_code, created.json()["status"]) == (201, "scheduled")
     assert created.json()["jobId"]
-    assert "later release" in created.json()["notes"][0]
+    assert created.json()["dependencies"] == ["extract"]
 
     triggered = fleet.request("POST", "/jobs/extract/trigger")
     assert (triggered.status_code, triggered.json()["status"]) == (202, "queued")
