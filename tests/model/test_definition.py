@@ -7,6 +7,7 @@ import pytest
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.definition import merge_definition, parse_definition, render_definition
+from horae.model.definition.schedule import parse_when, render_when
 from horae.model.job import Command, Http, Python
 from horae.model.trigger import Cron, Interval, Once, Rules, When, offset_in
 
@@ -97,6 +98,18 @@ def test_a_job_has_several_triggers_each_with_a_name():
     assert definition.whens[2].rules.max_fires == 3
     again = parse(**{k: v for k, v in render_definition(definition.spec).items() if k != "name"})
     assert (again.spec, again.whens) == (definition.spec, definition.whens)
+
+
+@pytest.mark.parametrize(
+    ("overlap", "read"),
+    [("queueOne", ("queueOne", 100)), ("queueAll", ("queueAll", 100)), ({"queueAll": 7}, ("queueAll", 7))],
+)
+def test_overlaps_of_a_trigger(overlap, read):
+    (when,) = parse(command="true", schedule={"every": "5m", "overlap": overlap}).whens
+
+    assert (when.rules.overlap, when.rules.most_queued) == read
+    again = parse_when(render_when(when), key="default/report", created_at=NOW)
+    assert again == when
 
 
 def test_spread_and_params_of_a_trigger():
@@ -219,7 +232,10 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         ({"description": "x" * 5000}, "description", "At most 4096"),
         ({"schedule": "every day"}, "schedule", "cron"),
         ({"schedule": {"every": "5m", "overlp": "skip"}}, "schedule.overlp", '"overlap"'),
-        ({"schedule": {"every": "5m", "overlap": "never"}}, "schedule.overlap", "skip, allow"),
+        ({"schedule": {"every": "5m", "overlap": "never"}}, "schedule.overlap", "allow, skip"),
+        ({"schedule": {"every": "5m", "overlap": {"queueAll": 0}}}, "schedule.overlap.queueAll", "cannot be 0"),
+        ({"schedule": {"every": "5m", "overlap": {"queueOne": 1}}}, "schedule.overlap", "queueOne"),
+        ({"triggers": [{"event": "x", "overlap": "queueOne"}]}, "triggers[0].overlap", "allow, skip"),
         ({"schedule": {"every": "5m", "misfire": "no"}}, "schedule.misfire", "misfire policy"),
         ({"schedule": {"at": "2020-01-01T00:00:00Z"}}, "schedule.at", "has passed"),
         ({"schedule": {"at": "tomorrow"}}, "schedule.at", "RFC 3339"),

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from horae.env import SECOND
 from horae.model.execution import Extra
-from horae.model.ids import execution_id
+from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.protocol import Exchange, Step
 from horae.model.retry import RetryPolicy
 from horae.model.trigger import Interval, Rules
@@ -26,6 +26,7 @@ from horae.store.moves import (
     steps,
     submission,
     sweep,
+    turns,
 )
 from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
@@ -47,6 +48,8 @@ MINUTE = 60 * SECOND
 
 # What people ask for, or what happens when something is defined, deleted, signed in to or restored.
 RARE_MOVES = {
+    "trigger_reads",
+    "fire_reads",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "backfills", "cancel_job", "dependency_reads", "depths"),
     *("execution_lists", "job_reads", "ledger", "log_reads", "triggers"),
 }
@@ -80,6 +83,7 @@ async def live_through(world: World) -> None:
     every = Interval(every=MINUTE, anchor=world.now())
     broken = await add_trigger(world, job, every)
     await add_trigger(world, job, every, Rules(overlap="skip"))
+    await add_trigger(world, job, every, Rules(overlap="queueOne"), "turn")
     await world.do("UPDATE triggers SET definition = $2 WHERE id = $1", broken, "{}")
     worker, other = await world.worker("a"), await world.worker("b")
     await worker.claim(3)
@@ -98,6 +102,9 @@ async def live_through(world: World) -> None:
     for _ in range(2):
         world.clock.advance(MINUTE)
         await world.store.fire(100, lead)
+    world.clock.advance(MINUTE)
+    await world.store.fire(100, lead)
+    await take_turns(world, turns.turn_key(job.id, "turn"))
     await world.store.write(lambda: targets([job.id]))
     await world.store.promote_due(LONG_AGO, 100, rank)
     await world.store.open_gate(job.id, 100, rank)
@@ -135,6 +142,16 @@ async def depend(world: World) -> None:
     world.clock.advance(MINUTE)
     await world.store.read(joins.next_due)
     await world.store.change(lambda now: join_looks.look(100, world.env.new_id, now))
+
+
+async def take_turns(world: World, key: str) -> None:
+    """Look who waits for whom; the holder ends and the next begins."""
+    (one,) = await world.store.read(lambda: turns.blocked("", 10))
+    assert one.holder is not None
+    await world.store.change(lambda now: turns.pass_on("turn:nobody", rank, world.env.new_id, now))
+    await world.store.cancel(parcel_of(one.holder), index_of(one.holder), "")
+    await world.store.change(lambda now: turns.pass_on(key, rank, world.env.new_id, now))
+    await world.store.write(lambda: turns.forget("", 10))
 
 
 async def repeat_requests(world: World, job: Any) -> None:

@@ -1,5 +1,7 @@
 """Fire: due triggers become executions, each nominal fire once, whichever server comes first."""
 
+from collections.abc import Callable
+
 import structlog
 
 from horae.engine.clockwatch import ClockWatch
@@ -34,6 +36,7 @@ class Scheduler:
         self._next: Instant | None = None
         self.fired = 0
         self.alarm = Alarm()
+        self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
@@ -55,6 +58,8 @@ class Scheduler:
             )
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+        if done.blocked:
+            self.on_blocked()
         if done.timers == self._batch:
             return 0.0
         self._next = await self._store.next_fire_at()

@@ -38,6 +38,7 @@ from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
 from horae.engine.triggers import Triggers
+from horae.engine.turns import Turns
 from horae.engine.watching.watcher import Places, Watcher
 from horae.engine.workers import Workers
 from horae.env import Env, Instant
@@ -70,6 +71,8 @@ class Node:
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
         self.promoter = Promoter(env, store, self.directory, self.hints, self.settings, self.clock)
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
+        self.turns = Turns(env, store, self.directory, self.hints, self._session_asked, self.statistics.cancelled)
+        self.scheduler.on_blocked = self.turns.alarm.ring
         self.joiner = Joiner(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.backstop = Backstop(env, store, self.directory, self.hints)
@@ -155,6 +158,7 @@ class Node:
             chosen += [
                 self.promoter,
                 self.scheduler,
+                self.turns,
                 self.joiner,
                 self.backfiller,
                 self.rescuer,

@@ -29,10 +29,10 @@ from horae.model.trigger import (
     render_misfire,
     render_schedule,
 )
+from horae.model.trigger.rules import MOST_QUEUED, MOST_REPEATED
 
 BY_CALENDAR = ("calendar", "calendars", "outside")
 RULES = ("misfire", "overlap", "startAt", "endAt", "maxFires", "jitter", "spread", "grace", *BY_CALENDAR)
-OVERLAPS = ("skip", "allow")  # those that act in this release
 BESIDE = ("params", "paused")  # what stands beside a trigger and its rules
 MOST_TRIGGERS = 1_000
 MOST_FIRES = 2**31 - 1
@@ -47,7 +47,7 @@ def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDUL
     refuse_unknown(value, (*kind.fields, *(kind.rules or RULES), *BESIDE), "This schedule", "schedule.")
     trigger = kind.read({field: part for field, part in value.items() if field in kind.fields}, key, created_at)
     given = {rule: value[rule] for rule in RULES if value.get(rule) is not None}
-    rules = _rules(given, kind.overlap, f"{key}/{name}")
+    rules = _rules(given, kind, f"{key}/{name}")
     params = _params(value.get("params"), kind)
     return When(name=name, trigger=trigger, rules=rules, params=params, paused=_paused(value.get("paused")))
 
@@ -113,11 +113,11 @@ def _unused(kind: str, taken: set[str]) -> str:
     return name
 
 
-def _rules(given: dict[str, Any], default: Overlap, key: str) -> Rules:
+def _rules(given: dict[str, Any], kind: Kind, key: str) -> Rules:
     start, end = (_instant(given, name) for name in ("startAt", "endAt"))
     if start is not None and end is not None and end <= start:
         raise BadInput("schedule.endAt is not after startAt.", "Nothing would ever fire.", field="schedule.endAt")
-    overlap: Any = one_of(given.get("overlap", default), "schedule.overlap", OVERLAPS)
+    overlap, most_queued = _overlap(given.get("overlap", kind.overlap), kind)
     window = a_duration(given.get("spread", 0), "schedule.spread", 0, DAY)
     if window and given.get("jitter"):
         remedy = "jitter moves each fire by chance, spread gives the trigger one place in the window: take one."
@@ -131,6 +131,7 @@ def _rules(given: dict[str, Any], default: Overlap, key: str) -> Rules:
         spread=window,
         offset=offset_in(window, key),
         overlap=overlap,
+        most_queued=most_queued,
         grace=a_duration(given["grace"], "schedule.grace", 0, DAY) if "grace" in given else GRACE,
         **parse_calendars(given),
     )
@@ -148,6 +149,17 @@ def _params(value: Any, kind: Kind) -> dict[str, Any]:
         raise BadInput("schedule.params is not JSON.", remedy, field="schedule.params") from None
     kind.check_params(params, "schedule.params")
     return params
+
+
+def _overlap(value: Any, kind: Kind) -> tuple[Overlap, int]:
+    """An `overlap` field: a word, or {"queueAll": 10} for at most ten that wait."""
+    if isinstance(value, dict) and set(value) == {"queueAll"} and "queueAll" in kind.overlaps:
+        return "queueAll", an_int(value["queueAll"], "schedule.overlap.queueAll", 1, MOST_REPEATED)
+    if isinstance(value, dict):
+        remedy = 'Write "skip", "allow", "queueOne", "queueAll", {"queueAll": 10} or "cancelOther".'
+        raise BadInput("schedule.overlap has an object that is none.", remedy, field="schedule.overlap")
+    chosen: Any = one_of(value, "schedule.overlap", kind.overlaps)
+    return chosen, MOST_QUEUED
 
 
 def _paused(value: Any) -> bool:
@@ -179,12 +191,16 @@ def render_when(when: When) -> dict[str, Any]:
         "jitter": format_duration(rules.jitter) if rules.jitter else None,
         "spread": format_duration(rules.spread) if rules.spread else None,
         "misfire": None if rules.misfire == standard.misfire else render_misfire(rules.misfire),
-        "overlap": None if rules.overlap == kind_of(_as_object(spelled)).overlap else rules.overlap,
+        "overlap": None if rules.overlap == kind_of(_as_object(spelled)).overlap else _render_overlap(rules),
         "grace": None if rules.grace == standard.grace else format_duration(rules.grace),
         "params": when.params or None,
         **render_calendars(rules),
     }
     return _as_object(spelled) | {rule: value for rule, value in given.items() if value is not None}
+
+
+def _render_overlap(rules: Rules) -> str | dict[str, Any]:
+    return {"queueAll": rules.most_queued} if rules.overlap == "queueAll" else rules.overlap
 
 
 def _as_object(spelled: str | dict[str, Any]) -> dict[str, Any]:

@@ -142,13 +142,22 @@ class Kind(Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]
     read: Callable[[dict[str, Any], str, Instant], Trigger]
     overlap: Overlap = "skip"
+    overlaps: tuple[str, ...] = get_args(Overlap)
     check_params: Callable[[dict[str, Any], str], None] = check_fire_params
     rules: tuple[str, ...] | None = None  # those that mean something here, unless all do
 
 
 def _external(name: str, fields: tuple[str, ...], read: Callable[[dict[str, Any], str, Instant], Trigger]) -> Kind:
     """A kind that something outside fires: each event is work of its own, and none has an instant to be missed."""
-    return Kind(name=name, fields=fields, read=read, overlap="allow", rules=EVENT_RULES, check_params=check_params)
+    return Kind(
+        name=name,
+        fields=fields,
+        read=read,
+        overlap="allow",
+        overlaps=("allow", "skip"),
+        rules=EVENT_RULES,
+        check_params=check_params,
+    )
 
 
 KINDS: dict[str, Kind] = {

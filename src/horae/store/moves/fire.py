@@ -16,7 +16,7 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.parcel import Parcel
 from horae.model.trigger import Decision, Fire, LedgerRun, decide, due_at, fill_fire_params, fire_scope
 from horae.model.trigger.by_calendar import decide_by_calendar
-from horae.store.moves import calendars, waits
+from horae.store.moves import calendars, turns, waits
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.shelves import Columns
@@ -24,6 +24,7 @@ from horae.store.moves.starts import Started
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import COLUMNS, JOINED, Lead, Target, execution_of, read_target
 from horae.store.moves.triggers import COUNT, TIMER, Timer, put_fires, read_timer, why
+from horae.store.moves.turns import Turn, turn_key
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 DUE = Statement(
@@ -79,6 +80,7 @@ class Fired(Struct, frozen=True):
     lanes: dict[int, int]
     wake_at: Instant | None
     troubles: list[Trouble] = []
+    blocked: bool = False  # something waits for its turn
 
 
 class _Due(Struct, frozen=True, kw_only=True):
@@ -107,21 +109,36 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant) -> Sc
     troubles: list[Trouble] = []
     due = list(_read(rows, troubles))
     busy = yield from _still_live(due)
+    keys = {d.timer.id: turn_key(d.target.job, d.timer.name) for d in due if d.timer.rules.overlap in turns.KEYED}
+    standing = yield from turns.look(set(keys.values()))
     open_times = yield from _calendars(due)
-    decided = list(_decide(due, busy, open_times, lead, now, troubles))
+    decided = list(_decide(due, busy, standing, open_times, lead, now, troubles))
     placed, parcels = place([one for d in decided for one in d.wanted], {}, new_id, now)
+    gated = {parcel.id for parcel, _ in parcels if turns.is_gated(parcel)} if keys else set()
+    free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
-    held = {parcel.id for parcel, _ in parcels if parcel.envelope.job in depending} if depending else set()
-    lanes, wake_at = yield from put_parcels(parcels, now, held=held)
+    held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
+    lanes, wake_at = yield from put_parcels(free, now, held=held)
+    if keys:
+        yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)
     ids = iter([mine[0].execution_id for mine in placed])
     executions = {(d.due.timer.id, fire.at): next(ids) for d in decided for fire in d.decision.fires}
     yield from put_fires(_ledger(decided, executions), now)
     yield from _advance(decided, executions)
     yield from _set_aside(troubles, now)
     if held:
-        waiting = _waits([d for d in decided if d.due.target.job in depending], executions)
-        lanes, wake_at = yield from waits.begin(list(waiting), new_id, now, Started(lanes=lanes, wake_at=wake_at))
-    return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles)
+        waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held]
+        lanes, wake_at = yield from waits.begin(waiting, new_id, now, Started(lanes=lanes, wake_at=wake_at))
+    return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles, bool(gated))
+
+
+def _replaced(decided: Iterable[_Decided]) -> set[str]:
+    """The keys of triggers whose new fire takes the place of those that wait."""
+    return {
+        turn_key(d.due.target.job, d.due.timer.name)
+        for d in decided
+        if d.decision.fires and d.due.timer.rules.overlap in ("queueOne", "cancelOther")
+    }
 
 
 def _waits(decided: Iterable[_Decided], executions: dict[tuple[UUID, Instant], UUID]) -> Iterable[waits.Wait]:
@@ -167,6 +184,7 @@ def _calendars(due: Sequence[_Due]) -> Script[OpenTimes]:
 def _decide(
     due: Sequence[_Due],
     live: Collection[UUID],
+    standing: Mapping[str, Turn],
     open_times: OpenTimes,
     lead: Lead,
     now: Instant,
@@ -174,25 +192,32 @@ def _decide(
 ) -> Iterable[_Decided]:
     for d in due:
         t = d.timer
-        busy = t.last_execution in live
+        key = turn_key(d.target.job, t.name)
+        turn = standing.get(key) or Turn(busy=t.last_execution in live)
         try:
             if t.rules.calendars:
-                decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, busy, now)
+                decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)
             else:
-                decision = decide(t.trigger, t.rules, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=busy)
+                decision = decide(
+                    t.trigger, t.rules, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=turn.busy,
+                    waiting=turn.waiting,
+                )  # fmt: skip
             wanted = [_execution(d, fire, lead) for fire in decision.fires]
+            if key in standing:
+                wanted = turns.gated(wanted, key, turn)
         except Exception as error:
             troubles.append(Trouble(t.id, d.target.job, why(error)))
         else:
             yield _Decided(d, decision, wanted)
 
 
-def _decide_by(calendar: Calendar | None, t: Timer, busy: bool, now: Instant) -> Decision:
+def _decide_by(calendar: Calendar | None, t: Timer, turn: Turn, now: Instant) -> Decision:
     if calendar is None:
         raise no_such_calendar(" and ".join(t.rules.calendars), ())
     return decide_by_calendar(
-        t.trigger, t.rules, calendar, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=busy, moved_to=t.moved_to
-    )
+        t.trigger, t.rules, calendar, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=turn.busy,
+        waiting=turn.waiting, moved_to=t.moved_to,
+    )  # fmt: skip
 
 
 def _execution(due: _Due, fire: Fire, lead: Lead) -> NewExecution:

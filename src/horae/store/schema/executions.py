@@ -69,6 +69,7 @@ waiting = table(
     opt("gate", TEXT),
     partial("waiting_wake_at", "wake_at", where="wake_at IS NOT NULL"),
     partial("waiting_gate", "gate", where="gate IS NOT NULL"),
+    partial("waiting_turn", "gate", where="reason = 'overlap'"),
     Index("waiting_job", "job"),
     small=True,
     storage=BUSY,

@@ -630,6 +630,8 @@ CREATE INDEX waiting_gate ON waiting (gate) WHERE gate IS NOT NULL;
 
 CREATE INDEX waiting_job ON waiting (job);
 
+CREATE INDEX waiting_turn ON waiting (gate) WHERE reason = 'overlap';
+
 CREATE INDEX waiting_wake_at ON waiting (wake_at) WHERE wake_at IS NOT NULL;
 
 CREATE TABLE watched (

@@ -1,0 +1,237 @@
+"""Turns: executions of one trigger that run one at a time, for the overlaps `queueOne`, `queueAll` and `cancelOther`.
+
+A trigger's key has one holder, the execution whose turn it is; others wait at the key's gate. The holder's row is the
+lock: a fire waits for it, whoever passes the turn on does not. A turn is passed when the holder has ended, however that
+came: nothing that ends executions needs to know of turns.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.execution import Extra
+from horae.model.ids import execution_id
+from horae.model.parcel import Parcel, extra_of
+from horae.model.settle import Finished
+from horae.model.slice import Waiting, part
+from horae.model.trigger import Rules
+from horae.store.moves import shelves, waits
+from horae.store.moves.parcels import read_parcels, written
+from horae.store.moves.promote import Promoted, Ranker, least_ranks, to_queue
+from horae.store.moves.starts import NewId, Started
+from horae.store.moves.submission import NewExecution
+from horae.store.moves.targets import targets
+from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
+
+KEYED = frozenset({"queueOne", "queueAll", "cancelOther"})
+REASON = "overlap"  # why such an execution waits
+REPLACED = "a newer fire took its place"
+_GATED = '"gated"'
+_KEY: shelves.Columns = (("key", "text"),)
+_HOLDERS: shelves.Columns = (("key", "text"), ("parcel", "uuid"), ("lo", "int"))
+_LIVE = " OR ".join(
+    f"EXISTS (SELECT 1 FROM {shelf} s WHERE s.parcel = h.parcel AND s.lo <= h.lo AND s.hi > h.lo)"
+    for shelf in ("waiting", "queued", "running")
+)
+LOCK = Statement(
+    "lock_turns", "SELECT h.key, h.parcel, h.lo FROM given JOIN holders h ON h.key = given.key FOR UPDATE OF h"
+)
+# In a statement of its own: one that waited for the lock has its old snapshot of the shelves.
+BUSY = Statement(
+    "busy_turns", f"SELECT h.key, h.parcel, h.lo FROM given JOIN holders h ON h.key = given.key WHERE {_LIVE}"
+)
+COUNT = Statement(
+    "count_turns",
+    "SELECT w.gate, sum(w.hi - w.lo) FROM given JOIN waiting w ON w.gate = given.key"
+    f" WHERE w.reason = '{REASON}' GROUP BY w.gate",
+)
+DROP = Statement("drop_turns", "DELETE FROM holders USING given WHERE holders.key = given.key")
+_COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority"
+# Nobody waits for a row of this shelf.
+AT_GATE = Statement(
+    "waiting_turns",
+    f"SELECT {_COLUMNS} FROM given JOIN waiting w ON w.gate = given.key JOIN parcels p ON p.id = w.parcel"
+    f" WHERE w.reason = '{REASON}' FOR UPDATE OF w SKIP LOCKED",
+)
+HOLDER = Statement("turn_holder", "SELECT h.parcel, h.lo FROM holders h WHERE h.key = $1 FOR UPDATE SKIP LOCKED")
+HELD = Statement("turn_held", "SELECT 1 FROM holders h WHERE h.key = $1")
+BLOCKED = Statement(
+    "blocked_turns",
+    f"SELECT DISTINCT w.gate, w.job FROM waiting w WHERE w.reason = '{REASON}' AND w.gate > $1"
+    " ORDER BY w.gate LIMIT $2",
+)
+RULES = Statement(
+    "rules_of_turns",
+    "SELECT given.key, g.rules FROM given JOIN triggers g ON g.job = given.job AND g.name = given.name"
+    " WHERE g.state <> 'ended'",
+)
+AFTER = Statement(
+    "turns_after", "SELECT h.key FROM holders h WHERE h.key > $1 ORDER BY h.key LIMIT $2 FOR UPDATE SKIP LOCKED"
+)
+
+
+class Turn(Struct, frozen=True):
+    """How a trigger's key stands: whether its holder has not ended, and how many wait for it."""
+
+    busy: bool = False
+    waiting: int = 0
+
+    @property
+    def is_free(self) -> bool:
+        return not self.busy and not self.waiting
+
+
+class Blocked(Struct, frozen=True):
+    """A key at whose gate something waits; `holder` has not ended, None when the turn can be passed on."""
+
+    key: str
+    job: UUID
+    holder: UUID | None
+    cancels: bool  # the trigger wants the holder cancelled
+
+
+def turn_key(job: UUID, name: str) -> str:
+    """A trigger's key: all its versions share it."""
+    return f"turn:{job}:{name}"
+
+
+def look(keys: Collection[str]) -> Script[dict[str, Turn]]:
+    """How these keys stand; they stay so until the transaction ends."""
+    if not keys:
+        return {}
+    given = [(key,) for key in sorted(keys)]
+    yield ForEach(LOCK, _KEY, given)
+    busy = {row[0] for row in (yield ForEach(BUSY, _KEY, given))}
+    waiting = {row[0]: int(row[1]) for row in (yield ForEach(COUNT, _KEY, given))}
+    return {key: Turn(key in busy, waiting.get(key, 0)) for key in keys}
+
+
+def gated(wanted: Sequence[NewExecution], key: str, turn: Turn) -> list[NewExecution]:
+    """Executions of one trigger in their order, each marked as having its turn or as waiting for it."""
+    return [_marked(one, key, i > 0 or not turn.is_free) for i, one in enumerate(wanted)]
+
+
+def _marked(one: NewExecution, key: str, waits: bool) -> NewExecution:
+    keys = msgspec.json.encode([key, "gated"] if waits else [key]).decode()
+    return structs.replace(one, envelope=structs.replace(one.envelope, keys=keys))
+
+
+def is_gated(parcel: Parcel) -> bool:
+    """Whether what lies in a parcel waits for its turn."""
+    keys = parcel.envelope.keys
+    return keys is not None and keys.endswith(f"{_GATED}]")
+
+
+def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) -> Script[None]:
+    """Write what has to wait for its turn, and who has it now. What waited at the keys of `replacing` ends."""
+    keyed = [parcel for parcel in parcels if parcel.envelope.keys is not None]
+    if not keyed:
+        return
+    yield from _replace(replacing, now)
+    late = [parcel for parcel in keyed if is_gated(parcel)]
+    taken = [(_key_of(parcel), parcel.id, 0) for parcel in keyed if not is_gated(parcel)]
+    yield ForEach(DROP, _KEY, [(key,) for key, *_ in taken])
+    waiting = shelves.put_waiting([_waiting(parcel) for parcel in late])
+    yield Together([written([(parcel, 0) for parcel in late]), waiting, Insert("holders", _HOLDERS, taken)])
+
+
+def _key_of(parcel: Parcel) -> str:
+    return str(msgspec.json.decode(parcel.envelope.keys or "[]")[0])
+
+
+def _waiting(p: Parcel) -> Waiting:
+    e = p.envelope
+    return Waiting(
+        parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, attempt=0, failures=0, losses=0,
+        solo=False, width=p.width, wake_at=None, reason=REASON, gate=_key_of(p),
+    )  # fmt: skip
+
+
+def _replace(keys: Collection[str], now: Instant) -> Script[None]:
+    """What waits at these gates ends skipped: its fire stays `fired`, its execution says what became of it."""
+    if not keys:
+        return
+    rows = yield ForEach(AT_GATE, _KEY, [(key,) for key in sorted(keys)])
+    old = [shelves.waiting(row) for row in rows]
+    if old:
+        yield shelves.take("waiting", old)
+        ended = [Finished(slice=s, state="skipped", reason=REPLACED, queued_at=None, completed_at=now) for s in old]
+        yield shelves.put_finished(ended)
+
+
+def blocked(after: str, limit: int) -> Script[list[Blocked]]:
+    """Keys at whose gates something waits, in order, and who holds them."""
+    rows = yield Fetch(BLOCKED, (after, limit))
+    if not rows:
+        return []
+    given = [(key,) for key, _ in rows]
+    holders = {row[0]: execution_id(row[1], row[2]) for row in (yield ForEach(BUSY, _KEY, given))}
+    named = [(key, job, _name_in(key)) for key, job in rows]
+    columns: shelves.Columns = (("key", "text"), ("job", "uuid"), ("name", "text"))
+    rules = {row[0]: msgspec.json.decode(row[1], type=Rules) for row in (yield ForEach(RULES, columns, named))}
+    return [
+        Blocked(key, job, holders.get(key), key in rules and rules[key].overlap == "cancelOther") for key, job in rows
+    ]
+
+
+def _name_in(key: str) -> str:
+    return key.split(":", 2)[2]
+
+
+def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promoted]:
+    """Give a key whose holder has ended to the next that waits: the earliest due. Somebody else's business is left."""
+    if not (yield Fetch(HOLDER, (key,))) and (yield Fetch(HELD, (key,))):
+        return Promoted({}, 0, [])
+    if (yield ForEach(BUSY, _KEY, [(key,)])):
+        return Promoted({}, 0, [])
+    rows = yield ForEach(AT_GATE, _KEY, [(key,)])
+    yield ForEach(DROP, _KEY, [(key,)])
+    if not rows:
+        return Promoted({}, 0, [])
+    row = min(rows, key=lambda row: (row[15], row[0], row[1]))
+    slice = shelves.waiting(row)
+    one = part(slice, slice.lo, slice.lo + 1)
+    yield Insert("holders", _HOLDERS, [(key, one.parcel, one.lo)])
+    yield shelves.take("waiting", [slice])
+    if slice.hi > one.hi:
+        yield shelves.put_waiting([part(slice, one.hi, slice.hi)])
+    return (yield from _begin(one, row, rank, new_id, now))
+
+
+def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promoted]:
+    """Its turn has come: it waits for its time or for what its job depends on, or is queued."""
+    lane, due_at, priority = row[14:17]
+    target = (yield from targets([one.job])).get(one.job)
+    if target is not None and target.spec.dependencies:
+        return (yield from _depend(one, max(due_at, now) + target.spec.dependency_timeout, new_id, now))
+    if due_at > now:
+        yield shelves.put_waiting([structs.replace(one, reason="delay", wake_at=due_at, gate=None)])
+        return Promoted({}, 1, [])
+    queued = [to_queue(one, lane, rank(one.queue, due_at, priority), now)]
+    yield shelves.put_queued(queued)
+    return Promoted(least_ranks(queued), 1, queued)
+
+
+def _depend(one: Waiting, deadline: Instant, new_id: NewId, now: Instant) -> Script[Promoted]:
+    yield shelves.put_waiting([structs.replace(one, reason="dependency", gate=f"dependencies:{one.job}")])
+    (parcel,) = yield from read_parcels([one.parcel])
+    extra: Extra = extra_of(parcel.extras, one.lo)
+    wait = waits.Wait(
+        dependent=one.job, execution=execution_id(one.parcel, one.lo), interval=extra.interval,
+        deadline=deadline, own=True,
+    )  # fmt: skip
+    lanes, _ = yield from waits.begin([wait], new_id, now, Started())
+    return Promoted(lanes, 1, [])
+
+
+def forget(after: str, limit: int) -> Script[str]:
+    """Forget holders that have ended and for which nobody waits; where to go on, empty at the end."""
+    rows = yield Fetch(AFTER, (after, limit))
+    given = [(row[0],) for row in rows]
+    busy = {row[0] for row in (yield ForEach(BUSY, _KEY, given))}
+    waited_for = {row[0] for row in (yield ForEach(COUNT, _KEY, given))}
+    yield ForEach(DROP, _KEY, [(key,) for (key,) in given if key not in busy | waited_for])
+    return str(rows[-1][0]) if len(rows) == limit else ""

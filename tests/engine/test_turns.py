@@ -1,0 +1,90 @@
+"""The service that passes turns on: at once when an execution it waits for has ended, by itself every second."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.jobs import Jobs
+from horae.engine.turns import Turns
+from horae.env import SECOND
+from horae.model.event import Event
+from horae.model.ids import execution_id, index_of, parcel_of
+from tests.store_contract.world import NAMESPACE, World, cancelled, lead, rank, success
+
+MINUTE = 60 * SECOND
+
+
+@pytest.fixture
+def hints(world: World) -> Hints:
+    return Hints(world.env, world.store, world.env.new_id())
+
+
+@pytest.fixture
+def told() -> list[Any]:
+    return []
+
+
+@pytest.fixture
+def service(world: World, hints: Hints, told: list[Any]) -> Turns:
+    directory = Directory(world.env, world.store, hints)
+    return Turns(world.env, world.store, directory, hints, told.append, lambda job, count: told.append((job, count)))
+
+
+async def fires(world: World, overlap: Any, times: int) -> list[Any]:
+    jobs = Jobs(world.env, world.store, rank=rank)
+    job = await jobs.create(
+        NAMESPACE, {"name": "report", "command": "true", "schedule": {"every": "1m", "overlap": overlap}}
+    )
+    made = [job.job_id]
+    for _ in range(times):
+        world.clock.advance(MINUTE)
+        made += [execution_id(parcel.id, 0) for parcel in (await world.store.fire(10, lead)).parcels]
+    return made
+
+
+async def state(world: World, id: Any) -> str:
+    return (await world.states(parcel_of(id)))[index_of(id)]
+
+
+async def test_the_next_begins_when_the_last_has_ended(world: World, service: Turns, hints: Hints):
+    job, first, second = await fires(world, {"queueAll": 5}, 2)
+    await service.step()
+    assert await state(world, second) == "waiting"
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    await worker.report(success(slice))
+    hints.tell_here(Hint(events=[Event("execution", first, "success", NAMESPACE, world.now(), job)]))
+    await asyncio.wait_for(service.alarm.wait(world.env.clock, 3600), 5)
+    await service.step()
+
+    assert await state(world, second) == "queued"
+
+
+async def test_a_newer_fire_cancels_what_is_queued_and_begins(world: World, service: Turns, told: list[Any]):
+    job, first, second = await fires(world, "cancelOther", 2)
+    await service.step()
+    assert await state(world, first) == "cancelled"
+    assert told == [(job, 1)]
+    await service.step()
+
+    assert await state(world, second) == "queued"
+
+
+async def test_a_newer_fire_asks_what_runs_to_stop_once(world: World, service: Turns, told: list[Any]):
+    _, first = await fires(world, "cancelOther", 1)
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    world.clock.advance(MINUTE)
+    (parcel,) = (await world.store.fire(10, lead)).parcels
+    await service.step()
+    await service.step()
+    assert told == [worker.session]
+    assert await world.states(parcel.id) == ["waiting"]
+    await worker.report(cancelled(slice))
+    await service.step()
+
+    assert await state(world, first) == "cancelled"
+    assert await world.states(parcel.id) == ["queued"]
