@@ -13,12 +13,13 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from horae.model.events.values import NewEvent
 from horae.model.ids import execution_id
 from horae.model.protocol import Exchange, Register
-from horae.store.moves import dead_letters, exchange, sessions, submission, submit, sweep
+from horae.store.moves import dead_letters, events, exchange, sessions, submission, submit, sweep
 from horae.store.script import ScriptFactory
 from tests.races.stage import Stage
-from tests.store_contract.world import NAMESPACE, Worker, World
+from tests.store_contract.world import NAMESPACE, Worker, World, lead
 from tests.waiting import eventually
 
 
@@ -90,6 +91,10 @@ async def _stands(stage: Stage, pid: int, task: "asyncio.Task[Any]") -> None:
 
 HOLD_SESSION = "SELECT 1 FROM sessions WHERE id = $1 FOR UPDATE"
 HOLD_KEY = "INSERT INTO unique_keys (namespace, scope, key, execution, until) VALUES ($1, $2, $3, $4, $5)"
+HOLD_EVENT = (
+    "INSERT INTO events (id, namespace, within, key, name, type, source, payload, received_at)"
+    " VALUES ($1, $2, 'event:upload', 'm', 'upload', '', '', 'null', 0)"
+)
 HOLD_REQUEST = (
     "INSERT INTO idempotency (namespace, route, key, body_hash, until, created_at) VALUES ($1, $2, $3, $4, $5, 0)"
 )
@@ -165,6 +170,17 @@ async def _(world: World) -> Crossing:
         return lambda: submit.submit(asked, world.env.new_id, now)
 
     return Crossing(HOLD_REQUEST, (NAMESPACE, "POST", "m", b"", now + 5), batch("amz"), batch("zma"))
+
+
+@crossing("event / event, the same ids in two orders")
+async def _(world: World) -> Crossing:
+    now = world.now()
+
+    def batch(ids: str) -> ScriptFactory[Any]:
+        given = [NewEvent(name="upload", id=id) for id in ids]
+        return lambda: events.take(NAMESPACE, given, lead, lambda target, item: None, world.env.new_id, now)
+
+    return Crossing(HOLD_EVENT, (UUID(int=0), NAMESPACE), batch("amz"), batch("zma"))
 
 
 @crossing("sweep of expired keys / submit that replaces some of them")

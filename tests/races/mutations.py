@@ -588,9 +588,33 @@ DEPENDENCIES = [
     ),
 ]  # fmt: skip
 
+EVENTS = [
+    one(
+        "events do not hold the jobs that hear them", "listeners.HOLD_JOBS", " FOR KEY SHARE OF j", "",
+        by="event / delete",
+    ),
+    one(
+        "what an event trigger fired is counted without a lock", "listeners.HOLD_TIMERS", " FOR UPDATE OF t", "",
+        by="event / event, at most one fire",
+    ),
+    one(
+        "events are kept in the order they came", "events._keep", "rows.sort(key=lambda row: (row[2], row[3]))", "pass",
+        by="event / event, the same ids in two orders",
+    ),
+    one(
+        "who looks too long goes on writing", "watches._hold", "rows[0][0] != poll.began_at", "False",
+        by="test_watches.test_a_look_that_was_overtaken_writes_nothing",
+    ),
+    one("watches that somebody takes are waited for", "watches.DUE", " SKIP LOCKED", "", by="due / due, one place"),
+    one(
+        "a look's place is read without a lock", "watches.HOLD", " FOR UPDATE", "",
+        because="An object version fires once by its key, whoever finds it; held, of two looks only one goes on writing.",
+    ),
+]  # fmt: skip
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
-    for group in (SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, OTHERS)
+    for group in (SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, OTHERS)
     for mutation in group
 }
 

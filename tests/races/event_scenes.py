@@ -1,0 +1,205 @@
+"""Scenes of events and watches: each event is decided once at each trigger, each object version fires once."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.engine import job_changes
+from horae.model.events.values import NewEvent
+from horae.model.trigger import Event, Rules, Watch, When
+from horae.store.moves import events, watches
+from horae.store.moves.watches import Found, Overtaken, Poll
+from tests.races.duel import LEFT
+from tests.races.scenes import Cast, cast, scene
+from tests.races.stage import Move, Scene
+from tests.store_contract.moves.test_events import fits
+from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
+
+ALLOW = Rules(overlap="allow")
+PLACE = Watch(url="s3://bucket/in/", existing="fire")
+
+
+async def listening(world: World, rules: Rules = ALLOW) -> Cast:
+    c = await cast(world)
+    await add_trigger(world, c.job, Event(event="upload"), rules, name="schedule")
+    return c
+
+
+def taking(c: Cast, *ids: str) -> Move:
+    given = [NewEvent(name="upload", id=id) for id in ids]
+    return Move("take_events", lambda: events.take(NAMESPACE, given, lead, fits, c.new_id, c.now))
+
+
+async def fired(world: World) -> tuple[int, int, int]:
+    """Events, decisions that fired, and executions."""
+    kept = await world.rows("SELECT id FROM events")
+    fires = await world.rows("SELECT execution FROM event_fires WHERE disposition = 'fired'")
+    items = await world.rows("SELECT coalesce(sum(n), 0) FROM parcels")
+    return len(kept), len({row[0] for row in fires}), int(items[0][0])
+
+
+@scene("event / event, the same")
+async def _(world: World) -> Scene:
+    c = await listening(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await fired(world) == (1, 1, 1), "an event fired twice, or not"
+        told = [event for taken in left + right for event in taken.events]
+        assert sorted(event.repeated for event in told) == [False, True]
+        assert told[0].outcomes == told[1].outcomes, "one event was answered in two ways"
+
+    return Scene(left=[taking(c, "e1")], right=[taking(c, "e1")], check=check)
+
+
+@scene("event / event, the same ones in two orders")
+async def _(world: World) -> Scene:
+    c = await listening(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await fired(world) == (3, 3, 3), "an event fired twice, or not"
+
+    return Scene(left=[taking(c, "a", "b", "c")], right=[taking(c, "c", "b", "a")], check=check)
+
+
+@scene("event / event, at most one fire")
+async def _(world: World) -> Scene:
+    c = await listening(world, Rules(overlap="allow", max_fires=1))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await fired(world) == (2, 1, 1), "more fired than may"
+
+    return Scene(left=[taking(c, "a")], right=[taking(c, "b")], check=check)
+
+
+@scene("event / event, no overlap")
+async def _(world: World) -> Scene:
+    c = await listening(world, Rules(overlap="skip"))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await fired(world) == (2, 1, 1), "two ran beside each other"
+
+    return Scene(left=[taking(c, "a")], right=[taking(c, "b")], check=check)
+
+
+@scene("event / delete")
+async def _(world: World) -> Scene:
+    c = await listening(world)
+    before = await world.store.job(c.job.id, NAMESPACE)
+    delete = Move("delete", lambda: job_changes.delete(before, c.new_id, c.now, "pending"))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.on("queued") == [], "an execution of a deleted job is queued"
+
+    return Scene(left=[taking(c, "a")], right=[delete], check=check)
+
+
+def editing(c: Cast, before: Any, trigger: Event | Watch) -> Move:
+    spec = structs.replace(c.job.spec, description="changed")
+    change = job_changes.Draft(spec=spec, whens=[When(trigger=trigger, rules=ALLOW)])
+    return Move("edit", lambda: job_changes.edit(before, change, c.new_id, c.now))
+
+
+@scene("event / edit of the trigger")
+async def _(world: World) -> Scene:
+    c = await listening(world)
+    before = await world.store.job(c.job.id, NAMESPACE)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert right == [True], "an edit found somebody else's"
+        assert await fired(world) == (1, 1, 1), "both versions of a trigger heard an event, or none"
+
+    edit = editing(c, before, Event(event="upload", filter="${true}"))
+    return Scene(left=[taking(c, "a")], right=[edit], check=check)
+
+
+# Watches
+
+
+async def watching(world: World) -> Cast:
+    c = await cast(world)
+    await add_trigger(world, c.job, PLACE, ALLOW, name="schedule")
+    return c
+
+
+async def looking(world: World) -> Poll:
+    (poll,) = await world.store.change(lambda now: watches.due(1, now))
+    return poll
+
+
+def found(*objects: int) -> list[Found]:
+    return [
+        Found(object=UUID(int=n + 1), event=NewEvent(name="in", id=f"o{n}", scope="watch:1"), silent=False)
+        for n in objects
+    ]
+
+
+def seeing(c: Cast, poll: Poll, *objects: int) -> Move:
+    given = found(*objects)
+    make: Callable[[], Any] = lambda: watches.saw(poll, given, lead, fits, c.new_id, c.now)  # noqa: E731
+    return Move("see_objects", make, refusals=(Overtaken,))
+
+
+@scene("watch / watch, one found twice")
+async def _(world: World) -> Scene:
+    c = await watching(world)
+    poll = await looking(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await fired(world) == (3, 3, 3), "an object version fired twice, or not"
+
+    return Scene(left=[seeing(c, poll, 1, 2)], right=[seeing(c, poll, 3, 2)], check=check)
+
+
+@scene("watch / due, a look that takes too long")
+async def _(world: World) -> Scene:
+    c = await watching(world)
+    poll = await looking(world)
+    late = c.now + watches.LEASE
+    due = Move("due_watches", lambda: watches.due(1, late))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        ((polled_at, next_poll_at),) = await world.rows("SELECT polled_at, next_poll_at FROM watches")
+        assert (polled_at == late) == bool(right[0]), "a look lost its place unseen"
+        assert not right[0] or next_poll_at == late + watches.LEASE, "who was overtaken changed the place's next look"
+
+    return Scene(left=[seeing(c, poll, 1)], right=[due], check=check, patient=LEFT)
+
+
+@scene("due / due, one place")
+async def _(world: World) -> Scene:
+    c = await watching(world)
+    due = Move("due_watches", lambda: watches.due(1, c.now))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sorted(map(len, left + right)) == [0, 1], "two look at one place, or nobody"
+
+    return Scene(left=[due], right=[due], check=check, patient="")
+
+
+@scene("watch / edit of the trigger")
+async def _(world: World) -> Scene:
+    c = await watching(world)
+    before = await world.store.job(c.job.id, NAMESPACE)
+    poll = await looking(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert right == [True]
+        assert await fired(world) == (1, 1, 1), "what was found is lost, or fired by both versions"
+
+    edit = editing(c, before, structs.replace(PLACE, interval=1_000_000))
+    return Scene(left=[seeing(c, poll, 1)], right=[edit], check=check)
+
+
+@scene("watch / delete")
+async def _(world: World) -> Scene:
+    c = await watching(world)
+    before = await world.store.job(c.job.id, NAMESPACE)
+    poll = await looking(world)
+    delete = Move("delete", lambda: job_changes.delete(before, c.new_id, c.now, "pending"))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.on("queued") == [], "an execution of a deleted job is queued"
+
+    return Scene(left=[seeing(c, poll, 1)], right=[delete], check=check)
