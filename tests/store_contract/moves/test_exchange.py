@@ -290,6 +290,25 @@ async def test_sessions_that_meet_in_a_batch_share_what_there_is(world: World):
     assert all(s.session == w.session for w, reply in zip(workers, done.replies, strict=True) for s in reply.granted)
 
 
+async def test_reports_that_meet_are_written_by_one_statement_each_kind(world: World):
+    job = await world.job()
+    parcel = await world.parcel(job, 8)
+    workers = [await world.worker(f"w{n}") for n in range(8)]
+    held = [(await w.claim(1))[0] for w in workers]
+    reports = [
+        Exchange(channel=0, n=w.numbers[0] + 1, outcomes=[success(s)]) for w, s in zip(workers, held, strict=True)
+    ]
+    heads = [w.head(up, frozenset()) for w, up in zip(workers, reports, strict=True)]
+    statements = world.store.driver.statements
+    before = statements.copy()
+
+    await world.store.exchange(heads, [], frozenset(), {})
+
+    written = ("take_running", "insert history", "touch_sessions")
+    assert [statements[name] - before[name] for name in written] == [1, 1, 1]
+    assert await world.states(parcel) == ["success"] * 8
+
+
 async def test_one_ended_session_in_a_batch_does_not_harm_the_others(world: World):
     await world.parcel(await world.job(), 2)
     ended, live = await world.worker("a"), await world.worker("b")
