@@ -48,3 +48,9 @@ def test_bounds_and_counts_end_a_preview():
     assert len(preview(every, Rules(end_at=SPRING + 3 * HOUR), SPRING, 10)) == 2
     assert len(preview(every, Rules(max_fires=4), SPRING, 10)) == 4
     assert show_preview({"at": "2026-03-27T00:00:00Z"}, SPRING, 3).notes == ["Nothing fires after that."]
+
+
+def test_a_preview_says_what_is_probably_not_meant():
+    answer = show_preview({"cron": "0 */90 * * * ?", "dialect": "quartz"}, SPRING, 2)
+    assert answer.fires == ["2026-03-27T01:00:00Z", "2026-03-27T02:00:00Z"]
+    assert answer.notes == ['"*/90" in the minute field is longer than the field, so it means 0 only.']

@@ -16,6 +16,7 @@ from horae.model.job import Job, JobVersion, Spec
 from horae.model.retry import RetryPolicy
 from horae.model.show import as_fields
 from horae.model.trigger import SCHEDULE, Trigger, describe
+from horae.model.trigger.describe import warnings
 from horae.model.view import JobStatus, JobVersionView, JobView, LastExecution, shown_time
 from horae.store.moves.job_reads import Activity, Doing
 
@@ -100,21 +101,36 @@ def show_job(job: Job | Doing, rendering: Rendering, activity: Activity, names: 
         execution_id=running.id if running else None,
         started_at=shown_time(running.started_at) if running else None,
         progress=running.percent if running else None,
-        notes=[*trouble, *rendering.notes],
+        notes=[*trouble, *_warned(rendering.spec, activity.triggers), *rendering.notes],
         **fields,
     )
 
 
 _read_spec = msgspec.json.Decoder(Spec).decode
 _described = lru_cache(4096)(describe)
+_warnings = lru_cache(4096)(warnings)
 
 
 def _when_in_words(spec: Spec, triggers: Mapping[str, Trigger]) -> str | None:
     """What fires a job, by the first of its triggers."""
-    names = [name for name in (SCHEDULE, *(one["name"] for one in spec.triggers)) if name in triggers]
+    names = _in_order(spec, triggers)
     told = "; ".join(_described(triggers[name]) for name in names[:MOST_TOLD])
     more = len(names) - MOST_TOLD
     return f"{told}; and {more} more" if more > 0 else told or None
+
+
+def _warned(spec: Spec, triggers: Mapping[str, Trigger]) -> list[str]:
+    """What is probably not meant by a trigger, which is named unless it is the schedule."""
+    return [
+        warning if name == SCHEDULE else f"{name}: {warning}"
+        for name in _in_order(spec, triggers)
+        for warning in _warnings(triggers[name])
+    ]
+
+
+def _in_order(spec: Spec, triggers: Mapping[str, Trigger]) -> list[str]:
+    """The names of those that are there, as the definition has them."""
+    return [name for name in (SCHEDULE, *(one["name"] for one in spec.triggers)) if name in triggers]
 
 
 def _last(activity: Activity) -> LastExecution | None:

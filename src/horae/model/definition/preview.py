@@ -7,6 +7,7 @@ from horae.errors import BadInput
 from horae.model.definition.schedule import parse_when
 from horae.model.instant import format_instant
 from horae.model.trigger import SCHEDULE, Cron, Timed, describe, kind_of
+from horae.model.trigger.describe import warnings
 from horae.model.trigger.preview import preview
 from horae.model.view import ComingView, PreviewView
 
@@ -26,5 +27,5 @@ def show_preview(
         text=describe(when.trigger),
         timezone=when.trigger.timezone if isinstance(when.trigger, Cron) else "UTC",
         details=[ComingView(at=format_instant(one.at), local=one.local, note=one.note) for one in coming],
-        notes=[] if coming else ["Nothing fires after that."],
+        notes=[*warnings(when.trigger), *([] if coming else ["Nothing fires after that."])],
     )
