@@ -25,6 +25,11 @@ _WHEN = (
     click.option("--start-at", metavar="TIME", help="Nothing fires before this."),
     click.option("--end-at", metavar="TIME", help="Nothing fires from this on."),
     click.option("--calendar", metavar="NAME", help="Only when this calendar is open."),
+    click.option(
+        "--outside",
+        type=click.Choice(["skip", "postpone", "advance"]),
+        help="What becomes of a fire while the calendar is closed; skip otherwise.",
+    ),
 )
 _RULES = (
     click.option("--max-fires", type=click.IntRange(1), metavar="N", help="How often it fires at most."),

@@ -11,18 +11,22 @@ from uuid import UUID
 
 from horae.engine.job_lists import one_of
 from horae.engine.refs import find_job
-from horae.env import Env, Instant
-from horae.errors import BadInput
+from horae.engine.trigger_calendars import course_of
+from horae.env import Env, Instant, Micros
+from horae.errors import BadInput, HoraeError
+from horae.model.calendar import Times
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.duration import DAY, HOUR
 from horae.model.instant import format_instant, parse_instant
 from horae.model.trigger import Disposition, Timed, due_at, upcoming
 from horae.model.trigger.count import count_fires
+from horae.model.trigger.course import Course
 from horae.model.view import FirePage, FireView
 from horae.store.contract import Store
-from horae.store.moves import fire_reads, job_reads
+from horae.store.moves import calendars, fire_reads, job_reads
 from horae.store.moves.fire_reads import Decided, Due, Place
+from horae.store.moves.triggers import Timer
 
 PLANNED = "planned"
 DISPOSITIONS = (PLANNED, *get_args(Disposition))
@@ -32,6 +36,7 @@ BATCH = 1_000
 FIRST = UUID(int=0)
 
 Cursor = tuple[str, Instant, UUID]
+Waiting = tuple[Instant, UUID, Instant, Due, Course | None]  # when it is due, and the nominal fire of which timer
 
 
 class Fires:
@@ -89,6 +94,7 @@ class _Listing:
     ) -> None:
         self._store, self._namespace, self._job, self._trigger = store, namespace, job, trigger
         self._end, self._limit = end, limit
+        self._calendars: dict[str, Times] | None = None
         self.items: list[FireView] = []
         self.notes: list[str] = []
 
@@ -112,7 +118,7 @@ class _Listing:
 
     async def planned(self, after: Place, namespace: str) -> Place | None:
         """Add fires to come: each timer's next, merged with what follows it."""
-        heap: list[tuple[Instant, UUID, Instant, Due]] = []
+        heap: list[Waiting] = []
         loaded: Place | None = (-(1 << 62), FIRST)
         looked = 0
         while True:
@@ -125,16 +131,31 @@ class _Listing:
                 loaded = _place(rows[-1]) if len(rows) == BATCH else None
                 for one in rows:
                     if isinstance(one.timer.trigger, Timed) and self._trigger in (None, one.timer.name):
-                        _push(heap, one, max(after[0] - one.timer.rules.offset - 1, one.timer.decided_through))
+                        course = await self._course(one.timer)
+                        begin = max(after[0] - one.timer.rules.offset - 1, one.timer.decided_through)
+                        _push(heap, one, course, begin if course is None else one.timer.decided_through)
             if not heap or heap[0][0] >= self._end:
                 return None
-            at, id, nominal, one = heappop(heap)
+            at, id, nominal, one, course = heappop(heap)
             if (at, id) > after:
                 if len(self.items) == self._limit:
                     return after
-                self.items.append(_planned(one, nominal, f"{namespace}/{one.job_name}"))
+                moved = at - one.timer.rules.offset - nominal
+                self.items.append(_planned(one, nominal, moved, f"{namespace}/{one.job_name}"))
                 after = (at, id)
-            _push(heap, one, nominal)
+            _push(heap, one, course, nominal)
+
+    async def _course(self, timer: Timer) -> Course | None:
+        """What calendars make of a timer's fires; None for one that goes by none, or whose calendars cannot be told."""
+        if not timer.rules.calendars:
+            return None
+        if self._calendars is None:
+            self._calendars = await self._store.read(lambda: calendars.definitions(self._namespace))
+        try:
+            return course_of(timer, self._calendars, self._end)
+        except HoraeError as error:
+            self.notes.append(f'Trigger "{timer.name}" is shown without its calendars: {error}')
+            return None
 
     def _cut(self, at: Instant) -> None:
         told = f"More than {MOST_TIMERS} triggers are due before {format_instant(at)}: what comes after is left out."
@@ -149,17 +170,19 @@ def _place(due: Due) -> Place:
     return due.timer.next_fire_at, due.timer.id
 
 
-def _push(heap: list[tuple[Instant, UUID, Instant, Due]], one: Due, after: Instant) -> None:
-    nominal = upcoming(one.timer.trigger, one.timer.rules, after)
-    if nominal is not None:
-        heappush(heap, (nominal + one.timer.rules.offset, one.timer.id, nominal, one))
+def _push(heap: list[Waiting], one: Due, course: Course | None, after: Instant) -> None:
+    """The next fire of a timer that runs, in the order in which they are due."""
+    nominal = upcoming(one.timer.trigger, one.timer.rules, after) if course is None else course.next(after)
+    due = nominal if nominal is None or course is None else course.due(nominal)
+    if nominal is not None and due is not None:
+        heappush(heap, (due + one.timer.rules.offset, one.timer.id, nominal, one, course))
 
 
-def _planned(one: Due, nominal: Instant, key: str) -> FireView:
+def _planned(one: Due, nominal: Instant, moved: Micros, key: str) -> FireView:
     timer = one.timer
     return FireView(
         at=format_instant(nominal),
-        due_at=format_instant(due_at(timer.rules, f"{key}/{timer.name}", nominal)),
+        due_at=format_instant(due_at(timer.rules, f"{key}/{timer.name}", nominal) + moved),
         job_id=one.job,
         job=one.job_name,
         trigger=timer.name,

@@ -4,18 +4,19 @@ from collections.abc import Sequence
 from typing import Annotated
 from uuid import UUID
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from horae.engine.job_views import Renderings, render, show_job, show_version
 from horae.engine.lookup import Lookup
 from horae.engine.refs import find_job, job_ref, no_such_job, tag_ref
+from horae.engine.trigger_calendars import goes_by_calendars, next_runs
 from horae.errors import BadInput
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.job import Spec
-from horae.model.view import JobVersionView, JobView, Page
+from horae.model.view import JobVersionView, JobView, Page, shown_time
 from horae.store.contract import Store
-from horae.store.moves import job_pages, job_reads
+from horae.store.moves import job_pages, job_reads, triggers
 from horae.store.moves.job_pages import JobFilter
 from horae.store.moves.jobs import StoredJob
 
@@ -42,7 +43,16 @@ class JobLists:
             raise await no_such_job(self._store, namespace, ref)
         rendering = self._renderings.of(job.id, job.version, job.spec)
         names = await self._names([rendering.spec]) if rendering.spec.dependencies else {}
-        return show_job(job, rendering, job.activity, names)
+        view = show_job(job, rendering, job.activity, names)
+        return await self._by_calendars(namespace, view) if goes_by_calendars(rendering.spec) else view
+
+    async def _by_calendars(self, namespace: int, view: JobView) -> JobView:
+        """The view with the fire that runs next, instead of the next that is only decided."""
+        timers = await self._store.read(lambda: triggers.of_job(view.job_id))
+        runs = await next_runs(self._store, namespace, timers)
+        following = min((at for at in runs.values() if at is not None), default=None)
+        idle = following is None and view.status == "scheduled"
+        return structs.replace(view, next_fire_at=shown_time(following), status="idle" if idle else view.status)
 
     async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
         """All versions, newest first."""
@@ -101,7 +111,11 @@ class JobLists:
             lambda: job_reads.activities([s.job.id for s in jobs]), snapshot=True
         )
         names = await self._names([s.job.spec for s in jobs])
-        return [show_job(s.job, render(s.job.spec), activities[s.job.id], names) for s in jobs]
+        views = [show_job(s.job, render(s.job.spec), activities[s.job.id], names) for s in jobs]
+        return [
+            await self._by_calendars(stored.job.namespace, view) if goes_by_calendars(stored.job.spec) else view
+            for stored, view in zip(jobs, views, strict=True)
+        ]
 
     async def _names(self, specs: Sequence[Spec]) -> dict[UUID, str]:
         upstream = sorted({UUID(id) for spec in specs for id in spec.dependencies})

@@ -1,16 +1,20 @@
 """The calendars that triggers go by: checked when a job is written, and asked when one is shown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from uuid import UUID
 
 from horae.engine.trigger_checks import field_of
 from horae.env import Instant
-from horae.errors import BadInput
+from horae.errors import BadInput, HoraeError
 from horae.model.calendar import Calendar, Times, all_open, no_such_calendar, present
+from horae.model.job import Spec
 from horae.model.trigger import Timed, When, begin
 from horae.model.trigger.by_calendar import runs_after
+from horae.model.trigger.course import FAR, Course
 from horae.model.trigger.rules import Rules
 from horae.store.contract import Store
 from horae.store.moves import calendars as moves
+from horae.store.moves.triggers import Timer
 
 
 async def check_calendars(store: Store, namespace: int, whens: Sequence[When], now: Instant) -> None:
@@ -39,3 +43,38 @@ def _check(when: When, known: dict[str, Times], now: Instant) -> None:
 def calendar_of(rules: Rules, known: dict[str, Times]) -> Calendar:
     """What must be open, as calendars are now."""
     return all_open([present(name, known) for name in rules.calendars])
+
+
+def goes_by_calendars(spec: Spec) -> bool:
+    """Whether any of a job's triggers does."""
+    spelled = (spec.schedule, *spec.triggers)
+    return any(isinstance(one, dict) and ("calendar" in one or "calendars" in one) for one in spelled)
+
+
+async def next_runs(store: Store, namespace: int, timers: Iterable[Timer]) -> dict[UUID, Instant | None]:
+    """When timers run next, by calendars as they are now; those that go by none are due when they say.
+
+    A timer that goes by calendars is also met for fires that do not run. What cannot be told is told as it stands.
+    """
+    found = {timer.id: timer.next_fire_at for timer in timers}
+    going = [timer for timer in timers if timer.rules.calendars and timer.next_fire_at is not None]
+    if going:
+        known = await store.read(lambda: moves.definitions(namespace))
+        found |= {timer.id: _next_run(timer, known) for timer in going}
+    return found
+
+
+def course_of(timer: Timer, known: dict[str, Times], horizon: Instant = FAR) -> Course:
+    """The fires of a timer that run, by calendars as they are now; behind the horizon any."""
+    calendar = calendar_of(timer.rules, known)
+    return Course(timer.trigger, timer.rules, calendar, timer.decided_through, timer.moved_to, horizon)
+
+
+def _next_run(timer: Timer, known: dict[str, Times]) -> Instant | None:
+    try:
+        course = course_of(timer, known)
+        at = course.next(timer.decided_through)
+        due = None if at is None else course.due(at)
+    except HoraeError:
+        return timer.next_fire_at
+    return None if due is None else due + timer.rules.offset

@@ -1,13 +1,25 @@
 """Triggers as the API shows them."""
 
+from collections.abc import Sequence
+
+from horae.engine.trigger_calendars import next_runs
+from horae.env import Instant
+from horae.model.definition.by_calendar import describe_outside
 from horae.model.definition.schedule import render_when
 from horae.model.instant import format_instant
 from horae.model.trigger import describe, kind_of
 from horae.model.view import TriggerView, shown_time
+from horae.store.contract import Store
 from horae.store.moves.trigger_reads import Shown
 
 
-def show_trigger(shown: Shown, state: str | None = None) -> TriggerView:
+async def show_triggers(store: Store, namespace: int, triggers: Sequence[Shown]) -> list[TriggerView]:
+    """Triggers with how they stand and when they run next, which calendars have a say in."""
+    runs = await next_runs(store, namespace, [shown.timer for shown in triggers])
+    return [show_trigger(shown, next_fire_at=runs[shown.timer.id]) for shown in triggers]
+
+
+def show_trigger(shown: Shown, state: str | None = None, *, next_fire_at: Instant | None = None) -> TriggerView:
     """A trigger with how it stands; `state` is told instead of the stored one."""
     timer = shown.timer
     definition = render_when(timer.when)
@@ -18,9 +30,9 @@ def show_trigger(shown: Shown, state: str | None = None) -> TriggerView:
         name=timer.name,
         kind=kind_of(definition).name,
         state=state or timer.state,
-        text=describe(timer.trigger),
+        text=describe(timer.trigger) + describe_outside(timer.rules),
         definition=definition,
-        next_fire_at=shown_time(timer.next_fire_at),
+        next_fire_at=shown_time(next_fire_at),
         fired=timer.fired,
         last_execution_id=timer.last_execution,
         trouble=shown.trouble,

@@ -10,7 +10,8 @@ from uuid import UUID
 from horae.engine import job_changes as changes
 from horae.engine.jobs import TRIES, Jobs
 from horae.engine.refs import find_job, in_quotes, nearest
-from horae.engine.trigger_views import show_trigger
+from horae.engine.trigger_calendars import calendar_of
+from horae.engine.trigger_views import show_trigger, show_triggers
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
 from horae.model.cursor import check_limit, make_cursor, read_cursor
@@ -21,7 +22,7 @@ from horae.model.trigger import KINDS, SCHEDULE
 from horae.model.trigger.preview import MOST
 from horae.model.view import Page, PreviewView, TriggerView
 from horae.store.contract import Store
-from horae.store.moves import job_reads, trigger_reads
+from horae.store.moves import calendars, job_reads, trigger_reads
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.trigger_reads import Shown
 
@@ -47,11 +48,13 @@ class Triggers:
     async def of_job(self, namespace: int, ref: str) -> list[TriggerView]:
         """A job's triggers by name."""
         job = (await find_job(self._store, namespace, ref)).job
-        return [show_trigger(shown) for shown in await self._store.read(lambda: trigger_reads.of_job(job.id))]
+        triggers = await self._store.read(lambda: trigger_reads.of_job(job.id))
+        return await show_triggers(self._store, namespace, triggers)
 
     async def get(self, namespace: int, ref: str, name: str) -> TriggerView:
         """One trigger. Raises NotFound with the nearest names."""
-        return show_trigger((await self._find(namespace, ref, name))[1])
+        _, shown = await self._find(namespace, ref, name)
+        return (await show_triggers(self._store, namespace, [shown]))[0]
 
     async def list(
         self,
@@ -75,7 +78,8 @@ class Triggers:
             id = (await find_job(self._store, namespace, job)).job.id
             all_of_it = sorted(await self._store.read(lambda: trigger_reads.of_job(id)), key=lambda one: one.timer.id)
             found = [one for one in all_of_it if one.timer.id > after and _fits(one, state, kind, search)]
-            return _page(found[:limit], found[limit - 1].timer.id if len(found) > limit else None)
+            after_these = found[limit - 1].timer.id if len(found) > limit else None
+            return await self._page(namespace, found[:limit], after_these)
         return await self._scan(namespace, after, limit, lambda one: _fits(one, state, kind, search))
 
     async def _scan(self, namespace: int, after: UUID, limit: int, fits: Callable[[Shown], bool]) -> Page[TriggerView]:
@@ -86,13 +90,17 @@ class Triggers:
             rows = await self._store.read(lambda: trigger_reads.page(namespace, after, size))  # noqa: B023
             for shown in rows:
                 if len(found) == limit:
-                    return _page(found, after)
+                    return await self._page(namespace, found, after)
                 after = shown.timer.id
                 if fits(shown):
                     found.append(shown)
             if len(rows) < size:
-                return _page(found, None)
-        return _page(found, after)
+                return await self._page(namespace, found, None)
+        return await self._page(namespace, found, after)
+
+    async def _page(self, namespace: int, found: "list_of[Shown]", after: UUID | None) -> Page[TriggerView]:
+        items = await show_triggers(self._store, namespace, found)
+        return Page(items=items, next_cursor=None if after is None else make_cursor(after))
 
     async def add(self, namespace: int, ref: str, body: Any, *, if_match: int | None = None) -> TriggerView:
         """Add a trigger to a job. Raises Conflict when the name is taken."""
@@ -154,14 +162,18 @@ class Triggers:
         after = self._env.now() if start is None else parse_instant(start, field="from")
         ref, name = given.pop("job", None), given.pop("trigger", SCHEDULE)
         if ref is None:
-            return show_preview(given, after, count, await self._namespace(namespace))
+            known = await self._store.read(lambda: calendars.definitions(namespace))
+            namespace_name = await self._namespace(namespace)
+            return show_preview(given, after, count, namespace_name, by=lambda rules: calendar_of(rules, known))
         if given:
             remedy = "Leave the others out: what the trigger says is shown."
             raise BadInput(f"job names a trigger: {next(iter(given))} has no place.", remedy, field="job")
         _, shown = await self._find(namespace, str(ref), str(name))
+        known = await self._store.read(lambda: calendars.definitions(namespace))
         return show_preview(
-            show_trigger(shown).definition, after, count, await self._namespace(namespace), shown.job_name
-        )
+            show_trigger(shown).definition, after, count, await self._namespace(namespace), shown.job_name,
+            by=lambda rules: calendar_of(rules, known),
+        )  # fmt: skip
 
     # How it is done
 
@@ -221,10 +233,6 @@ def _fits(shown: Shown, state: str | None, kind: str | None, search: str | None)
         return False
     sought = (search or "").lower()
     return sought in shown.timer.name.lower() or sought in shown.job_name.lower()
-
-
-def _page(found: "list_of[Shown]", after: UUID | None) -> Page[TriggerView]:
-    return Page(items=[show_trigger(one) for one in found], next_cursor=None if after is None else make_cursor(after))
 
 
 def _spelled(stored: StoredJob, name: str) -> dict[str, Any]:

@@ -42,6 +42,19 @@ def _name(value: Any, place: str) -> str:
         raise BadInput(error.detail, error.remedy, field=f"schedule.{place}") from None
 
 
+def describe_outside(rules: Rules) -> str:
+    """What the calendars mean for a trigger, to be added to what it is in words."""
+    if not rules.calendars:
+        return ""
+    names = " and ".join(f'"{name}"' for name in rules.calendars)
+    words = {
+        "skip": f", only while {names} is open",
+        "postpone": f", or when {names} opens next",
+        "advance": f", or when {names} was open last",
+    }
+    return words[rules.outside]
+
+
 def render_calendars(rules: Rules) -> dict[str, Any]:
     """The fields that read as these rules; None for those that say nothing."""
     names = list(rules.calendars)

@@ -1,30 +1,43 @@
 """When what somebody spells would fire: pure, so that a command can tell it without a server."""
 
+from collections.abc import Callable
 from typing import Any
 
 from horae.env import Instant
 from horae.errors import BadInput
+from horae.model.calendar import Calendar
+from horae.model.definition.by_calendar import describe_outside
 from horae.model.definition.schedule import parse_when
 from horae.model.instant import format_instant
 from horae.model.trigger import SCHEDULE, Cron, Timed, describe, kind_of
 from horae.model.trigger.describe import warnings
 from horae.model.trigger.preview import preview
+from horae.model.trigger.rules import Rules
 from horae.model.view import ComingView, PreviewView
 
 
 def show_preview(
-    given: dict[str, Any], after: Instant, count: int, namespace: str = "default", job: str = "preview"
+    given: dict[str, Any],
+    after: Instant,
+    count: int,
+    namespace: str = "default",
+    job: str = "preview",
+    by: Callable[[Rules], Calendar] | None = None,
 ) -> PreviewView:
-    """The first fires strictly after an instant of a trigger as the API spells it; `H` spreads by namespace and job."""
+    """The first fires strictly after an instant of a trigger as the API spells it; `H` spreads by namespace and job.
+
+    `by` finds the calendars that rules name.
+    """
     spelled = {field: value for field, value in given.items() if field != "name" and value is not None}
     when = parse_when(spelled, key=f"{namespace}/{job}", created_at=after, name=str(given.get("name") or SCHEDULE))
     if not isinstance(when.trigger, Timed):
         remedy = "Give cron, every or at."
         raise BadInput(f"A {kind_of(spelled).name} trigger has no instants to show.", remedy, field="schedule")
-    coming = preview(when.trigger, when.rules, after, count)
+    calendar = by(when.rules) if by is not None and when.rules.calendars else None
+    coming = preview(when.trigger, when.rules, after, count, calendar=calendar)
     return PreviewView(
         fires=[format_instant(one.at) for one in coming],
-        text=describe(when.trigger),
+        text=describe(when.trigger) + describe_outside(when.rules),
         timezone=when.trigger.timezone if isinstance(when.trigger, Cron) else "UTC",
         details=[ComingView(at=format_instant(one.at), local=one.local, note=one.note) for one in coming],
         notes=[*warnings(when.trigger), *([] if coming else ["Nothing fires after that."])],

@@ -1,13 +1,17 @@
 """When a trigger fires, for people to look at: instants, the clock on the wall, and its changes."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
+from horae.model.calendar.compiled import Calendar
 from horae.model.cron.zone import BUCKET_BITS, load, spans
 from horae.model.duration import format_duration
 from horae.model.instant import format_instant
+from horae.model.trigger.by_calendar import runs_after
 from horae.model.trigger.decide import upcoming
 from horae.model.trigger.rules import Rules
 from horae.model.trigger.values import Cron, Trigger
@@ -24,19 +28,42 @@ class Coming(Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-def preview(trigger: Trigger, rules: Rules, after: Instant, count: int, zone: str | None = None) -> list[Coming]:
-    """The first fires strictly after an instant that the bounds allow, fewer when there are no more.
+def preview(
+    trigger: Trigger,
+    rules: Rules,
+    after: Instant,
+    count: int,
+    zone: str | None = None,
+    calendar: Calendar | None = None,
+) -> list[Coming]:
+    """The first fires strictly after an instant that the bounds and a calendar allow, fewer when there are no more.
 
-    Local times are those of the trigger's own zone unless another is named.
+    Local times are those of the trigger's own zone unless another is named. A fire that the calendar moves is shown
+    when it runs.
     """
     name = zone or (trigger.timezone if isinstance(trigger, Cron) else "UTC")
     found: list[Coming] = []
     last = after
     most = count if rules.max_fires is None else min(count, rules.max_fires)
-    while len(found) < most and (at := upcoming(trigger, rules, last)) is not None:
-        found.append(Coming(at=at, local=local_time(name, at), note=_note(name, last, at)))
+    for nominal, at in islice(_coming(trigger, rules, after, calendar), most):
+        moved = "" if nominal == at else f"moved from {format_instant(nominal)}"
+        note = "; ".join(told for told in (moved, _note(name, last, at)) if told)
+        found.append(Coming(at=at, local=local_time(name, at), note=note))
         last = at
     return found
+
+
+def _coming(
+    trigger: Trigger, rules: Rules, after: Instant, calendar: Calendar | None
+) -> Iterator[tuple[Instant, Instant]]:
+    """Fires to come, each with when it runs."""
+    if calendar is not None:
+        yield from runs_after(trigger, rules, calendar, after)
+        return
+    at = upcoming(trigger, rules, after)
+    while at is not None:
+        yield at, at
+        at = upcoming(trigger, rules, at)
 
 
 def local_time(zone: str, at: Instant) -> str:

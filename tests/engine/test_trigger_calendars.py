@@ -1,0 +1,139 @@
+"""Triggers that go by calendars as people see them: when they run next, what is to come, and previews."""
+
+from typing import Any
+
+import pytest
+
+from horae.engine.calendars import Calendars
+from horae.engine.fires import Fires
+from horae.engine.jobs import Jobs
+from horae.engine.triggers import Triggers
+from horae.env import SECOND
+from horae.errors import BadInput
+from tests.store_contract.world import NAMESPACE, World, lead, rank
+
+HOUR = 3600 * SECOND
+OFFICE = {"hours": "MON-FRI 09:00-17:00"}
+
+
+@pytest.fixture
+def jobs(world: World) -> Jobs:
+    return Jobs(world.env, world.store, rank=rank)
+
+
+@pytest.fixture
+def triggers(world: World, jobs: Jobs) -> Triggers:
+    return Triggers(world.env, world.store, jobs)
+
+
+@pytest.fixture
+async def calendars(world: World) -> Calendars:
+    made = Calendars(world.env, world.store)
+    await made.put(NAMESPACE, "office", OFFICE)
+    return made
+
+
+async def create(jobs: Jobs, name: str = "report", **fields: Any) -> Any:
+    return await jobs.create(NAMESPACE, {"name": name, "command": "true", **fields})
+
+
+@pytest.mark.parametrize(
+    ("outside", "following", "text"),
+    [
+        ("skip", "2027-01-18T09:00:00Z", 'every hour at :00, UTC time, only while "office" is open'),
+        ("postpone", "2027-01-18T09:00:00Z", 'every hour at :00, UTC time, or when "office" opens next'),
+        ("advance", "2027-01-18T09:00:00Z", 'every hour at :00, UTC time, or when "office" was open last'),
+    ],
+)
+async def test_what_runs_next_is_shown_and_not_what_is_only_decided(
+    jobs, triggers, calendars, world, outside, following, text
+):
+    """On a Friday evening, after the fires of the last opening."""
+    await create(jobs, schedule={"cron": "0 * * * *", "calendar": "office", "outside": outside})
+    for _ in range(12):
+        world.clock.advance(HOUR)
+        await world.store.fire(100, lead)
+    assert (await world.store.next_fire_at()) < world.now() + 2 * HOUR
+
+    view = await triggers.get(NAMESPACE, "report", "schedule")
+    assert (view.next_fire_at, view.text) == (following, text)
+    assert [each.next_fire_at for each in (await triggers.list(NAMESPACE)).items] == [following]
+    assert [each.next_fire_at for each in await triggers.of_job(NAMESPACE, "report")] == [following]
+    assert (await jobs.get(NAMESPACE, "report")).next_fire_at == following
+    assert [each.next_fire_at for each in (await jobs.list(NAMESPACE)).items] == [following]
+
+
+async def test_a_job_whose_calendar_opens_no_more_is_idle(jobs, triggers, calendars, world):
+    await calendars.put(NAMESPACE, "office", {"dates": ["2027-01-15"]})
+    await create(jobs, schedule={"cron": "0 * * * *", "calendar": "office"})
+    assert (await jobs.get(NAMESPACE, "report")).status == "scheduled"
+    world.clock.advance(24 * HOUR)
+    await world.store.fire(100, lead)
+    world.clock.advance(HOUR)
+    await world.store.fire(100, lead)
+    view = await triggers.get(NAMESPACE, "report", "schedule")
+    assert (view.next_fire_at, view.state) == (None, "active")
+    assert (await jobs.get(NAMESPACE, "report")).next_fire_at is None
+
+
+async def test_fires_to_come_are_those_that_run_when_they_run(jobs, calendars, world):
+    await create(jobs, "skips", schedule={"cron": "0 */4 * * *", "calendar": "office"})
+    await create(jobs, "waits", schedule={"cron": "0 3 * * *", "calendar": "office", "outside": "postpone"})
+    await create(jobs, "hurries", schedule={"cron": "0 20 * * *", "calendar": "office", "outside": "advance"})
+    await world.store.fire(100, lead)
+    page = await Fires(world.env, world.store).list(
+        NAMESPACE, since="2027-01-15T08:00:00Z", until="2027-01-19T00:00:00Z"
+    )
+    assert [(each.job, each.at, each.due_at) for each in page.items] == [
+        ("skips", "2027-01-15T12:00:00Z", "2027-01-15T12:00:00Z"),
+        ("skips", "2027-01-15T16:00:00Z", "2027-01-15T16:00:00Z"),
+        ("hurries", "2027-01-15T20:00:00Z", "2027-01-15T16:59:59Z"),
+        ("waits", "2027-01-16T03:00:00Z", "2027-01-18T09:00:00Z"),
+        ("skips", "2027-01-18T12:00:00Z", "2027-01-18T12:00:00Z"),
+        ("skips", "2027-01-18T16:00:00Z", "2027-01-18T16:00:00Z"),
+        ("hurries", "2027-01-18T20:00:00Z", "2027-01-18T16:59:59Z"),
+    ]
+
+
+async def test_pages_of_fires_to_come_go_on_where_they_ended(jobs, calendars, world):
+    await create(jobs, schedule={"cron": "0 * * * *", "calendar": "office", "outside": "postpone"})
+    fires, seen, cursor = Fires(world.env, world.store), [], None
+    while True:
+        page = await fires.list(
+            NAMESPACE, since="2027-01-15T08:00:00Z", until="2027-01-18T12:00:00Z", limit=2, cursor=cursor
+        )
+        seen += [each.due_at for each in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    friday = [f"2027-01-15T{hour:02d}:00:00Z" for hour in range(9, 17)]
+    assert seen == [*friday, *(f"2027-01-18T{hour:02d}:00:00Z" for hour in (9, 10, 11))]
+
+
+async def test_a_preview_goes_by_calendars(triggers, calendars):
+    asked = {"cron": "0 3 * * *", "calendar": "office", "outside": "postpone", "from": "2027-01-15T08:00:00Z"}
+    shown = await triggers.preview(NAMESPACE, {**asked, "count": 3})
+    assert shown.fires == ["2027-01-18T09:00:00Z", "2027-01-19T09:00:00Z", "2027-01-20T09:00:00Z"]
+    assert shown.details[0].note == "moved from 2027-01-16T03:00:00Z"
+    assert shown.text == 'at 03:00 every day, UTC time, or when "office" opens next'
+
+    never = await triggers.preview(NAMESPACE, {"cron": "0 3 * * *", "calendar": "office"})
+    assert (never.fires, never.notes) == ([], ["Nothing fires after that."])
+    with pytest.raises(BadInput, match='no calendar named "offica"'):
+        await triggers.preview(NAMESPACE, {"cron": "0 3 * * *", "calendar": "offica"})
+
+
+async def test_a_trigger_that_exists_is_previewed_by_its_calendars(jobs, triggers, calendars):
+    await create(jobs, triggers=[{"name": "noon", "cron": "0 12 * * *", "calendars": ["office"]}])
+    shown = await triggers.preview(NAMESPACE, {"job": "report", "trigger": "noon", "count": 2})
+    assert shown.fires == ["2027-01-15T12:00:00Z", "2027-01-18T12:00:00Z"]
+
+
+async def test_a_trigger_is_changed_to_go_by_a_calendar_and_back(jobs, triggers, calendars):
+    await create(jobs, triggers=[{"name": "noon", "cron": "0 12 * * *"}])
+    await triggers.edit(NAMESPACE, "report", "noon", {"calendar": "office", "outside": "advance"})
+    view = await triggers.get(NAMESPACE, "report", "noon")
+    assert view.definition == {"cron": "0 12 * * *", "calendar": "office", "outside": "advance"}
+    assert [each.trigger for each in (await calendars.get(NAMESPACE, "office")).used_by] == ["noon"]
+    await triggers.edit(NAMESPACE, "report", "noon", {"calendar": None, "outside": None})
+    assert (await calendars.get(NAMESPACE, "office")).used_by == []
