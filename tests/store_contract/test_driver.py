@@ -158,6 +158,37 @@ async def test_for_each_deletes_and_returns(driver: Driver, env: Env, text: str)
     assert sorted(left) == [(ids[1],), (ids[2],)]
 
 
+async def test_many_rows_go_in_as_few_do(driver: Driver, env: Env):
+    ids = [env.new_id() for _ in range(500)]
+    columns = (("key", "text"), ("value", "text"))
+    counted = Statement("counted", "SELECT count(*), max(value) FROM store WHERE key LIKE 'many-%'")
+
+    def script() -> Script[Rows]:
+        yield Insert("holders", HOLDERS, [("k\t\\N", id, n) for n, id in enumerate(ids)])
+        yield Together(
+            [
+                Insert("store", columns, [(f"many-{n}", "\u20ac") for n in range(300)]),
+                Insert("store", columns, [("few", "1")]),
+            ]
+        )
+        return (yield Fetch(Statement("held", "SELECT key, parcel, lo FROM holders ORDER BY lo")))
+
+    assert await driver.write(script) == [("k\t\\N", id, n) for n, id in enumerate(ids)]
+    assert await driver.read(one(counted)) == [(300, "\u20ac")]
+    assert await get(driver, "few") == "1"
+
+
+async def test_many_rows_of_which_one_is_there_leave_nothing(driver: Driver):
+    columns = (("key", "text"), ("value", "text"))
+
+    def script() -> Script[None]:
+        yield Insert("store", columns, [(f"many-{n % 499}", "1") for n in range(500)])
+
+    with pytest.raises(Exception, match=r"(?i)unique"):
+        await driver.write(script)
+    assert await get(driver, "many-0") is None
+
+
 async def test_changes_made_together_all_happen(driver: Driver, env: Env):
     ids = [env.new_id() for _ in range(3)]
     columns = (("key", "text"), ("value", "text"))

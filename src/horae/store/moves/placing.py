@@ -26,6 +26,12 @@ def place(
     receipts: dict[int, list[Receipt]] = {}
     parcels: list[tuple[Parcel, int]] = []
     for (envelope, lead, _), members in groups.items():
+        only = executions[members[0]] if len(members) == 1 else None
+        if isinstance(only, NewExecution):
+            parcel = make_parcel(parcel_id(new_id()), _due(envelope, now), (only.item,), (only.extra,), now)
+            parcels.append((parcel, lead))
+            receipts[members[0]] = [Receipt(parcel.id, state=_state(parcel, now))]  # its first item has its id
+            continue
         filled = list(_fill(envelope, [executions[i] for i in members], new_id, now))
         parcels += [(parcel, lead) for parcel in filled]
         receipts |= zip(members, _receipts([_items(executions[i]) for i in members], filled, now), strict=True)
@@ -42,7 +48,7 @@ def _items(asked: Asked) -> Sequence[bytes]:
 
 def _fill(envelope: Envelope, asked: Sequence[Asked], new_id: Callable[[], UUID], now: Instant) -> Iterator[Parcel]:
     """Fill parcels of one envelope; what is due at once is due at the batch's instant."""
-    due = msgspec.structs.replace(envelope, due_at=envelope.due_at or now)
+    due = _due(envelope, now)
     items = [item for e in asked for item in _items(e)]
     extras = [e.extra for e in asked for _ in _items(e)]
     start = 0
@@ -50,6 +56,14 @@ def _fill(envelope: Envelope, asked: Sequence[Asked], new_id: Callable[[], UUID]
         cut = slice(start, start + count)
         start += count
         yield make_parcel(parcel_id(new_id()), due, items[cut], extras[cut], now)
+
+
+def _due(envelope: Envelope, now: Instant) -> Envelope:
+    return envelope if envelope.due_at else msgspec.structs.replace(envelope, due_at=now)
+
+
+def _state(parcel: Parcel, now: Instant) -> str:
+    return "queued" if parcel.envelope.due_at <= now else "waiting"
 
 
 def _receipts(lots: Iterable[Sequence[bytes]], parcels: Sequence[Parcel], now: Instant) -> Iterator[list[Receipt]]:
@@ -61,8 +75,7 @@ def _receipts(lots: Iterable[Sequence[bytes]], parcels: Sequence[Parcel], now: I
         while left:
             parcel = parcels[at]
             count = min(left, len(parcel) - offset)
-            state = "queued" if parcel.envelope.due_at <= now else "waiting"
-            mine.append(Receipt(execution_id(parcel.id, offset), state=state, count=count))
+            mine.append(Receipt(execution_id(parcel.id, offset), state=_state(parcel, now), count=count))
             left, offset = left - count, offset + count
             if offset == len(parcel):
                 at, offset = at + 1, 0
