@@ -69,9 +69,14 @@ class Among(Struct, frozen=True):
 
 
 class Lock(Struct, frozen=True):
-    """Take transaction-level advisory locks on these names, in sorted order; SQLite's writer is the lock."""
+    """Take transaction-level advisory locks on these names, in sorted order; SQLite's writer is the lock.
 
-    names: tuple[str, ...]
+    Or lock a `table` against whoever selects from it FOR KEY SHARE: transactions that did are waited for, and those
+    that come later see what this one commits. A table's lock comes before a statement's snapshot, a row's does not.
+    """
+
+    names: tuple[str, ...] = ()
+    table: str = ""
 
 
 class Together(Struct, frozen=True):
