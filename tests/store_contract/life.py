@@ -31,6 +31,7 @@ from horae.store.moves import (
 from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, ScriptFactory, Statement, Together
+from tests.store_contract.outside_life import hear
 from tests.store_contract.world import (
     NAMESPACE,
     World,
@@ -115,6 +116,7 @@ async def live_through(world: World) -> None:
     await world.do("UPDATE queued SET losses = 2 WHERE solo")
     await other.claim(50, channel=1)
     await depend(world)
+    await hear(world)
     await clean(world)
 
 

@@ -14,7 +14,7 @@ from tests.store_contract.world import World
 
 LARGE = (
     *(*SHELVES, *PARTITIONED, "timers", "triggers", "fires", "unique_keys", "idempotency", "requests", "jobs"),
-    *("job_versions", "job_minutes", "progress", "steps"),
+    *("job_versions", "job_minutes", "progress", "steps", "events", "event_fires", "watched"),
 )
 WHOLE = {"unknown_sessions"}  # looks through all that runs, now and then, for what a bug left behind
 SIZES = [0, 10, pytest.param(1_000_000, marks=[pytest.mark.prove, pytest.mark.timeout(900)])]
@@ -49,6 +49,9 @@ def filling() -> list[str]:
         f"INSERT INTO timers (trigger_id, job, namespace, next_fire_at, decided_through) SELECT {id}, {id}, 1, i, i",
         f"INSERT INTO fires SELECT {job}, i, i, 'fired', 'due', {id}, i",
         f"INSERT INTO job_minutes SELECT {job}, i, {job}, 1, 0, 0, 0, 0, 0, 0",
+        f"INSERT INTO events SELECT {id}, 1, 'event:x', 'k' || i, 'x', '', 'api', 'null', NULL, i",
+        f"INSERT INTO event_fires SELECT {job}, {id}, {job}, i, 'fired', '', {id}",
+        f"INSERT INTO watched SELECT {job}, {id}, i",
         "INSERT INTO unique_keys SELECT 1, 'job', 'k' || i, lpad(to_hex(i), 32, '0')::uuid, i",
         "INSERT INTO idempotency SELECT 1, 'route', 'k' || i, '', 200, '', i, i",
     ]

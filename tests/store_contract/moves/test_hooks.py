@@ -49,6 +49,19 @@ async def test_a_webhook_ends_with_its_trigger(world: World, how: str):
     assert await find(world) is None
 
 
+async def test_a_trigger_that_was_taken_away_takes_its_url_along(world: World):
+    hook = await made(world)
+    (timer,) = await world.store.read(lambda: triggers.of_job(hook.job))
+    await world.store.change(lambda now: triggers.end(timer, now))
+
+    await world.do("UPDATE jobs SET state = 'deleted', deleted_at = $1", world.now())
+    await world.store.write(lambda: event_sweep.forget_events(0, world.now()))
+    assert len(await world.rows("SELECT trigger FROM hooks")) == 1
+    await world.do("UPDATE jobs SET state = 'active', deleted_at = NULL")
+    await world.store.write(lambda: event_sweep.forget_events(0, world.now()))
+    assert await world.rows("SELECT trigger FROM hooks") == []
+
+
 async def test_a_new_version_of_the_trigger_keeps_the_webhook(world: World):
     hook = await made(world)
     (timer,) = await world.store.read(lambda: triggers.of_job(hook.job))

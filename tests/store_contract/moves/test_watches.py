@@ -10,7 +10,7 @@ from horae.model.events.values import NewEvent
 from horae.model.trigger import Rules, Watch
 from horae.store.moves import event_sweep, triggers, watches
 from horae.store.moves.watches import Found, Overtaken, Poll
-from tests.store_contract.moves.test_events import fits
+from tests.store_contract.outside_life import fits
 from tests.store_contract.world import TestJob, World, add_trigger, lead
 
 ALLOW = Rules(overlap="allow")
@@ -138,10 +138,12 @@ async def test_what_cannot_be_looked_at_says_why_until_it_can(world: World):
     await world.store.write(lambda: watches.fail(poll, "no such bucket", poll.began_at + SECOND))
 
     assert await world.store.read(watches.troubled) == 1
+    assert await world.rows("SELECT trouble FROM timers") == [("s3://bucket/in/ cannot be watched: no such bucket",)]
     world.clock.advance(SECOND)
     (again,) = await due(world)
     await finish(world, again)
     assert await world.store.read(watches.troubled) == 0
+    assert await world.rows("SELECT trouble FROM timers") == [(None,)]
 
 
 async def test_an_edit_that_leaves_the_place_alone_forgets_nothing(world: World):

@@ -14,6 +14,14 @@ OLD_EVENT_FIRES = Statement(
     " JOIN event_fires f ON f.event = given.event)",
 )
 ENDED_HOOKS = Statement("expire_hooks", "DELETE FROM hooks WHERE until <= $1")
+# A trigger that was taken away takes its URL along, so that one of the same name does not answer to it. A deleted job
+# may come back with its own.
+LEFT_HOOKS = Statement(
+    "forget_hooks",
+    "DELETE FROM hooks WHERE NOT EXISTS (SELECT 1 FROM triggers g WHERE g.job = hooks.job AND g.name = hooks.trigger"
+    " AND g.state <> 'ended') AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.id = hooks.job AND j.state = 'deleted'"
+    " AND j.deleted_at >= $1)",
+)
 # A deleted job's come back with it: only what is gone for long is forgotten.
 GONE_WATCHES = Statement(
     "gone_watches",
@@ -34,6 +42,7 @@ def forget_events(before: Instant, now: Instant, most: int = 1000) -> Script[boo
     events = yield Fetch(OLD_EVENTS, (before, most))
     yield ForEach(OLD_EVENT_FIRES, (("event", "uuid"),), events)
     yield Fetch(ENDED_HOOKS, (now,))
+    yield Fetch(LEFT_HOOKS, (before,))
     gone = yield Fetch(GONE_WATCHES, (before, FEW))
     more = len(events) == most or len(gone) == FEW
     for (watch,) in gone:

@@ -50,21 +50,21 @@ RENEW = Statement("renew_watch", "UPDATE watches SET next_poll_at = $3 WHERE id 
 FINISH = Statement(
     "finish_watch",
     "UPDATE watches SET next_poll_at = $3, objects = $4, counted_at = $5, ready = true, trouble = NULL"
-    " WHERE id = $1 AND polled_at = $2 RETURNING id",
+    " WHERE id = $1 AND polled_at = $2 RETURNING trigger_id",
 )
 FAIL = Statement(
-    "fail_watch", "UPDATE watches SET next_poll_at = $3, trouble = $4 WHERE id = $1 AND polled_at = $2 RETURNING id"
+    "fail_watch",
+    "UPDATE watches SET next_poll_at = $3, trouble = $4 WHERE id = $1 AND polled_at = $2 RETURNING trigger_id",
 )
+# Where every trigger says why it does not fire; it is written when that changes.
+TELL = Statement("tell_trouble", "UPDATE timers SET trouble = $2 WHERE trigger_id = $1")
+UNTELL = Statement("untell_trouble", "UPDATE timers SET trouble = NULL WHERE trigger_id = $1 AND trouble IS NOT NULL")
 FORGET = Statement(
     "forget_objects",
     "WITH gone AS MATERIALIZED (SELECT object FROM watched WHERE watch = $1 AND seen_at < $2 LIMIT $3)"
     " DELETE FROM watched WHERE watch = $1 AND object IN (SELECT object FROM gone) RETURNING 1",
 )
 TROUBLED = Statement("troubled_watches", "SELECT count(*) FROM watches WHERE trouble IS NOT NULL")
-OF_TRIGGER = Statement(
-    "watch_of_trigger",
-    "SELECT polled_at, next_poll_at, objects, ready, trouble FROM watches WHERE trigger_id = $1",
-)
 WATCHED: Columns = (("watch", "uuid"), ("object", "uuid"), ("seen_at", "bigint"))
 LEASE: Micros = 60 * SECOND  # how long a look may be silent before another takes its place
 
@@ -89,16 +89,6 @@ class Found(Struct, frozen=True, kw_only=True):
     object: UUID
     event: NewEvent
     silent: bool = False
-
-
-class WatchState(Struct, frozen=True, kw_only=True):
-    """How a watch stands."""
-
-    polled_at: Instant
-    next_poll_at: Instant
-    objects: int
-    ready: bool
-    trouble: str | None
 
 
 class Overtaken(Exception):
@@ -184,26 +174,21 @@ def forget(poll: Poll, most: int) -> Script[bool]:
 def finish(poll: Poll, objects: int, counted_at: Instant, next_poll_at: Instant) -> Script[bool]:
     """A look has seen everything; false when somebody else looks now."""
     row = (poll.watch, poll.began_at, next_poll_at, objects, counted_at)
-    return bool((yield Fetch(FINISH, row)))
+    rows = yield Fetch(FINISH, row)
+    for (trigger_id,) in rows:
+        yield Fetch(UNTELL, (trigger_id,))
+    return bool(rows)
 
 
 def fail(poll: Poll, reason: str, next_poll_at: Instant) -> Script[bool]:
     """A look came to nothing; the reason is told until one succeeds."""
-    return bool((yield Fetch(FAIL, (poll.watch, poll.began_at, next_poll_at, reason))))
+    rows = yield Fetch(FAIL, (poll.watch, poll.began_at, next_poll_at, reason))
+    for (trigger_id,) in rows:
+        yield Fetch(TELL, (trigger_id, f"{poll.place.url} cannot be watched: {reason}"))
+    return bool(rows)
 
 
 def troubled() -> Script[int]:
     """How many watches cannot be looked at."""
     rows = yield Fetch(TROUBLED)
     return int(rows[0][0])
-
-
-def of_trigger(trigger_id: UUID) -> Script[WatchState | None]:
-    """How the watch of a trigger stands."""
-    rows = yield Fetch(OF_TRIGGER, (trigger_id,))
-    if not rows:
-        return None
-    polled_at, next_poll_at, objects, ready, trouble = rows[0]
-    return WatchState(
-        polled_at=polled_at, next_poll_at=next_poll_at, objects=objects, ready=bool(ready), trouble=trouble
-    )

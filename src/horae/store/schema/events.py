@@ -18,6 +18,7 @@ events = table(
     col("received_at", BIG),
     Index("events_key", "namespace", "within", "key", unique=True),
     Index("events_namespace", "namespace", "id"),
+    Index("events_name", "namespace", "name", "id"),
     Index("events_received_at", "received_at"),
 )
 

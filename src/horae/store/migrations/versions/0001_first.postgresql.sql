@@ -156,6 +156,8 @@ CREATE TABLE events (
 
 CREATE UNIQUE INDEX events_key ON events (namespace, within, key);
 
+CREATE INDEX events_name ON events (namespace, name, id);
+
 CREATE INDEX events_namespace ON events (namespace, id);
 
 CREATE INDEX events_received_at ON events (received_at);

@@ -1,0 +1,69 @@
+"""What comes from outside in a day: events, webhooks, and places that are watched."""
+
+from uuid import UUID
+
+from horae.env import SECOND
+from horae.model.events.values import NewEvent
+from horae.model.trigger import Event, Rules, Watch
+from horae.store.moves import event_reads, event_sweep, events, hooks, triggers, watches
+from horae.store.moves.hooks import Hook, Secret
+from horae.store.moves.targets import Target
+from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
+
+
+def fits(target: Target, item: bytes) -> str | None:
+    return None
+
+
+async def hear(world: World) -> None:
+    """Events that are heard, counted, repeated, meant for one trigger, listed and forgotten."""
+    job = await world.job("hears", queue="outside")
+    counting = Rules(overlap="skip", max_fires=100)
+    await add_trigger(world, job, Event(event="upload", verify="signature"), counting, name="hook")
+    given = [NewEvent(name="upload", id=id) for id in ("a", "b", "a")]
+    for only in (None, (job.id, "hook"), None):
+        await world.store.change(
+            lambda now, only=only: events.take(NAMESPACE, given, lead, fits, world.env.new_id, now, only=only)
+        )
+    await world.store.change(
+        lambda now: events.take(NAMESPACE, [NewEvent(name="upload")], lead, fits, world.env.new_id, now)
+    )
+    for name in (None, "upload"):
+        await world.store.read(lambda name=name: event_reads.page(NAMESPACE, name, None, 10))
+    await world.store.read(lambda: event_reads.heard_names(NAMESPACE))
+    await webhook(world, job.id)
+    await watch(world)
+    await world.store.write(lambda: event_sweep.forget_events(world.now() + SECOND, world.now()))
+
+
+async def webhook(world: World, job: UUID) -> None:
+    """A webhook is made, called, changed and ended."""
+    now = world.now()
+    hook = Hook(
+        hash=b"h", namespace=NAMESPACE, job=job, trigger="hook", secrets=[Secret("s")], created_at=now
+    )  # fmt: skip
+    await world.store.write(lambda: hooks.hold(job, "hook"))
+    await world.store.write(lambda: hooks.add(hook))
+    assert await world.store.read(lambda: hooks.find(b"h", now)) is not None
+    await world.store.read(lambda: hooks.of_trigger(job, "hook", now))
+    await world.store.write(lambda: hooks.set_secret(hook, "t", now + SECOND, now))
+    await world.store.write(lambda: hooks.end(job, "hook", now + SECOND))
+
+
+async def watch(world: World) -> None:
+    """A place is looked at: something new, something known, something gone; then not at all; then no more."""
+    job = await world.job("watches", queue="outside")
+    await add_trigger(world, job, Watch(url="s3://bucket/in/"), Rules(overlap="allow"), name="inbox")
+    await world.store.read(watches.next_due)
+    await world.store.read(watches.troubled)
+    (poll,) = await world.store.change(lambda now: watches.due(10, now))
+    found = watches.Found(object=UUID(int=1), event=NewEvent(name="inbox", id="1", scope="watch:1"))
+    await world.store.read(lambda: watches.remembered(poll.watch, [found.object]))
+    await world.store.change(lambda now: watches.saw(poll, [found], lead, fits, world.env.new_id, now))
+    await world.store.change(lambda now: watches.still_there(poll, [found.object], now))
+    await world.store.change(lambda now: watches.renew(poll, now))
+    await world.store.write(lambda: watches.forget(poll, 10))
+    await world.store.write(lambda: watches.fail(poll, "no", poll.began_at))
+    await world.store.write(lambda: watches.finish(poll, 1, 0, poll.began_at))
+    (timer,) = await world.store.read(lambda: triggers.of_job(job.id))
+    await world.store.change(lambda now: triggers.end(timer, now))
