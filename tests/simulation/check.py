@@ -122,6 +122,33 @@ class Checker:
         sessions = {b.execution for b in self.observer.begun}
         assert sessions <= results.keys(), "I4: a run without an execution"
 
+    def check_dependents(self) -> None:
+        """Each end started its dependent once: as often as it was counted, or once an interval."""
+        ends = {name: self._ends(name) for name in ("solid", "after", "tick", "each", "last")}
+        if not ends["after"]:
+            return
+        started = Counter(id for _, extra in ends["after"].values() for id in extra.get("upstream", ()))
+        assert set(started) == {str(id) for id in ends["solid"]}, "an end was not told to who depends on it"
+        assert set(started.values()) == {1}, "an end started its dependent twice"
+        for upstream, dependent in (("tick", "each"), ("each", "last")):
+            met = {tuple(extra["interval"]) for state, extra in ends[upstream].values() if state == "success"}
+            ran = Counter(tuple(extra["interval"]) for state, extra in ends[dependent].values() if state != "skipped")
+            assert set(ran) == met, f"{dependent} did not follow every interval of {upstream}"
+            assert set(ran.values()) <= {1}, f"{dependent} ran twice for an interval"
+
+    def _ends(self, job: str) -> dict[UUID, tuple[str, dict[str, Any]]]:
+        """How the executions of a job ended, and what belongs to each."""
+        found = {}
+        sql = (
+            "SELECT h.parcel, h.lo, h.hi, h.state, p.extras, p.n FROM history h JOIN parcels p ON p.id = h.parcel"
+            f" JOIN jobs j ON j.id = h.job WHERE j.name = '{job}'"
+        )
+        for parcel, lo, hi, state, extras, n in rows(self.driver, sql):
+            decoded: Any = msgspec.json.decode(extras) if extras else {}
+            each = decoded if isinstance(decoded, list) else [decoded] * n
+            found |= {execution_id(parcel, item): (state, each[item]) for item in range(lo, hi)}
+        return found
+
     def _check_outcome(
         self, id: UUID, params: dict[str, int], state: str, result: Any, attempt: int, reason: str, cancelled: bool
     ) -> None:

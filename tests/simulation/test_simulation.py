@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from horae.env import SECOND
+from horae.model.dependency import Condition
 from horae.model.job import Python, Spec
 from horae.model.retry import RetryPolicy
 from horae.model.trigger import Interval, When
@@ -59,6 +60,7 @@ async def simulate(seed: int) -> dict[str, int]:
     checker.check(workers)
     assert ended, "liveness: not everything ended after the world had healed"
     checker.check_end([client])
+    checker.check_dependents()
     for actor in (*world.servers, *workers, client):
         await actor.kill()
     await world.driver.close()
@@ -73,11 +75,28 @@ async def _define(world: World) -> None:
     tick = await _add_job(world, store, "tick", 0)
     trigger, id = Interval(every=2 * SECOND, since=world.env.now()), world.env.new_id()
     await store.change(lambda now: triggers.add(id, triggers.Owner(tick, 1, 1), When(trigger=trigger), now))
+    if world.seed % 2:
+        await _depend(world, store, tick)
 
 
-async def _add_job(world: World, store: Store, name: str, retries: int) -> UUID:
+async def _depend(world: World, store: Store, tick: UUID) -> None:
+    """A job that follows every end of another, one that follows each fire's success, and one that follows that."""
+    solid = await store.job_named(1, "solid")
+    assert solid is not None
+    await _add_job(world, store, "after", 0, {solid.job.id: "finished"})
+    each = await _add_job(world, store, "each", 0, {tick: "success"})
+    await _add_job(world, store, "last", 0, {each: "success"})
+
+
+async def _add_job(
+    world: World, store: Store, name: str, retries: int, needed: dict[UUID, Condition] | None = None
+) -> UUID:
     retry = RetryPolicy(retries=retries, delay=SECOND)
-    spec = Spec(name=name, task=Python(function="work"), retry=retry, params={"i": 0, "ms": 1, "fail": 0})
+    conditions = {str(id): condition for id, condition in (needed or {}).items()}
+    spec = Spec(
+        name=name, task=Python(function="work"), retry=retry, params={"i": 0, "ms": 1, "fail": 0},
+        dependencies=tuple(conditions), conditions=conditions,
+    )  # fmt: skip
     queue, lane = await store.ensure_lane(1, "default", spec.capabilities)
     id = world.env.new_id()
     await store.change(lambda now: jobs.add(id, 1, spec, queue.id, lane.id, now))
