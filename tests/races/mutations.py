@@ -612,9 +612,58 @@ EVENTS = [
     ),
 ]  # fmt: skip
 
+HOLDS = [
+    one(
+        "a hold does not wait for claims under way", "holds.open_hold", 'yield Lock(table="holds")', "yield from ()",
+        by="hold / claim",
+    ),
+    one(
+        "a calendar's change does not wait for claims under way", "holds.follow", 'yield Lock(table="holds")',
+        "yield from ()", by="a window's calendar changes / claim",
+    ),
+    one(
+        "a claim locks nothing against holds", "claim.PICK", " FOR KEY SHARE OF h", "",
+        by="hold / claim for parked exchanges",
+    ),
+    one("a hand-over locks nothing against holds", "hand_over.UNHELD", " FOR KEY SHARE OF h", by="hold / hand over"),
+    one(
+        "a claim does not look for holds", "claim.PICK", "WHERE l.id = $1", "WHERE l.id = -$1",
+        by="test_holds.test_a_hold_lasts_until_it_was_ended_once",
+    ),
+    one(
+        "a hand-over does not look for holds", "hand_over.UNHELD", "l.id = given.lane", "l.id = -given.lane",
+        by="hold / hand over",
+    ),
+    one(
+        "a hold is about every queue", "claim.PICK", "h.queue = l.queue", "h.queue > 0",
+        by="test_holds.test_another_queue_goes_on",
+    ),
+    one(
+        "a hand-over is held by every queue's hold", "hand_over.UNHELD", "h.queue = l.queue", "h.queue > 0",
+        by="test_holds.test_another_queue_goes_on",
+    ),
+    one(
+        "a hold is about every namespace", "claim.PICK", "h.namespace = l.namespace AND ", "",
+        by="test_holds.test_another_namespace_goes_on",
+    ),
+    one(
+        "what has ended holds still", "claim.PICK", "h.ended_at IS NULL", "h.ended_at IS NOT NULL OR h.id = h.id",
+        by="test_holds.test_a_hold_lasts_until_it_was_ended_once",
+    ),
+    one(
+        "a planned hold holds at once", "claim.PICK", "h.from_at <= $4", "$4 > 0",
+        by="test_holds.test_a_planned_hold_holds_from_its_time_on",
+    ),
+    one("holds are ended without a lock", "holds.DUE", f" FOR UPDATE{SKIP}", "", by="turn / turn"),
+    one("holds that somebody ends are waited for", "holds.DUE", SKIP, "", by="turn / turn"),
+]  # fmt: skip
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
-    for group in (SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, OTHERS)
+    for group in (
+        *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
+        OTHERS,
+    )
     for mutation in group
 }
 

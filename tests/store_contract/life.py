@@ -52,7 +52,7 @@ RARE_MOVES = {
     "trigger_reads",
     "fire_reads",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "backfills", "cancel_job", "dependency_reads", "depths"),
-    *("execution_lists", "job_reads", "ledger", "log_reads", "triggers"),
+    *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "triggers"),
 }
 RARE = {
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),

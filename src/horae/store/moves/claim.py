@@ -15,6 +15,7 @@ from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
 from horae.store.moves import shelves
 from horae.store.moves.deferred import Change, Deferred
+from horae.store.moves.held import held
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 # The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
@@ -22,7 +23,10 @@ CUT = Statement(
     "cut_queued",
     "UPDATE queued SET lo = given.cut FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
 )
-_PICK = f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2"
+_PICK = (
+    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2"
+    f" AND NOT EXISTS ({held('$1', '$4')})"
+)
 _IN_ORDER = "ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED"
 PICK = Statement("pick_queued", f"{_PICK} {_IN_ORDER}")
 PICK_UNSUSPECTED = Statement("pick_queued_unsuspected", f"{_PICK} AND losses < {SUSPECT} {_IN_ORDER}")
@@ -125,7 +129,7 @@ def _claim_lane(
     while (room := capacity(wants, view.jobs)) > 0:
         limit = max(1, min(512, int(room / view.mean) + 1))
         yield from moves.make()
-        rows = yield Fetch(pick, (view.lane, low, limit))
+        rows = yield Fetch(pick, (view.lane, low, limit, now))
         picked = [shelves.queued(row) for row in rows]
         if not picked:
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)

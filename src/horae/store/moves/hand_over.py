@@ -1,9 +1,10 @@
 """Hand over: what is accepted goes at once to exchanges that wait for it, in the one statement that accepts it.
 
 A request without keys needs no answer of the store to decide where its executions come to lie. So everything is decided
-beforehand, and changed on condition that nothing has moved: the jobs have the versions that were resolved, and the
-waiting exchanges' numbers are still free. Otherwise nothing happens, and the request goes the long way. At rest an
-execution begins a commit and five round trips sooner; under load nobody waits, and accepting is one round trip.
+beforehand, and changed on condition that nothing has moved: the jobs have the versions that were resolved, nobody holds
+the lanes that something would be given out of, and the waiting exchanges' numbers are still free. Otherwise nothing
+happens, and the request goes the long way. At rest an execution begins a commit and five round trips sooner; under load
+nobody waits, and accepting is one round trip.
 """
 
 import struct
@@ -18,6 +19,7 @@ from horae.model.slice import Queued, Running
 from horae.store.moves import shelves
 from horae.store.moves.claim import granted
 from horae.store.moves.exchange import Parked
+from horae.store.moves.held import held
 from horae.store.moves.parcels import first_wake, heads, shelved, written
 from horae.store.moves.submission import Submission, Submitted
 from horae.store.moves.submit import if_nothing_is_known
@@ -29,6 +31,7 @@ UNMOVED = Statement(
     "SELECT j.id FROM given JOIN jobs j ON j.id = given.id WHERE j.version = given.version AND j.state <> 'deleted'"
     " FOR KEY SHARE OF j",
 )
+UNHELD = Statement("unheld_lanes", f"SELECT given.lane FROM given WHERE NOT EXISTS ({held('given.lane', 'given.at')})")
 # A session that somebody else holds has an exchange of its own under way.
 STILL_PARKED = Statement(
     "still_parked",
@@ -67,11 +70,13 @@ def draft(
     ready, later = shelved(placed.parcels, now)
     running, left = _dealt(ready, takers, paused, now)
     versions = sorted({(p.envelope.job, p.envelope.version) for p, _ in placed.parcels})
+    lanes = sorted({slice.lane for slice in running})
     taken = {slice.session: (slice.channel, slice.n) for slice in running}
     return Draft(
         Provided(
             [
                 ForEach(UNMOVED, (("id", "uuid"), ("version", "int")), versions),
+                ForEach(UNHELD, (("lane", "int"), ("at", "bigint")), [(lane, now) for lane in lanes]),
                 _before(taken),
             ],
             [
