@@ -9,6 +9,8 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.backfill import Stretch, Version, ahead, choose, outline, rewrite, stretches
+from horae.model.calendar import parse_times
+from horae.model.calendar.compiled import compiled
 from horae.model.duration import HOUR, MINUTE
 from horae.model.instant import parse_instant
 from horae.model.ledger import LedgerRow, cut, row_of
@@ -219,6 +221,24 @@ def test_several_triggers_are_merged_and_resumed_at_any_place(cut_at, newest_fir
     assert len(order) == 64
     cut_at = min(cut_at, 63)
     assert ahead(parts, order[cut_at], 1000, newest_first=newest_first) == whole[cut_at + 1 :]
+
+
+WORK = compiled(parse_times({"hours": ["MON-SUN 08:10-08:25", "MON-SUN 08:40-08:41"]}), {})
+
+
+@given(st.sampled_from(["skip", "postpone", "advance"]), st.integers(-90, 120), st.integers(0, 200), st.integers(1, 9))
+def test_what_a_calendar_lets_run_is_counted_as_it_is_enumerated(outside, since, length, every):
+    trigger, rules = Interval(every=every * MINUTE, anchor=T0), Rules(calendars=("work",), outside=outside)
+    made = structs.replace(version(-200, 400, trigger), rules=rules, calendar=WORK)
+    part = Stretch(made, at(since), at(since + length))
+
+    forwards, backwards = list(part.forwards(None)), list(part.backwards(None))
+
+    assert forwards == backwards[::-1]
+    assert part.count() == len(forwards)
+    assert (part.first(), part.last()) == ((forwards[0], forwards[-1]) if forwards else (None, None))
+    if outside == "skip":
+        assert all(WORK.is_open(fire) for fire in forwards)
 
 
 def test_an_outline_costs_no_more_than_its_months():

@@ -4,6 +4,7 @@ import asyncio
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.backfill import Backfill, Counts
@@ -11,7 +12,7 @@ from horae.model.execution import Extra
 from horae.model.instant import format_instant
 from horae.model.parcel import extras_of
 from horae.model.trigger import Interval, Misfire, Once, Rules
-from horae.store.moves import audit_fires, backfill_work, backfills, jobs, ledger, triggers
+from horae.store.moves import audit_fires, backfill_work, backfills, calendars, jobs, ledger, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, lead, success
 
 MINUTE = 60 * SECOND
@@ -327,6 +328,40 @@ async def test_a_template_that_fails_pauses_the_backfill_with_the_reason(world: 
     assert (worked.backfill.state, worked.parcels) == ("paused", [])
     assert "nothing" in worked.backfill.note
     assert await world.rows("SELECT last FROM fires") == []
+
+
+@pytest.mark.parametrize(("outside", "minutes"), [("skip", [8, 9]), ("postpone", [1, 9]), ("advance", [2, 8, 9, 10])])
+async def test_only_what_the_calendar_lets_run_is_run(world: World, outside, minutes):
+    start, job = world.now(), await world.job()
+    window = f"{format_instant(start + 8 * MINUTE)}/{format_instant(start + 10 * MINUTE)}"
+    early = f"{format_instant(start - MINUTE)}/{format_instant(start + 2 * MINUTE)}"
+    windows = [window] if outside != "advance" else [early, window]
+    text = msgspec.json.encode({"windows": windows}).decode()
+    await world.store.write(lambda: calendars.put(NAMESPACE, "work", text, "", start))
+    await add_trigger(world, job, every(world), structs.replace(SKIP, calendars=("work",), outside=outside))
+
+    def pause():
+        for timer in (yield from triggers.of_job(job.id, lock=True)):
+            yield from triggers.pause(timer)
+
+    await world.store.write(pause)
+    world.clock.advance(20 * MINUTE)
+    since = start + (2 * MINUTE if outside == "advance" else 1)
+    await work(world, await make(world, job, since, world.now(), max_concurrent=100))
+
+    runs = await world.rows("SELECT at FROM backfill_runs ORDER BY at")
+    assert [(at - start) // MINUTE for (at,) in runs] == minutes
+
+
+async def test_a_calendar_that_is_gone_pauses_the_backfill(world: World):
+    start, job = world.now(), await world.job()
+    await world.store.write(lambda: calendars.put(NAMESPACE, "work", '{"hours":"00:00-24:00"}', "", start))
+    await add_trigger(world, job, every(world), structs.replace(SKIP, calendars=("work",)))
+    await world.do("DELETE FROM calendars")
+    worked = await work(world, await make(world, job, start - 2 * MINUTE, start))
+
+    assert worked.backfill.state == "paused"
+    assert "work" in worked.backfill.note
 
 
 async def test_a_spread_trigger_is_backfilled_where_it_has_decided(world: World):

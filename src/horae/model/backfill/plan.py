@@ -9,8 +9,11 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.calendar.compiled import Calendar
 from horae.model.trigger import Rules, Trigger, latest, upcoming
 from horae.model.trigger.count import count_fires
+from horae.model.trigger.course import Course
+from horae.model.trigger.open_count import count_open
 
 Place = tuple[Instant, str]  # a fire: its instant, and its trigger's name
 Known = Literal["before", "forgotten", "known"]
@@ -27,6 +30,7 @@ class Version(Struct, frozen=True, kw_only=True):
     after: Instant
     through: Instant
     born: Instant = 0  # when its job was made
+    calendar: Calendar | None = None  # what its rules name, as it was at each time
 
 
 class Stretch(Struct, frozen=True):
@@ -41,35 +45,53 @@ class Stretch(Struct, frozen=True):
     known: Known = "known"
 
     def first(self) -> Instant | None:
-        found = upcoming(self.version.trigger, self.version.rules, self.after)
+        found = self._next(self.after)
         return None if found is None or found > self.through else found
 
     def last(self) -> Instant | None:
-        found = latest(self.version.trigger, self.version.rules, self.through + 1)
+        found = self._previous(self.through + 1)
         return None if found is None or found <= self.after else found
 
     def count(self) -> int:
-        return count_fires(self.version.trigger, self.version.rules, self.after, self.through + 1)
+        v = self.version
+        if v.calendar is None:
+            return count_fires(v.trigger, v.rules, self.after, self.through + 1)
+        return count_open(self._course(v.calendar), self.after, self.through + 1)
 
     def forwards(self, place: Place | None) -> Iterator[Instant]:
         """Its fires that follow a place, the oldest first."""
         v, after = self.version, self.after
         if place is not None:
             after = max(after, place[0] - (v.name > place[1]))
-        at = upcoming(v.trigger, v.rules, after)
+        at = self._next(after)
         while at is not None and at <= self.through:
             yield at
-            at = upcoming(v.trigger, v.rules, at)
+            at = self._next(at)
 
     def backwards(self, place: Place | None) -> Iterator[Instant]:
         """Its fires that precede a place, the newest first."""
         v, before = self.version, self.through + 1
         if place is not None:
             before = min(before, place[0] + (v.name < place[1]))
-        at = latest(v.trigger, v.rules, before)
+        at = self._previous(before)
         while at is not None and at > self.after:
             yield at
-            at = latest(v.trigger, v.rules, at)
+            at = self._previous(at)
+
+    def _next(self, after: Instant) -> Instant | None:
+        """The first fire strictly after an instant that a calendar lets run."""
+        v = self.version
+        return upcoming(v.trigger, v.rules, after) if v.calendar is None else self._course(v.calendar).next(after)
+
+    def _previous(self, before: Instant) -> Instant | None:
+        """The last fire strictly before an instant that a calendar lets run."""
+        v = self.version
+        return latest(v.trigger, v.rules, before) if v.calendar is None else self._course(v.calendar).previous(before)
+
+    def _course(self, calendar: Calendar) -> Course:
+        """Its fires as the calendar lets them through; of those that are moved together the first of the version."""
+        begun = self.after if self.known == "before" else self.version.after
+        return Course(self.version.trigger, self.version.rules, calendar, begun)
 
 
 def stretches(versions: Iterable[Version], since: Instant, until: Instant, known_from: Instant) -> list[Stretch]:

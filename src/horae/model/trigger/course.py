@@ -40,7 +40,7 @@ class Course(Derived):
         horizon: Instant = FAR,
     ) -> None:
         self.calendar, self.rules = calendar, rules
-        self._trigger, self._decided, self._moved_to, self._horizon = trigger, decided_through, moved_to, horizon
+        self.trigger, self._decided, self._moved_to, self._horizon = trigger, decided_through, moved_to, horizon
 
     def due(self, at: Instant) -> Instant | None:
         return effective(self.calendar, self.rules, at)
@@ -48,12 +48,12 @@ class Course(Derived):
     def nominal_after(self, after: Instant) -> Instant | None:
         """The first nominal fire strictly after an instant, whether it runs or not."""
         start, end = self.rules.bounds
-        found = next_fire(self._trigger, after if start is None else max(after, start - 1))
+        found = next_fire(self.trigger, after if start is None else max(after, start - 1))
         return None if found is None or (end is not None and found >= end) else found
 
     def nominal_before(self, before: Instant) -> Instant | None:
         start, end = self.rules.bounds
-        found = previous_fire(self._trigger, before if end is None else min(before, end))
+        found = previous_fire(self.trigger, before if end is None else min(before, end))
         return None if found is None or (start is not None and found < start) else found
 
     def runs(self, at: Instant) -> bool:

@@ -12,12 +12,13 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.backfill import Backfill, Chosen, Counts, Pick, Stretch, Version, ahead, choose, rewrite, stretches
+from horae.model.calendar import Calendar, no_such_calendar
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.ledger import LedgerRow
 from horae.model.parcel import Parcel
 from horae.model.trigger import cover, fill_fire_params, fire_scope, previous_fire
-from horae.store.moves import ledger, triggers
+from horae.store.moves import calendars, ledger, triggers
 from horae.store.moves.backfills import COLUMNS, live_runs, read
 from horae.store.moves.fire import LIVE
 from horae.store.moves.ledger import Versioned
@@ -180,7 +181,20 @@ def _decided(
 def chosen_versions(backfill: Backfill) -> Script[list[Versioned]]:
     """The versions of the triggers that a backfill is about."""
     found = yield from ledger.versions(backfill.job)
-    return [one for one in found if backfill.trigger in (None, one.version.name)]
+    chosen = [one for one in found if backfill.trigger in (None, one.version.name)]
+    wanted = {(backfill.namespace, one.version.rules.calendars) for one in chosen if one.version.rules.calendars}
+    if not wanted:
+        return chosen
+    compiled = yield from calendars.compiled(sorted(wanted), backfill.since)
+    return [_by_calendar(one, compiled.get((backfill.namespace, one.version.rules.calendars))) for one in chosen]
+
+
+def _by_calendar(one: Versioned, calendar: Calendar | None) -> Versioned:
+    """A version with the calendar that its rules name. Raises when it is not there."""
+    names = one.version.rules.calendars
+    if names and calendar is None:
+        raise no_such_calendar(" and ".join(names), ())
+    return structs.replace(one, version=structs.replace(one.version, calendar=calendar))
 
 
 def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
