@@ -46,6 +46,9 @@ class Coverage:
         """The next row; one that begins after `until` is nobody's concern."""
         if first > self._until:
             return
+        if first == last and self._since <= first and upcoming(self._trigger, self._rules, self._reached) == first:
+            self._reached = first  # mostly so: the one fire that was to come next
+            return
         self._check_ends(first, last)
         first, last = max(first, self._since), min(last, self._until)
         if first <= self._reached:
