@@ -208,6 +208,8 @@ def test_githubs_form_is_read():
     (event,) = read_delivery(headers, b"payload=%7B%22a%22%3A1%7D", None, name="x", scope="")
 
     assert msgspec.json.decode(event.payload) == {"a": 1}
+    (same,) = read_delivery(headers, b' {"a": 1}', None, name="x", scope="")
+    assert same.payload == event.payload
     with pytest.raises(BadInput, match="no payload"):
         read_delivery(headers, b"a=1", None, name="x", scope="")
 

@@ -49,6 +49,19 @@ async def test_an_event_starts_what_listens_and_says_so(api: Api):
     assert (execution["params"], execution["origin"]) == ({"file": "a.csv"}, "event")
 
 
+async def test_a_trigger_tells_how_often_events_fired_it(api: Api):
+    await job(api, UPLOAD)
+    for n in range(3):
+        last = await send(api, payload={"key": n})
+    await send(api, payload={})
+
+    trigger = (await api.get("/api/v1/jobs/load/triggers/on-upload")).json()
+
+    assert (trigger["fired"], trigger["kind"]) == (3, "event")
+    assert trigger["lastExecutionId"] in {e["executionId"] for e in await executions(api)}
+    assert last.json()["fired"]
+
+
 async def test_an_event_nobody_listens_to_is_a_stated_outcome(api: Api):
     await job(api, UPLOAD)
 

@@ -31,6 +31,7 @@ async def hear(world: World) -> None:
     for name in (None, "upload"):
         await world.store.read(lambda name=name: event_reads.page(NAMESPACE, name, None, 10))
     await world.store.read(lambda: event_reads.heard_names(NAMESPACE))
+    await world.store.read(lambda: event_reads.fired_of(job.id))
     await webhook(world, job.id)
     await watch(world)
     await world.store.write(lambda: event_sweep.forget_events(world.now() + SECOND, world.now()))

@@ -2,21 +2,34 @@
 
 from collections.abc import Sequence
 
+from msgspec import structs
+
 from horae.engine.trigger_calendars import next_runs
 from horae.env import Instant
 from horae.model.definition.by_calendar import describe_outside
 from horae.model.definition.schedule import render_when
 from horae.model.instant import format_instant
-from horae.model.trigger import describe, kind_of
+from horae.model.trigger import Timed, describe, kind_of
 from horae.model.view import TriggerView, shown_time
 from horae.store.contract import Store
+from horae.store.moves import event_reads
 from horae.store.moves.trigger_reads import Shown
 
 
 async def show_triggers(store: Store, namespace: int, triggers: Sequence[Shown]) -> list[TriggerView]:
     """Triggers with how they stand and when they run next, which calendars have a say in."""
     runs = await next_runs(store, namespace, [shown.timer for shown in triggers])
-    return [show_trigger(shown, next_fire_at=runs[shown.timer.id]) for shown in triggers]
+    return [show_trigger(await _counted(store, shown), next_fire_at=runs[shown.timer.id]) for shown in triggers]
+
+
+async def _counted(store: Store, shown: Shown) -> Shown:
+    """A trigger with its fires: events are counted where they are kept, not with every one of them in one row."""
+    timer = shown.timer
+    if isinstance(timer.trigger, Timed):
+        return shown
+    fired, last = await store.read(lambda: event_reads.fired_of(timer.id))
+    last = last or timer.last_execution
+    return structs.replace(shown, timer=structs.replace(timer, fired=max(fired, timer.fired), last_execution=last))
 
 
 def show_trigger(shown: Shown, state: str | None = None, *, next_fire_at: Instant | None = None) -> TriggerView:

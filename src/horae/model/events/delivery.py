@@ -47,8 +47,8 @@ def _event(told: Told, name: str, scope: str) -> NewEvent:
 def _content(headers: Headers, body: bytes) -> Any:
     if not body.strip():
         return None
-    if headers.get(b"content-type", b"").startswith(_FORM):
-        body = _form(body)
+    if headers.get(b"content-type", b"").startswith(_FORM) and not body.lstrip().startswith((b"{", b"[")):
+        body = _form(body)  # curl calls everything a form
     try:
         content = msgspec.json.decode(body)
     except msgspec.DecodeError as error:
