@@ -254,3 +254,15 @@ async def test_a_run_by_hand_is_told_what_it_has_to_do_with_others(node, world, 
         await create(node, name, dependencies=[upstream] if upstream else [])
     about = await node.dependencies.about(NAMESPACE, job)
     assert about.note(**{"propagate": True, "wait": False, **how}) == note
+
+
+async def test_what_is_known_of_neighbours_follows_every_change(node, world):
+    await create(node, "extract")
+    assert (await node.dependencies.about(NAMESPACE, "extract")).dependents == []
+    await create(node, "report", dependencies=["extract"])
+    assert (await node.dependencies.about(NAMESPACE, "extract")).dependents == ["report"]
+    world.driver.statements.clear()
+    await node.dependencies.about(NAMESPACE, "extract")
+    assert not world.driver.statements
+    await node.jobs.delete(NAMESPACE, "report")
+    assert (await node.dependencies.about(NAMESPACE, "extract")).dependents == []

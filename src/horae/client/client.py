@@ -11,7 +11,7 @@ from horae.client.backfills import Backfills
 from horae.client.bulk import submit_many
 from horae.client.calendars import Calendars
 from horae.client.calls import Caller, Patience, path_of
-from horae.client.encode import encode, given, instant, span
+from horae.client.encode import circumstances, encode, given, instant, span
 from horae.client.events import Events
 from horae.client.executions import Executions
 from horae.client.http import HttpTransport
@@ -81,14 +81,19 @@ class Client:
         key_for: Span | None = None,
         priority: int | None = None,
         tags: dict[str, str] | None = None,
+        interval: tuple[datetime | str, datetime | str] | None = None,
+        propagate: bool = True,
+        wait_for_dependencies: bool = False,
     ) -> Execution:
         """Ask for one execution of a job, by name or id. It is on disk when this returns.
 
-        `key` makes it unique: while the key is taken, the same execution is answered, marked `deduplicated`.
+        `key` makes it unique: while the key is taken, the same execution is answered, marked `deduplicated`. The last
+        three are as in `jobs.trigger`.
         """
         envelope = given(
             job=job, delay=span(delay), at=instant(at), key=key, key_for=span(key_for), priority=priority, tags=tags
         )
+        envelope |= circumstances(interval, propagate, wait_for_dependencies)
         body = envelope if params is None else {**envelope, "params": msgspec.Raw(encode(params))}
         return Execution.of(await self._caller.post(path_of("executions"), body))
 

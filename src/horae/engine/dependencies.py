@@ -6,15 +6,18 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
 from horae.engine.refs import find_job
 from horae.model.dependency import Join, Needed, Parts, in_words, missing
 from horae.model.instant import format_instant
+from horae.model.job import Job
 from horae.model.view import DependenciesView, DependencyView, JoinView, PartView, shown_interval, shown_time
 from horae.store.contract import Store
 from horae.store.moves import dependency_reads as reads
 from horae.store.moves import execution_reads, job_reads
 
 MOST_JOINS = 50
+MOST_KNOWN = 10_000  # jobs whose neighbours are remembered
 GONE = '"{}" is deleted: this job does not start by it any more. Restore it, or take it off the list.'
 
 
@@ -48,12 +51,28 @@ def _listed(names: Sequence[str], most: int = 10) -> str:
 class Dependencies:
     """What can be asked about dependencies. A `ref` is a job's name or id."""
 
-    def __init__(self, store: Store, directory: Directory) -> None:
+    def __init__(self, store: Store, directory: Directory, hints: Hints) -> None:
         self._store, self._directory = store, directory
+        self._known: dict[UUID, About] = {}
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        """Whatever job changed may depend on any, and any on it."""
+        if hint.jobs:
+            self._known = {}
 
     async def about(self, namespace: int, ref: str) -> About:
         """What a run of a job has to do with other jobs."""
         job = (self._directory.known(namespace, ref) or await self._directory.job(namespace, ref)).job
+        known = self._known
+        if job.id not in known:
+            found = await self._about(job)
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[job.id] = found  # forgotten with the rest if a job changed meanwhile
+        return known[job.id]
+
+    async def _about(self, job: Job) -> About:
         dependents = await self._store.look_up(lambda: job_reads.dependents(job.id))
         upstreams = [UUID(id) for id in job.spec.dependencies]
         names = await self._store.read(lambda: job_reads.names_of(upstreams)) if upstreams else {}

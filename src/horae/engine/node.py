@@ -98,7 +98,7 @@ class Node:
         self.fires = Fires(env, store)
         self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
         self.calendars = Calendars(env, store, on_change=self._timers_changed, fire_due=self.scheduler.step)
-        self.dependencies = Dependencies(store, self.directory)
+        self.dependencies = Dependencies(store, self.directory, self.hints)
         self.executions = Executions(
             env,
             store,

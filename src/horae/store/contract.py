@@ -87,6 +87,9 @@ class Store:
 
         A report moves only what overlaps running slices of its session and attempt. No item is given to two sessions.
         Each claim starts a new attempt. A session that is not live changes nothing and gets nothing.
+
+        Jobs that depend on what ended hear of it in the same transaction, and those whose last upstream it was are
+        started once.
         """
         now, chance = self.env.now(), rng or self.env.rng
         return await self.driver.write(
