@@ -23,9 +23,9 @@ from horae.store.moves.shelves import Columns
 from horae.store.moves.starts import Started
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import COLUMNS, JOINED, Lead, Target, execution_of, read_target
-from horae.store.moves.triggers import COUNT, TIMER, Timer, put_fires, read_timer, why
+from horae.store.moves.triggers import COUNT, TIMER, Timer, fires_as_rows, read_timer, why
 from horae.store.moves.turns import Turn, turn_key
-from horae.store.script import Fetch, ForEach, Row, Script, Statement
+from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 
 DUE = Statement(
     "due_timers",
@@ -118,14 +118,13 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant) -> Sc
     free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
     held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
-    lanes, wake_at = yield from put_parcels(free, now, held=held)
-    if keys:
-        yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)
     ids = iter([mine[0].execution_id for mine in placed])
     executions = {(d.due.timer.id, fire.at): next(ids) for d in decided for fire in d.decision.fires}
-    yield from put_fires(_ledger(decided, executions), now)
-    yield from _advance(decided, executions)
-    yield from _set_aside(troubles, now)
+    ledger = fires_as_rows(_ledger(decided, executions), now)
+    also: list[ForEach | Insert] = [ledger, _advance(decided, executions), _set_aside(troubles, now)]
+    lanes, wake_at = yield from put_parcels(free, now, also, held)
+    if keys:
+        yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)
     if held:
         waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held]
         lanes, wake_at = yield from waits.begin(waiting, new_id, now, Started(lanes=lanes, wake_at=wake_at))
@@ -155,9 +154,12 @@ def _waits(decided: Iterable[_Decided], executions: dict[tuple[UUID, Instant], U
 
 
 def _read(rows: Sequence[Row], troubles: list[Trouble]) -> Iterable[_Due]:
+    targets: dict[UUID, Target] = {}
     for row in rows:
         try:
-            yield _Due(timer=read_timer(row), target=read_target(row, TARGET))
+            job = row[TARGET]
+            target = targets.get(job) or targets.setdefault(job, read_target(row, TARGET))
+            yield _Due(timer=read_timer(row), target=target)
         except Exception as error:
             troubles.append(Trouble(row[0], row[TARGET], why(error)))
 
@@ -192,7 +194,7 @@ def _decide(
 ) -> Iterable[_Decided]:
     for d in due:
         t = d.timer
-        key = turn_key(d.target.job, t.name)
+        key = turn_key(d.target.job, t.name) if standing else ""
         turn = standing.get(key) or Turn(busy=t.last_execution in live)
         try:
             if t.rules.calendars:
@@ -224,7 +226,9 @@ def _execution(due: _Due, fire: Fire, lead: Lead) -> NewExecution:
     timer, target, at, since = due.timer, due.target, fire.at, fire.since
     interval = None if since is None else (since, at)
     extra = Extra(origin="fire", trigger=timer.id, fire_at=at, interval=interval)
-    item = fill_fire_params(timer.params, fire_scope(target.spec.params, timer.name, at, since))
+    item = b"{}"
+    if timer.params:
+        item = fill_fire_params(timer.params, fire_scope(target.spec.params, timer.name, at, since))
     due_then = due_at(timer.rules, f"{target.key}/{timer.name}", at) + (0 if fire.due is None else fire.due - at)
     return execution_of(target, extra, lead, due_at=due_then, item=item)
 
@@ -239,7 +243,7 @@ def _ledger(
             yield id, run, executions[id, run.first] if run.disposition in RAN else None
 
 
-def _advance(decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant], UUID]) -> Script[None]:
+def _advance(decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant], UUID]) -> ForEach:
     columns: Columns = (
         ("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("decided_through", "bigint"), ("last_execution", "uuid"),
         ("fired", "int"), ("moved_to", "bigint"),
@@ -250,14 +254,12 @@ def _advance(decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant],
         last = executions[timer.id, fires[-1].at] if fires else timer.last_execution
         decision = d.decision
         rows.append((timer.id, decision.next_fire_at, decision.decided_through, last, len(fires), decision.moved_to))
-    if rows:
-        yield ForEach(ADVANCE, columns, rows)
+    return ForEach(ADVANCE, columns, rows)
 
 
-def _set_aside(troubles: Sequence[Trouble], now: Instant) -> Script[None]:
+def _set_aside(troubles: Sequence[Trouble], now: Instant) -> ForEach:
     columns: Columns = (("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("trouble", "text"))
-    if troubles:
-        yield ForEach(SET_ASIDE, columns, [(t.trigger, now + AGAIN, t.reason) for t in troubles])
+    return ForEach(SET_ASIDE, columns, [(t.trigger, now + AGAIN, t.reason) for t in troubles])
 
 
 def troubled() -> Script[int]:

@@ -25,7 +25,10 @@ PARCEL_HEADS = Statement(
 
 
 def put_parcels(
-    parcels: Sequence[tuple[Parcel, int]], now: Instant, also: Sequence[ForEach] = (), held: Collection[UUID] = ()
+    parcels: Sequence[tuple[Parcel, int]],
+    now: Instant,
+    also: Sequence[ForEach | Insert] = (),
+    held: Collection[UUID] = (),
 ) -> Script[tuple[dict[int, int], Instant | None]]:
     """Write parcels and put each on its shelf, and change what else there is to change.
 

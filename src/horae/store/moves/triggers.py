@@ -282,6 +282,10 @@ def _next_of(timer: Timer, decided: Instant) -> Instant | None:
 
 def put_fires(fires: Iterable[tuple[UUID, LedgerRun, UUID | None]], now: Instant) -> Script[None]:
     """Ledger rows; their key is the second guard against a double fire."""
+    yield fires_as_rows(fires, now)
+
+
+def fires_as_rows(fires: Iterable[tuple[UUID, LedgerRun, UUID | None]], now: Instant) -> Insert:
+    """Ledger rows that are still to be written."""
     rows = [(id, run.first, run.last, run.disposition, run.cause, execution, now) for id, run, execution in fires]
-    if rows:
-        yield Insert("fires", FIRES, rows)
+    return Insert("fires", FIRES, rows)
