@@ -214,3 +214,16 @@ def test_a_preview_shows_what_will_run(name, kind, outside):
     meant = expected(trigger, calendar, outside, START, START + 3 * HOUR - 1)
     running = [(at, due) for at, (disposition, due) in meant.items() if disposition in ("fired", "moved")]
     assert shown == running[:200]
+
+
+def test_a_fire_that_is_advanced_takes_its_turn_like_any_other():
+    """At the end of an opening, with fires of it still undecided: one place is left to wait in."""
+    calendar = present("d", {"d": parse_times({"hours": "08:00-08:05"})})
+    rules = Rules(overlap="queueAll", most_queued=2, calendars=("d",), outside="advance")
+    trigger, now = Interval(every=2 * MINUTE, anchor=START), START + 5 * MINUTE - SECOND
+    for waiting, ran in ((0, ["fired", "fired", "moved"]), (1, ["fired", "skipped-overlap"])):
+        decision = decide_by_calendar(trigger, rules, calendar, START, now, 100, busy=bool(waiting), waiting=waiting)
+        assert [run.disposition for run in decision.ledger] == ran
+    skipping = Rules(calendars=("d",), outside="advance")
+    told = decide_by_calendar(trigger, skipping, calendar, START + 2 * MINUTE, now, 100).ledger
+    assert [run.disposition for run in told] == ["fired", "skipped-overlap"]

@@ -658,11 +658,31 @@ HOLDS = [
     one("holds that somebody ends are waited for", "holds.DUE", SKIP, "", by="turn / turn"),
 ]  # fmt: skip
 
+CALENDARS = [
+    one(
+        "a job is made to go by calendars without their lock", "horae.engine.job_changes._calendar_lock",
+        "(calendars.lock_name(namespace),) if any(when.rules.calendars for when in whens) else ()", "()",
+        by="calendar deletion / creation of a job that goes by it",
+    ),
+    one(
+        "calendars change without a lock", "horae.engine.calendar_changes.put", "yield moves.lock(namespace)",
+        "yield from ()", by="calendar change / calendar change, one version",
+    ),
+    one(
+        "a change of calendars wakes nothing", "calendars.WAKE", "SET next_fire_at = $2", "SET trouble = NULL",
+        by="test_fire_calendars.test_a_change_wakes_what_it_advances",
+    ),
+    one(
+        "timers are woken without a lock", "calendars.TIMERS", " FOR UPDATE OF t", "",
+        because="the change of a row locks it; locked in one order before, two changes do not wait for each other",
+    ),
+]  # fmt: skip
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
-        OTHERS,
+        *(CALENDARS, OTHERS),
     )
     for mutation in group
 }

@@ -50,7 +50,8 @@ def decide_by_calendar(
     cut = main.next_fire_at is not None and main.next_fire_at <= at
     fires, ledger, through = main.fires, main.ledger, main.decided_through
     if not cut and not is_spent(rules, fired + len(fires)):
-        ahead = _ahead(course, bare, through, at, limit - len(fires), fired + len(fires), busy or bool(fires), waiting)
+        queued = waiting + max(0, len(fires) - (0 if busy or waiting else 1))  # beside the one that runs
+        ahead = _ahead(course, bare, through, at, limit - len(fires), fired + len(fires), busy or bool(fires), queued)
         if ahead is not None:
             fires, ledger, through = (*fires, *ahead.fires), (*ledger, *ahead.ledger), ahead.decided_through
     moved = [_moved(course, trigger, fire) for fire in fires]
