@@ -416,6 +416,24 @@ FIRES = [
         "overlap does not look at the last execution", "fire._decide", "t.last_execution in live", "False",
         by="test_fire.test_overlap_skip_does_not_start_beside_the_last",
     ),
+    one("a fire does not hold whose turn it is", "turns.LOCK", " FOR UPDATE OF h", by="fire / passing the turn"),
+    one(
+        "passing a turn holds nothing", "turns.HOLDER", f" FOR UPDATE{SKIP}",
+        by="passing the turn / passing the turn",
+    ),
+    one("passing a turn waits", "turns.HOLDER", SKIP, by="passing the turn / passing the turn"),
+    one(
+        "a turn is passed on while it is somebody's", "turns.pass_on",
+        "if (yield ForEach(BUSY, _KEY, [(key,)])):", "if False:",
+        by="test_turns.test_queue_one_keeps_the_newest_and_runs_it_when_the_last_has_ended",
+    ),
+    one(
+        "what waits at a gate is not held", "turns.AT_GATE", f" FOR UPDATE OF w{SKIP}",
+        because="the holder's row is: whoever takes from the gate has it, and a cancellation finds the row gone",
+    ),
+    one(
+        "what is forgotten is not held", "turns.AFTER", f" FOR UPDATE{SKIP}", by="forgetting turns / fire",
+    ),
 ]  # fmt: skip
 
 ONE_JOB = 'yield Lock((f"backfills:{backfill.job}",))'

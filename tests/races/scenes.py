@@ -1399,4 +1399,4 @@ async def _(world: World) -> Scene:
     return Scene(left=[make], right=[make], check=check)
 
 
-from tests.races import calendar_scenes, dependency_scenes, event_scenes, hold_scenes  # noqa: E402, F401
+from tests.races import calendar_scenes, dependency_scenes, event_scenes, hold_scenes, trigger_scenes  # noqa: E402, F401
