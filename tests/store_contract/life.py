@@ -49,6 +49,7 @@ MINUTE = 60 * SECOND
 
 # What people ask for, or what happens when something is defined, deleted, signed in to or restored.
 RARE_MOVES = {
+    "zone_rules",
     "trigger_reads",
     "fire_reads",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "backfills", "cancel_job", "dependency_reads", "depths"),

@@ -41,6 +41,7 @@ from horae.engine.triggers import Triggers
 from horae.engine.turns import Turns
 from horae.engine.watching.watcher import Places, Watcher
 from horae.engine.workers import Workers
+from horae.engine.zones import ZoneRules
 from horae.env import Env, Instant
 from horae.errors import HoraeError
 from horae.model.event import Event
@@ -73,6 +74,7 @@ class Node:
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
         self.turns = Turns(env, store, self.directory, self.hints, self._session_asked, self.statistics.cancelled)
         self.scheduler.on_blocked = self.turns.alarm.ring
+        self.zones = ZoneRules(env, store, self.hints)
         self.joiner = Joiner(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.backstop = Backstop(env, store, self.directory, self.hints)
@@ -159,6 +161,7 @@ class Node:
                 self.promoter,
                 self.scheduler,
                 self.turns,
+                self.zones,
                 self.joiner,
                 self.backfiller,
                 self.rescuer,

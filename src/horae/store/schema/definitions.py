@@ -108,7 +108,6 @@ timers = table(
     col("fired", INT, "0"),
     opt("moved_to", BIG),  # where a calendar moved the last fire that it moved
     opt("trouble", TEXT),  # why it could not be decided when last tried
-    opt("zone_rules", TEXT),
     Index("timers_next_fire_at", "next_fire_at"),
     partial("timers_trouble", "trigger_id", where="trouble IS NOT NULL"),
     small=True,

@@ -565,7 +565,6 @@ CREATE TABLE timers (
     fired INTEGER DEFAULT 0 NOT NULL,
     moved_to BIGINT,
     trouble TEXT,
-    zone_rules TEXT,
     PRIMARY KEY (trigger_id)
 );
 

@@ -574,7 +574,6 @@ CREATE TABLE timers (
     fired INTEGER DEFAULT 0 NOT NULL,
     moved_to BIGINT,
     trouble TEXT,
-    zone_rules TEXT,
     PRIMARY KEY (trigger_id)
 )
  WITHOUT ROWID;
