@@ -1,5 +1,6 @@
 """Fire: due triggers become executions, each nominal fire once, whichever server comes first."""
 
+import asyncio
 from collections.abc import Callable
 
 import structlog
@@ -11,8 +12,13 @@ from horae.engine.promote import OTHERS, SAFETY, is_held, until
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.engine.submit import created
-from horae.env import Env, Instant
+from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
+from horae.store.moves.fire import Fired
+from horae.store.moves.promote import LONG_AGO
+
+IN_FLIGHT = 2  # batches on their way at a time
+IN_A_ROW = 4  # batches of each before others are looked at
 
 log = structlog.get_logger("horae.engine")
 
@@ -34,22 +40,64 @@ class Scheduler:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._batch, self._clock = settings.fire_batch, clock
         self._next: Instant | None = None
+        self._low = LONG_AGO
+        self._scan_at = 0.0
+        self._behind = False
         self.fired = 0
         self.alarm = Alarm()
         self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
-        if hint.fire_at is not None and (self._next is None or hint.fire_at < self._next):
+        if hint.fire_at is None:
+            return
+        self._scan_at = 0.0  # what was changed may be due since long ago
+        if self._next is None or hint.fire_at < self._next:
             self._next = hint.fire_at
             self.alarm.ring()
 
     async def step(self) -> Wait:
-        """Fire one batch; a full batch asks to be called again at once."""
+        """Fire what is due; when more is due than was fired it asks to be called again at once."""
         if not self._clock.trusted:
             return SAFETY
-        asked_at = self._env.now()
-        done = await self._store.fire(self._batch, self._directory.lead)
+        asked_at, low = self._env.now(), self._from()
+        met, left = await self._fire(low)
+        self._behind = left is not None
+        if left is not None:
+            self._low = left
+            return 0.0
+        self._low = asked_at - SECOND
+        self._next = await self._store.next_fire_at(low)
+        if met == 0 and is_held(self._next, asked_at):
+            return OTHERS
+        return until(self._next, self._env.now())
+
+    async def _fire(self, low: Instant) -> tuple[int, Instant | None]:
+        """How many timers were met, and from when on there may be more.
+
+        While it is behind, two batches are on their way: one is worked out while the store writes the other.
+        """
+        if not self._behind:
+            return await self._run_down(low, 1)
+        ended = await asyncio.gather(*(self._run_down(low, IN_A_ROW) for _ in range(IN_FLIGHT)), return_exceptions=True)
+        done = [one for one in ended if not isinstance(one, BaseException)]
+        for failure in ended:
+            if isinstance(failure, BaseException):
+                raise failure
+        return sum(met for met, _ in done), min((left for _, left in done if left is not None), default=None)
+
+    async def _run_down(self, low: Instant, most: int) -> tuple[int, Instant | None]:
+        """One batch after another, until one is not full or there were so many that others get their turn."""
+        met = 0
+        through: Instant | None = low
+        while most and through is not None:
+            done = await self._store.fire(self._batch, self._directory.lead, through)
+            self._tell(done)
+            met, most = met + done.timers, most - 1
+            through = done.through if done.timers == self._batch else None
+        return met, through
+
+    def _tell(self, done: Fired) -> None:
         now = self._env.now()
         self.fired += sum(len(parcel) for parcel in done.parcels)
         for trouble in done.troubles:
@@ -60,9 +108,11 @@ class Scheduler:
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
         if done.blocked:
             self.on_blocked()
-        if done.timers == self._batch:
-            return 0.0
-        self._next = await self._store.next_fire_at()
-        if done.timers == 0 and is_held(self._next, asked_at):
-            return OTHERS
-        return until(self._next, self._env.now())
+
+    def _from(self) -> Instant:
+        """The mark below which nothing is left; once a second everything is looked at."""
+        now = self._env.clock.monotonic()
+        if now < self._scan_at:
+            return self._low
+        self._scan_at = now + SAFETY
+        return LONG_AGO

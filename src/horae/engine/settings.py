@@ -16,7 +16,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     batch_bytes: int = 4 * 1024 * 1024
     max_pending: int = 16_384  # submissions that may wait for a commit before new ones get a 503
     promote_batch: int = 500
-    fire_batch: int = 500
+    fire_batch: int = 1000
     rescue_batch: int = 200
     retention: Micros = 30 * DAY  # of executions and statistics
     fire_retention: Micros = 30 * DAY

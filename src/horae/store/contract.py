@@ -271,14 +271,14 @@ class Store:
         """Specs as stored, by job and version: immutable."""
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
-    async def fire(self, limit: int, lead: Lead) -> fires.Fired:
-        """Decide due timers: their ledger rows, parcels and advance in one transaction.
+    async def fire(self, limit: int, lead: Lead, low: Instant = promote.LONG_AGO) -> fires.Fired:
+        """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
 
         A nominal fire is decided once, by whichever server comes first. A trigger that cannot be decided is set aside
         with the reason and tried again later; the others fire.
         """
         now = self.env.now()
-        return await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now))
+        return await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now, low))
 
     async def work_backfill(self, id: UUID, lead: Lead) -> backfill_work.Worked | None:
         """See how a backfill's executions ended, and start its next fires: as many as it may have live beside them.
@@ -289,9 +289,9 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: backfill_work.work(id, lead, self.env.new_id, now))
 
-    async def next_fire_at(self) -> Instant | None:
+    async def next_fire_at(self, low: Instant = promote.LONG_AGO) -> Instant | None:
         """When the earliest timer is due."""
-        return await self.driver.read(fires.next_fire_at)
+        return await self.driver.read(lambda: fires.next_fire_at(low), hot=True)
 
     async def troubled_triggers(self) -> int:
         """How many triggers cannot be decided."""

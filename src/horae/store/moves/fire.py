@@ -19,6 +19,7 @@ from horae.model.trigger.by_calendar import decide_by_calendar
 from horae.store.moves import calendars, turns, waits
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
+from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.shelves import Columns
 from horae.store.moves.starts import Started
 from horae.store.moves.submission import NewExecution
@@ -30,10 +31,10 @@ from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 DUE = Statement(
     "due_timers",
     f"SELECT {TIMER}, {COLUMNS} FROM timers t JOIN triggers g ON g.id = t.trigger_id"
-    f" JOIN jobs j ON j.id = t.job {JOINED} WHERE t.next_fire_at <= $1"
-    " ORDER BY t.next_fire_at LIMIT $2 FOR UPDATE OF t SKIP LOCKED",
+    f" JOIN jobs j ON j.id = t.job {JOINED} WHERE t.next_fire_at >= $1 AND t.next_fire_at <= $2"
+    " ORDER BY t.next_fire_at LIMIT $3 FOR UPDATE OF t SKIP LOCKED",
 )
-NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers")
+NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers WHERE next_fire_at >= $1")
 LIVE = Statement(
     "live_executions",
     "SELECT given.execution FROM given WHERE EXISTS (SELECT 1 FROM waiting s WHERE s.parcel = given.parcel"
@@ -55,6 +56,7 @@ SET_ASIDE = Statement(
     " WHERE timers.trigger_id = given.trigger_id",
 )
 TROUBLED = Statement("troubled_timers", "SELECT count(*) FROM timers WHERE trouble IS NOT NULL")
+NEXT = 6  # where a due timer's own instant is, of the columns of TIMER
 TARGET = COUNT  # where a due timer's columns of its target begin
 MOST_FIRES = 100  # that one trigger may run in one step
 RAN = ("fired", "moved")  # dispositions that name an execution
@@ -81,6 +83,7 @@ class Fired(Struct, frozen=True):
     wake_at: Instant | None
     troubles: list[Trouble] = []
     blocked: bool = False  # something waits for its turn
+    through: Instant | None = None  # when the last of the timers was due
 
 
 class _Due(Struct, frozen=True, kw_only=True):
@@ -98,12 +101,13 @@ class _Decided(Struct, frozen=True):
     wanted: list[NewExecution]
 
 
-def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant) -> Script[Fired]:
-    """Decide due timers: ledger rows, parcels and the timers' advance in one transaction.
+def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, low: Instant = LONG_AGO) -> Script[Fired]:
+    """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
 
+    Those that were advanced lie dead in the index until it is vacuumed: `low` passes them over.
     One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
     """
-    rows = yield Fetch(DUE, (now, limit))
+    rows = yield Fetch(DUE, (low, now, limit))
     if not rows:
         return Fired(0, [], {}, None)
     troubles: list[Trouble] = []
@@ -128,7 +132,7 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant) -> Sc
     if held:
         waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held]
         lanes, wake_at = yield from waits.begin(waiting, new_id, now, Started(lanes=lanes, wake_at=wake_at))
-    return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles, bool(gated))
+    return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles, bool(gated), rows[-1][NEXT])
 
 
 def _replaced(decided: Iterable[_Decided]) -> set[str]:
@@ -268,8 +272,8 @@ def troubled() -> Script[int]:
     return int(rows[0][0])
 
 
-def next_fire_at() -> Script[Instant | None]:
-    """When the earliest timer is due."""
-    rows = yield Fetch(NEXT_FIRE)
+def next_fire_at(low: Instant) -> Script[Instant | None]:
+    """When the earliest timer from an instant on is due."""
+    rows = yield Fetch(NEXT_FIRE, (low,))
     value: Instant | None = rows[0][0]
     return value

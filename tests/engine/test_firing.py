@@ -1,0 +1,86 @@
+"""How the scheduler fires a backlog: in batches of which two are on their way, each fire once; and where it looks."""
+
+import pytest
+
+from horae.engine.clockwatch import ClockWatch
+from horae.engine.directory import Directory
+from horae.engine.fire import Scheduler
+from horae.engine.hints import Hint, Hints
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND, virtual_env
+from horae.model.trigger import Interval, Rules
+from horae.store.contract import Store
+from horae.store.moves.fire import Fired
+from horae.store.moves.promote import LONG_AGO
+from horae.store.sqlite.memory import MemoryDriver
+from tests.store_contract.world import World, add_trigger
+
+HOUR = 3600 * SECOND
+
+
+@pytest.fixture
+async def store():
+    env = virtual_env()
+    driver = MemoryDriver(env)
+    await driver.migrate()
+    yield Store(driver, env)
+    await driver.close()
+
+
+@pytest.fixture
+def hints(store):
+    return Hints(store.env, store, store.env.new_id())
+
+
+@pytest.fixture
+def scheduler(store, hints):
+    directory, watch = Directory(store.env, store, hints), ClockWatch(store.env, store, hints)
+    return Scheduler(store.env, store, directory, hints, EngineSettings(fire_batch=10), watch)
+
+
+@pytest.mark.parametrize("count", [9, 10, 11, 195])
+async def test_a_backlog_of_any_size_is_fired_each_once(store, scheduler, count):
+    world = World(store.driver, store.env)
+    job = await world.job()
+    for i in range(count):
+        when = Interval(every=HOUR, anchor=store.env.now() + (1 + i % 7) * SECOND)
+        await add_trigger(world, job, when, Rules(), name=f"t{i}")
+    store.env.clock.advance(10 * SECOND)
+
+    while not await scheduler.step():
+        pass
+
+    fired = await world.rows("SELECT trigger_id FROM fires WHERE disposition = 'fired'")
+    assert len(fired) == len(set(fired)) == scheduler.fired == count
+
+
+@pytest.fixture
+def marks(store, monkeypatch):
+    """From where each look begins."""
+    found = []
+
+    async def fire(limit, lead, low):
+        found.append(low)
+        return Fired(0, [], {}, None)
+
+    monkeypatch.setattr(store, "fire", fire)
+    return found
+
+
+async def test_a_look_begins_a_second_before_the_last_and_everything_is_looked_at_once_a_second(
+    store, scheduler, marks
+):
+    begun = store.env.now()
+    for _ in range(3):
+        await scheduler.step()
+        store.env.clock.advance(SECOND // 2)
+
+    assert marks == [LONG_AGO, begun - SECOND, LONG_AGO]
+
+
+async def test_a_hint_has_everything_looked_at(store, scheduler, hints, marks):
+    await scheduler.step()
+    hints.tell_here(Hint(fire_at=store.env.now()))
+    await scheduler.step()
+
+    assert marks == [LONG_AGO, LONG_AGO]
