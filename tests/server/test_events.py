@@ -62,6 +62,25 @@ async def test_a_trigger_tells_how_often_events_fired_it(api: Api):
     assert last.json()["fired"]
 
 
+async def test_what_events_fired_is_among_the_fires(api: Api, clock: VirtualClock):
+    await job(api, {**UPLOAD, "filter": '${event.payload.key != "2"}'})
+    await api.post(
+        "/api/v1/events", json={"events": [{"name": "upload", "payload": {"key": f"{n}"}} for n in range(5)]}
+    )
+    clock.advance(SECOND)
+
+    found, cursor = [], None
+    while cursor is not None or not found:
+        page = (await api.get("/api/v1/fires", params={"limit": 2, **({"cursor": cursor} if cursor else {})})).json()
+        found += page["items"]
+        cursor = page["nextCursor"]
+
+    assert [fire["disposition"] for fire in found] == ["fired", "fired", "skipped-filter", "fired", "fired"]
+    assert {(fire["job"], fire["trigger"]) for fire in found} == {("load", "on-upload")}
+    only = await api.get("/api/v1/fires", params={"disposition": "skipped-filter", "job": "load"})
+    assert [fire["cause"] for fire in only.json()["items"]] == ["the filter is false"]
+
+
 async def test_an_event_nobody_listens_to_is_a_stated_outcome(api: Api):
     await job(api, UPLOAD)
 

@@ -18,6 +18,7 @@ from horae.model.calendar import Times
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.duration import DAY, HOUR
+from horae.model.events.decide import EventDisposition
 from horae.model.instant import format_instant, parse_instant
 from horae.model.trigger import Disposition, Timed, due_at, upcoming
 from horae.model.trigger.count import count_fires
@@ -29,7 +30,7 @@ from horae.store.moves.fire_reads import Decided, Due, Place
 from horae.store.moves.triggers import Timer
 
 PLANNED = "planned"
-DISPOSITIONS = (PLANNED, *get_args(Disposition))
+DISPOSITIONS = tuple(dict.fromkeys((PLANNED, *get_args(Disposition), *get_args(EventDisposition))))
 MOST_SCANNED = 20_000  # ledger rows looked at for one page of a rare disposition
 MOST_TIMERS = 10_000  # looked at for one page of what is to come
 BATCH = 1_000

@@ -26,6 +26,14 @@ RUNS_OF_JOB = Statement(
     f"SELECT {_RUN} FROM triggers g JOIN fires f ON f.trigger_id = g.id JOIN jobs j ON j.id = g.job"
     f" WHERE g.job = $1 AND {_AFTER} AND f.first < $4 ORDER BY f.last, f.trigger_id LIMIT $5",
 )
+# What events fired stands beside what time did; its instant is when it was decided.
+_EVENT_RUN = (
+    "SELECT f.trigger_id, f.at, f.at, f.disposition, f.cause, f.execution, f.at, g.name, g.definition, g.rules, g.job,"
+    " j.name FROM event_fires f JOIN triggers g ON g.id = f.trigger_id JOIN jobs j ON j.id = g.job"
+)
+_EVENT_ORDER = "(f.at, f.trigger_id) > ($2, $3) AND f.at < $4 ORDER BY f.at, f.trigger_id LIMIT $5"
+EVENT_RUNS = Statement("event_fires_between", f"{_EVENT_RUN} WHERE g.namespace = $1 AND {_EVENT_ORDER}")
+EVENT_RUNS_OF_JOB = Statement("event_fires_of_job_between", f"{_EVENT_RUN} WHERE f.job = $1 AND {_EVENT_ORDER}")
 _TIMERS = (
     f"SELECT {TIMER}, g.job, j.name FROM timers t JOIN triggers g ON g.id = t.trigger_id JOIN jobs j ON j.id = g.job"
 )
@@ -66,10 +74,13 @@ class Due(Struct, frozen=True):
 
 
 def decided(namespace: int, job: UUID | None, after: Place, until: Instant, limit: int) -> Script[list[Decided]]:
-    """Ledger rows after a place in the order of their last fire, up to an instant."""
-    which, of = (RUNS, namespace) if job is None else (RUNS_OF_JOB, job)
-    rows = yield Fetch(which, (of, *after, until, limit))
-    return [_decided(row) for row in rows]
+    """Ledger rows, and what events fired, after a place in the order of their last fire, up to an instant."""
+    which, of = ((RUNS, EVENT_RUNS), namespace) if job is None else ((RUNS_OF_JOB, EVENT_RUNS_OF_JOB), job)
+    rows: list[Row] = []
+    for statement in which:
+        rows += yield Fetch(statement, (of, *after, until, limit))
+    rows.sort(key=lambda row: (row[2], row[0]))
+    return [_decided(row) for row in rows[:limit]]
 
 
 def due(namespace: int, job: UUID | None, after: Place, until: Instant, limit: int) -> Script[list[Due]]:

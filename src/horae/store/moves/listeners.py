@@ -1,5 +1,6 @@
 """Listeners: triggers that something outside fires, as they stand while a batch of events is decided at them."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
@@ -150,11 +151,15 @@ def write_fires(decided: Sequence[Decided], new_id: Callable[[], UUID], now: Ins
     executions: dict[tuple[UUID, UUID], UUID] = {}
     for (d, _), receipts in zip(fired, placed, strict=True):
         executions[d.listener.timer.id, d.event] = d.listener.last = receipts[0].execution_id
-    rows = [
-        (d.listener.timer.id, d.event, d.listener.target.job, now, d.verdict.disposition, d.verdict.cause,
-         executions.get((d.listener.timer.id, d.event)))
-        for d in decided
-    ]  # fmt: skip
+    seen: Counter[UUID] = Counter()
+    rows = []
+    for d in decided:
+        id = d.listener.timer.id
+        at = now + seen[id]  # a microsecond apart, so that a list of fires can be read in parts
+        seen[id] += 1
+        verdict = d.verdict
+        execution = executions.get((id, d.event))
+        rows.append((id, d.event, d.listener.target.job, at, verdict.disposition, verdict.cause, execution))
     if rows:
         yield Insert("event_fires", EVENT_FIRES, rows)
     counting = {d.listener.timer.id: d.listener for d, _ in fired if d.listener.counts}

@@ -32,6 +32,7 @@ event_fires = table(
     col("cause", TEXT),
     opt("execution", ID),
     Index("event_fires_event", "event"),
+    Index("event_fires_at", "at", "trigger_id"),
     small=True,
 )
 

@@ -138,6 +138,8 @@ CREATE TABLE event_fires (
     PRIMARY KEY (trigger_id, event)
 );
 
+CREATE INDEX event_fires_at ON event_fires (at, trigger_id);
+
 CREATE INDEX event_fires_event ON event_fires (event);
 
 CREATE TABLE events (

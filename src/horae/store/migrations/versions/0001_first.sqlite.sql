@@ -142,6 +142,8 @@ CREATE TABLE event_fires (
 )
  WITHOUT ROWID;
 
+CREATE INDEX event_fires_at ON event_fires (at, trigger_id);
+
 CREATE INDEX event_fires_event ON event_fires (event);
 
 CREATE TABLE events (
