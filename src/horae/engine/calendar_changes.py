@@ -9,6 +9,7 @@ from horae.errors import BadInput, Conflict, Stale
 from horae.model.calendar import Calendar, Times, present, references_of, render_times, users_of
 from horae.model.calendar.view import CalendarUse
 from horae.store.moves import calendars as moves
+from horae.store.moves import holds
 from horae.store.moves.calendars import StoredCalendar
 from horae.store.script import Script
 
@@ -42,10 +43,10 @@ def put(
         raise Conflict(f"There are {len(known)} calendars, and no more are allowed.", "Delete some.")
     known[name] = times
     users = users_of([name], known)
-    for user in sorted(users):
-        resolved(user, known)
+    times_of = {user: resolved(user, known) for user in sorted(users)}
     yield from moves.put(namespace, name, definition, description, now)
     yield from moves.wake(namespace, users, now)
+    yield from holds.follow(namespace, times_of, now)
     return "created" if before is None else "changed"
 
 
@@ -79,10 +80,17 @@ def uses_of(namespace: int, name: str) -> Script[list[CalendarUse]]:
     known = yield from moves.definitions(namespace)
     calendars = [CalendarUse(calendar=user) for user, times in known.items() if name in references_of(times)]
     triggers = yield from moves.triggers_by(namespace, name, MOST_USES)
-    return [*calendars, *(CalendarUse(job=job, trigger=trigger) for job, trigger in triggers)]
+    windows = yield from holds.windows_by(namespace, [name])
+    return [
+        *calendars,
+        *(CalendarUse(job=job, trigger=trigger) for job, trigger in triggers),
+        *(CalendarUse(queue=queue) for _, queue in windows),
+    ]
 
 
 def _in_words(use: CalendarUse) -> str:
+    if use.queue:
+        return "the window of all queues" if use.queue == "*" else f'the window of queue "{use.queue}"'
     return f'calendar "{use.calendar}"' if use.calendar else f'trigger "{use.trigger}" of job "{use.job}"'
 
 

@@ -38,7 +38,8 @@ class Directory:
         self.queues: dict[int, Queue] = {}
         self.lanes: dict[int, Lane] = {}
         self.paused: frozenset[UUID] = frozenset()
-        self.version = 0  # grows when lanes change: what sessions may take from is computed anew
+        self.held: frozenset[int] = frozenset()  # queues of which nothing is started now
+        self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
         self._heads: dict[int, int] = {}
         self._moved: dict[int, int] = {}
         self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
@@ -88,14 +89,25 @@ class Directory:
 
     # Lanes
 
+    def hold(self, queues: frozenset[int]) -> None:
+        """These queues are held now, and no others; what others have is looked for at once."""
+        if queues == self.held:
+            return
+        released = self.held - queues
+        self.held = queues
+        self.version += 1
+        if released:
+            self.alarm.ring()
+
     def may_take(self, session: Session) -> frozenset[int]:
-        """The lanes a session may take from: its namespace's, of its queues, whose needs it offers."""
+        """The lanes a session may take from: its namespace's, of its queues unless held, whose needs it offers."""
         return frozenset(
             lane.id
             for lane in self.lanes.values()
             if lane.namespace == session.namespace
             and self.queues[lane.queue].name in session.queues
             and self.queues[lane.queue].state == "active"
+            and lane.queue not in self.held
             and lane.needs <= session.capabilities
         )
 
@@ -107,7 +119,11 @@ class Directory:
 
     def expected(self) -> int:
         """How many executions the occupied lanes are believed to hold; MANY when nobody has counted."""
-        return min(MANY, sum(self._amounts.get(lane, MANY) for lane in self._heads))
+        heads = [lane for lane in self._heads if not self._is_held(lane)] if self.held else self._heads
+        return min(MANY, sum(self._amounts.get(lane, MANY) for lane in heads))
+
+    def _is_held(self, lane: int) -> bool:
+        return lane in self.lanes and self.lanes[lane].queue in self.held
 
     def views(self) -> list[LaneView]:
         """The occupied lanes, least rank first."""

@@ -46,14 +46,15 @@ class Executions:
         on_cancelled: Callable[[UUID, int], object] = lambda job, count: None,
         on_event: Callable[[Event], object] = lambda event: None,
         waits: Callable[[Sequence[reads.Found]], Awaitable[dict[UUID, str]]] | None = None,
+        held: Callable[[int, int, str], str | None] = lambda namespace, queue, name: None,
     ) -> None:
         """`on_asked` is called with a session that was asked to stop something, `on_cancelled` with a job and how many
         of its executions were cancelled, `on_event` with what to tell people; `waits` tells in words what executions
-        wait for that wait for other jobs.
+        wait for that wait for other jobs, `held` why nothing of a queue is started.
         """
         self._env, self._store, self._retention = env, store, retention
         self._on_asked, self._on_cancelled, self._on_event = on_asked, on_cancelled, on_event
-        self._waits = waits
+        self._waits, self._held = waits, held
         self._found: Lookup[reads.Ref, reads.Found] = Lookup(
             lambda refs: self._store.look_up(lambda: reads.by_ids(refs))
         )
@@ -168,8 +169,10 @@ class Executions:
                 return f"The job is paused; resume it with `horae jobs resume {f.job_name}`."
             if f.execution.state == WAITING and f.execution.id in waits:
                 return waits[f.execution.id]
-            queued = f.execution.state == QUEUED and f.queue_name is not None
-            return why_queued(f.queue_name or "", f.needs, offers, f.execution.losses) if queued else None
+            if f.execution.state != QUEUED or f.queue_name is None:
+                return None
+            held = self._held(namespace, f.execution.queue, f.queue_name)
+            return held or why_queued(f.queue_name, f.needs, offers, f.execution.losses)
 
         return [
             show_execution(f.execution, job_name=f.job_name, queue=f.queue_name, hint=hint(f), brief=brief)

@@ -33,10 +33,11 @@ class Hint(Struct, omit_defaults=True, rename="camel"):
     jobs: list[UUID] = []
     events: list[Event] = []
     accept_clock: bool = False
+    holds: bool = False  # something is held, or no longer
 
     def __bool__(self) -> bool:
-        changes = (self.lanes, self.sessions, self.jobs, self.events)
-        return any(changes) or self.wake_at is not None or self.fire_at is not None or self.accept_clock
+        changes = (self.lanes, self.sessions, self.jobs, self.events, self.accept_clock, self.holds)
+        return any(changes) or self.wake_at is not None or self.fire_at is not None
 
 
 def add_amounts(amounts: dict[int, int], hint: Hint) -> None:
@@ -86,6 +87,7 @@ class Hints:
         pending.wake_at = earlier(pending.wake_at, hint.wake_at)
         pending.fire_at = earlier(pending.fire_at, hint.fire_at)
         pending.accept_clock |= hint.accept_clock
+        pending.holds |= hint.holds
         pending.sessions += hint.sessions
         pending.jobs += hint.jobs
         pending.events = (pending.events + hint.events)[-MOST_EVENTS:]

@@ -1,6 +1,6 @@
 """Jobs as they are read: one, a page of them, or one's versions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 from uuid import UUID
 
@@ -24,13 +24,15 @@ MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
 STATES = ("active", "paused", "deleted")
 
 Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]{1,128}\Z")]
+Held = Callable[[int, str], str | None]
 
 
 class JobLists:
     """What can be read about jobs. A `ref` is a job's name or id."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, held: Held = lambda namespace, queue: None) -> None:
+        """`held` tells in words why nothing of a queue is started, by its name."""
+        self._store, self._held = store, held
         self._renderings = Renderings()
         self._doing: Lookup[job_reads.Ref, job_reads.Doing] = Lookup(
             lambda refs: self._store.look_up(lambda: job_reads.doing(refs))
@@ -44,6 +46,8 @@ class JobLists:
         rendering = self._renderings.of(job.id, job.version, job.spec)
         names = await self._names([rendering.spec]) if rendering.spec.dependencies else {}
         view = show_job(job, rendering, job.activity, names)
+        if job.state != "deleted" and (why := self._held(namespace, rendering.spec.queue)):
+            view = structs.replace(view, notes=[why, *view.notes])
         return await self._by_calendars(namespace, view) if goes_by_calendars(rendering.spec) else view
 
     async def _by_calendars(self, namespace: int, view: JobView) -> JobView:

@@ -24,6 +24,8 @@ from horae.engine.fire import Scheduler
 from horae.engine.fires import Fires
 from horae.engine.gateway import Gateway
 from horae.engine.hints import Hint, Hints
+from horae.engine.hold_watch import HoldWatch
+from horae.engine.holds import Holds
 from horae.engine.hooks import Hooks
 from horae.engine.job_deletions import Deletions
 from horae.engine.jobs import Jobs
@@ -67,6 +69,8 @@ class Node:
         self.directory = Directory(env, store, self.hints)
         self.statistics = Statistics(env, store, self.id)
         self.clock = ClockWatch(env, store, self.hints)
+        self.hold_watch = HoldWatch(env, store, self.directory, self.hints, self.clock)
+        self.holds = Holds(env, store, self.directory, self.hold_watch, self.hints)
         self.events = Events(self.hints)
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
@@ -96,15 +100,17 @@ class Node:
             fire_due=self.scheduler.step,
             deletions=self.deletions,
             check_place=places.check,
+            held=self.hold_watch.why_named,
         )
         self.fires = Fires(env, store)
         self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
-        self.calendars = Calendars(env, store, on_change=self._timers_changed, fire_due=self.scheduler.step)
+        self.calendars = Calendars(env, store, on_change=self._calendar_changed, fire_due=self.scheduler.step)
         self.dependencies = Dependencies(store, self.directory, self.hints)
         self.executions = Executions(
             env,
             store,
             waits=self.dependencies.waits,
+            held=self.hold_watch.why,
             retention=self.settings.retention,
             on_asked=self._session_asked,
             on_cancelled=self.statistics.cancelled,
@@ -153,7 +159,9 @@ class Node:
 
     def services(self, parts: Collection[str] = PARTS) -> list[Service]:
         """The services of the parts this server runs. Hints and the directory serve all parts."""
-        chosen: list[Service] = [self.epochs, self.clock, self.directory, self.hints, self.statistics, self.presence]
+        chosen: list[Service] = [
+            *(self.epochs, self.clock, self.directory, self.hold_watch, self.hints, self.statistics, self.presence)
+        ]
         if "gateway" in parts:
             chosen.append(self.gateway.lot)
         if "scheduler" in parts:
@@ -176,6 +184,7 @@ class Node:
         await self.epochs.step()
         await self.clock.step()
         await self.directory.load()
+        await self.hold_watch.step()
         await self.directory.step()
         self.ready = True
 
@@ -210,8 +219,8 @@ class Node:
     def _job_changed(self, job: UUID) -> None:
         self.hints.tell(Hint(jobs=[job], fire_at=self.env.now()))
 
-    def _timers_changed(self, now: Instant) -> None:
-        self.hints.tell(Hint(fire_at=now))
+    def _calendar_changed(self, now: Instant) -> None:
+        self.hints.tell(Hint(fire_at=now, holds=True))
 
     def _tell(self, event: Event) -> None:
         self.hints.tell(Hint(events=[event]))

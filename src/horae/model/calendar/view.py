@@ -8,11 +8,12 @@ from horae.model.view import Time, View
 
 
 class CalendarUse(View, frozen=True, kw_only=True, omit_defaults=True):
-    """Who goes by a calendar: a trigger of a job, or another calendar."""
+    """Who goes by a calendar: a trigger of a job, another calendar, or the window of a queue (`*` for all)."""
 
     job: str = ""
     trigger: str = ""
     calendar: str = ""
+    queue: str = ""
 
 
 class CalendarView(View, frozen=True, kw_only=True):

@@ -1,0 +1,333 @@
+"""Holds: nothing is started from the acknowledgement on, on any server, and everything again when one has ended."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from msgspec import json
+
+from horae.engine.holds import Asked
+from horae.engine.node import Node
+from horae.env import SECOND, Instant
+from horae.errors import BadInput, Conflict, NotFound
+from horae.model.instant import format_instant
+from horae.model.protocol import Answer, Exchange, Register, Submit
+from horae.store.contract import Store
+from tests.store_contract.world import World
+
+DEPLOY = Asked(length="30m", reason="deploy-123")
+
+
+@pytest.fixture
+async def nodes(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[list[Node]]:
+    """Two servers on one store, which hear nothing of each other unless they look; the store's clock is the test's."""
+
+    async def server_time() -> Instant:
+        return world.now()
+
+    monkeypatch.setattr(world.driver, "server_time", server_time)
+    made = [Node(world.env, Store(world.driver, world.env)) for _ in range(2)]
+    for node in made:
+        await node.start({"gateway"})
+    yield made
+    for node in made:
+        await node.gateway.stop()
+        await node.submitter.close()
+        await node._runner.stop()
+
+
+@pytest.fixture
+async def node(nodes: list[Node]) -> Node:
+    return nodes[0]
+
+
+async def pass_time(world: World, seconds: float) -> None:
+    """Let everybody do what is due, half a second at a time."""
+    for _ in range(max(1, round(seconds * 2))):
+        world.clock.advance(SECOND // 2)
+        await settle(world)
+
+
+async def settle(world: World) -> None:
+    """Let everybody come to rest; a store on disk or on the network answers from another thread."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+        await world.rows("SELECT 1")
+
+
+async def until(world: World, done) -> None:
+    """Let time pass until something has happened."""
+    for _ in range(400):
+        if done():
+            return
+        await pass_time(world, 0.5)
+    raise AssertionError("it did not happen")
+
+
+async def job(node: Node, name: str = "job", **more: object) -> None:
+    await node.jobs.create(1, {"name": name, "command": "true", **more})
+    await node.directory.load()
+
+
+async def register(node: Node, *queues: str) -> object:
+    presence = Register(protocol=1, worker="w", concurrency=4, queues=queues or ("default",))
+    return (await node.gateway.register(1, presence)).session_id
+
+
+def send(node: Node, session: object, n: int, free: int = 1, wait: int = 5 * SECOND) -> "asyncio.Future[bytes]":
+    up = Exchange(channel=0, n=n, free=free, wait=wait)
+    return asyncio.ensure_future(node.gateway.exchange(1, session, up))  # type: ignore[arg-type]
+
+
+def slices(answer: "asyncio.Future[bytes]") -> int:
+    return sum(s.hi - s.lo for s in json.decode(answer.result(), type=Answer).slices)
+
+
+async def gets(world: World, node: Node, session: object, n: int, most: int = 5) -> int:
+    """Ask, exchange after exchange from this number on, until something is granted; the number after."""
+    for number in range(n, n + most):
+        poll = send(node, session, number)
+        await until(world, poll.done)
+        if slices(poll):
+            return number + 1
+    raise AssertionError("nothing was granted")
+
+
+async def submit(node: Node, name: str = "job") -> str:
+    (receipt,) = await node.submitter.submit(1, [Submit(job=name)], origin="submit")
+    return str(receipt.execution_id)  # type: ignore[union-attr]
+
+
+async def test_a_waiting_exchange_gets_nothing_until_the_hold_ends_by_itself(world: World, node: Node):
+    await job(node)
+    session = await register(node)
+    view = await node.holds.open(1, "default", DEPLOY, "key:1")
+    assert (view.state, view.queue, view.running, view.created_by) == ("open", "default", 0, "key:1")
+    id = await submit(node)
+
+    for n in range(1, 5):
+        poll = send(node, session, n)
+        await until(world, poll.done)
+        assert slices(poll) == 0
+    hint = (await node.executions.get(1, id)).hint
+    assert hint == (
+        f'The queue "default" is held until {view.until} (deploy-123); `horae queues release default` ends it now.'
+    )
+    assert (await node.jobs.get(1, "job")).notes == [hint]
+
+    world.clock.advance(30 * 60 * SECOND)
+    await gets(world, node, session, 5)
+    assert (await node.executions.get(1, id)).hint is None
+    (ended,) = await node.holds.list(1, ended=True)
+    assert (ended.state, ended.ended_at, ended.ended_by) == ("ended", view.until, None)
+    assert await node.holds.list(1) == []
+
+
+async def test_a_hold_that_one_server_acknowledged_is_kept_by_one_that_has_not_heard_of_it(
+    world: World, nodes: list[Node]
+):
+    first, second = nodes
+    await job(first)
+    await second.directory.load()
+    session = await register(second)
+    poll = send(second, session, 1)
+    await settle(world)
+    for node in nodes:
+        await node._runner.stop()  # nobody looks by himself any more
+
+    await first.holds.open(1, "default", DEPLOY, "key:1")
+    assert second.hold_watch.known == []
+    await submit(second)
+    await settle(world)
+
+    assert not poll.done()
+    assert await world.on("running") == []
+    await second.hold_watch.step()
+    assert second.directory.held
+
+
+async def test_a_release_starts_what_waited_at_once_on_all_servers(world: World, nodes: list[Node]):
+    first, second = nodes
+    await job(first)
+    await second.directory.load()
+    session = await register(second)
+    await first.holds.open(1, None, DEPLOY, "key:1")
+    await pass_time(world, 1)
+    await submit(second)
+    poll = send(second, session, 1)
+    await until(world, poll.done)
+    assert slices(poll) == 0
+
+    released = await first.holds.release(1, None, None, "key:2")
+    await gets(world, second, session, 2)
+    assert [one.ended_by for one in released.released] == ["key:2"]
+    assert released.note == "1 hold released."
+
+
+async def test_a_release_says_what_holds_still_and_repeats_itself(world: World, node: Node):
+    await job(node)
+    await node.holds.open(1, "default", DEPLOY, "key:1")
+    await node.holds.open(1, None, Asked(length=60, reason="network"), "key:1")
+
+    assert (await node.holds.release(1, "default", "other", "key:1")).note == (
+        'Queue "default" was not held by hand. Queue "default" is still held by "deploy-123" and'
+        ' "network" of the whole namespace.'
+    )
+    first = await node.holds.release(1, "default", "deploy-123", "key:1")
+    assert first.note == '1 hold released. Queue "default" is still held by "network" of the whole namespace.'
+    assert (await node.holds.release(1, None, None, "key:1")).note == "1 hold released."
+    assert (await node.holds.release(1, None, None, "key:1")).note == "The namespace was not held by hand."
+
+
+async def test_other_queues_are_not_held(world: World, node: Node):
+    await job(node)
+    await job(node, "other", queue="reports")
+    session = await register(node, "default", "reports")
+    await node.holds.open(1, "default", DEPLOY, "key:1")
+    await submit(node)
+    poll = send(node, session, 1)
+    await settle(world)
+    assert not poll.done()
+
+    await submit(node, "other")
+    await until(world, poll.done)
+
+    assert slices(poll) == 1
+    assert [slice.queue for slice in await world.on("running")] != [slice.queue for slice in await world.on("queued")]
+
+
+async def test_a_planned_hold_begins_and_ends_in_time(world: World, node: Node):
+    await job(node)
+    session = await register(node)
+    now = world.now()
+    asked = Asked(since=format_instant(now + 60 * SECOND), until=format_instant(now + 120 * SECOND))
+    assert (await node.holds.open(1, "default", asked, "key:1")).state == "planned"
+    await submit(node)
+    poll = send(node, session, 1)
+    await until(world, poll.done)
+    assert slices(poll) == 1
+
+    await pass_time(world, 60)
+    await submit(node)
+    poll = send(node, session, 2)
+    await until(world, poll.done)
+    assert slices(poll) == 0
+    await until(world, lambda: world.now() > now + 120 * SECOND)
+    await gets(world, node, session, 3)
+
+
+async def test_a_window_holds_while_its_calendar_is_open(world: World, node: Node):
+    await job(node)
+    session = await register(node)
+    now = world.now() // SECOND * SECOND
+    span = f"{format_instant(now + 60 * SECOND)}/{format_instant(now + 120 * SECOND)}"
+    await node.calendars.put(1, "upgrade", {"windows": [span]})
+    view = await node.holds.put_window(1, "default", "upgrade", drain=True, reason="kernel", by="key:1")
+    assert (view.state, view.since, view.until) == ("planned", *span.split("/"))
+
+    await until(world, lambda: node.directory.held)
+    assert now + 60 * SECOND <= world.now() < now + 62 * SECOND
+    id = await submit(node)
+    assert (await node.executions.get(1, id)).hint == (
+        f'The queue "default" is held until {view.until} by the maintenance window "upgrade" (kernel);'
+        " `horae queues window default --calendar upgrade --remove` ends it."
+    )
+    with pytest.raises(Conflict, match='the window of queue "default"'):
+        await node.calendars.delete(1, "upgrade")
+    assert (await node.calendars.get(1, "upgrade")).used_by[0].queue == "default"
+
+    poll = send(node, session, 1)
+    await until(world, poll.done)
+    assert slices(poll) == 0
+    await until(world, lambda: world.now() > now + 120 * SECOND)
+    await gets(world, node, session, 2)
+    (left,) = await node.holds.list(1)
+    assert (left.state, left.since, left.until) == ("planned", None, None)
+    await node.holds.remove_window(1, "default", "upgrade", "key:2")
+    await node.calendars.delete(1, "upgrade")
+
+
+async def test_a_window_follows_its_calendar(world: World, node: Node):
+    await job(node)
+    now = world.now() // SECOND * SECOND
+    later = f"{format_instant(now + 3600 * SECOND)}/{format_instant(now + 7200 * SECOND)}"
+    sooner = f"{format_instant(now)}/{format_instant(now + 7200 * SECOND)}"
+    await node.calendars.put(1, "base", {"windows": [later]})
+    await node.calendars.put(1, "nights", {"calendar": "base"})
+    await node.holds.put_window(1, None, "nights", drain=False, reason="", by="key:1")
+    assert node.directory.held == frozenset()
+
+    await node.calendars.put(1, "base", {"windows": [sooner]})
+    assert await world.rows("SELECT count(*) FROM holds WHERE from_at <= $1", world.now()) == [(1,)]
+    await node.hold_watch.step()
+    assert node.directory.held != frozenset()
+
+    await node.calendars.put(1, "base", {"windows": [later]})
+    await node.hold_watch.step()
+    assert node.directory.held == frozenset()
+
+
+async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world: World, node: Node):
+    await job(node)
+    await node.holds.open(1, "default", Asked(length=60), "key:1")
+    later = Node(world.env, Store(world.driver, world.env))
+    await later.prepare()
+    assert later.directory.held
+    world.clock.advance(90 * SECOND)
+
+    restarted = Node(world.env, Store(world.driver, world.env))
+    await restarted.prepare()
+
+    assert restarted.directory.held == frozenset()
+    assert await restarted.holds.list(1) == []
+
+
+async def test_a_clock_that_jumped_ends_nothing(world: World, nodes: list[Node]):
+    for each in nodes:
+        await each._runner.stop()
+    node = nodes[0]
+    await job(node)
+    await node.holds.open(1, "default", Asked(length=60), "key:1")
+    node.clock.trusted = False
+    world.clock.advance(90 * SECOND)
+
+    await node.hold_watch.step()
+    assert node.directory.held
+    node.clock.trusted = True
+    await node.hold_watch.step()
+    assert not node.directory.held
+
+
+async def test_people_are_told_when_a_hold_begins_and_ends(world: World, node: Node):
+    await job(node)
+    with node.events.subscribe(1) as subscription:
+        view = await node.holds.open(1, "default", DEPLOY, "key:1")
+        opened = await subscription.get()
+        await node.holds.release(1, "default", None, "key:1")
+        ended = await subscription.get()
+
+    told = [(event.kind, event.id, event.state) for event in (opened, ended) if event is not None]
+    assert told == [("hold", view.hold_id, "open"), ("hold", view.hold_id, "ended")]
+
+
+async def test_what_cannot_be_held_is_refused_with_a_remedy(world: World, node: Node):
+    await job(node)
+    with pytest.raises(NotFound, match='Did you mean "default"'):
+        await node.holds.open(1, "defualt", DEPLOY, "key:1")
+    with pytest.raises(NotFound, match="List queues"):
+        await node.holds.release(1, "nothing-like-it", None, "key:1")
+    with pytest.raises(NotFound, match="no maintenance window"):
+        await node.holds.remove_window(1, "default", "nights", "key:1")
+    with pytest.raises(BadInput, match='no calendar named "night"'):
+        await node.holds.put_window(1, "default", "night", drain=False, reason="", by="")
+    with pytest.raises(BadInput, match="reason"):
+        await node.holds.open(1, "default", Asked(length=60, reason="x" * 300), "key:1")
+    now = world.now()
+    past = f"{format_instant(now - 7200 * SECOND)}/{format_instant(now - 3600 * SECOND)}"
+    await node.calendars.put(1, "over", {"windows": [past]})
+    with pytest.raises(BadInput, match="not open any more"):
+        await node.holds.put_window(1, "default", "over", drain=False, reason="", by="")
+    await node.calendars.put(1, "always", {"hours": "MON-SUN 00:00-24:00"})
+    with pytest.raises(BadInput, match="never closes"):
+        await node.holds.put_window(1, "default", "always", drain=False, reason="", by="")
+    assert await node.holds.list(1) == []
