@@ -131,12 +131,14 @@ async def depend(world: World) -> None:
     await add_trigger(world, c, every)
     worker = await world.worker("d")
     patient = [structs.replace(one, patience=SECOND) for one in world.wanted(d, 2)]
-    await world.store.submit([submission.Submission(executions=patient)])
+    asked = await world.store.submit([submission.Submission(executions=patient)])
+    await world.store.cancel(asked.parcels[0].id, 0, "")
     world.clock.advance(MINUTE)
     await world.store.fire(100, lead)
     interval = Extra(interval=(0, MINUTE))
     for job, extra, outcome in (
         (a, Extra(), success), (b, Extra(), success), (a, interval, success), (b, interval, failed),
+        (a, Extra(), success),
     ):  # fmt: skip
         wanted = [structs.replace(one, extra=extra) for one in world.wanted(job)]
         await world.store.submit([submission.Submission(executions=wanted)])
@@ -145,6 +147,7 @@ async def depend(world: World) -> None:
     world.clock.advance(MINUTE)
     await world.store.read(joins.next_due)
     await world.store.change(lambda now: join_looks.look(100, world.env.new_id, now))
+    await world.store.change(lambda now: joins.forget(now + 1, 10))
 
 
 async def take_turns(world: World, key: str) -> None:

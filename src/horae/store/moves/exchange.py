@@ -25,8 +25,8 @@ from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 
 LOCK_SESSIONS = Statement(
     "lock_sessions",
-    "SELECT s.id, s.state, s.seen, s.worker, s.concurrency FROM sessions s WHERE s.id = ANY($1)"
-    " ORDER BY s.id FOR NO KEY UPDATE OF s",
+    "SELECT s.id, s.state, s.seen, s.worker, s.concurrency, EXISTS (SELECT 1 FROM dependencies) AS depended"
+    " FROM sessions s WHERE s.id = ANY($1) ORDER BY s.id FOR NO KEY UPDATE OF s",
 )
 LOCK_PARKED = Statement("lock_parked", f"{LOCK_SESSIONS.text} SKIP LOCKED")
 LOOK_AT_SESSIONS = Statement(
@@ -88,6 +88,7 @@ class SessionRow(Struct):
     seen: bytes
     worker: str
     concurrency: int
+    depended: bool = False  # some job depends on another
     dirty: bool = False
 
     @property

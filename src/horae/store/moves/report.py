@@ -28,13 +28,18 @@ from horae.store.script import ForEach, Insert, Script, Statement, Together
 if TYPE_CHECKING:
     from horae.store.moves.exchange import Head, SessionRow
 
-# Told with the slice, so that ends of jobs on which nothing depends cost no statement more.
+# Told with the slice where any job depends on another, so that ends on which nothing depends cost no statement more.
 FEEDS = "EXISTS (SELECT 1 FROM dependencies d WHERE d.upstream = r.job) AS feeds"
 FEEDS_AT = len(shelves.RUNNING)
 # Overlap, not equality: another report of this session may have cut the slice. A session that lost its slices finds
 # nothing here, so its late report changes nothing.
 HELD = Statement(
     "held",
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')} FROM given JOIN running r ON r.parcel = given.parcel"
+    " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
+)
+HELD_FEEDING = Statement(
+    "held_feeding",
     f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {FEEDS} FROM given JOIN running r ON r.parcel = given.parcel"
     " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
 )
@@ -129,7 +134,7 @@ def settle(
     told = [head for head in heads if says_something(head)]
     if not told:
         return effects
-    held = yield from _held(told, effects)
+    held = yield from _held(told, effects, depended=any(row.depended for row in sessions.values()))
     for head in told:
         mine = held.get(head.session, {})
         if head.exchange.started:
@@ -181,15 +186,15 @@ def _spans(head: "Head") -> Iterable[Span]:
 Held = dict[tuple[UUID, int], Running]
 
 
-def _held(heads: Sequence["Head"], effects: Effects) -> Script[dict[UUID, Held]]:
-    """The running slices that these exchanges speak of, by session and key."""
+def _held(heads: Sequence["Head"], effects: Effects, *, depended: bool) -> Script[dict[UUID, Held]]:
+    """The running slices that these exchanges speak of, by session and key; and on whose jobs others depend."""
     named = {(head.session, s.parcel, s.lo, s.hi, s.attempt) for head in heads for s in _spans(head)}
-    rows = yield ForEach(HELD, HELD_BY, sorted(named))
+    rows = yield ForEach(HELD_FEEDING if depended else HELD, HELD_BY, sorted(named))
     held: dict[UUID, Held] = {}
     for row in rows:
         slice = shelves.running(row)
         held.setdefault(slice.session, {})[slice.parcel, slice.lo] = slice
-        if row[FEEDS_AT]:
+        if depended and row[FEEDS_AT]:
             effects.feeding.add(slice.job)
     return held
 
