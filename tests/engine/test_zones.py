@@ -6,7 +6,7 @@ from horae.engine.hints import Hints
 from horae.engine.zones import AGAIN, ZoneRules
 from horae.env import SECOND
 from horae.model.trigger import Cron, Interval, Rules
-from horae.store.moves import zone_rules
+from horae.store.moves import audit_fires, zone_rules
 from tests.store_contract.world import World, add_trigger
 
 HOUR = 3600 * SECOND
@@ -15,7 +15,7 @@ PARIS = Cron(expression="0 9 * * *", timezone="Europe/Paris")
 
 @pytest.fixture(autouse=True)
 async def _unknown(world: World) -> None:
-    await world.do("DELETE FROM store WHERE key = 'zone_rules'")
+    await world.do("DELETE FROM store WHERE key IN ('zone_rules', 'zone_rules_log')")
 
 
 def service(world: World, version: str) -> ZoneRules:
@@ -59,6 +59,25 @@ async def test_a_server_with_older_rules_leaves_them(world: World):
     assert await next_fire(world, zoned) == moved
     await run(service(world, "2026c"))
     assert await next_fire(world, zoned) != moved
+
+
+async def test_it_is_known_until_when_other_rules_were_in_force(world: World):
+    job = await world.job()
+    await add_trigger(world, job, PARIS)
+    await run(service(world, "2026a"))
+    world.clock.advance(HOUR)
+    changed = world.now()
+    await run(service(world, "2026b"))
+    await run(service(world, "2026b"))
+
+    assert await world.store.read(zone_rules.earlier) == [("2026a", changed)]
+    report = await world.store.read(
+        lambda: audit_fires.audit_job(job.id, None, changed - HOUR, changed + HOUR, world.now())
+    )
+    later = await world.store.read(
+        lambda: audit_fires.audit_job(job.id, None, changed + 1, changed + HOUR, world.now())
+    )
+    assert (report.zones, later.zones) == ([("2026a", changed)], [])
 
 
 async def test_what_a_server_with_older_rules_computed_is_looked_for_again(world: World):

@@ -41,7 +41,7 @@ class ZoneRules:
             self._hints.tell(Hint(fire_at=self._env.now()))
         if done.next is not None:
             return PAUSE
-        await self._store.write(lambda: zone_rules.remember(self._version))
+        await self._store.change(lambda now: zone_rules.remember(self._version, now))
         log.info("timers follow the zones' rules", rules=self._version, changed=self._changed)
         return AGAIN
 

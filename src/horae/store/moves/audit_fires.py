@@ -15,7 +15,7 @@ from horae.env import SECOND, Instant, Micros
 from horae.model.backfill import Version
 from horae.model.trigger.count import count_fires
 from horae.model.trigger.coverage import Coverage, Flaw, Span, name_fires
-from horae.store.moves import ledger
+from horae.store.moves import ledger, zone_rules
 from horae.store.moves.ledger import TIMED, VERSIONS, Versioned, read_version
 from horae.store.moves.triggers import why
 from horae.store.script import Fetch, Row, Script, Statement
@@ -59,6 +59,7 @@ class FireReport(Struct):
     known_from: Instant = 0
     findings: list[FireFinding] = []
     unnamed: int = 0  # fires of findings beyond those that are named
+    zones: list[tuple[str, Instant]] = []  # other versions of the zones' rules that were in force, and until when
 
     @property
     def fires(self) -> int:
@@ -82,12 +83,18 @@ def audit_job(job: UUID, trigger: str | None, since: Instant, until: Instant, no
     """Audit a job's fires in [since, until), as far back as the ledger knows, and name what is wrong."""
     known_from = yield from ledger.known_from()
     report = FireReport(known_from=known_from)
-    for row in (yield Fetch(ledger.OF_JOB, (job,))):
-        if trigger in (None, row[1]):
-            span = Span(max(since, known_from), until - 1)
-            for finding in (yield from _audit_row(row, span.first, (span, now), report)):
-                _name(report, row, finding)
+    rows = [row for row in (yield Fetch(ledger.OF_JOB, (job,))) if trigger in (None, row[1])]
+    if any(_is_zoned(row) for row in rows):
+        report.zones = [past for past in (yield from zone_rules.earlier()) if past[1] > max(since, known_from)]
+    for row in rows:
+        span = Span(max(since, known_from), until - 1)
+        for finding in (yield from _audit_row(row, span.first, (span, now), report)):
+            _name(report, row, finding)
     return report
+
+
+def _is_zoned(row: Row) -> bool:
+    return '"timezone"' in row[2]  # the API's spelling; UTC is left out
 
 
 def _audit_row(

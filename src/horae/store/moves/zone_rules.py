@@ -5,6 +5,7 @@ With newer rules a zone's clock may change on other days: what is still to come 
 
 from uuid import UUID
 
+import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
@@ -17,8 +18,10 @@ FIRST = UUID(int=0)
 KNOWN = Statement("zone_rules", "SELECT value FROM store WHERE key = 'zone_rules'")
 REMEMBER = Statement(
     "remember_zone_rules",
-    "INSERT INTO store (key, value) VALUES ('zone_rules', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+    "INSERT INTO store (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
 )
+LOG = Statement("zone_rules_log", "SELECT value FROM store WHERE key = 'zone_rules_log'")
+MOST_LOGGED = 20
 # What somebody fires right now is computed by whoever fires it.
 PAGE = Statement(
     "timers_to_retime",
@@ -44,9 +47,21 @@ def known() -> Script[str | None]:
     return rows[0][0] if rows else None
 
 
-def remember(version: str) -> Script[None]:
-    """All timers were computed by these rules."""
-    yield Fetch(REMEMBER, (version,))
+def remember(version: str, now: Instant) -> Script[None]:
+    """All timers were computed by these rules; what was decided before went by those that are put into the log."""
+    before = yield from known()
+    if before == version:
+        return
+    yield Fetch(REMEMBER, ("zone_rules", version))
+    if before is not None:
+        log = [*(yield from earlier()), (before, now)][-MOST_LOGGED:]
+        yield Fetch(REMEMBER, ("zone_rules_log", msgspec.json.encode(log).decode()))
+
+
+def earlier() -> Script[list[tuple[str, Instant]]]:
+    """The versions of the rules that were in force before the present ones, each with until when."""
+    rows = yield Fetch(LOG)
+    return msgspec.json.decode(rows[0][0], type=list[tuple[str, Instant]]) if rows else []
 
 
 def retime(after: UUID, limit: int, now: Instant) -> Script[Retimed]:
