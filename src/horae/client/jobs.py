@@ -16,6 +16,7 @@ class JobFields(TypedDict, total=False):
     """What a job's definition may say; the server checks it and names what is wrong."""
 
     schedule: Any
+    triggers: list[Any]
     command: Any
     python: Any
     http: Any

@@ -1,5 +1,6 @@
 """Turns: a trigger's executions run one at a time when its overlap says so, whatever ends them."""
 
+import msgspec
 import pytest
 
 from horae.env import SECOND
@@ -133,6 +134,22 @@ async def test_a_fire_after_the_last_has_ended_begins_at_once_unless_others_wait
     assert await states(world, [third, fourth]) == ["waiting", "waiting"]
     await pass_on(world, key)
     assert await states(world, [third, fourth]) == ["queued", "waiting"]
+
+
+async def test_what_ran_before_turns_were_asked_for_has_the_first(world: World):
+    job = await world.job()
+    trigger = await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), Rules(), "often")
+    (first,) = await minute(world)
+    rules = Rules(overlap="queueAll", grace=60 * MINUTE)
+    text = msgspec.json.encode(rules).decode()
+    await world.do("UPDATE triggers SET rules = $2 WHERE id = $1", trigger, text)
+    (second,) = await minute(world)
+    assert await states(world, [first, second]) == ["queued", "waiting"]
+    assert (await blocked(world))[0].holder == first
+    worker = await world.worker()
+    await finish(world, worker, first)
+    await pass_on(world, turn_key(job.id, "often"))
+    assert await states(world, [second]) == ["queued"]
 
 
 async def test_triggers_that_do_not_ask_for_turns_cost_no_statement_more(world: World):

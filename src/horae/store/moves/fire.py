@@ -115,6 +115,7 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, low: 
     busy = yield from _still_live(due)
     keys = {d.timer.id: turn_key(d.target.job, d.timer.name) for d in due if d.timer.rules.overlap in turns.KEYED}
     standing = yield from turns.look(set(keys.values()))
+    standing |= yield from turns.adopt(_unruly(due, busy, standing))
     open_times = yield from _calendars(due)
     decided = list(_decide(due, busy, standing, open_times, lead, now, troubles))
     placed, parcels = place([one for d in decided for one in d.wanted], {}, new_id, now)
@@ -133,6 +134,16 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, low: 
         waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held]
         lanes, wake_at = yield from waits.begin(waiting, new_id, now, Started(lanes=lanes, wake_at=wake_at))
     return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles, bool(gated), rows[-1][NEXT])
+
+
+def _unruly(due: Iterable[_Due], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
+    """Executions that run without their trigger's turn, because it did not ask for turns when it fired them."""
+    found: dict[str, UUID] = {}
+    for d in due:
+        key, last = turn_key(d.target.job, d.timer.name), d.timer.last_execution
+        if last is not None and last in live and key in standing and standing[key].is_free:
+            found[key] = last
+    return found
 
 
 def _replaced(decided: Iterable[_Decided]) -> set[str]:
@@ -170,7 +181,7 @@ def _read(rows: Sequence[Row], troubles: list[Trouble]) -> Iterable[_Due]:
 
 def _still_live(due: Sequence[_Due]) -> Script[set[UUID]]:
     """Which of the timers' last executions have not ended."""
-    last = {d.timer.last_execution for d in due if d.timer.last_execution and d.timer.rules.overlap == "skip"}
+    last = {d.timer.last_execution for d in due if d.timer.last_execution and d.timer.rules.overlap != "allow"}
     if not last:
         return set()
     columns: Columns = (("execution", "uuid"), ("parcel", "uuid"), ("item", "int"))

@@ -5,7 +5,7 @@ lock: a fire waits for it, whoever passes the turn on does not. A turn is passed
 came: nothing that ends executions needs to know of turns.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.execution import Extra
-from horae.model.ids import execution_id
+from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.parcel import Parcel, extra_of
 from horae.model.settle import Finished
 from horae.model.slice import Waiting, part
@@ -107,6 +107,17 @@ def look(keys: Collection[str]) -> Script[dict[str, Turn]]:
     busy = {row[0] for row in (yield ForEach(BUSY, _KEY, given))}
     waiting = {row[0]: int(row[1]) for row in (yield ForEach(COUNT, _KEY, given))}
     return {key: Turn(key in busy, waiting.get(key, 0)) for key in keys}
+
+
+def adopt(executions: Mapping[str, UUID]) -> Script[dict[str, Turn]]:
+    """Give free keys to executions that have not ended; how the keys stand then."""
+    if not executions:
+        return {}
+    keys = sorted(executions)
+    yield ForEach(DROP, _KEY, [(key,) for key in keys])
+    given = [(key, parcel_of(executions[key]), index_of(executions[key])) for key in keys]
+    yield Insert("holders", _HOLDERS, given)
+    return dict.fromkeys(keys, Turn(busy=True))
 
 
 def gated(wanted: Sequence[NewExecution], key: str, turn: Turn) -> list[NewExecution]:
