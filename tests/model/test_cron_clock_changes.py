@@ -27,6 +27,7 @@ CITIES = {
 
 CHATHAM_HOURS = "00:00+12:45 01:00+12:45 02:00+12:45 04:00+13:45 ..."
 NUUK_HALF_HOURS = "23:00-01:00 23:30-01:00 23:00-02:00 23:30-02:00"
+HAVANA_HALF_HOURS = "00:00-04:00 00:30-04:00 00:00-05:00 00:30-05:00"
 LONDON_HOURS = "00:00+01:00 01:00+01:00 01:00+00:00 02:00+00:00 ..."
 
 
@@ -67,6 +68,8 @@ def fires_on(city, day, expression, **policy):
         pytest.param("Casablanca", "2026-03-22", "30 2 * * *", "03:00+01:00", id="D23"),
         pytest.param("Cairo", "2026-04-24", "0 0 * * *", "01:00+03:00", id="D24"),
         pytest.param("Havana", "2026-11-01", "0 0 * * *", "00:00-04:00", id="D26"),
+        pytest.param("Havana", "2025-11-02", "0 0 * * *", "00:00-04:00", id="midnight twice"),
+        pytest.param("Havana", "2025-11-02", "*/30 0 * * *", HAVANA_HALF_HOURS, id="midnight twice, wild"),
         pytest.param("Kathmandu", "2026-06-01", "0 9 * * *", "09:00+05:45", id="D28"),
         pytest.param("Lord_Howe", "2026-10-04", "15 2 * * *", "02:30+11:00", id="a gap of half an hour"),
         pytest.param("Lord_Howe", "2026-04-05", "45 1 * * *", "01:45+11:00", id="an overlap of half an hour"),
