@@ -16,6 +16,7 @@ from horae.model.trigger import Interval, Rules
 from horae.store import moves
 from horae.store.driver import op_name
 from horae.store.moves import (
+    backfills,
     backstop,
     execution_reads,
     join_looks,
@@ -52,12 +53,13 @@ RARE_MOVES = {
     "zone_rules",
     "trigger_reads",
     "fire_reads",
-    *("audit", "audit_fires", "audit_joins", "backfill_work", "backfills", "cancel_job", "dependency_reads", "depths"),
+    *("audit", "audit_fires", "audit_joins", "backfill_work", "cancel_job", "dependency_reads", "depths"),
     *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "triggers"),
 }
 RARE = {
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
     *("delete_job", "edit_job", "job_version", "job_versions", "lock_job", "name_taken", "restore_job"),
+    *("backfill", "backfill_runs", "backfills", "live_backfill_runs", "lock_backfill", "set_backfill_state"),
     *("drop_dependent", "drop_some_dependencies", "jobs_below", "open_joins_of", "set_job_state", "upstream"),
     *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "drop_cookie", "keys", "old_cookies"),
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
@@ -222,6 +224,8 @@ async def clean(world: World) -> None:
     await world.store.write(lambda: sweep.take_duty("sweep", server, now, now + 1))
     await world.store.write(lambda: sweep.forget_expired(now, 0))
     await world.store.write(lambda: sweep.forget_records(0, 0))
+    await world.store.write(lambda: backfills.forget(0))
+    await world.store.read(lambda: backfills.unfinished(10))
     await world.store.write(lambda: sweep.adopt_orphans(now))
 
 
