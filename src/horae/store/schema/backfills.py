@@ -43,8 +43,8 @@ backfills = table(
 backfill_runs = table(
     "backfill_runs",
     key("backfill", ID),
-    key("trigger_id", ID),
     key("at", BIG),
+    key("trigger_id", ID),
     col("execution", ID),
     col("forced", BOOL),
     opt("outcome", TEXT),

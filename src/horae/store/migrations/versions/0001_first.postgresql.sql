@@ -16,12 +16,12 @@ CREATE TABLE attempts (
 
 CREATE TABLE backfill_runs (
     backfill UUID NOT NULL,
-    trigger_id UUID NOT NULL,
     at BIGINT NOT NULL,
+    trigger_id UUID NOT NULL,
     execution UUID NOT NULL,
     forced BOOLEAN NOT NULL,
     outcome TEXT,
-    PRIMARY KEY (backfill, trigger_id, at)
+    PRIMARY KEY (backfill, at, trigger_id)
 );
 
 CREATE INDEX backfill_runs_open ON backfill_runs (backfill) WHERE outcome IS NULL;

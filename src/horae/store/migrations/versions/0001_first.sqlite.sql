@@ -15,12 +15,12 @@ CREATE TABLE attempts (
 
 CREATE TABLE backfill_runs (
     backfill UUID NOT NULL,
-    trigger_id UUID NOT NULL,
     at BIGINT NOT NULL,
+    trigger_id UUID NOT NULL,
     execution UUID NOT NULL,
     forced BOOLEAN NOT NULL,
     outcome TEXT,
-    PRIMARY KEY (backfill, trigger_id, at)
+    PRIMARY KEY (backfill, at, trigger_id)
 )
  WITHOUT ROWID;
 
