@@ -625,8 +625,8 @@ EVENTS = [
     ),
     one("watches that somebody takes are waited for", "watches.DUE", " SKIP LOCKED", "", by="due / due, one place"),
     one(
-        "a look's place is read without a lock", "watches.HOLD", " FOR UPDATE", "",
-        because="An object version fires once by its key, whoever finds it; held, of two looks only one goes on writing.",
+        "a look's place is read without a lock", "watches.HOLD", " FOR UPDATE OF w", "",
+        because="An object version fires once by its key, whoever finds it; held, only one of two looks goes on.",
     ),
 ]  # fmt: skip
 

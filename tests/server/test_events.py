@@ -114,7 +114,10 @@ async def test_an_id_with_another_payload_is_refused(api: Api):
 
     assert answer.status_code == 409
     assert "another payload" in answer.json()["detail"]
+    both = [{"name": "upload", "payload": {"key": "c"}, "id": "e2"}, {"name": "upload", "payload": {}, "id": "e1"}]
+    assert (await api.post("/api/v1/events", json={"events": both})).status_code == 409
     assert len(await executions(api)) == 1
+    assert len((await api.get("/api/v1/events")).json()["items"]) == 1
 
 
 async def test_a_repeated_request_is_the_same_event(api: Api):

@@ -46,13 +46,12 @@ class EventIntake:
 
     async def send(self, namespace: int, given: Sequence[NewEvent]) -> list[EventView]:
         """Take events of the API. Raises Conflict when an id came before with another payload."""
-        taken = await self.take(namespace, given)
-        for new, stored in zip(given, taken, strict=True):
-            if stored.repeated and stored.payload != new.payload:
-                remedy = "Send a new id for a new event."
-                raise Conflict(
-                    f'The event "{stored.key}" came before with another payload.', remedy, eventId=stored.key
-                )
+        try:
+            taken = await self.take(namespace, given, strict=True)
+        except events.OtherPayload as other:
+            remedy = "Send a new id for a new event; nothing was kept of this request."
+            told = f'The event "{other.key}" came before with another payload.'
+            raise Conflict(told, remedy, eventId=other.key) from None
         views = [view_of(event) for event in taken]
         unheard = {view.name for view in views if not view.fired and not view.skipped and view.note is None}
         notes = {name: await self._nobody(namespace, name) for name in sorted(unheard)}
@@ -65,11 +64,14 @@ class EventIntake:
         *,
         only: tuple[UUID, str] | None = None,
         note: str | None = None,
+        strict: bool = False,
     ) -> list[StoredEvent]:
         """Keep and decide events in one transaction; whoever could run what they started is told."""
         env, lead = self._env, self._directory.lead
         done = await self._store.change(
-            lambda now: events.take(namespace, given, lead, self.check, env.new_id, now, only=only, note=note)
+            lambda now: events.take(
+                namespace, given, lead, self.check, env.new_id, now, only=only, note=note, strict=strict
+            )
         )
         now = env.now()
         told = [created(parcel, now) for parcel in done.parcels[:20]]

@@ -186,6 +186,21 @@ async def test_nobody_looks_while_the_job_or_the_trigger_is_paused(world: World,
     assert len(await due(world)) == 1
 
 
+@pytest.mark.parametrize("table", ["jobs", "triggers"])
+async def test_what_is_found_while_it_is_being_paused_fires_when_it_goes_on(world: World, table: str):
+    await watch(world)
+    (poll,) = await due(world)
+    await world.do(f"UPDATE {table} SET state = 'paused'")
+    with pytest.raises(Overtaken):
+        await saw(world, poll, found(1))
+    await world.do(f"UPDATE {table} SET state = 'active'")
+    world.clock.advance(watches.LEASE)
+
+    (again,) = await due(world)
+
+    assert await saw(world, again, found(1)) == ["1#1"]
+
+
 async def test_what_is_gone_is_forgotten_and_fires_when_it_comes_back(world: World):
     await watch(world)
     (poll,) = await due(world)

@@ -51,6 +51,14 @@ NAMED_LISTENERS = Statement(
 )
 
 
+class OtherPayload(Exception):
+    """An event came before under the same id, and said something else."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(key)
+        self.key = key
+
+
 class Taken(Struct, frozen=True):
     """What became of events, in their order; the parcels written; lanes and timers to hint."""
 
@@ -70,10 +78,12 @@ def take(
     *,
     only: tuple[UUID, str] | None = None,
     note: str | None = None,
+    strict: bool = False,
 ) -> Script[Taken]:
     """Keep events and decide each at every trigger that listens to its name, or at `only` this trigger of a job.
 
-    An event that came before is answered as then, and fires nothing. One that nobody hears is kept all the same.
+    An event that came before is answered as then, and fires nothing; with `strict`, one that says something else now
+    raises OtherPayload, and nothing is kept of any. One that nobody hears is kept all the same.
     """
     ids = [new_id() for _ in events]
     fresh = yield from _keep(namespace, events, ids, note, now)
@@ -83,6 +93,9 @@ def take(
     done = yield from write_fires(decided, new_id, now)
     outcomes = _outcomes(decided, done.executions)
     told = yield from _answers(namespace, events, ids, fresh, outcomes, note, now)
+    for event, stored in zip(events, told, strict=True):
+        if strict and stored.repeated and stored.payload != event.payload:
+            raise OtherPayload(stored.key)
     return Taken(told, done.parcels, done.lanes, done.wake_at)
 
 

@@ -36,7 +36,12 @@ NEXT = Statement(
     "SELECT min(w.next_poll_at) FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
     " WHERE g.state = 'active' AND j.state = 'active'",
 )
-HOLD = Statement("hold_watch", "SELECT polled_at FROM watches WHERE id = $1 FOR UPDATE")
+# What is paused or deleted meanwhile is not written either: it is found again when it goes on.
+HOLD = Statement(
+    "hold_watch",
+    "SELECT w.polled_at FROM watches w JOIN triggers g ON g.id = w.trigger_id JOIN jobs j ON j.id = w.job"
+    " WHERE w.id = $1 AND g.state = 'active' AND j.state = 'active' FOR UPDATE OF w",
+)
 REMEMBERED = Statement(
     "remembered_objects",
     "SELECT o.object FROM given JOIN watched o ON o.watch = given.watch AND o.object = given.object",
@@ -92,7 +97,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Overtaken(Exception):
-    """Somebody else looks at this place now; what was found here is for them to find."""
+    """Somebody else looks at this place now, or nobody is to; what was found here is for them to find."""
 
 
 def due(limit: int, now: Instant) -> Script[list[Poll]]:
