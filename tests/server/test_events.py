@@ -1,11 +1,13 @@
 """Events over HTTP: sent, repeated, listed; webhooks with good, bad and replayed signatures."""
 
+import asyncio
 import hashlib
 import hmac
 import json
 
 import pytest
 
+from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
 from horae.model.events.signature import sign
 from tests.server.conftest import Api, Connect
@@ -118,6 +120,24 @@ async def test_an_id_with_another_payload_is_refused(api: Api):
     assert (await api.post("/api/v1/events", json={"events": both})).status_code == 409
     assert len(await executions(api)) == 1
     assert len((await api.get("/api/v1/events")).json()["items"]) == 1
+
+
+async def test_what_comes_at_once_is_taken_together_and_only_the_guilty_is_refused(api: Api, node: Node):
+    await job(api, UPLOAD)
+    await send(api, payload={"key": "a"}, id="e1")
+    statements = node.store.driver.statements
+    before = statements["insert events"]
+    answers = await asyncio.gather(*(send(api, payload={"key": "x"}, id=f"n{n}") for n in range(20)))
+    assert {answer.status_code for answer in answers} == {202}
+    assert statements["insert events"] - before <= 2
+
+    answers = await asyncio.gather(
+        *(send(api, payload={"key": "x"}, id=f"m{n}") for n in range(5)),
+        send(api, payload={"key": "other"}, id="e1"),
+        send(api, payload={"key": "a"}, id="e1"),
+    )
+    assert sorted(answer.status_code for answer in answers) == [200, *[202] * 5, 409]
+    assert len(await executions(api)) == 26
 
 
 async def test_a_repeated_request_is_the_same_event(api: Api):

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from msgspec import UNSET, Raw, structs
 
+from horae.engine.batcher import Batcher
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.params import Params
@@ -12,6 +13,7 @@ from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.submit import created
 from horae.env import Env
 from horae.errors import BadInput, Conflict, HoraeError
+from horae.model.events.read import MOST_EVENTS
 from horae.model.events.values import NewEvent
 from horae.model.events.view import EventFired, EventSkipped, EventView
 from horae.model.instant import format_instant
@@ -31,6 +33,7 @@ class EventIntake:
     def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._params = Params()
+        self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
 
     def check(self, target: Target, item: bytes) -> str | None:
         """Why an item cannot be the params of a job's execution."""
@@ -47,7 +50,7 @@ class EventIntake:
     async def send(self, namespace: int, given: Sequence[NewEvent]) -> list[EventView]:
         """Take events of the API. Raises Conflict when an id came before with another payload."""
         try:
-            taken = await self.take(namespace, given, strict=True)
+            taken = await self._batcher(namespace).do(given)
         except events.OtherPayload as other:
             remedy = "Send a new id for a new event; nothing was kept of this request."
             told = f'The event "{other.key}" came before with another payload.'
@@ -56,6 +59,22 @@ class EventIntake:
         unheard = {view.name for view in views if not view.fired and not view.skipped and view.note is None}
         notes = {name: await self._nobody(namespace, name) for name in sorted(unheard)}
         return [structs.replace(view, note=view.note or notes.get(view.name)) for view in views]
+
+    def _batcher(self, namespace: int) -> Batcher[Sequence[NewEvent], list[StoredEvent]]:
+        """What is sent while a transaction is under way is taken together in the next one."""
+
+        async def run(requests: Sequence[Sequence[NewEvent]]) -> list[list[StoredEvent] | BaseException]:
+            taken = iter(await self.take(namespace, [event for given in requests for event in given], strict=True))
+            return [[next(taken) for _ in given] for given in requests]
+
+        if namespace not in self._together:
+            self._together[namespace] = Batcher(run, most=MOST_EVENTS, size=len, most_size=MOST_EVENTS)
+        return self._together[namespace]
+
+    async def close(self) -> None:
+        """Finish what was sent."""
+        for batcher in self._together.values():
+            await batcher.close()
 
     async def take(
         self,

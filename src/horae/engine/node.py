@@ -204,6 +204,7 @@ class Node:
         self.events.close()
         await self.gateway.stop()
         await self.submitter.close()
+        await self.intake.close()
         await self._runner.stop()
         await self.watcher.stop()
         try:
