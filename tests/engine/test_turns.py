@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from horae.engine.directory import Directory
+from horae.engine.executions import Executions
 from horae.engine.hints import Hint, Hints
 from horae.engine.jobs import Jobs
 from horae.engine.turns import Turns
@@ -53,6 +54,8 @@ async def test_the_next_begins_when_the_last_has_ended(world: World, service: Tu
     job, first, second = await fires(world, {"queueAll": 5}, 2)
     await service.step()
     assert await state(world, second) == "waiting"
+    shown = await Executions(world.env, world.store).get(NAMESPACE, second)
+    assert (shown.reason, "has ended" in (shown.hint or "")) == ("overlap", True)
     worker = await world.worker()
     (slice,) = await worker.claim(1)
     await worker.report(success(slice))

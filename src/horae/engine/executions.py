@@ -31,6 +31,7 @@ MOST_LINES = 10_000
 _STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued."
 Bound = str | int | None
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
+OVERLAP = "It waits until the execution before it, of the same trigger, has ended: its `overlap` says so."
 
 
 class Executions:
@@ -169,6 +170,8 @@ class Executions:
                 return f"The job is paused; resume it with `horae jobs resume {f.job_name}`."
             if f.execution.state == WAITING and f.execution.id in waits:
                 return waits[f.execution.id]
+            if f.execution.state == WAITING and f.execution.reason == "overlap":
+                return OVERLAP
             if f.execution.state != QUEUED or f.queue_name is None:
                 return None
             held = self._held(namespace, f.execution.queue, f.queue_name)
