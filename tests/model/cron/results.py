@@ -16,6 +16,7 @@ from msgspec import Struct, field
 
 from horae.env import SECOND
 from horae.model.cron import next_after, parse_cron, tzdata_version
+from horae.model.cron.words.lists import ordinal
 from horae.model.trigger import Cron, next_fire
 from tests.model.cron.clockwork import distinct_zones, look_at_zone
 from tests.model.cron.differences import Verdict, compare_quartz, compare_with_cronsim, compare_with_vixie
@@ -45,6 +46,7 @@ class Results(Struct):
     fuzzed: Fuzzed = field(default_factory=Fuzzed)
     next_us: dict[str, float] = field(default_factory=dict)
     shared_us: float = 0.0
+    every: int = 1
     seconds: float = 0.0
     commit: str = ""
 
@@ -60,7 +62,7 @@ class Results(Struct):
 def find_out(cases: int, texts: int, every: int, processes: int) -> Results:
     """Run everything, on all processors."""
     began = time.monotonic()
-    results = Results(commit=_git("rev-parse", "--short=12", "HEAD") + _changes())
+    results = Results(every=every, commit=_git("rev-parse", "--short=12", "HEAD") + _changes())
     results.next_us, results.shared_us = measure()
     with ProcessPoolExecutor(processes) as pool:
         _changes_of_all(results, pool, every)
@@ -136,7 +138,7 @@ def _head(results: Results, command: str) -> Iterator[str]:
     yield "# Cron and clock changes: results"
     yield ""
     yield (
-        "Written by a command, not by hand. Cron expressions are asked for their fires at every clock change of every"
+        f"Written by a command, not by hand. Cron expressions are asked for their fires at {_extent(results)} of every"
         " zone from 1970 to 2037, and compared with three others that take no part in Horae: cronsim, a simulation of"
         " the loop of Vixie's cron as Debian runs it, and a brute-force reading of Quartz expressions, which looks at"
         " every day and every second. Where two differ the difference has a name, or it counts as unexplained."
@@ -155,7 +157,7 @@ def _head(results: Results, command: str) -> Iterator[str]:
 
 
 def _at_changes(results: Results) -> Iterator[str]:
-    yield "## Every clock change"
+    yield f"## {_extent(results).capitalize()}"
     yield ""
     yield (
         f"{results.zones} zones have {results.rules} sets of rules. At {results.changes:,} changes of theirs, ten hours"
@@ -174,13 +176,13 @@ def _differences(results: Results) -> Iterator[str]:
     yield ""
     yield "| compared with | cases (expression, zone, start) | each is | fires | explained differences | unexplained |"
     yield "|---|---:|---|---:|---:|---:|"
-    yield f"| Vixie's loop, at every clock change | {_row(results.at_changes, 'the ten hours around it')} |"
+    yield f"| Vixie's loop, at {_extent(results)} | {_row(results.at_changes, 'the ten hours around it')} |"
     for name, verdict in results.compared.items():
         yield f"| {name} | {_row(verdict, COMPARISONS[name][1])} |"
     yield ""
     yield "| by which rule they differ | compared with | cases |"
     yield "|---|---|---:|"
-    for name, verdict in {"Vixie's loop, at every clock change": results.at_changes, **results.compared}.items():
+    for name, verdict in {f"Vixie's loop, at {_extent(results)}": results.at_changes, **results.compared}.items():
         yield from (f"| {rule} | {name} | {cases:,} |" for rule, cases in verdict.explained.most_common())
     yield ""
     yield from (f"- **unexplained** {each}" for verdict in results.verdicts for each in verdict.unexplained[:10])
@@ -204,6 +206,10 @@ def _rest(results: Results) -> Iterator[str]:
     yield "|---|---:|"
     yield from (f"| `{text}` | {took:.1f} |" for text, took in results.next_us.items())
     yield f"| a trigger among 50,000 that share 500 expressions | {results.shared_us:.2f} |"
+
+
+def _extent(results: Results) -> str:
+    return "every clock change" if results.every == 1 else f"every {ordinal(results.every)} clock change"
 
 
 def _row(verdict: Verdict, extent: str) -> str:
