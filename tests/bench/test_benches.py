@@ -40,6 +40,7 @@ SMALL = {
     "concurrency": ["--executions", "20", "--seconds", "1"],
     "sustain": ["--seconds", "2", "--rate", "100", "--mixed"],
     "growth": ["--history", "0", "--queued", "400", "--parcel", "100", "--executions", "200", "--repeats", "1"],
+    "timers": ["--triggers", "300", "--rate", "20", "--seconds", "2", "--herd", "200"],
     "disk": ["--executions", "500", "--singles", "20"],
     "start": ["--repeats", "1"],
     "idle": ["--seconds", "1"],
@@ -60,6 +61,10 @@ METRICS = {
         "steadiness of the pick-up's p50", "server processor", "worker processor", "bench processor",
     },
     "growth": {"executions without", "executions with", "ratio"},
+    "timers": {
+        "triggers written", "disk", "first fire", "server memory", "lag p50", "lag p99", "lag p100", "not fired",
+        "fired twice", "API p99", "fires", "all queued after", "cost",
+    },
     "disk": {"overhead", "payload"},
     "start": {"serves", "first execution finished"},
     "idle": {"processor", "memory", "start"},

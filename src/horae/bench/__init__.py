@@ -15,6 +15,7 @@ BENCHES = {
     "concurrency": "A worker that holds many async executions, or workers that hold many commands.",
     "sustain": "A load that goes on: whether rate, latency and memory stay what they were.",
     "growth": "Throughput with a long history or a long queue, against throughput on an empty store.",
+    "timers": "How late triggers fire beside millions of others, and when very many fire at once.",
     "disk": "Bytes on disk per finished execution, indexes included.",
     "start": "Cold start of `horae up` to the first execution finished.",
     "idle": "Processor time and memory of an idle `horae up`.",

@@ -29,12 +29,18 @@ RUNS: tuple[tuple[str, ...], ...] = (
     ("concurrency", "--kind", "command"),
     ("sustain",),
     ("growth",),
+    ("timers", "--store", "sqlite://"),
+    ("timers", "--store", "postgresql://"),
     ("disk",),
     ("start",),
     ("idle",),
     ("stages",),
 )
-LARGE = {"growth": ("--history", "10000000", "--queued", "5000000"), "reads": ("--history", "10000000")}
+LARGE: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("growth",): ("--history", "10000000", "--queued", "5000000"),
+    ("reads",): ("--history", "10000000"),
+    ("timers", "--store", "postgresql://"): ("--triggers", "10000000"),
+}
 
 
 class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -93,7 +99,7 @@ def chosen(only: Sequence[str], large: bool) -> Iterable[tuple[str, ...]]:
     """The commands to run."""
     for run in RUNS:
         if not only or run[0] in only:
-            yield (*run, *LARGE.get(run[0], ())) if large else run
+            yield (*run, *LARGE.get(run, ())) if large else run
 
 
 def main(arguments: Sequence[str]) -> int:

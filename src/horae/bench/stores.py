@@ -119,10 +119,11 @@ class PostgresSource:
 
 
 @contextmanager
-def sources(store: str | None, env: Env) -> Iterator[list[Source]]:
+def sources(store: str | None, env: Env, settings: Mapping[str, str] | None = None) -> Iterator[list[Source]]:
     """What to measure on: where a URL points, or SQLite and, when its wheel is installed, a PostgreSQL of our own.
 
-    A URL that names no place, `sqlite://` or `postgresql://`, asks for that kind alone.
+    A URL that names no place, `sqlite://` or `postgresql://`, asks for that kind alone. `settings` are for a PostgreSQL
+    of our own.
     """
     if store is not None and store != OWN_POSTGRES:
         yield [_source(store, env)]
@@ -135,7 +136,7 @@ def sources(store: str | None, env: Env) -> Iterator[list[Source]]:
             )
         yield [SqliteSource()]
     else:
-        with postgres.running_postgres(DEFAULTS) as server:
+        with postgres.running_postgres({**DEFAULTS, **(settings or {})}) as server:
             own = PostgresSource(server.url(), env, server.folder)
             yield [own] if store is not None else [SqliteSource(), own]
 

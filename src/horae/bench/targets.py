@@ -31,6 +31,11 @@ def under(bound: float, **size: int) -> Target:
     return Target(bound, False, size)
 
 
+FIRING = (
+    *(f"steady {rate}/s" for rate in (100, 5_000, 10_000, 20_000)),
+    *(f"herd, {what}" for what in ("separate jobs", "one job", "2 servers", "3 servers")),
+    "a server killed",
+)
 TARGETS: Mapping[tuple[str, str, str], Target] = {
     ("throughput", "* drain", "executions"): least(60_000, executions=50_000),
     ("throughput", "* whole life", "executions"): least(45_000, executions=50_000),
@@ -55,6 +60,23 @@ TARGETS: Mapping[tuple[str, str, str], Target] = {
     ("concurrency", "* async", "worker memory"): under(500, executions=10_000),
     ("concurrency", "* async", "largest gap between heartbeats"): under(7.5, executions=10_000),
     ("concurrency", "* command", "largest gap between heartbeats"): under(7.5, executions=1_000, workers=10),
+    ("timers", "* start", "first fire"): under(5, triggers=1_000_000),
+    ("timers", "* start", "server memory"): under(300, triggers=1_000_000),
+    ("timers", "postgresql steady 100/s", "lag p99"): under(30, triggers=10_000_000, seconds=60),
+    ("timers", "postgresql steady 5000/s", "lag p50"): under(50, triggers=10_000_000, seconds=60),
+    ("timers", "postgresql steady 5000/s", "lag p99"): under(250, triggers=10_000_000, seconds=60),
+    ("timers", "postgresql steady 20000/s", "lag p99"): under(1_000, triggers=10_000_000, seconds=60),
+    ("timers", "sqlite steady 10000/s", "lag p99"): under(1_000, triggers=1_000_000, seconds=60),
+    ("timers", "postgresql herd, separate jobs", "fires"): least(25_000, herd=200_000),
+    ("timers", "postgresql herd, one job", "fires"): least(40_000, herd=200_000),
+    ("timers", "* herd, separate jobs", "API p99"): under(500, herd=200_000),
+    ("timers", "* herd, one job", "API p99"): under(500, herd=200_000),
+    ("timers", "* herd, 2 servers", "fires"): least(25_000, herd=200_000),
+    ("timers", "* herd, 3 servers", "fires"): least(25_000, herd=200_000),
+    ("timers", "* a server killed", "longest gap"): under(2, seconds=10),
+    **{("timers", f"* {case}", metric): under(1) for case in FIRING for metric in ("not fired", "fired twice")},
+    ("timers", "next() one after another", "cost"): under(10),
+    ("timers", "next() of triggers alike", "cost"): under(10),
     ("disk", "* parcels of one", "overhead"): under(800, executions=5_000),
     ("disk", "* parcels of 500", "overhead"): under(150, executions=50_000),
     ("start", "horae up", "first execution finished"): under(1.5),
