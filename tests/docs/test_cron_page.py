@@ -1,0 +1,31 @@
+"""What docs/cron.md says of expressions is what they mean."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from horae.model.cron import cron_in_words, lint, parse_cron
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cron.md").read_text()
+ROW = re.compile(r"^\| `([^`]+)` \| (.+) \|$", re.MULTILINE)
+
+
+def rows() -> list[tuple[str, str, str]]:
+    unix, quartz = PAGE.split("## The quartz dialect")
+    return [(dialect, *row) for dialect, part in (("unix", unix), ("quartz", quartz)) for row in ROW.findall(part)]
+
+
+@pytest.mark.parametrize(("dialect", "expression", "words"), rows())
+def test_an_expression_means_what_the_page_says(dialect, expression, words):
+    assert cron_in_words(parse_cron(expression, dialect)) == words
+
+
+def test_the_page_shows_both_dialects():
+    assert {dialect for dialect, _, _ in rows()} == {"unix", "quartz"}
+
+
+@pytest.mark.parametrize("expression", ["*/90 * * * *", "* 9 * * *", "*/7 * * * *", "0 0 31 * *"])
+def test_what_the_page_says_is_warned_of_is(expression):
+    assert f"`{expression}`" in PAGE
+    assert lint(parse_cron(expression))
