@@ -32,6 +32,7 @@ from horae.store.moves.triggers import why
 from horae.store.script import Fetch, ForEach, Insert, Lock, Script, Statement
 
 LOOK = 500  # fires that one step looks at
+BATCH = 128  # executions that it makes: nobody else writes to SQLite meanwhile
 PAUSED = "the trigger was paused"
 DELETED = "The job was deleted."
 
@@ -136,7 +137,7 @@ def _start(
     try:
         parts, pending = yield from _parts(backfill, now)
         fires = _decided(ahead(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
-        chosen = (yield from _choose(backfill, fires, room)) if fires and room > 0 else None
+        chosen = (yield from _choose(backfill, fires, min(room, BATCH))) if fires and room > 0 else None
         wanted = [_execution(backfill, target, pick, lead) for pick in chosen.picks] if chosen else []
     except Exception as error:
         stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {why(error)}")
