@@ -30,7 +30,7 @@ SECTIONS = {
     },
     "Operate": {
         "workers": "List workers and drain them.",
-        "queues": "List queues and what waits in them.",
+        "queues": "List queues; hold and release them.",
         "keys": "Create, list and revoke keys.",
         "sign-in": "Print a link that signs one browser in.",
         "audit": "Check a live store for executions and fires out of place.",

@@ -17,6 +17,7 @@ from horae.client.executions import Executions
 from horae.client.http import HttpTransport
 from horae.client.jobs import Jobs
 from horae.client.local import resolve
+from horae.client.queues import Queues
 from horae.client.resources import Audit, DeadLetters, Keys, Listing, ServerClock, Workers
 from horae.client.sse import events
 from horae.client.transport import Transport
@@ -58,7 +59,7 @@ class Client:
         self.dlq = DeadLetters(self._caller)
         self.workers = Workers(self._caller)
         self.keys = Keys(self._caller)
-        self.queues = Listing(self._caller, "queues")
+        self.queues = Queues(self._caller, self._env)
         self.servers = Listing(self._caller, "servers")
         self.clock = ServerClock(self._caller)
         self.audit = Audit(self._caller)
@@ -116,8 +117,8 @@ class Client:
         return await submit_many(self._caller, envelope, params, atomic=atomic)
 
     async def stream(self, *topics: str, execution: str | None = None) -> AsyncIterator[Event]:
-        """Events as they happen, until the connection ends: of all things, of topics (executions, jobs, workers), or
-        of one execution with its log. They are hints: what was missed is found by reading.
+        """Events as they happen, until the connection ends: of all things, of topics (executions, jobs, workers,
+        holds), or of one execution with its log. They are hints: what was missed is found by reading.
         """
         query = {"topics": ",".join(topics) or None, "execution": execution}
         async with self._caller.open(path_of("stream"), query, "text/event-stream") as opened:

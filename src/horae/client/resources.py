@@ -1,4 +1,4 @@
-"""The smaller resources: `client.dlq`, `.workers`, `.queues`, `.servers`, `.keys`, `.audit` and `.clock`."""
+"""The smaller resources: `client.dlq`, `.workers`, `.servers`, `.keys`, `.audit` and `.clock`."""
 
 from collections.abc import Sequence
 from datetime import datetime

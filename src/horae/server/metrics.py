@@ -93,6 +93,12 @@ class Metrics:
         self.queued = Gauge(
             "horae_queued_executions", "Executions queued, by queue.", ["queue"], registry=self.registry
         )
+        self.held = Gauge(
+            "horae_held_queues",
+            "1 for each queue of which nothing is started, by a hold or a maintenance window.",
+            ["queue"],
+            registry=self.registry,
+        )
         self.workers = Gauge("horae_workers", "Workers, by status.", ["status"], registry=self.registry)
         self.ready = Gauge("horae_ready", "Whether the store answers.", registry=self.registry)
         self.troubled = Gauge(
@@ -138,6 +144,10 @@ async def _look(metrics: Metrics, node: Node, namespace: int) -> None:
     for lane, count in (await node.store.read(lambda: depths(namespace))).items():
         if lane in lanes:
             metrics.queued.labels(names[lanes[lane]]).inc(count)
+    metrics.held.clear()
+    for queue in directory.queues:
+        if queue.namespace == namespace and node.hold_watch.of_queue(namespace, queue.id):
+            metrics.held.labels(queue.name).set(1)
     metrics.workers.clear()
     for status, count in Tally(worker.status for worker in await node.workers.list(namespace)).items():
         metrics.workers.labels(status).set(count)

@@ -132,7 +132,8 @@ class Topics(Query, frozen=True, kw_only=True):
     """Which events to follow; all of them when nothing is named."""
 
     topics: Annotated[
-        list[Literal["executions", "jobs", "workers"]], Meta(description="Kinds of things, separated by commas.")
+        list[Literal["executions", "jobs", "workers", "holds"]],
+        Meta(description="Kinds of things, separated by commas."),
     ] = []
     execution: (
         Annotated[str, Meta(description="One execution, with its log.", extra_json_schema={"format": "uuid"})] | None

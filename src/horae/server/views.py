@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from horae.engine.keys import Principal
 from horae.engine.workers import Status, Worker
+from horae.model.hold_view import HoldView
 from horae.model.instant import format_instant
 from horae.model.view import Time, View, shown_time
 from horae.store.checkup import Facts
@@ -124,13 +125,15 @@ class LaneView(View, frozen=True, kw_only=True):
 
 
 class QueueView(View, frozen=True, kw_only=True):
-    """A named queue."""
+    """A named queue; its `state` is active, or held while something of `holds` keeps it from starting anything."""
 
     name: str
     policy: str
     state: str
     queued: int
+    running: int
     lanes: list[LaneView]
+    holds: list[HoldView]
 
 
 class Me(View, frozen=True, kw_only=True):
