@@ -42,7 +42,7 @@ def passing_of(x: Expression, gap: DstGap, overlap: DstOverlap) -> Passing:
 def next_after(
     x: Expression, zone: str, after: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> Instant | None:
-    """The first fire strictly after an instant, or None when there is none for 50 years."""
+    """The first fire strictly after an instant, or None when there is none for 50 years or in the years it names."""
     passing = passing_of(x, gap, overlap)
     second = after // SECOND + 1
     bucket = second >> BUCKET_BITS
@@ -63,7 +63,7 @@ def next_after(
 def last_before(
     x: Expression, zone: str, before: Instant, gap: DstGap = "shift", overlap: DstOverlap = "first"
 ) -> Instant | None:
-    """The last fire strictly before an instant, or None when there was none for 50 years."""
+    """The last fire strictly before an instant, or None when there was none for 50 years or in the years it names."""
     passing = passing_of(x, gap, overlap)
     second = -(-before // SECOND) - 1
     bucket = second >> BUCKET_BITS
