@@ -257,6 +257,19 @@ def test_depth_is_bounded():
         parse_times(nested)
 
 
+@pytest.mark.parametrize(
+    ("definition", "words"),
+    [
+        ({"hours": ["09:00-17:00"] * 101}, "hours has 101 entries"),
+        ({"any": [{"any": [{"hours": "09:00-17:00"}] * 50}] * 3}, "put together of 154 sets"),
+        ({"any": ["a"] * 65}, "any has 65 entries"),
+    ],
+)
+def test_a_definition_that_would_take_long_to_answer_is_refused(definition, words):
+    with pytest.raises(BadInput, match=words):
+        parse_times(definition)
+
+
 def test_a_large_definition_is_refused():
     with pytest.raises(BadInput, match="bytes"):
         parse_times(

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 import holidays
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from horae.env import SECOND
@@ -26,6 +26,8 @@ HOURS = (
     "FRI-MON 23:30-01:00",
 )
 FRENCH = holidays.country_holidays("FR", years=range(1969, 2039))
+
+HALF = settings(max_examples=settings.default.max_examples // 2)  # of what looks at every instant
 
 hours = st.lists(st.sampled_from(HOURS), min_size=1, max_size=3).map(lambda lines: {"hours": lines})
 
@@ -96,6 +98,7 @@ def test_it_is_open_when_the_wall_says_so(drawn):
         assert calendar.is_open(t + STEP - 1) == calendar.is_open(t)
 
 
+@HALF
 @given(calendars())
 def test_the_next_and_the_last_open_and_closed_instants_are_those_that_looking_finds(drawn):
     definition, at = drawn
@@ -118,6 +121,7 @@ def test_the_next_and_the_last_open_and_closed_instants_are_those_that_looking_f
     found(calendar.last_closed(at), False, back)
 
 
+@HALF
 @given(calendars(), st.integers(0, 30 * 86_400))
 def test_openings_are_whole_apart_and_in_order(drawn, seconds):
     definition, at = drawn

@@ -30,6 +30,7 @@ TROUBLED = 25  # simulated seconds of faults, outages aside
 ONLY = os.environ.get("HORAE_SEED")
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 JOBS = ("a", "b", "c")
+CALENDARS = ("x", "y")
 
 
 class SteppedClock(VirtualClock):
@@ -56,7 +57,7 @@ class SteppedWorld(World):
         self.clock: SteppedClock = SteppedClock()
         self.env = Env(self.clock, uuid7(Random(seed + 1)), Random(seed + 2))
         self.driver = MemoryDriver(self.env)
-        self.hits |= dict.fromkeys(("outage", "clock forward", "clock back", "edit", "pause", "removal"), 0)
+        self.hits |= dict.fromkeys(("outage", "clock forward", "clock back", "edit", "pause", "removal", "calendar"), 0)
 
 
 @pytest.mark.timeout(240)
@@ -75,7 +76,7 @@ def test_the_ledger_equals_the_nominal_fires(first):
             error.add_note(f"seed {seed}: replay with HORAE_SEED={seed} pytest {__file__}")
             raise
     if not ONLY:
-        for name in ("server crash", "outage", "clock forward", "clock back", "edit", "pause", "removal"):
+        for name in ("server crash", "outage", "clock forward", "clock back", "edit", "pause", "removal", "calendar"):
             assert hits[name], f"faults that never happened prove nothing: {name}"
 
 
@@ -84,6 +85,8 @@ async def simulate(seed: int) -> dict[str, int]:
     await world.begin()
     world.driver.before = world._between_statements
     observer, operator = Observer(), Actor("operator")
+    for name in CALENDARS:
+        await world.servers[0].node.calendars.put(1, name, _calendar(world))
     for name in JOBS:
         await world.servers[0].node.jobs.create(1, _job(world, name))
     workers = [Worker(world, observer, "worker-0", 4)]
@@ -101,7 +104,7 @@ async def simulate(seed: int) -> dict[str, int]:
     for name in JOBS:  # what was queued goes on, and nothing fires any more
         await world.servers[0].node.jobs.edit(1, name, {"schedule": None, "triggers": None})
         await world.servers[0].node.jobs.resume(1, name)
-    assert await world.run(900.0, until=_ended(world)), "liveness: not everything ended after the world had healed"
+    assert await world.run(1800.0, until=_ended(world)), "liveness: not everything ended after the world had healed"
     check(world)
     for actor in (*world.servers, *workers, operator):
         await actor.kill()
@@ -164,15 +167,35 @@ def _trigger(world: World) -> dict[str, Any]:
     if rng.random() < 0.2 and "at" not in kind:
         rules["startAt"] = format_instant(now + 5 * SECOND)
         rules["endAt"] = format_instant(now + 3 * HOUR)
+    if rng.random() < 0.4 and "at" not in kind:
+        rules["calendars"] = rng.choice([["x"], ["y"], ["x", "y"]])
+        rules["outside"] = rng.choice(["skip", "postpone", "advance"])
     return kind | rules
+
+
+def _calendar(world: World) -> dict[str, Any]:
+    """Open for some seconds again and again at first, and later for some minutes of every quarter of an hour."""
+    rng, second, hours = world.rng, 8 * 3600, []
+    for _ in range(4):
+        start = second + rng.randrange(1, 12)
+        second = start + rng.randrange(1, 15)
+        hours.append((start, second))
+    for quarter in range(0, 86_400, 900):
+        start = quarter + rng.randrange(150, 400)
+        hours.append((start, start + rng.randrange(20, 450)))
+    return {"hours": [f"{_clock(start)}-{_clock(end)}" for start, end in hours]}
+
+
+def _clock(second: int) -> str:
+    return f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
 
 
 async def _edit(world: SteppedWorld) -> None:
     """Somebody changes, pauses, resumes, removes or adds a trigger; answers may be lost, requests repeated."""
     rng = world.rng
     job, name = rng.choice(JOBS), rng.choice(["schedule", "t0", "t1"])
-    deed = rng.choice(["edit", "rules", "pause", "resume", "remove", "add", "job pause", "job resume"])
-    world.hits[{"remove": "removal", "pause": "pause"}.get(deed, "edit")] += 1
+    deed = rng.choice(["edit", "rules", "pause", "resume", "remove", "add", "job pause", "job resume", "calendar"])
+    world.hits[{"remove": "removal", "pause": "pause", "calendar": "calendar"}.get(deed, "edit")] += 1
     new = _trigger(world)
     deeds = {
         "edit": lambda node: node.jobs.edit(1, job, {"schedule": new}),
@@ -183,6 +206,7 @@ async def _edit(world: SteppedWorld) -> None:
         "add": lambda node: node.triggers.add(1, job, new | {"name": name}),
         "job pause": lambda node: node.jobs.pause(1, job),
         "job resume": lambda node: node.jobs.resume(1, job),
+        "calendar": lambda node: node.calendars.put(1, rng.choice(CALENDARS), _calendar(world)),
     }
     try:
         await world.call(deeds[deed])

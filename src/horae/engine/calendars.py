@@ -103,8 +103,9 @@ class Calendars:
         after = "" if cursor is None else read_cursor(cursor, str)
         size = check_limit(limit) + 1
         rows = await self._store.read(lambda: moves.page(namespace, after, size))
-        known = await self._store.read(lambda: moves.definitions(namespace))
-        items = [self._view(each, _tried(each.name, known)) for each in rows[:limit]]
+        wanted = [(namespace, (each.name,)) for each in rows[:limit]]
+        known = await self._store.read(lambda: moves.compiled(wanted, moves.FOREVER))
+        items = [self._view(each, known.get((namespace, (each.name,)), _UNTOLD)) for each in rows[:limit]]
         return Page(items=items, next_cursor=make_cursor(items[-1].name) if len(rows) > limit else None)
 
     async def openings(
@@ -182,6 +183,7 @@ class Calendars:
 
 
 list_of = list  # the class has a method of that name
+_UNTOLD = BadInput("What it refers to cannot be told.", "Read it by its name to see why.")
 
 
 def read_body(name: str, body: Any) -> tuple[Times, str]:

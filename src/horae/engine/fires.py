@@ -13,8 +13,8 @@ from horae.engine.job_lists import one_of
 from horae.engine.refs import find_job
 from horae.engine.trigger_calendars import course_of
 from horae.env import Env, Instant, Micros
-from horae.errors import BadInput, HoraeError
-from horae.model.calendar import Times
+from horae.errors import BadInput
+from horae.model.calendar import Calendar
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.duration import DAY, HOUR
@@ -95,7 +95,7 @@ class _Listing:
     ) -> None:
         self._store, self._namespace, self._job, self._trigger = store, namespace, job, trigger
         self._end, self._limit = end, limit
-        self._calendars: dict[str, Times] | None = None
+        self._calendars: dict[tuple[str, ...], Calendar | None] = {}
         self.items: list[FireView] = []
         self.notes: list[str] = []
 
@@ -150,13 +150,13 @@ class _Listing:
         """What calendars make of a timer's fires; None for one that goes by none, or whose calendars cannot be told."""
         if not timer.rules.calendars:
             return None
-        if self._calendars is None:
-            self._calendars = await self._store.read(lambda: calendars.definitions(self._namespace))
-        try:
-            return course_of(timer, self._calendars, self._end)
-        except HoraeError as error:
-            self.notes.append(f'Trigger "{timer.name}" is shown without its calendars: {error}')
-            return None
+        names = timer.rules.calendars
+        if names not in self._calendars:
+            wanted = (self._namespace, names)
+            known = await self._store.read(lambda: calendars.compiled([wanted], calendars.FOREVER))
+            self._calendars[names] = known.get(wanted)
+        calendar = self._calendars[names]
+        return None if calendar is None else course_of(timer, calendar, self._end)
 
     def _cut(self, at: Instant) -> None:
         told = f"More than {MOST_TIMERS} triggers are due before {format_instant(at)}: what comes after is left out."

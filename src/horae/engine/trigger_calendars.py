@@ -59,20 +59,22 @@ async def next_runs(store: Store, namespace: int, timers: Iterable[Timer]) -> di
     found = {timer.id: timer.next_fire_at for timer in timers}
     going = [timer for timer in timers if timer.rules.calendars and timer.next_fire_at is not None]
     if going:
-        known = await store.read(lambda: moves.definitions(namespace))
-        found |= {timer.id: _next_run(timer, known) for timer in going}
+        wanted = sorted({(namespace, timer.rules.calendars) for timer in going})
+        known = await store.read(lambda: moves.compiled(wanted, moves.FOREVER))
+        found |= {timer.id: _next_run(timer, known.get((namespace, timer.rules.calendars))) for timer in going}
     return found
 
 
-def course_of(timer: Timer, known: dict[str, Times], horizon: Instant = FAR) -> Course:
+def course_of(timer: Timer, calendar: Calendar, horizon: Instant = FAR) -> Course:
     """The fires of a timer that run, by calendars as they are now; behind the horizon any."""
-    calendar = calendar_of(timer.rules, known)
     return Course(timer.trigger, timer.rules, calendar, timer.decided_through, timer.moved_to, horizon)
 
 
-def _next_run(timer: Timer, known: dict[str, Times]) -> Instant | None:
+def _next_run(timer: Timer, calendar: Calendar | None) -> Instant | None:
+    if calendar is None:
+        return timer.next_fire_at
     try:
-        course = course_of(timer, known)
+        course = course_of(timer, calendar)
         at = course.next(timer.decided_through)
         due = None if at is None else course.due(at)
     except HoraeError:

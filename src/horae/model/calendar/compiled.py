@@ -1,6 +1,6 @@
 """A calendar that answers: is it open, when does it open next, when was it open last.
 
-The time is cut into buckets of about a year. A bucket's openings are found once and kept, so an answer costs a look
+The time is cut into buckets of three months. A bucket's openings are found once and kept, so an answer costs a look
 into a sorted list; a search looks at the years 1970 to 2200 and then says "never". Openings begin and end at whole
 seconds.
 """
@@ -25,8 +25,9 @@ from horae.model.calendar.values import (
 from horae.model.calendar.wall import open_in
 from horae.model.cron.zone import BUCKET_BITS
 
-FIRST_BUCKET, LAST_BUCKET = -1, 217  # from before 1970 to after the year 2200
-MOST_KEPT = 256  # buckets: more than there are
+BITS = 23  # of the seconds of a bucket, 97 days; whole buckets make one of the zones'
+FIRST_BUCKET, LAST_BUCKET = -1, (217 << BUCKET_BITS - BITS) - 1  # from before 1970 to after the year 2200
+MOST_KEPT = 200_000  # openings and buckets together
 
 Part = Callable[[int], Intervals]
 
@@ -44,11 +45,12 @@ class Calendar:
     It is also what a maintenance window asks: is it open now, and until when.
     """
 
-    __slots__ = ("_kept", "_part", "name")
+    __slots__ = ("_kept", "_part", "_size", "name")
 
     def __init__(self, part: Part, name: str = "") -> None:
         self._part, self.name = part, name
         self._kept: dict[int, Intervals] = {}
+        self._size = 0
 
     def bucket(self, number: int) -> Intervals:
         """The openings in one bucket of UTC seconds."""
@@ -56,22 +58,24 @@ class Calendar:
             return ()
         found = self._kept.get(number)
         if found is None:
-            if len(self._kept) >= MOST_KEPT:
-                self._kept.clear()
-            found = self._kept[number] = self._part(number)
+            found = self._part(number)
+            if self._size > MOST_KEPT:
+                self._kept, self._size = {}, 0
+            self._kept[number] = found
+            self._size += 1 + len(found)
         return found
 
     def is_open(self, at: Instant) -> bool:
         """Whether it is open at an instant."""
         second = at // SECOND
-        openings = self.bucket(second >> BUCKET_BITS)
+        openings = self.bucket(second >> BITS)
         place = bisect_right(openings, (second, _ENDLESS)) - 1
         return place >= 0 and second < openings[place][1]
 
     def next_open(self, at: Instant) -> Instant | None:
         """The first open instant at or after this one; None for never."""
         second = at // SECOND
-        first = second >> BUCKET_BITS
+        first = second >> BITS
         for number in range(max(first, FIRST_BUCKET), LAST_BUCKET + 1):
             openings = self.bucket(number)
             place = bisect_right(openings, (second, _ENDLESS)) - 1
@@ -84,7 +88,7 @@ class Calendar:
     def next_closed(self, at: Instant) -> Instant | None:
         """The first closed instant at or after this one; None when it does not close."""
         second = at // SECOND
-        first = second >> BUCKET_BITS
+        first = second >> BITS
         if first > LAST_BUCKET:
             return at
         for number in range(first, LAST_BUCKET + 1):
@@ -93,14 +97,14 @@ class Calendar:
             if place < 0 or second >= openings[place][1]:
                 return max(at, second * SECOND)
             second = openings[place][1]
-            if second < (number + 1) << BUCKET_BITS:
+            if second < (number + 1) << BITS:
                 return second * SECOND
         return None
 
     def last_open(self, at: Instant) -> Instant | None:
         """The last open instant at or before this one: itself, or the last whole second that was; None for never."""
         second = at // SECOND
-        first = second >> BUCKET_BITS
+        first = second >> BITS
         for number in range(min(first, LAST_BUCKET), FIRST_BUCKET - 1, -1):
             openings = self.bucket(number)
             place = bisect_right(openings, (second, _ENDLESS)) - 1
@@ -111,14 +115,14 @@ class Calendar:
     def last_closed(self, at: Instant) -> Instant | None:
         """The last closed instant at or before this one: itself, or the last whole second that was; None for never."""
         second = at // SECOND
-        first = second >> BUCKET_BITS
+        first = second >> BITS
         for number in range(first, FIRST_BUCKET - 1, -1):
             openings = self.bucket(number)
             place = bisect_right(openings, (second, _ENDLESS)) - 1
             if place < 0 or second >= openings[place][1]:
                 return at if second == at // SECOND else second * SECOND
             second = openings[place][0] - 1
-            if second >= number << BUCKET_BITS:
+            if second >= number << BITS:
                 return second * SECOND
         return None
 
@@ -138,8 +142,8 @@ class Calendar:
 
 
 _ENDLESS = 1 << 62
-FIRST: Instant = (FIRST_BUCKET << BUCKET_BITS) * SECOND
-LAST: Instant = ((LAST_BUCKET + 1) << BUCKET_BITS) * SECOND
+FIRST: Instant = (FIRST_BUCKET << BITS) * SECOND
+LAST: Instant = ((LAST_BUCKET + 1) << BITS) * SECOND
 
 
 def compiled(times: Times, others: Mapping[str, Calendar], name: str = "") -> Calendar:
@@ -149,7 +153,7 @@ def compiled(times: Times, others: Mapping[str, Calendar], name: str = "") -> Ca
 
 def _part(times: Times, others: Mapping[str, Calendar]) -> Part:
     if isinstance(times, Business | Dates | Hours):
-        return lambda bucket: open_in(times, bucket)
+        return lambda bucket: open_in(times, *_bounds(bucket))
     if isinstance(times, Windows):
         seconds = joined((-(-each.start // SECOND), -(-each.end // SECOND)) for each in times.windows)
         return lambda bucket: common((_bounds(bucket),), seconds)
@@ -195,4 +199,4 @@ def all_open(calendars: "list[Calendar]") -> Calendar:
 
 
 def _bounds(bucket: int) -> tuple[int, int]:
-    return bucket << BUCKET_BITS, (bucket + 1) << BUCKET_BITS
+    return bucket << BITS, (bucket + 1) << BITS

@@ -23,6 +23,7 @@ from horae.model.calendar.values import (
     Window,
     Windows,
     Yearly,
+    count_of,
 )
 from horae.model.cron import load_zone
 from horae.model.definition.values import a_list, a_name, a_text, an_object, refuse_unknown, shallow
@@ -31,7 +32,9 @@ from horae.model.job import NAME
 
 MOST_DEPTH = 8  # sets within sets, and calendars that refer to calendars
 MOST_MEMBERS = 64
-MOST_ENTRIES = 4096  # of one list of dates, hours or windows
+MOST_ENTRIES = 4096  # of one list of dates or windows
+MOST_HOURS = 100  # of one list of weekly hours: each is every week's
+MOST_SETS = 100  # in one definition
 MOST_BYTES = 64 * 1024  # of a whole definition
 MOST_TEXT = 120
 
@@ -71,11 +74,13 @@ def parse_times(value: Any, field: str = "", timezone: str = "", depth: int = 0)
     if not kinds:
         raise BadInput("Nothing says when this calendar is open.", ACCEPTED, field=where)
     zone = _zone(given, field) or timezone
-    base = _PARSERS[kinds[0]](given, field, zone, depth)
-    if given.get("except") is None:
-        return base
-    without = _members(given, "except", field, zone, depth)
-    return Exclusion(base, without)
+    times = _PARSERS[kinds[0]](given, field, zone, depth)
+    if given.get("except") is not None:
+        times = Exclusion(times, _members(given, "except", field, zone, depth))
+    if not depth and count_of(times) > MOST_SETS:
+        remedy = f"At most {MOST_SETS} are allowed; list dates and hours together, or give parts of it a name."
+        raise BadInput(f"This calendar is put together of {count_of(times)} sets.", remedy, field="definition")
+    return times
 
 
 def _check_whole(given: dict[str, Any]) -> None:
@@ -183,7 +188,7 @@ def _entries(given: dict[str, Any], name: str, field: str, read: Callable[[objec
     """A list, or a single text."""
     where = _at(field, name)
     value = [given[name]] if isinstance(given[name], str) else given[name]
-    entries = a_list(value, where, ACCEPTED, MOST_ENTRIES)
+    entries = a_list(value, where, ACCEPTED, MOST_HOURS if name == "hours" else MOST_ENTRIES)
     if not entries:
         raise BadInput(f"{where} is empty, so this is never open.", "Give at least one entry.", field=where)
     for i, entry in enumerate(entries):

@@ -104,6 +104,11 @@ def members_of(times: Times) -> "tuple[Times, ...]":
     return (times.base, *times.without) if isinstance(times, Exclusion) else ()
 
 
+def count_of(times: Times) -> int:
+    """How many sets a definition is put together of, itself included."""
+    return 1 + sum(count_of(member) for member in members_of(times))
+
+
 def references_of(times: Times) -> frozenset[str]:
     """The names of the calendars that a definition refers to."""
     if isinstance(times, Reference):

@@ -11,18 +11,20 @@ from datetime import date
 from horae.model.calendar.business import working_days
 from horae.model.calendar.intervals import Interval, Intervals, common, joined
 from horae.model.calendar.values import Business, Dates, Hours
-from horae.model.cron.zone import spans
+from horae.model.cron.zone import BUCKET_BITS, spans
 
 DAY = 86_400
 _EPOCH = date(1970, 1, 1).toordinal()
 _MONDAY = date(1970, 1, 5).toordinal() - _EPOCH
 
 
-def open_in(times: Business | Dates | Hours, bucket: int) -> Intervals:
-    """The UTC seconds of one bucket during which these times are open."""
+def open_in(times: Business | Dates | Hours, first: int, last: int) -> Intervals:
+    """The UTC seconds from `first` to before `last`, in one bucket of the zones, during which these times are open."""
     found: list[Interval] = []
-    for span in spans(times.timezone, bucket):
-        start, end = span.start + span.offset, span.end + span.offset
+    for span in spans(times.timezone, first >> BUCKET_BITS):
+        start, end = max(span.start, first) + span.offset, min(span.end, last) + span.offset
+        if start >= end:
+            continue
         walls = joined(_walls(times, start // DAY, -(-end // DAY)))
         found += [(a - span.offset, b - span.offset) for a, b in common(((start, end),), walls)]
     return joined(found)
