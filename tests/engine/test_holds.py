@@ -10,6 +10,7 @@ from horae.engine.holds import Asked
 from horae.engine.node import Node
 from horae.env import SECOND, Instant
 from horae.errors import BadInput, Conflict, NotFound
+from horae.model.ids import execution_id
 from horae.model.instant import format_instant
 from horae.model.protocol import Answer, Exchange, Register, Submit
 from horae.store.contract import Store
@@ -255,16 +256,16 @@ async def test_a_window_follows_its_calendar(world: World, node: Node):
     await node.calendars.put(1, "base", {"windows": [later]})
     await node.calendars.put(1, "nights", {"calendar": "base"})
     await node.holds.put_window(1, None, "nights", drain=False, reason="", by="key:1")
-    assert node.directory.held == frozenset()
+    assert not node.directory.held
 
     await node.calendars.put(1, "base", {"windows": [sooner]})
     assert await world.rows("SELECT count(*) FROM holds WHERE from_at <= $1", world.now()) == [(1,)]
     await node.hold_watch.step()
-    assert node.directory.held != frozenset()
+    assert node.directory.held
 
     await node.calendars.put(1, "base", {"windows": [later]})
     await node.hold_watch.step()
-    assert node.directory.held == frozenset()
+    assert not node.directory.held
 
 
 async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world: World, node: Node):
@@ -278,7 +279,7 @@ async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world
     restarted = Node(world.env, Store(world.driver, world.env))
     await restarted.prepare()
 
-    assert restarted.directory.held == frozenset()
+    assert not restarted.directory.held
     assert await restarted.holds.list(1) == []
 
 
@@ -331,3 +332,21 @@ async def test_what_cannot_be_held_is_refused_with_a_remedy(world: World, node: 
     with pytest.raises(BadInput, match="never closes"):
         await node.holds.put_window(1, "default", "always", drain=False, reason="", by="")
     assert await node.holds.list(1) == []
+
+
+async def test_a_fire_during_a_hold_is_queued_and_the_ledger_says_why(world: World, node: Node):
+    await job(node, schedule={"every": "1m", "anchor": format_instant(world.now() // SECOND * SECOND)})
+    view = await node.holds.open(1, "default", DEPLOY, "key:1")
+    world.clock.advance(61 * SECOND)
+    await node.scheduler.step()
+    await node.holds.release(1, "default", None, "key:1")
+    (queued,) = await world.on("queued")
+    id = execution_id(queued.parcel, queued.lo)
+    assert await world.rows("SELECT disposition, cause, execution FROM fires") == [
+        ("fired", f"held until {view.until}", id)
+    ]
+    world.clock.advance(60 * SECOND)
+    await node.scheduler.step()
+
+    rows = await world.rows("SELECT disposition, cause FROM fires ORDER BY first")
+    assert [row[0] for row in rows] == ["fired", "skipped-overlap"]

@@ -38,7 +38,7 @@ class Directory:
         self.queues: dict[int, Queue] = {}
         self.lanes: dict[int, Lane] = {}
         self.paused: frozenset[UUID] = frozenset()
-        self.held: frozenset[int] = frozenset()  # queues of which nothing is started now
+        self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
         self._heads: dict[int, int] = {}
         self._moved: dict[int, int] = {}
@@ -89,11 +89,11 @@ class Directory:
 
     # Lanes
 
-    def hold(self, queues: frozenset[int]) -> None:
+    def hold(self, queues: Mapping[int, str]) -> None:
         """These queues are held now, and no others; what others have is looked for at once."""
         if queues == self.held:
             return
-        released = self.held - queues
+        released = self.held.keys() - queues.keys()
         self.held = queues
         self.version += 1
         if released:

@@ -66,7 +66,8 @@ class HoldWatch:
     def _tell(self, now: Instant) -> None:
         """Let the directory know, and this server's people of what began or ended; others see it by themselves."""
         queues = self._directory.queues.values()
-        self._directory.hold(frozenset(q.id for q in queues if longest(self.known, q.namespace, q.id, now)))
+        found = {queue.id: longest(self.known, queue.namespace, queue.id, now) for queue in queues}
+        self._directory.hold({id: f"held {until_text(hold)}" for id, hold in found.items() if hold is not None})
         holding = {hold.id: hold for hold in self.known if hold.state(now) == "open"}
         if self._before is not None:
             begun = [_event(hold, "open", now) for id, hold in holding.items() if id not in self._before]
@@ -89,11 +90,6 @@ class HoldWatch:
         queues = self._directory.queues.values()
         found = next((queue for queue in queues if queue.namespace == namespace and queue.name == name), None)
         return None if found is None else self.why(namespace, found.id, name)
-
-    def cause(self, namespace: int, queue: int) -> str | None:
-        """What the ledger says of a fire whose execution has to wait for the end of a hold."""
-        hold = self.of_queue(namespace, queue) if self.known else None
-        return None if hold is None else f"held {until_text(hold)}"
 
 
 def _event(hold: Hold, state: str, now: Instant) -> Event:

@@ -271,14 +271,17 @@ class Store:
         """Specs as stored, by job and version: immutable."""
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
-    async def fire(self, limit: int, lead: Lead, low: Instant = promote.LONG_AGO) -> fires.Fired:
+    async def fire(
+        self, limit: int, lead: Lead, low: Instant = promote.LONG_AGO, holds: Mapping[int, str] = fires.NO_HOLDS
+    ) -> fires.Fired:
         """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
 
         A nominal fire is decided once, by whichever server comes first. A trigger that cannot be decided is set aside
-        with the reason and tried again later; the others fire.
+        with the reason and tried again later; the others fire. `holds` tells of queues that are held: what fires there
+        is queued, and the ledger's cause says so.
         """
         now = self.env.now()
-        return await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now, low))
+        return await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now, low, holds))
 
     async def work_backfill(self, id: UUID, lead: Lead) -> backfill_work.Worked | None:
         """See how a backfill's executions ended, and start its next fires: as many as it may have live beside them.

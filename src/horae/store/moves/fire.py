@@ -63,6 +63,7 @@ RAN = ("fired", "moved")  # dispositions that name an execution
 AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
 
 
+NO_HOLDS: Mapping[int, str] = {}
 OpenTimes = Mapping[calendars.Wanted, Calendar]
 
 
@@ -101,10 +102,18 @@ class _Decided(Struct, frozen=True):
     wanted: list[NewExecution]
 
 
-def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, low: Instant = LONG_AGO) -> Script[Fired]:
+def fire(
+    limit: int,
+    lead: Lead,
+    new_id: Callable[[], UUID],
+    now: Instant,
+    low: Instant = LONG_AGO,
+    holds: Mapping[int, str] = NO_HOLDS,
+) -> Script[Fired]:
     """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
 
-    Those that were advanced lie dead in the index until it is vacuumed: `low` passes them over.
+    Those that were advanced lie dead in the index until it is vacuumed: `low` passes them over. `holds` tells in words
+    until when queues are held: the ledger says so of fires whose executions wait for that.
     One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
     """
     rows = yield Fetch(DUE, (low, now, limit))
@@ -125,7 +134,7 @@ def fire(limit: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, low: 
     held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
     ids = iter([mine[0].execution_id for mine in placed])
     executions = {(d.due.timer.id, fire.at): next(ids) for d in decided for fire in d.decision.fires}
-    ledger = fires_as_rows(_ledger(decided, executions), now)
+    ledger = fires_as_rows(_ledger(decided, executions, holds), now)
     also: list[ForEach | Insert] = [ledger, _advance(decided, executions), _set_aside(troubles, now)]
     lanes, wake_at = yield from put_parcels(free, now, also, held)
     if keys:
@@ -249,12 +258,15 @@ def _execution(due: _Due, fire: Fire, lead: Lead) -> NewExecution:
 
 
 def _ledger(
-    decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant], UUID]
+    decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant], UUID], holds: Mapping[int, str]
 ) -> Iterable[tuple[UUID, LedgerRun, UUID | None]]:
-    """One row per decided run; a fire's own names its execution."""
+    """One row per decided run; a fire's own names its execution, and says if its queue is held."""
     for d in decided:
         id = d.due.timer.id
+        held = holds.get(d.due.target.queue) if holds else None
         for run in d.decision.ledger:
+            if held and run.disposition == "fired":
+                run = LedgerRun(run.first, run.last, run.disposition, held)
             yield id, run, executions[id, run.first] if run.disposition in RAN else None
 
 
