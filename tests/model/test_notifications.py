@@ -163,6 +163,17 @@ def test_what_is_about_the_notifications_themselves_fires_nothing_and_says_what_
     assert said in told.note
 
 
+def test_what_a_sender_makes_up_can_be_kept():
+    endless = {**sns("", "SubscriptionConfirmation"), "MessageId": "x" * 10_000, "TopicArn": "a\0" * 5000}
+    told = read_notification(endless)
+    assert "\0" not in told.note
+    assert len(told.note) < 2500
+    assert len(told.id) < 64
+    (object,) = read_notification({"Records": [{**S3["Records"][0], "eventName": "ObjectCreated:\0" + "x" * 1000}]})
+    assert len(object.type) <= 256
+    assert "\0" not in object.type
+
+
 @pytest.mark.parametrize(
     "body",
     [None, [], {}, {"message": "hi"}, {"Records": []}, {"Records": [{"kinesis": {}}]}, {"message": {"attributes": {}}}],

@@ -63,8 +63,8 @@ def _read(body: dict[str, Any]) -> list[Told] | Notice | None:
     ):
         return _sns(body)
     if body.get("Event") == "s3:TestEvent":
-        note = f"Amazon S3 tests its notifications of the bucket {body.get('Bucket')}: they arrive."
-        return Notice("s3", "s3:TestEvent", note, f"s3-test:{body.get('RequestId')}")
+        note = f"Amazon S3 tests its notifications of the bucket {_short(body.get('Bucket'))}: they arrive."
+        return Notice("s3", "s3:TestEvent", note, f"s3:{_digest(['test', body.get('RequestId')])}")
     records = body.get("Records")
     if isinstance(records, list) and records and all(isinstance(r, dict) and "s3" in r for r in records):
         return [_s3(record) for record in records]
@@ -78,14 +78,14 @@ def _read(body: dict[str, Any]) -> list[Told] | Notice | None:
 
 def _sns(body: dict[str, Any]) -> list[Told] | Notice | None:
     """Amazon SNS puts the message into a text; before the first it asks whether it is welcome."""
-    kind, topic = str(body["Type"]), str(body["TopicArn"])
+    kind, topic = str(body["Type"]), _short(body["TopicArn"])
     if kind == "Notification":
         inner = msgspec.json.decode(body["Message"])
         return read_notification(inner)
     note = f"The topic {topic} is no longer subscribed."
     if kind == "SubscriptionConfirmation":
-        note = f"Confirm the subscription to {topic}: open {str(body['SubscribeURL'])[:2000]} once."
-    return Notice("sns", kind, note, f"sns:{body['MessageId']}")
+        note = f"Confirm the subscription to {topic}: open {_short(body['SubscribeURL'], 2000)} once."
+    return Notice("sns", kind, note, f"sns:{_digest(body['MessageId'])}")
 
 
 def _s3(record: dict[str, Any]) -> Told:
@@ -161,5 +161,14 @@ def _told(payload: dict[str, Any], *apart: Any) -> Told:
         *(payload[name] for name in ("source", "bucket", "key", "version", "etag", "eventName")),
         *apart,
     )
-    digest = hashlib.sha256(msgspec.json.encode(list(identity))).hexdigest()[:40]
-    return Told(f"{payload['source']}:{digest}", payload["eventName"], payload["source"], payload)
+    id = f"{payload['source']}:{_digest(list(identity))}"
+    return Told(id, _short(payload["eventName"]), payload["source"], payload)
+
+
+def _digest(identity: Any) -> str:
+    return hashlib.sha256(msgspec.json.encode(identity)).hexdigest()[:40]
+
+
+def _short(value: Any, most: int = 256) -> str:
+    """What a sender says, as far as it can be kept and shown."""
+    return str(value).replace("\0", "")[:most]
