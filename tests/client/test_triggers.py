@@ -6,9 +6,15 @@ import pytest
 
 from horae.client.app import cron, every, once
 from horae.errors import BadInput, NotFound
-from tests.client.test_real import client as client  # the fixture
+from tests.client.test_real import embedded, over_http
 
 NEW_YEAR = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(params=[embedded, over_http])
+async def client(request):
+    async with request.param() as made:
+        yield made
 
 
 async def test_triggers_one_by_one(client):
