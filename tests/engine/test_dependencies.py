@@ -266,3 +266,15 @@ async def test_what_is_known_of_neighbours_follows_every_change(node, world):
     assert not world.driver.statements
     await node.jobs.delete(NAMESPACE, "report")
     assert (await node.dependencies.about(NAMESPACE, "extract")).dependents == []
+
+
+async def test_schedules_that_do_not_go_together_are_noted(node, world):
+    await create(node, "extract", schedule="0 2 * * *")
+    await create(node, "load", schedule="0 2 * * *")
+    await create(node, "plain")
+    assert (await create(node, "report", dependencies=["extract", "load", "plain"])).notes == []
+    late = await create(node, "late", dependencies=["extract"], schedule="0 3 * * *")
+    assert all(word in late.notes[0] for word in ('"extract"', '"late"', "have different schedules"))
+    edited = await node.jobs.edit(NAMESPACE, "load", {"schedule": "0 4 * * *"})
+    assert edited.notes == []
+    assert "different schedules" in (await node.jobs.get(NAMESPACE, "report")).notes[0]

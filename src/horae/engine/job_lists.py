@@ -1,6 +1,6 @@
 """Jobs as they are read: one, a page of them, or one's versions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 from uuid import UUID
 
@@ -16,12 +16,16 @@ from horae.model.definition.values import a_text
 from horae.model.job import Spec
 from horae.model.view import JobVersionView, JobView, Page, shown_time
 from horae.store.contract import Store
-from horae.store.moves import job_pages, job_reads, triggers
+from horae.store.moves import dependency_reads, job_pages, job_reads, triggers
 from horae.store.moves.job_pages import JobFilter
 from horae.store.moves.jobs import StoredJob
 
 MOST_SCANNED = 5_000  # jobs looked at for one page of a rare tag
 STATES = ("active", "paused", "deleted")
+APART = (
+    "{} have different schedules. Executions are joined when their data intervals begin at the same instant, which"
+    " these may never do: give them the same cron expression and zone, or the same anchor."
+)
 
 Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]{1,128}\Z")]
 Held = Callable[[int, str], str | None]
@@ -46,9 +50,16 @@ class JobLists:
         rendering = self._renderings.of(job.id, job.version, job.spec)
         names = await self._names([rendering.spec]) if rendering.spec.dependencies else {}
         view = show_job(job, rendering, job.activity, names)
+        if names and (note := await self._apart({**names, job.id: job.name})):
+            view = structs.replace(view, notes=[*view.notes, note])
         if job.state != "deleted" and (why := self._held(namespace, rendering.spec.queue)):
             view = structs.replace(view, notes=[why, *view.notes])
         return await self._by_calendars(namespace, view) if goes_by_calendars(rendering.spec) else view
+
+    async def _apart(self, names: Mapping[UUID, str]) -> str | None:
+        """What to say when a job and those it depends on have schedules that do not go together."""
+        apart = await self._store.read(lambda: dependency_reads.without_common_schedule(names))
+        return APART.format(", ".join(f'"{names[id]}"' for id in apart)) if apart else None
 
     async def _by_calendars(self, namespace: int, view: JobView) -> JobView:
         """The view with the fire that runs next, instead of the next that is only decided."""

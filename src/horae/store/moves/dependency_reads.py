@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from horae.model.dependency import Condition, Join, Parts
 from horae.store.moves import joins
+from horae.store.moves.dependents import RECURRING
 from horae.store.moves.shelves import Columns
-from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.script import Among, Fetch, ForEach, Script, Statement
 
 OF_JOB = Statement(
     "dependencies_of_job",
@@ -27,6 +28,11 @@ WAITING = Statement(
 )
 
 
+SCHEDULES = Statement(
+    "schedules_of_jobs", f"SELECT g.job, g.definition FROM triggers g WHERE g.job = ANY($1) AND {RECURRING}"
+)
+
+
 class Upstream(Struct, frozen=True):
     """A job that another depends on."""
 
@@ -35,6 +41,14 @@ class Upstream(Struct, frozen=True):
     state: str
     condition: Condition
     unused: int
+
+
+def without_common_schedule(jobs: Collection[UUID]) -> Script[list[UUID]]:
+    """Those of these jobs that have schedules, when no schedule is common to all of them."""
+    schedules: dict[UUID, set[str]] = {}
+    for job, definition in (yield Among(SCHEDULES, sorted(jobs))):
+        schedules.setdefault(job, set()).add(definition)
+    return [] if len(schedules) < 2 or set.intersection(*schedules.values()) else sorted(schedules)
 
 
 def of_job(job: UUID) -> Script[list[Upstream]]:
