@@ -40,8 +40,8 @@ class Runs:
     async def load(self, triggers: int) -> Figures:
         """Write the triggers that rest; how fast, and how much they take on disk."""
         self._begin(f"{triggers:,} triggers are written")
-        async with filling_timers(self._env, self._url):
-            pass
+        async with staged(self._env, self._url) as stage:  # a store that was in use, if only for a moment
+            await self._until(stage, self._env.now() + SETTLE)
         before, begun = await self._source.size(self._url), time.perf_counter()
         async with filling_timers(self._env, self._url) as filler:
             await filler.load(Load("rest", resting(triggers, self._env.now()), PER_JOB))
