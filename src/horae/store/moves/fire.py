@@ -148,6 +148,8 @@ def fire(
 def _unruly(due: Iterable[_Due], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
     """Executions that run without their trigger's turn, because it did not ask for turns when it fired them."""
     found: dict[str, UUID] = {}
+    if not standing:
+        return found
     for d in due:
         key, last = turn_key(d.target.job, d.timer.name), d.timer.last_execution
         if last is not None and last in live and key in standing and standing[key].is_free:
