@@ -14,7 +14,8 @@ from horae.model.calendar import Calendar, no_such_calendar
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.parcel import Parcel
-from horae.model.trigger import Decision, Fire, LedgerRun, decide, due_at, fill_fire_params, fire_scope
+from horae.model.trigger import Decision, Fire, LedgerRun, due_at, fill_fire_params, fire_scope
+from horae.model.trigger.alike import Alike
 from horae.model.trigger.by_calendar import decide_by_calendar
 from horae.store.moves import calendars, turns, waits
 from horae.store.moves.parcels import put_parcels
@@ -218,6 +219,7 @@ def _decide(
     now: Instant,
     troubles: list[Trouble],
 ) -> Iterable[_Decided]:
+    alike = Alike(now, MOST_FIRES)
     for d in due:
         t = d.timer
         key = turn_key(d.target.job, t.name) if standing else ""
@@ -226,10 +228,9 @@ def _decide(
             if t.rules.calendars:
                 decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)
             else:
-                decision = decide(
-                    t.trigger, t.rules, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=turn.busy,
-                    waiting=turn.waiting,
-                )  # fmt: skip
+                decision = alike.decide(
+                    t.trigger, t.rules, t.decided_through, fired=t.fired, busy=turn.busy, waiting=turn.waiting
+                )
             wanted = [_execution(d, fire, lead) for fire in decision.fires]
             if key in standing:
                 wanted = turns.gated(wanted, key, turn)
@@ -255,7 +256,8 @@ def _execution(due: _Due, fire: Fire, lead: Lead) -> NewExecution:
     item = b"{}"
     if timer.params:
         item = fill_fire_params(timer.params, fire_scope(target.spec.params, timer.name, at, since))
-    due_then = due_at(timer.rules, f"{target.key}/{timer.name}", at) + (0 if fire.due is None else fire.due - at)
+    key = f"{target.key}/{timer.name}" if timer.rules.jitter else ""
+    due_then = due_at(timer.rules, key, at) + (0 if fire.due is None else fire.due - at)
     return execution_of(target, extra, lead, due_at=due_then, item=item)
 
 
