@@ -584,7 +584,7 @@ DEPENDENCIES = [
     ),
     one(
         "a deletion does not lock the dependent", "horae.engine.job_changes.delete",
-        "yield from dependents.lock_around(job.id)", "yield from ()", by="report / delete of the dependent",
+        "yield from dependents.lock_around({job.id})", "yield from ()", by="report / delete of the dependent",
     ),
     one(
         "what was met is forgotten", "joins.bring", " WHERE NOT join_parts.met", "",

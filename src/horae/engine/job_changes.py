@@ -166,7 +166,7 @@ def delete(before: StoredJob, new_id: NewId, now: Instant, ending: cancel_job.En
         asleep = "paused" in (job.state, timer.state)
         disposition: Disposition = "skipped-paused" if asleep else "skipped-misfire"
         yield from triggers.end(timer, now, disposition, DELETED)
-    yield from dependents.lock_around(job.id)  # what its upstreams start is there before this, or never
+    yield from dependents.lock_around({job.id})  # what its upstreams start is there before this, or never
     cancelled = 0
     if ending in ("pending", "all"):
         for shelf in cancel_job.OF_JOB:

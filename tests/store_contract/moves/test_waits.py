@@ -273,3 +273,15 @@ async def test_two_fires_of_one_interval_wait_apart(world: World):
     await run(world, a, interval=(start, start + HOUR))
     assert await states(world, d) == ["queued", "queued"]
     assert await open_joins(world, d) == []
+
+
+async def test_an_execution_that_a_newer_fire_replaced_is_told(world: World):
+    a = await upstream(world, "a")
+    d = await dependent(world, "d", a, conditions={str(a.id): "finished"})
+    await add_trigger(world, a, Interval(every=HOUR, anchor=world.now()), Rules(overlap="queueOne", grace=DAY))
+    start = world.now()
+    for _ in range(3):
+        done = await fire(world)
+    assert await states(world, a) == ["queued", "skipped", "waiting"]
+    assert [extra.interval for extra in await started(world, d)] == [(start + HOUR, start + 2 * HOUR)]
+    assert d.lane in done.lanes

@@ -19,7 +19,7 @@ _RECURRING = f"{_KIND('cron')} OR {_KIND('interval')}"
 TIMED = f"g.state <> 'ended' AND ({_RECURRING} OR {_KIND('once')})"
 RECURRING = f"g.state <> 'ended' AND ({_RECURRING})"
 LOCK = Statement("lock_dependents", "SELECT job FROM dependents WHERE job = ANY($1) ORDER BY job FOR NO KEY UPDATE")
-BELOW = Statement("jobs_below", "SELECT job FROM dependencies WHERE upstream = $1")
+BELOW = Statement("jobs_below", "SELECT job FROM dependencies WHERE upstream = ANY($1)")
 NEEDED = Statement("needed", "SELECT job, upstream, condition, unused, execution FROM dependencies WHERE job = ANY($1)")
 SCHEDULED = Statement("scheduled_jobs", f"SELECT DISTINCT g.job FROM triggers g WHERE g.job = ANY($1) AND {TIMED}")
 # Upstreams whose executions have data intervals: their own schedule's, or one they inherit.
@@ -95,10 +95,10 @@ def lock(jobs: Collection[UUID]) -> Script[None]:
     yield Among(LOCK, sorted(jobs))
 
 
-def lock_around(job: UUID) -> Script[None]:
-    """Hold a job and all that depend on it: what ends of it is told to them."""
-    below = yield Fetch(BELOW, (job,))
-    yield from lock({job, *(row[0] for row in below)})
+def lock_around(jobs: Collection[UUID]) -> Script[None]:
+    """Hold jobs and all that depend on them: what ends of the ones is told to the others."""
+    below = yield Among(BELOW, sorted(jobs))
+    yield from lock({*jobs, *(row[0] for row in below)})
 
 
 def locked(jobs: Collection[UUID]) -> Script[dict[UUID, Dependent]]:

@@ -18,6 +18,8 @@ from horae.model.trigger import Decision, Fire, LedgerRun, due_at, fill_fire_par
 from horae.model.trigger.alike import Alike
 from horae.model.trigger.by_calendar import decide_by_calendar
 from horae.store.moves import calendars, turns, waits
+from horae.store.moves.arrivals import arrive
+from horae.store.moves.dependents import lock_around
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.promote import LONG_AGO
@@ -138,11 +140,16 @@ def fire(
     ledger = fires_as_rows(_ledger(decided, executions, holds), now)
     also: list[ForEach | Insert] = [ledger, _advance(decided, executions), _set_aside(troubles, now)]
     lanes, wake_at = yield from put_parcels(free, now, also, held)
-    if keys:
-        yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)
+    over = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
+    if over:  # all in order: those that begin to wait are locked too
+        yield from lock_around({one.job for one in over} | depending)
     if held:
         waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held]
         lanes, wake_at = yield from waits.begin(waiting, new_id, now, Started(lanes=lanes, wake_at=wake_at))
+    if over:
+        done = Started(lanes=lanes, wake_at=wake_at)
+        yield from arrive(over, new_id, now, done)
+        lanes, wake_at = done.lanes, done.next
     return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles, bool(gated), rows[-1][NEXT])
 
 

@@ -79,13 +79,10 @@ class Started(Struct):
         if at is not None:
             self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
 
-    def add(self, other: "Started") -> None:
-        self.parcels += other.parcels
-        self.released += other.released
-        for lane, rank in other.lanes.items():
-            self.queue_lane(lane, rank)
-        self.look(other.look_at)
-        self.wake(other.wake_at)
+    @property
+    def next(self) -> Instant | None:
+        """When somebody has to look again, at what waits for its time or at joins."""
+        return min((at for at in (self.wake_at, self.look_at) if at is not None), default=None)
 
 
 def brought(needed: Collection[UUID], parts: Parts) -> tuple[UUID, ...]:

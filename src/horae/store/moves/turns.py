@@ -19,6 +19,7 @@ from horae.model.settle import Finished
 from horae.model.slice import Waiting, part
 from horae.model.trigger import Rules
 from horae.store.moves import shelves, waits
+from horae.store.moves.arrivals import Over
 from horae.store.moves.parcels import read_parcels, written
 from horae.store.moves.promote import Promoted, Ranker, least_ranks, to_queue
 from horae.store.moves.starts import NewId, Started
@@ -136,17 +137,18 @@ def is_gated(parcel: Parcel) -> bool:
     return keys is not None and keys.endswith(f"{_GATED}]")
 
 
-def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) -> Script[None]:
-    """Write what has to wait for its turn, and who has it now. What waited at the keys of `replacing` ends."""
+def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) -> Script[list[Over]]:
+    """Write what has to wait for its turn, and who has it now; tell what waited at the keys of `replacing` and ends."""
     keyed = [parcel for parcel in parcels if parcel.envelope.keys is not None]
     if not keyed:
-        return
-    yield from _replace(replacing, now)
+        return []
+    over = yield from _replace(replacing, now)
     late = [parcel for parcel in keyed if is_gated(parcel)]
     taken = [(_key_of(parcel), parcel.id, 0) for parcel in keyed if not is_gated(parcel)]
     yield ForEach(DROP, _KEY, [(key,) for key, *_ in taken])
     waiting = shelves.put_waiting([_waiting(parcel) for parcel in late])
     yield Together([written([(parcel, 0) for parcel in late]), waiting, Insert("holders", _HOLDERS, taken)])
+    return over
 
 
 def _key_of(parcel: Parcel) -> str:
@@ -161,16 +163,17 @@ def _waiting(p: Parcel) -> Waiting:
     )  # fmt: skip
 
 
-def _replace(keys: Collection[str], now: Instant) -> Script[None]:
+def _replace(keys: Collection[str], now: Instant) -> Script[list[Over]]:
     """What waits at these gates ends skipped: its fire stays `fired`, its execution says what became of it."""
     if not keys:
-        return
+        return []
     rows = yield ForEach(AT_GATE, _KEY, [(key,) for key in sorted(keys)])
     old = [shelves.waiting(row) for row in rows]
     if old:
         yield shelves.take("waiting", old)
         ended = [Finished(slice=s, state="skipped", reason=REPLACED, queued_at=None, completed_at=now) for s in old]
         yield shelves.put_finished(ended)
+    return [Over(s.parcel, s.lo, s.hi, s.job, "skipped") for s in old]
 
 
 def blocked(after: str, limit: int) -> Script[list[Blocked]]:

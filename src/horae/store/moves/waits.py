@@ -48,7 +48,7 @@ def begin(waits: Sequence[Wait], new_id: NewId, now: Instant, done: Started) -> 
     gone = [join for join in taken.values() if join.dependent not in found]
     yield from joins.keep((yield from release(gone, now, done)))
     yield from settle(found, [key for key in taken if key[0] in found], new_id, now, done)
-    return done.lanes, min((at for at in (done.wake_at, done.look_at) if at is not None), default=None)
+    return done.lanes, done.next
 
 
 def _own(wait: Wait) -> joins.Key:
