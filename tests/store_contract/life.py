@@ -31,7 +31,7 @@ from horae.store.moves import (
 )
 from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
-from horae.store.script import Lock, Op, ScriptFactory, Statement, Together
+from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Together
 from tests.store_contract.outside_life import hear
 from tests.store_contract.world import (
     NAMESPACE,
@@ -53,7 +53,7 @@ RARE_MOVES = {
     "zone_rules",
     "trigger_reads",
     "fire_reads",
-    *("audit", "audit_fires", "audit_joins", "backfill_work", "cancel_job", "dependency_reads", "depths"),
+    *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
     *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "triggers"),
 }
 RARE = {
@@ -82,6 +82,8 @@ async def live_through(world: World) -> None:
     for _ in range(2):
         await world.store.submit([submission.Submission(executions=wanted, idempotency=None)])
     await repeat_requests(world, job)
+    waiting = await world.worker("c")
+    assert (await world.hand_over(job, 1, waiting.parked(1, frozenset({job.lane})))).running
     await world.parcel(job, 8)
     await world.parcel(job, 2, due_at=world.now() + SECOND)
     every = Interval(every=MINUTE, anchor=world.now())
@@ -236,7 +238,7 @@ async def recorded(world: World) -> dict[str, Asked]:
 
     def hooked(run: Any, writes: bool) -> Any:
         async def before(op: Op) -> None:
-            for one in op.acting if isinstance(op, Together) else [op]:
+            for one in op.acting if isinstance(op, Together | Provided) else [op]:
                 if not isinstance(one, Lock):
                     found.setdefault(op_name(one), Asked(one, writes))
 
@@ -250,10 +252,11 @@ async def recorded(world: World) -> dict[str, Asked]:
         return recording
 
     driver.write, driver.read = hooked(driver.write, True), hooked(driver.read, False)
+    driver.change = hooked(driver.change, True)
     try:
         await live_through(world)
     finally:
-        del driver.write, driver.read
+        del driver.write, driver.read, driver.change
     return {name: asked for name, asked in sorted(found.items()) if name != "test"}
 
 

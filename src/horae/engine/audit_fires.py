@@ -74,8 +74,8 @@ class FireAudits:
             )
         for version, changed_at in report.zones:
             notes.append(
-                f"Until {format_instant(changed_at)} zones went by tzdata {version}: where its rules were others, what was"
-                " decided then may show as invented and uncovered."
+                f"Until {format_instant(changed_at)} zones went by tzdata {version}: where its rules were others, what"
+                " was decided then may show as invented and uncovered."
             )
         if not report.triggers and not report.findings:
             notes.append("The job has no trigger that fires at instants.")

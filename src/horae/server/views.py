@@ -26,7 +26,7 @@ class Accepted(View, frozen=True, kw_only=True):
 class Triggered(Accepted, frozen=True, kw_only=True):
     """A job that was triggered; `fires` names the jobs that its end may start, `note` says what of that is so."""
 
-    fires: list[str] = []
+    fires: tuple[str, ...] = ()
     note: str | None = None
 
 

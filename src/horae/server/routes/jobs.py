@@ -122,7 +122,7 @@ async def trigger(call: Call, body: Trigger) -> Reply:
         execution_id=receipt.execution_id,
         status=receipt.status,
         deduplicated=receipt.deduplicated,
-        fires=about.dependents if body.propagate else [],
+        fires=tuple(about.dependents) if body.propagate else (),
         note=about.note(propagate=body.propagate, wait=body.wait_for_dependencies),
     )
     return ok(answer, 200 if receipt.deduplicated else 202, location=f"{API}/executions/{receipt.execution_id}")
