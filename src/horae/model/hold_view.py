@@ -27,7 +27,7 @@ class HoldView(View, frozen=True, kw_only=True):
     since: Time | None = field(name="from")
     until: Time | None
     drain: bool
-    running: Annotated[int, Meta(description="Executions that were started before and have not ended.")]
+    running: Annotated[int, Meta(description="Executions that run now of what it is about; 0 when it has ended.")]
     created_at: Time
     created_by: str | None = None
     ended_at: Time | None = None
@@ -45,6 +45,7 @@ class ReleasedView(View, frozen=True, kw_only=True):
 def show_hold(hold: Hold, queues: Mapping[int, str], running: Mapping[int, int], now: Instant) -> HoldView:
     """A hold as it stands; `running` counts by queue what runs in its namespace."""
     since = hold.created_at if hold.from_at == AT_ONCE else hold.from_at
+    runs = sum(running.values()) if hold.queue is None else running.get(hold.queue, 0)
     return HoldView(
         hold_id=hold.id,
         queue=None if hold.queue is None else queues.get(hold.queue, str(hold.queue)),
@@ -54,7 +55,7 @@ def show_hold(hold: Hold, queues: Mapping[int, str], running: Mapping[int, int],
         since=None if since == NEVER else format_instant(since),
         until=None if since == NEVER else shown_time(hold.until_at),
         drain=hold.drain,
-        running=sum(running.values()) if hold.queue is None else running.get(hold.queue, 0),
+        running=0 if hold.ended_at is not None else runs,
         created_at=format_instant(hold.created_at),
         created_by=hold.created_by or None,
         ended_at=shown_time(hold.ended_at),
