@@ -165,7 +165,7 @@ class Paced:
     def __init__(self, wires: list[Wire], guarded: Callable[[Then], Then]) -> None:
         self.took: list[float] = []  # seconds
         self.answered = 0
-        self._free, self._all = list(wires), len(wires)
+        self._free, self._all = deque(wires), len(wires)  # each in its turn: a server closes what is silent for long
         self._line: deque[tuple[float, bytes]] = deque()
         self._guarded = guarded
 
@@ -176,7 +176,7 @@ class Paced:
     def give(self, request: bytes) -> None:
         self._line.append((time.perf_counter(), request))
         if self._free:
-            self._send(self._free.pop())
+            self._send(self._free.popleft())
 
     def stop(self) -> None:
         """Send nothing more."""
