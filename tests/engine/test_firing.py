@@ -10,8 +10,7 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
 from horae.model.trigger import Interval, Rules
 from horae.store.contract import Store
-from horae.store.moves.fire import Fired
-from horae.store.moves.promote import LONG_AGO
+from horae.store.moves.fire import FIRST, Fired
 from horae.store.sqlite.memory import MemoryDriver
 from tests.store_contract.world import World, add_trigger
 
@@ -59,7 +58,7 @@ def marks(store, monkeypatch):
     """From where each look begins."""
     found = []
 
-    async def fire(limit, lead, low):
+    async def fire(limit, lead, low, *_):
         found.append(low)
         return Fired(0, [], {}, None)
 
@@ -75,7 +74,7 @@ async def test_a_look_begins_a_second_before_the_last_and_everything_is_looked_a
         await scheduler.step()
         store.env.clock.advance(SECOND // 2)
 
-    assert marks == [LONG_AGO, begun - SECOND, LONG_AGO]
+    assert marks == [FIRST, (begun - SECOND, FIRST[1]), FIRST]
 
 
 async def test_a_hint_has_everything_looked_at(store, scheduler, hints, marks):
@@ -83,4 +82,4 @@ async def test_a_hint_has_everything_looked_at(store, scheduler, hints, marks):
     hints.tell_here(Hint(fire_at=store.env.now()))
     await scheduler.step()
 
-    assert marks == [LONG_AGO, LONG_AGO]
+    assert marks == [FIRST, FIRST]

@@ -14,8 +14,7 @@ from horae.engine.settings import EngineSettings
 from horae.engine.submit import created
 from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
-from horae.store.moves.fire import Fired
-from horae.store.moves.promote import LONG_AGO
+from horae.store.moves.fire import FIRST, Fired, Mark
 
 IN_FLIGHT = 2  # batches on their way at a time
 IN_A_ROW = 4  # batches of each before others are looked at
@@ -40,7 +39,7 @@ class Scheduler:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._batch, self._clock = settings.fire_batch, clock
         self._next: Instant | None = None
-        self._low = LONG_AGO
+        self._low: Mark = FIRST
         self._scan_at = 0.0
         self._behind = False
         self.fired = 0
@@ -66,13 +65,13 @@ class Scheduler:
         if left is not None:
             self._low = left
             return 0.0
-        self._low = asked_at - SECOND
+        self._low = asked_at - SECOND, FIRST[1]
         self._next = await self._store.next_fire_at(low)
         if met == 0 and is_held(self._next, asked_at):
             return OTHERS
         return until(self._next, self._env.now())
 
-    async def _fire(self, low: Instant) -> tuple[int, Instant | None]:
+    async def _fire(self, low: Mark) -> tuple[int, Mark | None]:
         """How many timers were met, and from when on there may be more.
 
         While it is behind, two batches are on their way: one is worked out while the store writes the other.
@@ -86,10 +85,10 @@ class Scheduler:
                 raise failure
         return sum(met for met, _ in done), min((left for _, left in done if left is not None), default=None)
 
-    async def _run_down(self, low: Instant, most: int) -> tuple[int, Instant | None]:
+    async def _run_down(self, low: Mark, most: int) -> tuple[int, Mark | None]:
         """One batch after another, until one is not full or there were so many that others get their turn."""
         met = 0
-        through: Instant | None = low
+        through: Mark | None = low
         while most and through is not None:
             done = await self._store.fire(self._batch, self._directory.lead, through, self._directory.held)
             self._tell(done)
@@ -109,10 +108,10 @@ class Scheduler:
         if done.blocked:
             self.on_blocked()
 
-    def _from(self) -> Instant:
+    def _from(self) -> Mark:
         """The mark below which nothing is left; once a second everything is looked at."""
         now = self._env.clock.monotonic()
         if now < self._scan_at:
             return self._low
         self._scan_at = now + SAFETY
-        return LONG_AGO
+        return FIRST

@@ -272,7 +272,7 @@ class Store:
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
     async def fire(
-        self, limit: int, lead: Lead, low: Instant = promote.LONG_AGO, holds: Mapping[int, str] = fires.NO_HOLDS
+        self, limit: int, lead: Lead, low: fires.Mark = fires.FIRST, holds: Mapping[int, str] = fires.NO_HOLDS
     ) -> fires.Fired:
         """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
 
@@ -292,7 +292,7 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: backfill_work.work(id, lead, self.env.new_id, now))
 
-    async def next_fire_at(self, low: Instant = promote.LONG_AGO) -> Instant | None:
+    async def next_fire_at(self, low: fires.Mark = fires.FIRST) -> Instant | None:
         """When the earliest timer is due."""
         return await self.driver.read(lambda: fires.next_fire_at(low), hot=True)
 

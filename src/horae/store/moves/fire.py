@@ -31,11 +31,14 @@ from horae.store.moves.triggers import COUNT, TIMER, Timer, fires_as_rows, read_
 from horae.store.moves.turns import Turn, turn_key
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 
+# Locked before anything is joined: what other batches hold is passed over at the price of a look at its row.
 DUE = Statement(
     "due_timers",
-    f"SELECT {TIMER}, {COLUMNS} FROM timers t JOIN triggers g ON g.id = t.trigger_id"
-    f" JOIN jobs j ON j.id = t.job {JOINED} WHERE t.next_fire_at >= $1 AND t.next_fire_at <= $2"
-    " ORDER BY t.next_fire_at LIMIT $3 FOR UPDATE OF t SKIP LOCKED",
+    f"SELECT {TIMER.replace('t.', 'due.')}, {COLUMNS} FROM (SELECT t.trigger_id, t.job, t.next_fire_at,"
+    " t.decided_through, t.last_execution, t.fired, t.moved_to FROM timers t"
+    " WHERE (t.next_fire_at, t.trigger_id) >= ($1, $2) AND t.next_fire_at <= $3"
+    " ORDER BY t.next_fire_at, t.trigger_id LIMIT $4 FOR UPDATE OF t SKIP LOCKED) due"
+    f" JOIN triggers g ON g.id = due.trigger_id JOIN jobs j ON j.id = due.job {JOINED}",
 )
 NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers WHERE next_fire_at >= $1")
 LIVE = Statement(
@@ -67,6 +70,8 @@ AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
 
 
 NO_HOLDS: Mapping[int, str] = {}
+Mark = tuple[Instant, UUID]  # a timer's place in the order in which they are due
+FIRST: Mark = (LONG_AGO, UUID(int=0))
 OpenTimes = Mapping[calendars.Wanted, Calendar]
 
 
@@ -87,7 +92,7 @@ class Fired(Struct, frozen=True):
     wake_at: Instant | None
     troubles: list[Trouble] = []
     blocked: bool = False  # something waits for its turn
-    through: Instant | None = None  # when the last of the timers was due
+    through: Mark | None = None  # the last of the timers
 
 
 class _Due(Struct, frozen=True, kw_only=True):
@@ -110,7 +115,7 @@ def fire(
     lead: Lead,
     new_id: Callable[[], UUID],
     now: Instant,
-    low: Instant = LONG_AGO,
+    low: Mark = FIRST,
     holds: Mapping[int, str] = NO_HOLDS,
 ) -> Script[Fired]:
     """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
@@ -119,7 +124,7 @@ def fire(
     until when queues are held: the ledger says so of fires whose executions wait for that.
     One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
     """
-    rows = yield Fetch(DUE, (low, now, limit))
+    rows = yield Fetch(DUE, (*low, now, limit))
     if not rows:
         return Fired(0, [], {}, None)
     troubles: list[Trouble] = []
@@ -150,7 +155,8 @@ def fire(
         done = Started(lanes=lanes, wake_at=wake_at)
         yield from arrive(over, new_id, now, done)
         lanes, wake_at = done.lanes, done.next
-    return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles, bool(gated), rows[-1][NEXT])
+    through = max(map(_mark, rows))
+    return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles, bool(gated), through)
 
 
 def _unruly(due: Iterable[_Due], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
@@ -185,6 +191,10 @@ def _waits(decided: Iterable[_Decided], executions: dict[tuple[UUID, Instant], U
                 deadline=wanted.envelope.due_at + d.due.target.spec.dependency_timeout,
                 own=True,
             )
+
+
+def _mark(row: Row) -> Mark:
+    return row[NEXT], row[0]
 
 
 def _read(rows: Sequence[Row], troubles: list[Trouble]) -> Iterable[_Due]:
@@ -306,8 +316,8 @@ def troubled() -> Script[int]:
     return int(rows[0][0])
 
 
-def next_fire_at(low: Instant) -> Script[Instant | None]:
-    """When the earliest timer from an instant on is due."""
-    rows = yield Fetch(NEXT_FIRE, (low,))
+def next_fire_at(low: Mark) -> Script[Instant | None]:
+    """When the earliest timer from a mark on is due."""
+    rows = yield Fetch(NEXT_FIRE, (low[0],))
     value: Instant | None = rows[0][0]
     return value

@@ -570,7 +570,7 @@ CREATE TABLE timers (
     PRIMARY KEY (trigger_id)
 );
 
-CREATE INDEX timers_next_fire_at ON timers (next_fire_at);
+CREATE INDEX timers_next_fire_at ON timers (next_fire_at, trigger_id);
 
 CREATE INDEX timers_trouble ON timers (trigger_id) WHERE trouble IS NOT NULL;
 
