@@ -8,7 +8,8 @@ from horae.engine import fires as listing
 from horae.engine.fires import Fires
 from horae.engine.jobs import Jobs
 from horae.env import SECOND
-from horae.model.instant import format_instant
+from horae.model.duration import HOUR
+from horae.model.instant import format_instant, parse_instant
 from tests.store_contract.world import NAMESPACE, World, lead, rank
 
 MINUTE = 60 * SECOND
@@ -75,3 +76,27 @@ async def test_spread_tells_when_it_will_start(jobs, world):
 
     assert first.due_at > first.at
     assert first.due_at == (await jobs.get(NAMESPACE, "spread")).next_fire_at
+
+
+async def test_what_a_clock_change_took_is_listed_and_is_nobodys_next_fire(jobs, world):
+    spring = parse_instant("2027-03-14T07:00:00Z")
+    world.clock.advance(spring - 12 * HOUR - world.now())
+    made = await create(
+        jobs, "nightly", schedule={"cron": "30 2 * * *", "timezone": "America/New_York", "dstGap": "skip"}
+    )
+    view = await jobs.get(NAMESPACE, str(made.job_id))
+    assert view.next_fire_at == "2027-03-15T06:30:00Z"
+    (listed,) = (await jobs.list(NAMESPACE)).items
+    assert listed.next_fire_at == "2027-03-15T06:30:00Z"
+    world.clock.advance(13 * HOUR)
+    await world.store.fire(100, lead)
+    page = await Fires(world.env, world.store).list(
+        NAMESPACE, since="2027-03-14T00:00:00Z", until="2027-03-16T00:00:00Z"
+    )
+
+    told = [(one.at, one.count, one.disposition) for one in page.items]
+    assert told == [
+        ("2027-03-14T06:59:59.999999Z", 1, "skipped-nonexistent"),
+        ("2027-03-15T06:30:00Z", 1, "planned"),
+    ]
+    assert "2027-03-14 02:30 did not exist" in page.items[0].cause

@@ -295,10 +295,10 @@ def test_a_century_is_decided_at_once(trigger, policy):
 
 
 def test_a_pause_is_one_run():
-    assert cover(HOURLY, LATEST, T0, T0 + 5 * HOUR, "skipped-paused", "paused by ann") == LedgerRun(
-        T0 + HOUR, T0 + 5 * HOUR, "skipped-paused", "paused by ann"
+    assert cover(HOURLY, LATEST, T0, T0 + 5 * HOUR, "skipped-paused", "paused by ann") == (
+        LedgerRun(T0 + HOUR, T0 + 5 * HOUR, "skipped-paused", "paused by ann"),
     )
-    assert cover(HOURLY, LATEST, T0, T0 + MINUTE, "skipped-paused", "paused by ann") is None
+    assert cover(HOURLY, LATEST, T0, T0 + MINUTE, "skipped-paused", "paused by ann") == ()
 
 
 TRIGGERS = st.sampled_from(

@@ -9,7 +9,7 @@ from msgspec import Meta, structs
 from horae.engine.job_views import Renderings, render, show_job, show_version
 from horae.engine.lookup import Lookup
 from horae.engine.refs import find_job, job_ref, no_such_job, tag_ref
-from horae.engine.trigger_calendars import goes_by_calendars, next_runs
+from horae.engine.trigger_calendars import is_met_between_fires, next_runs
 from horae.errors import BadInput
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
@@ -54,7 +54,7 @@ class JobLists:
             view = structs.replace(view, notes=[*view.notes, note])
         if job.state != "deleted" and (why := self._held(namespace, rendering.spec.queue)):
             view = structs.replace(view, notes=[why, *view.notes])
-        return await self._by_calendars(namespace, view) if goes_by_calendars(rendering.spec) else view
+        return await self._by_calendars(namespace, view) if is_met_between_fires(rendering.spec) else view
 
     async def _apart(self, names: Mapping[UUID, str]) -> str | None:
         """What to say when a job and those it depends on have schedules that do not go together."""
@@ -128,7 +128,7 @@ class JobLists:
         names = await self._names([s.job.spec for s in jobs])
         views = [show_job(s.job, render(s.job.spec), activities[s.job.id], names) for s in jobs]
         return [
-            await self._by_calendars(stored.job.namespace, view) if goes_by_calendars(stored.job.spec) else view
+            await self._by_calendars(stored.job.namespace, view) if is_met_between_fires(stored.job.spec) else view
             for stored, view in zip(jobs, views, strict=True)
         ]
 

@@ -8,13 +8,16 @@ from horae.env import Instant
 from horae.errors import BadInput, HoraeError
 from horae.model.calendar import Calendar, Times, all_open, no_such_calendar, present
 from horae.model.job import Spec
-from horae.model.trigger import Timed, When, begin
+from horae.model.trigger import Timed, When, begin, upcoming
 from horae.model.trigger.by_calendar import runs_after
 from horae.model.trigger.course import FAR, Course
+from horae.model.trigger.lost import first_lost
 from horae.model.trigger.rules import Rules
 from horae.store.contract import Store
 from horae.store.moves import calendars as moves
 from horae.store.moves.triggers import Timer
+
+_BETWEEN = {"calendar", "calendars", "dstGap"}  # fields of triggers that are met between their fires
 
 
 async def check_calendars(store: Store, namespace: int, whens: Sequence[When], now: Instant) -> None:
@@ -45,24 +48,37 @@ def calendar_of(rules: Rules, known: dict[str, Times]) -> Calendar:
     return all_open([present(name, known) for name in rules.calendars])
 
 
-def goes_by_calendars(spec: Spec) -> bool:
-    """Whether any of a job's triggers does."""
+def is_met_between_fires(spec: Spec) -> bool:
+    """Whether any of a job's triggers is also met when it does not run: closed calendars and clock changes are told."""
     spelled = (spec.schedule, *spec.triggers)
-    return any(isinstance(one, dict) and ("calendar" in one or "calendars" in one) for one in spelled)
+    return any(isinstance(one, dict) and not _BETWEEN.isdisjoint(one) for one in spelled)
 
 
 async def next_runs(store: Store, namespace: int, timers: Iterable[Timer]) -> dict[UUID, Instant | None]:
-    """When timers run next, by calendars as they are now; those that go by none are due when they say.
+    """When timers run next, by calendars as they are now.
 
-    A timer that goes by calendars is also met for fires that do not run. What cannot be told is told as it stands.
+    A timer that goes by calendars is also met for fires that do not run, and one of cron for what a clock change took.
+    What cannot be told is told as it stands.
     """
-    found = {timer.id: timer.next_fire_at for timer in timers}
+    found = {timer.id: _fires_next(timer) for timer in timers}
     going = [timer for timer in timers if timer.rules.calendars and timer.next_fire_at is not None]
     if going:
         wanted = sorted({(namespace, timer.rules.calendars) for timer in going})
         known = await store.read(lambda: moves.compiled(wanted, moves.FOREVER))
         found |= {timer.id: _next_run(timer, known.get((namespace, timer.rules.calendars))) for timer in going}
     return found
+
+
+def _fires_next(timer: Timer) -> Instant | None:
+    """When a timer is due, unless that is to tell of a clock change: then, when it fires after that."""
+    at, offset = timer.next_fire_at, timer.rules.offset
+    try:
+        if at is None or first_lost(timer.trigger, timer.rules, at - offset - 1, at - offset + 1) is None:
+            return at
+        following = upcoming(timer.trigger, timer.rules, at - offset)
+    except HoraeError:
+        return at
+    return None if following is None else following + offset
 
 
 def course_of(timer: Timer, calendar: Calendar, horizon: Instant = FAR) -> Course:

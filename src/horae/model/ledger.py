@@ -7,7 +7,8 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.trigger import Disposition, Rules, Trigger, latest, upcoming
+from horae.model.trigger import NONEXISTENT, Disposition, Rules, Trigger, latest, upcoming
+from horae.model.trigger.lost import lost_between
 
 
 class LedgerRow(Struct, frozen=True, kw_only=True):
@@ -26,7 +27,17 @@ def cut(row: LedgerRow, out: Sequence[Instant], trigger: Trigger, rules: Rules) 
     """What is left of a row when some of its fires are taken out: runs that cover each of the others once.
 
     The fires to take out are nominal ones of the row, in order. Each that stands alone leaves up to two runs beside it.
+    What a clock change took, and the row told among its fires, is told for itself when no run spans it any more.
     """
+    reached = row.first
+    for run in _runs(row, out, trigger, rules):
+        yield from _lost(row, reached, run.first, trigger, rules)
+        yield run
+        reached = run.last
+    yield from _lost(row, reached, row.last, trigger, rules)
+
+
+def _runs(row: LedgerRow, out: Sequence[Instant], trigger: Trigger, rules: Rules) -> Iterator[LedgerRow]:
     start: Instant | None = row.first
     for at in out:
         if start is not None and start < at:
@@ -34,6 +45,11 @@ def cut(row: LedgerRow, out: Sequence[Instant], trigger: Trigger, rules: Rules) 
         start = upcoming(trigger, rules, at)
     if start is not None and start <= row.last:
         yield structs.replace(row, first=start)
+
+
+def _lost(row: LedgerRow, after: Instant, before: Instant, trigger: Trigger, rules: Rules) -> Iterator[LedgerRow]:
+    for lost in lost_between(trigger, rules, after, before):
+        yield structs.replace(row, first=lost.at, last=lost.at, disposition=NONEXISTENT, cause=lost.cause)
 
 
 def row_of(rows: Sequence[LedgerRow], at: Instant) -> LedgerRow | None:

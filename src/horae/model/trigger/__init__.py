@@ -4,6 +4,7 @@ Values, rules and decisions, all pure: the engine brings the clock and the store
 """
 
 from horae.model.trigger.decide import (
+    NONEXISTENT,
     Decision,
     Disposition,
     Fire,
@@ -27,6 +28,7 @@ __all__ = [
     "FIRE_NAMES",
     "GRACE",
     "KINDS",
+    "NONEXISTENT",
     "SCHEDULE",
     "Cron",
     "Decision",

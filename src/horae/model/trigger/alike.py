@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.trigger.decide import Decision, decide
+from horae.model.trigger.lost import first_lost
 from horae.model.trigger.rules import Rules
 from horae.model.trigger.values import Trigger
 
@@ -40,6 +41,6 @@ class Alike:
         decision = decide(trigger, rules, decided_through, self._now, self._limit, fired=fired)
         if len(decision.ledger) == len(decision.fires) == 1:
             (fire,) = decision.fires
-            if fire.since is not None:
+            if fire.since is not None and first_lost(trigger, rules, fire.since, fire.at) is None:
                 self._made[key] = _Made(fire.since, fire.at, decision, trigger, rules)
         return decision

@@ -15,7 +15,7 @@ from horae.model.calendar.compiled import Calendar
 from horae.model.duration import format_duration
 from horae.model.instant import format_instant
 from horae.model.trigger.course import Course
-from horae.model.trigger.decide import Decision, Disposition, Fire, LedgerRun, decide, is_spent
+from horae.model.trigger.decide import Decision, Disposition, Fire, LedgerRun, decide, is_spent, meet_next, with_lost
 from horae.model.trigger.rules import Rules
 from horae.model.trigger.values import Once, Trigger, previous_fire
 
@@ -59,29 +59,30 @@ def decide_by_calendar(
     told = [_told(course, run, at) for run in ledger]
     following: Instant | None = main.next_fire_at if cut else None
     if not cut and not is_spent(rules, fired + len(fires)):
-        following = meet_next(trigger, rules, calendar, through, last)
+        following = _meet_next(trigger, rules, calendar, through, last)
+    covered = _merged(_covered(course, told, decided_through, through))
     return Decision(
         fires=tuple(moved),
-        ledger=tuple(_merged(_covered(course, told, decided_through, through))),
+        ledger=tuple(with_lost(trigger, rules, covered, decided_through, through)),
         decided_through=through,
         next_fire_at=None if following is None else following + rules.offset,
         moved_to=last,
     )
 
 
-def meet_next(
-    trigger: Trigger, rules: Rules, calendar: Calendar, decided_through: Instant, moved_to: Instant | None = None
+def _meet_next(
+    trigger: Trigger, rules: Rules, calendar: Calendar, decided_through: Instant, moved_to: Instant | None
 ) -> Instant | None:
     """When a trigger has to be met next, before its offset: at a fire, or when some that do not run are to be told."""
     course = Course(trigger, rules, calendar, decided_through, moved_to)
     first = course.nominal_after(decided_through)
     if first is None:
-        return None
+        return meet_next(trigger, rules, decided_through, None)
     if course.runs(first):
-        return min(first, course.due(first) or first)
+        return meet_next(trigger, rules, decided_through, min(first, course.due(first) or first))
     together = course.nominal_before(first + TOGETHER + 1) or first
     near = Course(trigger, rules, calendar, decided_through, moved_to, together).next(decided_through)
-    return together if near is None else min(near, together)
+    return meet_next(trigger, rules, decided_through, together if near is None else min(near, together))
 
 
 def runs_after(trigger: Trigger, rules: Rules, calendar: Calendar, after: Instant) -> Iterator[tuple[Instant, Instant]]:

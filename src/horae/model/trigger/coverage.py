@@ -1,4 +1,7 @@
-"""Whether ledger rows cover a trigger's nominal fires, each exactly once. What is wrong is found as spans of fires."""
+"""Whether ledger rows cover a trigger's nominal fires, each exactly once. What is wrong is found as spans of fires.
+
+What clock changes took of its wall times is looked for as well: a row of its own tells it, or a run that spans it.
+"""
 
 from typing import Literal
 
@@ -7,6 +10,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.trigger.count import count_fires
 from horae.model.trigger.decide import latest, upcoming
+from horae.model.trigger.lost import first_lost, lost_between
 from horae.model.trigger.rules import Rules
 from horae.model.trigger.values import Trigger
 
@@ -41,6 +45,8 @@ class Coverage:
         self._holes: list[Span] = []
         self._doubled: list[Span] = []
         self._invented: list[Span] = []
+        lost = lost_between(trigger, rules, max(begun, since - 1), until + 1)
+        self._told = dict.fromkeys((one.at for one in lost), 0)  # how often
 
     def add(self, first: Instant, last: Instant) -> None:
         """The next row; one that begins after `until` is nobody's concern."""
@@ -50,17 +56,30 @@ class Coverage:
             self._reached = first  # mostly so: the one fire that was to come next
             return
         self._check_ends(first, last)
+        self._told.update({at: times + 1 for at, times in self._told.items() if first <= at <= last})
         first, last = max(first, self._since), min(last, self._until)
         if first <= self._reached:
             self._overlap(first, min(last, self._reached))
         self._find_hole(first)
         self._reached = max(self._reached, last)
 
+    def add_lost(self, at: Instant) -> None:
+        """A row for what a clock change took, in its place among the others."""
+        if at > self._until:
+            return
+        if at in self._told:
+            self._told[at] += 1
+        elif first_lost(self._trigger, self._rules, at - 1, at + 1) is None:
+            self._invented.append(Span(at, at))
+
     def finish(self) -> list[Flaw]:
         """No further rows: what is wrong, in the order of time."""
         self._find_hole(self._until + 1)
         needed = (self._fires(max(hole.first - 1, self._begun), hole.last + 1) for hole in self._holes)
         found = [Flaw("uncovered", span) for span in needed if span is not None]
+        found += [
+            Flaw("doubled" if times else "uncovered", Span(at, at)) for at, times in self._told.items() if times != 1
+        ]
         found += [Flaw("doubled", span) for span in self._doubled]
         found += [Flaw("invented", span) for span in self._invented]
         return sorted(found, key=lambda flaw: flaw.span)

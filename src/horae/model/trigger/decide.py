@@ -1,5 +1,6 @@
 """What becomes of each nominal fire. Every one is covered by exactly one ledger run; silence is the bug."""
 
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Literal
 
@@ -7,6 +8,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.duration import format_duration
+from horae.model.trigger.lost import can_lose, first_lost, lost_between
 from horae.model.trigger.rules import Misfire, Rules
 from horae.model.trigger.values import Trigger, due_from, next_fire, previous_fire
 
@@ -21,6 +23,8 @@ Disposition = Literal[
     "backfilled",
     "moved",
 ]
+
+NONEXISTENT: Disposition = "skipped-nonexistent"  # wall times that a clock change took: no fires, and told like them
 
 
 class Fire(Struct, frozen=True):
@@ -41,7 +45,10 @@ class LedgerRun(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True):
-    """What a trigger does now. Each fire has its own `fired` run in the ledger; the runs are in order and touch."""
+    """What a trigger does now. Each fire has its own `fired` run in the ledger; the runs are in order and touch.
+
+    Between them stands what clock changes took, a run of its own; what a longer run spans is part of that.
+    """
 
     fires: tuple[Fire, ...]
     ledger: tuple[LedgerRun, ...]
@@ -76,11 +83,13 @@ def decide(
     left = limit if rules.max_fires is None else min(limit, rules.max_fires - fired)
     first = upcoming(trigger, rules, decided_through) if left > 0 else None
     if first is None or first > now:
-        return Decision((), (), max(decided_through, now), None if first is None else first + rules.offset)
+        through = max(decided_through, now)
+        told = with_lost(trigger, rules, (), decided_through, through)
+        return Decision((), tuple(told), through, None if left <= 0 else _meet_at(trigger, rules, through, first))
     if not busy and not waiting:
         after = upcoming(trigger, rules, first)
         if (after is None or after > now) and first >= due_from(trigger, now - rules.grace):
-            return _alone(trigger, rules, first, after, now, is_spent(rules, fired + 1))
+            return _alone(trigger, rules, decided_through, first, after, now, is_spent(rules, fired + 1))
     resume = _resume_at(trigger, rules, first, now)
     missed = _missed(trigger, rules, first, resume)
     begun = first if first >= resume else upcoming(trigger, rules, resume - 1)
@@ -91,24 +100,68 @@ def decide(
     full: tuple[LedgerRun, ...] = ()
     if not spent and len(fires) == room and following is not None and following <= now:
         full, following = _turned_away(trigger, rules, following, now)
-    cut = following is not None and following <= now
+    through = fires[-1].at if following is not None and following <= now else now
+    ledger = chain(missed, held, (_fired(rules, fire, now) for fire in fires), full)
     return Decision(
         fires=fires,
-        ledger=tuple(chain(missed, held, (_fired(rules, fire, now) for fire in fires), full)),
-        decided_through=fires[-1].at if cut else now,
-        next_fire_at=None if spent or following is None else following + rules.offset,
+        ledger=tuple(with_lost(trigger, rules, ledger, decided_through, through)),
+        decided_through=through,
+        next_fire_at=None if spent else _meet_at(trigger, rules, through, following),
     )
 
 
-def _alone(trigger: Trigger, rules: Rules, at: Instant, after: Instant | None, now: Instant, spent: bool) -> Decision:
+def _alone(
+    trigger: Trigger,
+    rules: Rules,
+    decided_through: Instant,
+    at: Instant,
+    after: Instant | None,
+    now: Instant,
+    spent: bool,
+) -> Decision:
     """What nearly all decisions are: one fire, due now, in nobody's way."""
     fire = Fire(at, previous_fire(trigger, at))
     return Decision(
         fires=(fire,),
-        ledger=(_fired(rules, fire, now),),
+        ledger=tuple(with_lost(trigger, rules, (_fired(rules, fire, now),), decided_through, now)),
         decided_through=now,
-        next_fire_at=None if spent or after is None else after + rules.offset,
+        next_fire_at=None if spent else _meet_at(trigger, rules, now, after),
     )
+
+
+def with_lost(
+    trigger: Trigger, rules: Rules, runs: Iterable[LedgerRun], after: Instant, through: Instant
+) -> Iterator[LedgerRun]:
+    """The runs of (after, through] in order, and among them what clock changes took of the trigger's wall times."""
+    if not can_lose(trigger):
+        yield from runs
+        return
+    for run in runs:
+        yield from _lost(trigger, rules, after, run.first)
+        yield run
+        after = run.last
+    yield from _lost(trigger, rules, after, through + 1)
+
+
+def _lost(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> Iterator[LedgerRun]:
+    for lost in lost_between(trigger, rules, after, before):
+        yield LedgerRun(lost.at, lost.at, NONEXISTENT, lost.cause)
+
+
+def meet_next(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
+    """When a trigger has to be met, before its offset: at the fire that follows, or to tell what a clock change took.
+
+    Without further fires it is met for that up to where its bounds end.
+    """
+    until = rules.end_at if following is None else following
+    if until is None or not can_lose(trigger):
+        return following
+    return first_lost(trigger, rules, through, until) or following
+
+
+def _meet_at(trigger: Trigger, rules: Rules, through: Instant, following: Instant | None) -> Instant | None:
+    at = meet_next(trigger, rules, through, following)
+    return None if at is None else at + rules.offset
 
 
 def is_spent(rules: Rules, fired: int) -> bool:
@@ -118,20 +171,22 @@ def is_spent(rules: Rules, fired: int) -> bool:
 
 def cover(
     trigger: Trigger, rules: Rules, decided_through: Instant, now: Instant, disposition: Disposition, cause: str
-) -> LedgerRun | None:
-    """One run for all nominal fires in (decided_through, now], as a pause writes when it ends; None without any."""
+) -> tuple[LedgerRun, ...]:
+    """One run for all nominal fires in (decided_through, now], as a pause writes when it ends, and what clock changes
+    took around them.
+    """
     first = upcoming(trigger, rules, decided_through)
-    if first is None or first > now:
-        return None
-    return LedgerRun(first, _last_of(trigger, rules, first, now + 1), disposition, cause)
+    runs: tuple[LedgerRun, ...] = ()
+    if first is not None and first <= now:
+        runs = (LedgerRun(first, _last_of(trigger, rules, first, now + 1), disposition, cause),)
+    return tuple(with_lost(trigger, rules, runs, decided_through, now))
 
 
 def due_after(trigger: Trigger, rules: Rules, decided_through: Instant) -> Instant | None:
     """When a trigger that has decided so far has to be met next."""
     if rules.calendars and rules.outside == "advance":
         return decided_through + rules.offset  # at once: only a decision knows the calendar
-    found = upcoming(trigger, rules, decided_through)
-    return None if found is None else found + rules.offset
+    return _meet_at(trigger, rules, decided_through, upcoming(trigger, rules, decided_through))
 
 
 def upcoming(trigger: Trigger, rules: Rules, after: Instant) -> Instant | None:

@@ -13,6 +13,7 @@ from horae.model.duration import format_duration
 from horae.model.instant import format_instant
 from horae.model.trigger.by_calendar import runs_after
 from horae.model.trigger.decide import upcoming
+from horae.model.trigger.lost import lost_between
 from horae.model.trigger.rules import Rules
 from horae.model.trigger.values import Cron, Trigger
 
@@ -47,7 +48,9 @@ def preview(
     most = count if rules.max_fires is None else min(count, rules.max_fires)
     for nominal, at in islice(_coming(trigger, rules, after, calendar), most):
         moved = "" if nominal == at else f"moved from {format_instant(nominal)}"
-        note = "; ".join(told for told in (moved, _note(name, last, at)) if told)
+        note = "; ".join(
+            told for told in (moved, _note(name, last, at), _skipped(trigger, rules, last, nominal)) if told
+        )
         found.append(Coming(at=at, local=local_time(name, at), note=note))
         last = at
     return found
@@ -90,6 +93,12 @@ def _note(zone: str, after: Instant, at: Instant) -> str:
     if len(told) > 1:
         return f"{len(told)} clock changes before this, the last: {told[-1]}"
     return told[0] if told else ""
+
+
+def _skipped(trigger: Trigger, rules: Rules, after: Instant, nominal: Instant) -> str:
+    """Which wall times clock changes took between two fires."""
+    lost = lost_between(trigger, rules, after, nominal)
+    return f"{lost[-1].walls} did not exist and was skipped" if lost else ""
 
 
 def _change(start: int, before: int, offset: int) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.backfill import Version
+from horae.model.trigger import NONEXISTENT
 from horae.model.trigger.count import count_fires
 from horae.model.trigger.coverage import Coverage, Flaw, Span, name_fires
 from horae.store.moves import ledger, zone_rules
@@ -135,7 +136,10 @@ def _audit_version(version: Version, since: Instant, until: Instant, report: Fir
         inside = [row for row in rows if row[0] <= until]
         report.rows += len(inside)
         for first, last, disposition in inside:
-            coverage.add(first, last)
+            if disposition == NONEXISTENT:
+                coverage.add_lost(last)
+            else:
+                coverage.add(first, last)
             report.dispositions[disposition] += _count(version, max(first, since), min(last, until))
         last = rows[-1][1]
         if last > until:
@@ -160,8 +164,8 @@ def _name(report: FireReport, row: Row, finding: FireFinding) -> None:
     version = read_version(row).version
     span = Span(finding.first, finding.last)
     instants, fires = name_fires(version.trigger, version.rules, span, max(0, room))
-    if finding.kind == "invented" and not instants:
-        instants = [finding.first][:room]
+    if not fires:  # invented, or what a clock change took
+        instants, fires = [finding.first][:room], 1
     report.unnamed += max(0, fires - len(instants))
     if instants:
         report.findings.append(msgspec.structs.replace(finding, fires=fires, instants=instants))

@@ -204,9 +204,9 @@ def _cover(backfill: Backfill, asleep: set[UUID], now: Instant) -> Script[None]:
         through = min(backfill.until - 1, now - timer.rules.offset)
         if timer.id not in asleep or timer.next_fire_at is not None or timer.decided_through >= through:
             continue
-        run = cover(timer.trigger, timer.rules, timer.decided_through, through, "skipped-paused", PAUSED)
-        if run is not None:
-            yield from triggers.put_fires([(timer.id, run, None)], now)
+        runs = cover(timer.trigger, timer.rules, timer.decided_through, through, "skipped-paused", PAUSED)
+        if runs:
+            yield from triggers.put_fires([(timer.id, run, None) for run in runs], now)
         yield Fetch(triggers.SET_TIMER, (timer.id, None, through))
 
 

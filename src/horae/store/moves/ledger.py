@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.backfill import Version
 from horae.model.ledger import LedgerRow
-from horae.model.trigger import Cron, Interval, Once, Rules, Trigger, is_spent, upcoming
+from horae.model.trigger import NONEXISTENT, Cron, Interval, Once, Rules, Trigger, is_spent, upcoming
 from horae.store.moves.shelves import Columns
 from horae.store.moves.triggers import FIRES
 from horae.store.script import Again, Fetch, ForEach, Insert, Row, Script, Statement
@@ -23,7 +23,7 @@ OF_JOB = Statement("trigger_versions", f"{VERSIONS} WHERE g.job = $1 ORDER BY g.
 ROWS = Statement(
     "ledger_rows",
     "SELECT trigger_id, first, last, disposition, cause, execution, decided_at FROM fires"
-    " WHERE trigger_id = $1 AND last >= $2 ORDER BY last LIMIT $3",
+    f" WHERE trigger_id = $1 AND last >= $2 AND disposition <> '{NONEXISTENT}' ORDER BY last LIMIT $3",
 )
 RAN = Statement(
     "fires_that_ran",
@@ -92,7 +92,7 @@ def read_version(row: Row) -> Versioned:
 
 
 def rows_from(trigger: UUID, at: Instant, limit: int) -> Script[list[LedgerRow]]:
-    """A trigger's rows that end at an instant or later, in that order."""
+    """A trigger's rows that end at an instant or later, in that order: those that cover fires."""
     rows = yield Fetch(ROWS, (trigger, at, limit))
     return [
         LedgerRow(

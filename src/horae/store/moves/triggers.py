@@ -190,9 +190,9 @@ def end(
 
     One that had no fires left ended with the last of them.
     """
-    run = _left_out(timer, now, disposition, cause)
-    if run is not None:
-        yield from put_fires([(timer.id, run, None)], now)
+    runs = _left_out(timer, now, disposition, cause)
+    if runs:
+        yield from put_fires([(timer.id, run, None) for run in runs], now)
     ended_at = timer.decided_through if is_spent(timer.rules, timer.fired) else max(now, timer.decided_through)
     yield from _drop(timer, ended_at)
 
@@ -223,17 +223,17 @@ def replace(timer: Timer, id: UUID, owner: Owner, when: When, state: State, now:
     yield from add(id, owner, when, now, heritage)
 
 
-def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) -> LedgerRun | None:
+def _left_out(timer: Timer, now: Instant, disposition: Disposition, cause: str) -> tuple[LedgerRun, ...]:
     """One run for what is undecided; a trigger that cannot be decided can be ended all the same."""
     if is_spent(timer.rules, timer.fired):
-        return None
+        return ()
     try:
         return cover(timer.trigger, timer.rules, timer.decided_through, now, disposition, cause)
     except Exception as error:
         if timer.decided_through >= now:
-            return None
+            return ()
         told = f"{cause}; which instants these were cannot be told: {why(error)}"
-        return LedgerRun(timer.decided_through + 1, now, disposition, told)
+        return (LedgerRun(timer.decided_through + 1, now, disposition, told),)
 
 
 def why(error: Exception) -> str:
@@ -252,9 +252,9 @@ def resume(timer: Timer, now: Instant, cause: str = "the job was paused") -> Scr
     if timer.state == "paused" or is_spent(timer.rules, timer.fired):
         return
     through = now - timer.rules.offset  # what a spread trigger fires later than this is still to come
-    run = _left_out(timer, through, "skipped-paused", cause)
-    if run is not None:
-        yield from put_fires([(timer.id, run, None)], now)
+    runs = _left_out(timer, through, "skipped-paused", cause)
+    if runs:
+        yield from put_fires([(timer.id, run, None) for run in runs], now)
     decided = max(through, timer.decided_through)
     yield Fetch(SET_TIMER, (timer.id, _next_of(timer, decided), decided))
 
