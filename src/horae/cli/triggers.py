@@ -73,7 +73,7 @@ def triggers() -> None:
     "list", examples=("horae triggers list", "horae triggers list --job report", "horae triggers list --state paused")
 )
 @click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
-@click.option("--state", type=click.Choice(["active", "paused"]), help="Only those in this state.")
+@click.option("--state", type=click.Choice(["active", "paused", "ended"]), help="Only those in this state.")
 @click.option("--kind", type=click.Choice(_KINDS), help="Only those of this kind.")
 @click.option("--search", metavar="TEXT", help="Only those whose name, or whose job's name, contains this.")
 @page_options

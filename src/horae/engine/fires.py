@@ -21,7 +21,7 @@ from horae.model.duration import DAY, HOUR
 from horae.model.events.decide import EventDisposition
 from horae.model.instant import format_instant, parse_instant
 from horae.model.trigger import Disposition, Timed, due_at, upcoming
-from horae.model.trigger.count import count_fires
+from horae.model.trigger.count import count_fires, fires_left
 from horae.model.trigger.course import Course
 from horae.model.view import FirePage, FireView
 from horae.store.contract import Store
@@ -37,7 +37,7 @@ BATCH = 1_000
 FIRST = UUID(int=0)
 
 Cursor = tuple[str, Instant, UUID]
-Waiting = tuple[Instant, UUID, Instant, Due, Course | None]  # when it is due, and the nominal fire of which timer
+Waiting = tuple[Instant, UUID, Instant, Due, Course | None, int | None]  # when due; which fire of whom; how many more
 
 
 class Fires:
@@ -133,18 +133,20 @@ class _Listing:
                 for one in rows:
                     if isinstance(one.timer.trigger, Timed) and self._trigger in (None, one.timer.name):
                         course = await self._course(one.timer)
-                        begin = max(after[0] - one.timer.rules.offset - 1, one.timer.decided_through)
-                        _push(heap, one, course, begin if course is None else one.timer.decided_through)
+                        begin = one.timer.decided_through
+                        if course is None:
+                            begin = max(after[0] - one.timer.rules.offset - 1, begin)
+                        _push(heap, one, course, begin, _left(one.timer, begin))
             if not heap or heap[0][0] >= self._end:
                 return None
-            at, id, nominal, one, course = heappop(heap)
+            at, id, nominal, one, course, left = heappop(heap)
             if (at, id) > after:
                 if len(self.items) == self._limit:
                     return after
                 moved = at - one.timer.rules.offset - nominal
                 self.items.append(_planned(one, nominal, moved, f"{namespace}/{one.job_name}"))
                 after = (at, id)
-            _push(heap, one, course, nominal)
+            _push(heap, one, course, nominal, left)
 
     async def _course(self, timer: Timer) -> Course | None:
         """What calendars make of a timer's fires; None for one that goes by none, or whose calendars cannot be told."""
@@ -171,12 +173,20 @@ def _place(due: Due) -> Place:
     return due.timer.next_fire_at, due.timer.id
 
 
-def _push(heap: list[Waiting], one: Due, course: Course | None, after: Instant) -> None:
-    """The next fire of a timer that runs, in the order in which they are due."""
+def _left(timer: Timer, begin: Instant) -> int | None:
+    return fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, begin)
+
+
+def _push(heap: list[Waiting], one: Due, course: Course | None, after: Instant, left: int | None) -> None:
+    """The next fire of a timer that runs, in the order in which they are due; none when no more are left to it."""
+    if left == 0:
+        return
     nominal = upcoming(one.timer.trigger, one.timer.rules, after) if course is None else course.next(after)
     due = nominal if nominal is None or course is None else course.due(nominal)
     if nominal is not None and due is not None:
-        heappush(heap, (due + one.timer.rules.offset, one.timer.id, nominal, one, course))
+        heappush(
+            heap, (due + one.timer.rules.offset, one.timer.id, nominal, one, course, None if left is None else left - 1)
+        )
 
 
 def _planned(one: Due, nominal: Instant, moved: Micros, key: str) -> FireView:

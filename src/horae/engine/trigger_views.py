@@ -32,6 +32,15 @@ async def _counted(store: Store, shown: Shown) -> Shown:
     return structs.replace(shown, timer=structs.replace(timer, fired=max(fired, timer.fired), last_execution=last))
 
 
+def state_of(shown: Shown) -> str:
+    """How a trigger stands: one whose instants are over, or that fired as often as it may, has ended."""
+    timer = shown.timer
+    goes_on = timer.next_fire_at is not None or shown.trouble is not None or not isinstance(timer.trigger, Timed)
+    if goes_on or timer.state != "active" or shown.job_state != "active":
+        return timer.state
+    return "ended"
+
+
 def show_trigger(shown: Shown, state: str | None = None, *, next_fire_at: Instant | None = None) -> TriggerView:
     """A trigger with how it stands; `state` is told instead of the stored one."""
     timer = shown.timer
@@ -42,7 +51,7 @@ def show_trigger(shown: Shown, state: str | None = None, *, next_fire_at: Instan
         job_state=shown.job_state,
         name=timer.name,
         kind=kind_of(definition).name,
-        state=state or timer.state,
+        state=state or state_of(shown),
         text=describe(timer.trigger) + describe_outside(timer.rules),
         definition=definition,
         next_fire_at=shown_time(next_fire_at),

@@ -7,18 +7,21 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 from uuid import UUID
 
+from msgspec import structs
+
 from horae.engine import job_changes as changes
 from horae.engine.jobs import TRIES, Jobs
 from horae.engine.refs import find_job, in_quotes, nearest
 from horae.engine.trigger_calendars import calendar_of
-from horae.engine.trigger_views import show_trigger, show_triggers
+from horae.engine.trigger_views import show_trigger, show_triggers, state_of
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
 from horae.model.cursor import check_limit, make_cursor, read_cursor
-from horae.model.definition.preview import show_preview
+from horae.model.definition.preview import show_coming, show_preview
 from horae.model.definition.values import a_text, an_object
 from horae.model.instant import parse_instant
 from horae.model.trigger import KINDS, SCHEDULE
+from horae.model.trigger.count import fires_left
 from horae.model.trigger.preview import MOST
 from horae.model.view import Page, PreviewView, TriggerView
 from horae.store.contract import Store
@@ -170,10 +173,10 @@ class Triggers:
             raise BadInput(f"job names a trigger: {next(iter(given))} has no place.", remedy, field="job")
         _, shown = await self._find(namespace, str(ref), str(name))
         known = await self._store.read(lambda: calendars.definitions(namespace))
-        return show_preview(
-            show_trigger(shown).definition, after, count, await self._namespace(namespace), shown.job_name,
-            by=lambda rules: calendar_of(rules, known),
-        )  # fmt: skip
+        timer = shown.timer
+        left = fires_left(timer.trigger, timer.rules, timer.fired, timer.decided_through, after)
+        when = structs.replace(timer.when, rules=structs.replace(timer.rules, max_fires=left))
+        return show_coming(when, after, count, by=lambda rules: calendar_of(rules, known))
 
     # How it is done
 
@@ -227,7 +230,7 @@ list_of = list  # the class has a method of that name
 
 
 def _fits(shown: Shown, state: str | None, kind: str | None, search: str | None) -> bool:
-    if state is not None and shown.timer.state != state:
+    if state is not None and state_of(shown) != state:
         return False
     if kind is not None and show_trigger(shown).kind != kind:
         return False

@@ -46,7 +46,7 @@ class TriggerList(Paged, frozen=True, kw_only=True):
     """Which triggers."""
 
     job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
-    state: Literal["active", "paused"] | None = None
+    state: Literal["active", "paused", "ended"] | None = None
     kind: Literal["cron", "interval", "once", "event", "webhook", "watch"] | None = None
     search: Annotated[Text, Meta(description="A part of the trigger's or the job's name.")] | None = None
 

@@ -7,9 +7,9 @@ from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.calendar import Calendar
 from horae.model.definition.by_calendar import describe_outside
-from horae.model.definition.schedule import parse_when
+from horae.model.definition.schedule import parse_when, render_when
 from horae.model.instant import format_instant
-from horae.model.trigger import SCHEDULE, Cron, Timed, describe, kind_of
+from horae.model.trigger import SCHEDULE, Cron, Timed, When, describe, kind_of
 from horae.model.trigger.describe import warnings
 from horae.model.trigger.preview import preview
 from horae.model.trigger.rules import Rules
@@ -30,9 +30,15 @@ def show_preview(
     """
     spelled = {field: value for field, value in given.items() if field != "name" and value is not None}
     when = parse_when(spelled, key=f"{namespace}/{job}", created_at=after, name=str(given.get("name") or SCHEDULE))
+    return show_coming(when, after, count, by)
+
+
+def show_coming(when: When, after: Instant, count: int, by: Callable[[Rules], Calendar] | None = None) -> PreviewView:
+    """The same of a trigger that was read: an interval counts from its own anchor."""
     if not isinstance(when.trigger, Timed):
         remedy = "Give cron, every or at."
-        raise BadInput(f"A {kind_of(spelled).name} trigger has no instants to show.", remedy, field="schedule")
+        kind = kind_of(render_when(when)).name
+        raise BadInput(f"A {kind} trigger has no instants to show.", remedy, field="schedule")
     calendar = by(when.rules) if by is not None and when.rules.calendars else None
     coming = preview(when.trigger, when.rules, after, count, calendar=calendar)
     return PreviewView(

@@ -7,6 +7,16 @@ from horae.model.trigger.rules import Rules
 from horae.model.trigger.values import Cron, Interval, Trigger, next_fire
 
 
+def fires_left(trigger: Trigger, rules: Rules, fired: int, decided: Instant, at: Instant) -> int | None:
+    """How many fires after an instant `max_fires` still allows; None for any number.
+
+    `fired` ran of those until `decided`. Those from then to the instant are taken to run.
+    """
+    if rules.max_fires is None or at < decided:
+        return rules.max_fires
+    return max(0, rules.max_fires - fired - count_fires(trigger, rules, decided, at + 1))
+
+
 def count_fires(trigger: Trigger, rules: Rules, after: Instant, before: Instant) -> int:
     """How many nominal fires lie strictly between two instants within the rules' bounds."""
     if rules.start_at is not None:
