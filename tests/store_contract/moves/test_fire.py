@@ -52,6 +52,33 @@ async def test_a_due_timer_fires_once_and_moves_on(world: World):
     assert (await world.store.fire(100, lead)).timers == 0
 
 
+async def test_a_look_begins_where_the_last_ended_also_among_many_of_one_instant(world: World):
+    job, start = await world.job(), world.now()
+    made = sorted([await add_trigger(world, job, every(MINUTE, world), ALLOW) for _ in range(5)])
+    first = await add_trigger(world, job, Once(at=start + SECOND), ALLOW)
+    world.clock.advance(MINUTE)
+
+    marks, low, met = [], fire.FIRST, 0
+    while (done := await world.store.fire(2, lead, low)).timers:
+        met, low = met + done.timers, done.through
+        marks.append(low)
+
+    assert met == 6
+    assert marks == [(start + MINUTE, made[0]), (start + MINUTE, made[2]), (start + MINUTE, made[4])]
+    assert await world.store.next_fire_at(low) == start + 2 * MINUTE
+    assert [len(await ledger(world, trigger)) for trigger in (first, *made)] == [1] * 6
+
+
+async def test_a_timer_before_the_mark_is_left_alone(world: World):
+    trigger = await add_trigger(world, await world.job(), every(MINUTE, world), ALLOW)
+    world.clock.advance(MINUTE)
+    behind = (world.now() + 1, fire.FIRST[1])
+
+    assert (await world.store.fire(10, lead, behind)).timers == 0
+    assert await world.store.next_fire_at(behind) is None
+    assert await ledger(world, trigger) == []
+
+
 async def test_the_execution_knows_its_fire(world: World):
     start = world.now()
     job = await world.job(priority=7)
