@@ -30,7 +30,7 @@ async def list_(api: Api) -> None:
         ("QUEUED", "queued"),
         ("RUNNING", "running"),
         ("LANES", lambda queue: len(queue["lanes"])),
-        ("HELD", lambda queue: "; ".join(map(_held, queue["holds"]))),
+        ("HELD", lambda queue: "; ".join(map(_held, queue.get("holds") or ()))),
     ]
     api.out.list(page.raw, columns, "There are no queues yet; the first job makes one.")
 
