@@ -36,6 +36,12 @@ def test_list_and_show():
          {"every": "5m", "misfire": {"all": 10}, "overlap": {"queueAll": 5}}),
         (["--at", "2027-01-01T00:00:00Z", "--misfire", "window=1h", "--param", "day=${fire.at}", "--param", "n=5"],
          {"at": "2027-01-01T00:00:00Z", "misfire": {"window": "1h"}, "params": {"day": "${fire.at}", "n": 5}}),
+        (["--event", "upload", "--filter", "${event.payload.size > 10}", "--webhook", "signed"],
+         {"event": "upload", "filter": "${event.payload.size > 10}", "webhook": True}),
+        (["--webhook", "unsigned", "--param", "key=${event.payload.key}"],
+         {"webhook": {"verify": "none"}, "params": {"key": "${event.payload.key}"}}),
+        (["--watch", "/srv/inbox", "--interval", "10s", "--existing", "fire", "--settle", "5s"],
+         {"watch": "/srv/inbox", "interval": "10s", "existing": "fire", "settle": "5s"}),
     ],
 )  # fmt: skip
 def test_add_by_options(options, body):

@@ -248,6 +248,11 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         ({"triggers": [{"every": "5m", "params": {"x": "${env.HOME}"}}]}, "triggers[0].params.x", "speaks of 'env'"),
         ({"schedule": {"every": "5m", "paused": "yes"}}, "schedule.paused", "true or false"),
         ({"triggers": "@daily"}, "triggers", "not a list"),
+        (
+            {"triggers": [{"event": "x", "zzz": 1}]},
+            "triggers[0].zzz",
+            "webhook, params, overlap, startAt, endAt, maxFires, paused.",
+        ),
         ({"triggers": [5]}, "triggers[0]", "neither a text nor an object"),
         ({"triggers": ["@daily", {"evry": "5m"}]}, "triggers[1].evry", "no field 'evry'"),
         ({"triggers": [{"every": "5m", "at": LATER}]}, "triggers[0]", "one of every and at"),

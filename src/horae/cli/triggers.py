@@ -31,6 +31,23 @@ _WHEN = (
         help="What becomes of a fire while the calendar is closed; skip otherwise.",
     ),
 )
+_HAPPENING = (
+    click.option("--event", metavar="EVENT", help="When an event of this name comes."),
+    click.option(
+        "--webhook",
+        type=click.Choice(["signed", "unsigned"]),
+        help="When a URL of its own is called; `horae events webhook` makes it.",
+    ),
+    click.option("--watch", metavar="PLACE", help="For each new object there: /srv/inbox or s3://bucket/inbox/."),
+    click.option("--interval", metavar="SPAN", help="How often --watch looks; 30s otherwise."),
+    click.option(
+        "--existing",
+        type=click.Choice(["ignore", "fire"]),
+        help="What --watch does with what is there; ignore otherwise.",
+    ),
+    click.option("--settle", metavar="SPAN", help="How long an object that --watch found must have been as it is."),
+    click.option("--filter", metavar="CEL", help="Only when this is true, as '${event.payload.size > 10}'."),
+)
 _RULES = (
     click.option("--max-fires", type=click.IntRange(1), metavar="N", help="How often it fires at most."),
     click.option("--jitter", metavar="SPAN", help="Move each fire by chance, up to so much."),
@@ -106,11 +123,12 @@ async def show(api: Api, job: str, name: str) -> None:
         "horae triggers add report --name nightly --cron '0 2 * * *' --tz Europe/Paris --spread 1h",
         "horae triggers add report --every 5m --max-fires 10 --paused",
         "horae triggers add report --name backlog --every 1m --overlap queueAll=10 --param day='${fire.at}'",
+        "horae triggers add load --event upload --filter '${event.payload.size > 10}' --param key='${event.id}'",
     )
 )
 @click.argument("job")
 @click.option("--name", metavar="NAME", help="Its name in the job; its kind otherwise.")
-@_options(_WHEN, _RULES)
+@_options(_WHEN, _HAPPENING, _RULES)
 @click.option("--paused", is_flag=True, help="It fires nothing until it is resumed.")
 @remote
 async def add(api: Api, job: str, **options: Any) -> None:
@@ -127,7 +145,7 @@ async def add(api: Api, job: str, **options: Any) -> None:
 )
 @click.argument("job")
 @click.argument("name")
-@_options(_WHEN, _RULES)
+@_options(_WHEN, _HAPPENING, _RULES)
 @remote
 async def edit(api: Api, job: str, name: str, **options: Any) -> None:
     """Change a trigger; what is not named stays as it is."""
@@ -237,6 +255,8 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     for rule in ("misfire", "overlap"):
         if rule in given:
             given[rule] = _policy(given[rule])
+    if "webhook" in given:
+        given["webhook"] = True if given["webhook"] == "signed" else {"verify": "none"}
     if options.get("param"):
         given["params"] = params(options["param"])
     return given

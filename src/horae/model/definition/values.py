@@ -20,7 +20,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], what: str, prefix: str = "") -> None:
     """Refuse a field that is not known, with the nearest one that is."""
-    names = tuple(known)
+    names = tuple(dict.fromkeys(known))
     for name in given:
         if name in names:
             continue
