@@ -45,6 +45,15 @@ def test_a_trigger_is_read_and_written_again(given, read):
     assert describe(read)
 
 
+@pytest.mark.parametrize("kind", [{"event": "upload"}, {"webhook": True}, {"watch": "s3://bucket/in/"}])
+@pytest.mark.parametrize("overlap", ["skip", "queueOne", "queueAll", {"queueAll": 3}, "cancelOther"])
+def test_every_overlap_is_there_for_events_too(kind, overlap):
+    (when,) = triggers({**kind, "overlap": overlap})
+
+    assert when.rules.overlap == ("queueAll" if isinstance(overlap, dict) else overlap)
+    assert when.rules.most_queued == (3 if isinstance(overlap, dict) else 100)
+
+
 def test_each_is_named_by_its_kind_and_has_params_of_its_own():
     first, second, third = triggers(
         {"event": "a", "params": {"file": "${event.payload.key}"}}, {"event": "b", "name": "b"}, {"webhook": True}

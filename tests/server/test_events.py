@@ -51,6 +51,16 @@ async def test_an_event_starts_what_listens_and_says_so(api: Api):
     assert (execution["params"], execution["origin"]) == ({"file": "a.csv"}, "event")
 
 
+async def test_an_event_that_queues_waits_for_the_execution_before_it(api: Api):
+    await job(api, {**UPLOAD, "overlap": "queueOne"})
+
+    sent = [(await send(api, payload={"key": n})).json() for n in range(3)]
+
+    made = [told["fired"][0]["executionId"] for told in sent]
+    states = [(await api.get(f"/api/v1/executions/{id}")).json()["status"] for id in made]
+    assert states == ["queued", "skipped", "waiting"]
+
+
 async def test_a_trigger_tells_how_often_events_fired_it(api: Api):
     await job(api, UPLOAD)
     for n in range(3):

@@ -1,6 +1,6 @@
 """Events come in: from the API, from webhooks and from watches. Each is kept, decided and told what it came to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from msgspec import UNSET, Raw, structs
@@ -34,6 +34,7 @@ class EventIntake:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._params = Params()
         self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
+        self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
 
     def check(self, target: Target, item: bytes) -> str | None:
         """Why an item cannot be the params of a job's execution."""
@@ -95,6 +96,8 @@ class EventIntake:
         now = env.now()
         told = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))
+        if done.blocked:
+            self.on_blocked()
         return done.events
 
     async def list(self, namespace: int, *, name: str | None, limit: int, cursor: str | None) -> Page[EventView]:

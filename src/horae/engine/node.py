@@ -89,6 +89,7 @@ class Node:
         self.hooks = Hooks(env, store, self.intake, lambda: self.presence.url)
         places = Places(self.settings.watch_roots)
         self.watcher = Watcher(env, store, self.directory, self.hints, self.clock, self.intake.check, places)
+        self.intake.on_blocked = self.watcher.on_blocked = self.turns.alarm.ring
         self.jobs = Jobs(
             env,
             store,

@@ -76,6 +76,7 @@ class Watcher:
         self._clock, self._check, self.places = clock, check, places
         self._looking: set[asyncio.Task[None]] = set()
         self._next: Instant | None = None
+        self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -144,6 +145,8 @@ class Watcher:
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))
+        if done.blocked:
+            self.on_blocked()
 
 
 class Look:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -117,7 +117,7 @@ def _rules(given: dict[str, Any], kind: Kind, key: str) -> Rules:
     start, end = (_instant(given, name) for name in ("startAt", "endAt"))
     if start is not None and end is not None and end <= start:
         raise BadInput("schedule.endAt is not after startAt.", "Nothing would ever fire.", field="schedule.endAt")
-    overlap, most_queued = _overlap(given.get("overlap", kind.overlap), kind)
+    overlap, most_queued = _overlap(given.get("overlap", kind.overlap))
     window = a_duration(given.get("spread", 0), "schedule.spread", 0, DAY)
     if window and given.get("jitter"):
         remedy = "jitter moves each fire by chance, spread gives the trigger one place in the window: take one."
@@ -151,14 +151,14 @@ def _params(value: Any, kind: Kind) -> dict[str, Any]:
     return params
 
 
-def _overlap(value: Any, kind: Kind) -> tuple[Overlap, int]:
+def _overlap(value: Any) -> tuple[Overlap, int]:
     """An `overlap` field: a word, or {"queueAll": 10} for at most ten that wait."""
-    if isinstance(value, dict) and set(value) == {"queueAll"} and "queueAll" in kind.overlaps:
+    if isinstance(value, dict) and set(value) == {"queueAll"}:
         return "queueAll", an_int(value["queueAll"], "schedule.overlap.queueAll", 1, MOST_REPEATED)
     if isinstance(value, dict):
         remedy = 'Write "skip", "allow", "queueOne", "queueAll", {"queueAll": 10} or "cancelOther".'
         raise BadInput("schedule.overlap has an object that is none.", remedy, field="schedule.overlap")
-    chosen: Any = one_of(value, "schedule.overlap", kind.overlaps)
+    chosen: Any = one_of(value, "schedule.overlap", get_args(Overlap))
     return chosen, MOST_QUEUED
 
 

@@ -28,6 +28,7 @@ class Listening(Struct, frozen=True, kw_only=True):
     paused: str = ""  # what is paused: the job or the trigger
     fired: int = 0
     busy: bool = False  # the execution of its last fire has not ended
+    waiting: int = 0  # how many more wait for it
 
 
 class Verdict(Struct, frozen=True):
@@ -38,6 +39,7 @@ class Verdict(Struct, frozen=True):
 
 
 FIRED = Verdict("fired", "the event came")
+OUTRUN = Verdict("skipped-overlap", "a newer event came with it and waits instead")
 
 
 def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> Verdict:
@@ -57,4 +59,6 @@ def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> V
             return Verdict("skipped-filter", refusal)
     if rules.overlap == "skip" and listening.busy:
         return Verdict("skipped-overlap", "the execution of the last fire had not ended")
+    if rules.overlap == "queueAll" and listening.waiting >= rules.most_queued:
+        return Verdict("skipped-overlap", f"{rules.most_queued} executions waited for the previous one already")
     return FIRED

@@ -142,7 +142,6 @@ class Kind(Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]
     read: Callable[[dict[str, Any], str, Instant], Trigger]
     overlap: Overlap = "skip"
-    overlaps: tuple[str, ...] = get_args(Overlap)
     check_params: Callable[[dict[str, Any], str], None] = check_fire_params
     rules: tuple[str, ...] | None = None  # those that mean something here, unless all do
 
@@ -154,7 +153,6 @@ def _external(name: str, fields: tuple[str, ...], read: Callable[[dict[str, Any]
         fields=fields,
         read=read,
         overlap="allow",
-        overlaps=("allow", "skip"),
         rules=EVENT_RULES,
         check_params=check_params,
     )

@@ -21,6 +21,7 @@ from horae.store.moves.listeners import (
     decide_at,
     hold_counts,
     hold_jobs,
+    keep_newest,
     read_listener,
     write_fires,
 )
@@ -66,6 +67,7 @@ class Taken(Struct, frozen=True):
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
+    blocked: bool = False  # something waits for its turn
 
 
 def take(
@@ -89,14 +91,14 @@ def take(
     fresh = yield from _keep(namespace, events, ids, note, now)
     new = [(id, event) for id, event in zip(ids, events, strict=True) if id in fresh]
     listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _nobody()
-    decided = _decide(new, listeners, only is not None, lead, check, now)
+    decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
     done = yield from write_fires(decided, new_id, now)
     outcomes = _outcomes(decided, done.executions)
     told = yield from _answers(namespace, events, ids, fresh, outcomes, note, now)
     for event, stored in zip(events, told, strict=True):
         if strict and stored.repeated and stored.payload != event.payload:
             raise OtherPayload(stored.key)
-    return Taken(told, done.parcels, done.lanes, done.wake_at)
+    return Taken(told, done.parcels, done.lanes, done.wake_at, done.blocked)
 
 
 def _nobody() -> Script[list[Listener]]:

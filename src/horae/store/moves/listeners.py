@@ -8,20 +8,25 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.events.decide import Listening, Verdict, decide_event
+from horae.model.events.decide import OUTRUN, Listening, Verdict, decide_event
 from horae.model.events.params import fill_params
 from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.parcel import Parcel
 from horae.model.template import TemplateError
 from horae.model.trigger.external import Event, Watch
+from horae.store.moves import turns
+from horae.store.moves.arrivals import arrive
+from horae.store.moves.dependents import lock_around
 from horae.store.moves.fire import LIVE
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.shelves import Columns
+from horae.store.moves.starts import Started
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import Lead, Target, execution_of, read_target
 from horae.store.moves.triggers import COUNT, Timer, read_timer, why
+from horae.store.moves.turns import Turn, turn_key
 from horae.store.script import ForEach, Insert, Row, Script, Statement
 
 EVENT_FIRES: Columns = (
@@ -51,14 +56,24 @@ class Listener(Struct, kw_only=True):
     timer: Timer
     target: Target
     fired: int
-    busy: bool = False
+    turn: Turn = Turn()
     fires: int = 0  # of this batch
     last: UUID | None = None
 
     @property
     def counts(self) -> bool:
         """Whether what it fires depends on what it fired before."""
-        return self.timer.rules.overlap == "skip" or self.timer.rules.max_fires is not None
+        return self.timer.rules.overlap != "allow" or self.timer.rules.max_fires is not None
+
+    @property
+    def key(self) -> str | None:
+        """Where its executions wait for each other, if they do."""
+        return turn_key(self.target.job, self.timer.name) if self.timer.rules.overlap in turns.KEYED else None
+
+    @property
+    def replaces(self) -> bool:
+        """Whether what it fires takes the place of what waits."""
+        return self.timer.rules.overlap in ("queueOne", "cancelOther")
 
     def listening(self) -> Listening:
         trigger, paused = self.timer.trigger, ""
@@ -66,7 +81,7 @@ class Listener(Struct, kw_only=True):
             paused = "job" if self.target.state == "paused" else "trigger"
         return Listening(
             rules=self.timer.rules, filter=trigger.filter if isinstance(trigger, Event | Watch) else None,
-            paused=paused, fired=self.fired + self.fires, busy=self.busy,
+            paused=paused, fired=self.fired + self.fires, busy=self.turn.busy, waiting=self.turn.waiting,
         )  # fmt: skip
 
 
@@ -105,7 +120,17 @@ def hold_counts(listeners: Sequence[Listener]) -> Script[None]:
     alive = {row[0] for row in live}
     for one in listeners:
         one.fired, one.last = counts[one.timer.id]
-        one.busy = one.last in alive
+        one.turn = Turn(busy=one.last in alive)
+    yield from _take_turns({one.key: one for one in listeners if one.key is not None})
+
+
+def _take_turns(keyed: dict[str, Listener]) -> Script[None]:
+    """How the keys of these stand; an execution that runs without a turn, from before there were any, is given it."""
+    standing = yield from turns.look(keyed)
+    unruly = {key: one.last for key, one in keyed.items() if one.last and one.turn.busy and standing[key].is_free}
+    standing |= yield from turns.adopt(unruly)
+    for key, one in keyed.items():
+        one.turn = standing[key]
 
 
 def decide_at(
@@ -125,10 +150,29 @@ def decide_at(
     refusal = check(listener.target, item)
     if refusal is not None:
         return Decided(id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
-    listener.fires += 1
-    listener.busy = True
     extra = Extra(origin="event", trigger=listener.timer.id, event=told)
-    return Decided(id, listener, verdict, execution_of(listener.target, extra, lead, item=item))
+    wanted = execution_of(listener.target, extra, lead, item=item)
+    key, turn = listener.key, listener.turn
+    if key is not None:
+        wanted = turns.gate(wanted, key, turn)
+    listener.fires += 1
+    listener.turn = Turn(busy=True, waiting=turn.waiting + (not turn.is_free))
+    return Decided(id, listener, verdict, wanted)
+
+
+def keep_newest(decided: Sequence[Decided]) -> list[Decided]:
+    """Of events that came together and would wait where only the newest does, the others do not fire."""
+    kept: list[Decided] = []
+    seen: set[UUID] = set()
+    for d in reversed(decided):
+        listener = d.listener
+        if d.wanted is not None and listener.replaces and turns.will_wait(d.wanted):
+            if listener.timer.id in seen:
+                listener.fires -= 1
+                d = Decided(d.event, listener, OUTRUN)
+            seen.add(listener.timer.id)
+        kept.append(d)
+    return kept[::-1]
 
 
 class Written(Struct, frozen=True):
@@ -138,16 +182,19 @@ class Written(Struct, frozen=True):
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
+    blocked: bool = False  # something waits for its turn
 
 
 def write_fires(decided: Sequence[Decided], new_id: Callable[[], UUID], now: Instant) -> Script[Written]:
     """Executions of what fired, and the ledger of all that was decided."""
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     placed, parcels = place([wanted for _, wanted in fired], {}, new_id, now)
-    lanes: dict[int, int] = {}
-    wake_at: Instant | None = None
-    if parcels:
-        lanes, wake_at = yield from put_parcels(parcels, now)
+    free = [(parcel, ahead) for parcel, ahead in parcels if not turns.is_gated(parcel)]
+    done = Started()
+    if free:
+        done.lanes, done.wake_at = yield from put_parcels(free, now)
+    if any(d.listener.key is not None for d, _ in fired):
+        yield from _settle([parcel for parcel, _ in parcels], [d.listener for d, _ in fired], new_id, now, done)
     executions: dict[tuple[UUID, UUID], UUID] = {}
     for (d, _), receipts in zip(fired, placed, strict=True):
         executions[d.listener.timer.id, d.event] = d.listener.last = receipts[0].execution_id
@@ -166,4 +213,15 @@ def write_fires(decided: Sequence[Decided], new_id: Callable[[], UUID], now: Ins
     columns: Columns = (("trigger_id", "uuid"), ("fired", "int"), ("last_execution", "uuid"))
     if counting:
         yield ForEach(COUNT_FIRES, columns, [(id, one.fires, one.last) for id, one in sorted(counting.items())])
-    return Written(executions, [parcel for parcel, _ in parcels], lanes, wake_at)
+    return Written(executions, [parcel for parcel, _ in parcels], done.lanes, done.next, len(free) < len(parcels))
+
+
+def _settle(
+    parcels: Sequence[Parcel], fired: Sequence[Listener], new_id: Callable[[], UUID], now: Instant, done: Started
+) -> Script[None]:
+    """Let those wait whose turn it is not; what waited in their place has ended, which dependents hear of."""
+    replacing = {one.key for one in fired if one.key is not None and one.replaces}
+    over = yield from turns.settle(parcels, replacing, now)
+    if over:
+        yield from lock_around({one.job for one in over})
+        yield from arrive(over, new_id, now, done)

@@ -121,6 +121,11 @@ def adopt(executions: Mapping[str, UUID]) -> Script[dict[str, Turn]]:
     return dict.fromkeys(keys, Turn(busy=True))
 
 
+def gate(one: NewExecution, key: str, turn: Turn) -> NewExecution:
+    """An execution that has its turn, or waits for it."""
+    return _marked(one, key, not turn.is_free)
+
+
 def gated(wanted: Sequence[NewExecution], key: str, turn: Turn) -> list[NewExecution]:
     """Executions of one trigger in their order, each marked as having its turn or as waiting for it."""
     return [_marked(one, key, i > 0 or not turn.is_free) for i, one in enumerate(wanted)]
@@ -133,7 +138,15 @@ def _marked(one: NewExecution, key: str, waits: bool) -> NewExecution:
 
 def is_gated(parcel: Parcel) -> bool:
     """Whether what lies in a parcel waits for its turn."""
-    keys = parcel.envelope.keys
+    return _is_gate(parcel.envelope.keys)
+
+
+def will_wait(one: NewExecution) -> bool:
+    """Whether an execution to be made will wait for its turn."""
+    return _is_gate(one.envelope.keys)
+
+
+def _is_gate(keys: str | None) -> bool:
     return keys is not None and keys.endswith(f"{_GATED}]")
 
 
@@ -216,11 +229,18 @@ def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promo
 
 
 def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promoted]:
-    """Its turn has come: it waits for its time or for what its job depends on, or is queued."""
+    """Its turn has come: it waits for its time or for what its job depends on, or is queued.
+
+    What an event fired waits for nothing else: it has no interval that others could be about.
+    """
     lane, due_at, priority = row[14:17]
     target = (yield from targets([one.job])).get(one.job)
     if target is not None and target.spec.dependencies:
-        return (yield from _depend(one, max(due_at, now) + target.spec.dependency_timeout, new_id, now))
+        (parcel,) = yield from read_parcels([one.parcel])
+        extra = extra_of(parcel.extras, one.lo)
+        if extra.origin != "event":
+            deadline = max(due_at, now) + target.spec.dependency_timeout
+            return (yield from _depend(one, extra, deadline, new_id, now))
     if due_at > now:
         yield shelves.put_waiting([structs.replace(one, reason="delay", wake_at=due_at, gate=None)])
         return Promoted({}, 1, [])
@@ -229,10 +249,8 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
     return Promoted(least_ranks(queued), 1, queued)
 
 
-def _depend(one: Waiting, deadline: Instant, new_id: NewId, now: Instant) -> Script[Promoted]:
+def _depend(one: Waiting, extra: Extra, deadline: Instant, new_id: NewId, now: Instant) -> Script[Promoted]:
     yield shelves.put_waiting([structs.replace(one, reason="dependency", gate=f"dependencies:{one.job}")])
-    (parcel,) = yield from read_parcels([one.parcel])
-    extra: Extra = extra_of(parcel.extras, one.lo)
     wait = waits.Wait(
         dependent=one.job, execution=execution_id(one.parcel, one.lo), interval=extra.interval,
         deadline=deadline, own=True,
