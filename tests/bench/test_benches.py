@@ -40,7 +40,7 @@ SMALL = {
     "concurrency": ["--executions", "20", "--seconds", "1"],
     "sustain": ["--seconds", "2", "--rate", "100", "--mixed"],
     "growth": ["--history", "0", "--queued", "400", "--parcel", "100", "--executions", "200", "--repeats", "1"],
-    "timers": ["--triggers", "300", "--rate", "20", "--seconds", "2", "--herd", "200"],
+    "timers": ["--triggers", "200", "--rate", "20", "--seconds", "1", "--herd", "50"],
     "disk": ["--executions", "500", "--singles", "20"],
     "start": ["--repeats", "1"],
     "idle": ["--seconds", "1"],

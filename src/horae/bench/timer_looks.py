@@ -6,6 +6,7 @@ from horae.bench.timer_fill import TEMPLATE
 from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
 from horae.env import SECOND, Env, Instant
+from horae.errors import HoraeError
 from horae.store.driver import one
 from horae.store.script import Statement
 
@@ -58,6 +59,8 @@ async def look(env: Env, url: str, since: Instant) -> Looked:
         noop = await node.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
         lead = node.directory.lead(noop.queue, noop.job.spec.priority)
         batches = await node.store.read(one(FIRED, since - SECOND))
+        if not batches:
+            raise HoraeError("Nothing was fired.", "Is this machine busy with other things?")
         tells = node.store.driver.dialect == "postgresql" and (await node.store.read(one(TOLD)))[0][0] == "on"
         slices = await node.store.read(one(COMMITTED if tells else QUEUED, since - SECOND, noop.job.id))
         return Looked(

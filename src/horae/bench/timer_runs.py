@@ -5,17 +5,19 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
+from math import inf
 
 from horae.bench.command import Steps
 from horae.bench.load import counts, one_request
 from horae.bench.results import percentile
 from horae.bench.stage import Stage, staged
 from horae.bench.stores import Source
-from horae.bench.timer_fill import AT_ONCE, Load, filling_timers, herd, resting, steady
+from horae.bench.timer_fill import Load, filling_timers, herd, resting, steady
 from horae.bench.timer_looks import Looked, look
 from horae.bench.usage import rss_bytes
 from horae.bench.wire import connected
 from horae.env import SECOND, Env, Instant
+from horae.errors import HoraeError
 from horae.model.trigger import When
 
 PER_JOB = 10
@@ -24,7 +26,7 @@ HEADWAY = 2.0  # seconds between the last trigger written and the first that is 
 PATIENCE = 120.0
 SETTLE = 3 * SECOND  # after the last fire is due
 QUICK = 50_000  # fires a second: what is faster is not noticed at once
-FEW, BRIEF = 20, 30  # fires a second, and seconds, within which a server starts
+FEW, BRIEF = 10, 60  # fires a second, and seconds, within which a server starts
 
 Figures = list[tuple[str, float, str]]
 
@@ -35,19 +37,20 @@ class Runs:
     def __init__(self, env: Env, source: Source, url: str, steps: Steps) -> None:
         self._env, self._source, self._url, self._steps = env, source, url, steps
         self._number = count()
-        self._pace = 5_000.0  # triggers written a second of late, so that none is due before all are there
+        self._opening, self._pace = 0.0, inf  # seconds to open the store, and triggers that are written a second then
 
     async def load(self, triggers: int) -> Figures:
         """Write the triggers that rest; how fast, and how much they take on disk."""
         self._begin(f"{triggers:,} triggers are written")
         async with staged(self._env, self._url) as stage:  # a store that was in use, if only for a moment
             await self._until(stage, self._env.now() + SETTLE)
-        before, begun = await self._source.size(self._url), time.perf_counter()
+        before, opening = await self._source.size(self._url), time.perf_counter()
         async with filling_timers(self._env, self._url) as filler:
+            begun = time.perf_counter()
             await filler.load(Load("rest", resting(triggers, self._env.now()), PER_JOB))
-        took = time.perf_counter() - begun
+            took = time.perf_counter() - begun
         grown = await self._source.size(self._url) - before
-        self._pace = max(self._pace, triggers / took)
+        self._opening, self._pace = begun - opening, triggers / took
         self._steps.done()
         return [("triggers written", triggers / took, "1/s"), ("disk", grown / triggers, "bytes/trigger")]
 
@@ -55,7 +58,7 @@ class Runs:
         """From the start of a server's process to the first fire, and its memory with all the triggers there."""
         self._begin("a server starts")
         at = self._env.now() + SECOND
-        await self._write("start", steady(FEW, BRIEF, at), PER_JOB)
+        await self._write("start", steady(FEW, BRIEF, at), PER_JOB, at + BRIEF * SECOND)
         begun = self._env.now()
         async with staged(self._env, self._url) as stage:
             await self._until(stage, self._env.now() + SETTLE)
@@ -68,7 +71,7 @@ class Runs:
         """Fires one after another."""
         self._begin(f"{rate:,} fires a second")
         at = self._soon(rate * seconds)
-        await self._write("steady", steady(rate, seconds, at), PER_JOB)
+        await self._write("steady", steady(rate, seconds, at), PER_JOB, at)
         async with staged(self._env, self._url) as stage, _probed(stage) as probes:
             await self._until(stage, at + seconds * SECOND + SETTLE)
             memory = rss_bytes(stage.server.pid)
@@ -85,7 +88,7 @@ class Runs:
         """All at one instant."""
         self._begin(f"{triggers:,} at once")
         at = self._soon(triggers, servers)
-        await self._write("herd", herd(triggers, at), per_job)
+        await self._write("herd", herd(triggers, at), per_job, at)
         async with staged(self._env, self._url, servers) as stage:
             there = (await counts(stage)).get("queued", 0)
             await self._until(stage, at - SECOND)
@@ -108,7 +111,7 @@ class Runs:
         """Fires one after another, and in the middle one of the servers goes without a word."""
         self._begin("a server is killed")
         at = self._soon(rate * seconds, servers)
-        await self._write("killed", steady(rate, seconds, at), PER_JOB)
+        await self._write("killed", steady(rate, seconds, at), PER_JOB, at)
         async with staged(self._env, self._url, servers) as stage:
             await self._until(stage, at + seconds * SECOND // 2)
             stage.kill_server(0)
@@ -122,12 +125,14 @@ class Runs:
 
     def _soon(self, triggers: int, servers: int = 1) -> Instant:
         """A whole second by which so many are written and all servers are there."""
-        seconds = HEADWAY + 2 * servers + 1.5 * max(triggers, AT_ONCE) / self._pace
+        seconds = HEADWAY + 2 * servers + 2 * self._opening + 2 * triggers / self._pace
         return (self._env.now() // SECOND + round(seconds)) * SECOND
 
-    async def _write(self, name: str, whens: Iterator[When], per_job: int) -> None:
+    async def _write(self, name: str, whens: Iterator[When], per_job: int, before: Instant) -> None:
         async with filling_timers(self._env, self._url) as filler:
             await filler.load(Load(f"{name}{next(self._number)}", whens, per_job))
+        if self._env.now() >= before:
+            raise HoraeError("Triggers were due before all of them were written.", "Is this machine busy with others?")
 
     async def _until(self, stage: Stage, at: Instant) -> None:
         while self._env.now() < at:
