@@ -85,3 +85,21 @@ async def test_a_trigger_of_a_paused_job_has_not_ended(jobs, triggers, world):
     await jobs.pause(NAMESPACE, "report")
 
     assert (await triggers.get(NAMESPACE, "report", "schedule")).state == "active"
+
+
+async def test_what_a_trigger_that_ended_is_allowed_anew_begins_with_the_edit(jobs, triggers, world):
+    """The time in which it had ended is no outage, so none of it was missed."""
+    start = world.now()
+    await create(jobs, every="1m", maxFires=1, misfire="all")
+    await fire(world)
+    world.clock.advance(10 * MINUTE)
+    await triggers.edit(NAMESPACE, "report", "schedule", {"maxFires": 3})
+    await fire(world)
+
+    fired = await Fires(world.env, world.store).list(NAMESPACE, until=format_instant(world.now() + 1))
+    assert [(one.at, one.disposition) for one in fired.items] == [
+        (format_instant(start + MINUTE), "fired"),
+        (format_instant(start + 12 * MINUTE), "fired"),
+    ]
+    shown = await triggers.preview(NAMESPACE, {"job": "report"})
+    assert shown.fires == [format_instant(start + 13 * MINUTE)]

@@ -19,6 +19,7 @@ from horae.model.trigger import (
     Event,
     LedgerRun,
     Rules,
+    Timed,
     Trigger,
     Watch,
     When,
@@ -208,13 +209,14 @@ def replace(timer: Timer, id: UUID, owner: Owner, when: When, state: State, now:
     """Another version of a trigger takes its place, with its count of fires and its last execution.
 
     One that fires at the same instants decides what the old one left undecided; any other begins now, or after what
-    the old one decided ahead.
+    the old one decided ahead. One that had ended left nothing undecided: what it is allowed anew begins now.
     """
-    goes_on = timer.trigger == when.trigger
+    asleep = owner.paused or timer.state == "paused"
+    has_ended = isinstance(timer.trigger, Timed) and timer.next_fire_at is None and not asleep
+    goes_on = timer.trigger == when.trigger and not has_ended
     if goes_on:
         yield from _drop(timer, timer.decided_through)
     else:
-        asleep = owner.paused or timer.state == "paused"
         yield from end(timer, now, "skipped-paused" if asleep else "skipped-misfire", EDITED)
     heritage = Heritage(
         state=state, fired=timer.fired, last_execution=timer.last_execution, moved_to=timer.moved_to,
