@@ -416,7 +416,10 @@ FIRES = [
         "overlap does not look at the last execution", "fire._decide", "t.last_execution in live", "False",
         by="test_fire.test_overlap_skip_does_not_start_beside_the_last",
     ),
-    one("a fire does not hold whose turn it is", "turns.LOCK", " FOR UPDATE OF h", by="fire / passing the turn"),
+    one(
+        "a fire does not hold whose turn it is", "turns.LOCK", " FOR UPDATE OF h",
+        by="a look at turns / passing the turn",
+    ),
     one(
         "passing a turn holds nothing", "turns.HOLDER", f" FOR UPDATE{SKIP}",
         by="passing the turn / passing the turn",

@@ -158,6 +158,21 @@ async def _(world: World) -> Scene:
     return Scene(left=[c.fire()], right=[passing(c)], check=check, patient=LEFT)
 
 
+@scene("a look at turns / passing the turn")
+async def _(world: World) -> Scene:
+    """What a fire sees before it decides: the next waits, or has its turn."""
+    c, first = await taken(world, "queueAll")
+    world.clock.advance(EVERY)
+    await world.store.fire(10, lead)
+    await world.store.cancel(parcel_of(first), index_of(first), "")
+    key = turn_key(c.job.id, "often")
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert not left[0][key].is_free, "a turn that was passed on meanwhile seemed to be nobody's"
+
+    return Scene(left=[Move("look", lambda: turns.look({key}))], right=[passing(c)], check=check, patient=LEFT)
+
+
 @scene("fire that replaces / passing the turn")
 async def _(world: World) -> Scene:
     c, first = await taken(world, "queueOne")
