@@ -235,7 +235,7 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         ({"schedule": {"every": "5m", "overlap": "never"}}, "schedule.overlap", "allow, skip"),
         ({"schedule": {"every": "5m", "overlap": {"queueAll": 0}}}, "schedule.overlap.queueAll", "cannot be 0"),
         ({"schedule": {"every": "5m", "overlap": {"queueOne": 1}}}, "schedule.overlap", "queueOne"),
-        ({"triggers": [{"event": "x", "overlap": "queueOne"}]}, "triggers[0].overlap", "allow, skip"),
+        ({"triggers": [{"event": "x", "overlap": "now"}]}, "triggers[0].overlap", "queueOne"),
         ({"schedule": {"every": "5m", "misfire": "no"}}, "schedule.misfire", "misfire policy"),
         ({"schedule": {"at": "2020-01-01T00:00:00Z"}}, "schedule.at", "has passed"),
         ({"schedule": {"at": "tomorrow"}}, "schedule.at", "RFC 3339"),

@@ -28,6 +28,8 @@ BY_ITSELF = {
     "sessions.exchange": "an exchange has a number; one that was answered is answered again",
     "sessions.submit": "a child's key is its parent and the number of the call",
     "sessions.remember": "a step has a name and is remembered once",
+    "events.send": "an event has an id; one that was kept is answered again and fires nothing",
+    "hooks.receive": "a delivery has an id, or its content is one; a replay fires nothing and says so",
     "me.sign-in": "a code works once; its answer is a secret and never kept",
     "me.sign-out": "who is signed out stays so",
     "me.code": "another code harms nobody; its answer is a secret and never kept",

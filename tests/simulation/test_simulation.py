@@ -17,7 +17,7 @@ from tests.simulation.actors import Client, Observer, Worker
 from tests.simulation.check import Checker, all_final
 from tests.simulation.world import World
 
-SEEDS = 520
+SEEDS, MORE = 260, 1_040  # in `make test`, and in `make prove`
 GROUP = 20  # seeds in one test
 TROUBLED = 15.0  # simulated seconds of faults
 HEALING = 600.0  # by then everything due must have ended
@@ -25,7 +25,12 @@ ONLY = os.environ.get("HORAE_SEED")
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("first", [int(ONLY)] if ONLY else range(0, SEEDS, GROUP))
+@pytest.mark.parametrize(
+    "first",
+    [int(ONLY)]
+    if ONLY
+    else [*range(0, SEEDS, GROUP), *(pytest.param(n, marks=pytest.mark.prove) for n in range(SEEDS, MORE, GROUP))],
+)
 def test_nothing_is_lost_doubled_or_stranded(first):
     hits: dict[str, int] = {}
     for seed in range(first, first + (1 if ONLY else GROUP)):
