@@ -13,7 +13,7 @@ from horae.errors import BadInput, StoreUnavailable
 from horae.model.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, Outcome, Register, Submit
 from horae.store.contract import Store
 from horae.store.moves.claim import Claimed
-from horae.store.moves.report import Effects, Ended
+from horae.store.moves.effects import Effects, Ended
 from horae.store.sqlite.memory import MemoryDriver
 from tests.store_contract.world import World
 

@@ -9,7 +9,7 @@ from horae.model.event import Event
 from horae.model.ids import execution_id
 from horae.store.contract import Store
 from horae.store.moves import statistics
-from horae.store.moves.report import Effects
+from horae.store.moves.effects import Effects
 
 FLUSH = 5.0
 MINUTE = 60_000_000

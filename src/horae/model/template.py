@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
+from horae.model.parcel import check_item
 
 Scope = Mapping[str, Any]
 Renderer = Callable[[Scope], Any]
@@ -121,6 +122,18 @@ def compile_tree(value: Any, field: str = "template", known: Names = KNOWN) -> A
 def render_tree(compiled: Any, scope: Scope) -> Any:
     """The JSON value a compiled tree stands for."""
     return compiled(scope) if callable(compiled) else compiled
+
+
+def rendered_item(compiled: Any, scope: Scope) -> bytes:
+    """The params of an execution that a compiled tree stands for, as JSON. Raises TemplateError."""
+    try:
+        item = msgspec.json.encode(render_tree(compiled, scope))
+        check_item(item)
+    except BadInput as error:
+        raise TemplateError(error.detail) from None
+    except (TypeError, ValueError) as error:
+        raise TemplateError(str(error)) from None
+    return item
 
 
 def as_text(value: Any) -> str:

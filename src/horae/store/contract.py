@@ -25,8 +25,9 @@ from horae.store.moves import rescue as rescues
 from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
 from horae.store.moves.claim import Claimed, LaneView
+from horae.store.moves.effects import Effects
 from horae.store.moves.parcels import read_parcels
-from horae.store.moves.report import Asked, Effects, requests_of
+from horae.store.moves.report import Asked, requests_of
 from horae.store.moves.submission import Submission, Submitted
 from horae.store.moves.targets import Lead
 from horae.store.script import Script, ScriptFactory

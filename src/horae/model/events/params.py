@@ -6,10 +6,8 @@ from typing import Any
 
 import msgspec
 
-from horae.errors import BadInput
 from horae.model.events.filters import EVENT_NAMES, loops, refuse_costly, refuse_large
-from horae.model.parcel import check_item
-from horae.model.template import Expression, Renderer, TemplateError, compile_tree, parts_of, render_tree
+from horae.model.template import Expression, Renderer, compile_tree, parts_of, rendered_item
 
 
 def check_params(params: dict[str, Any], field: str = "params") -> None:
@@ -25,14 +23,7 @@ def fill_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
     compiled, looping = _compiled(msgspec.json.encode(params))
     if looping:
         refuse_large(scope)
-    try:
-        item = msgspec.json.encode(render_tree(compiled, scope))
-        check_item(item)
-    except BadInput as error:
-        raise TemplateError(error.detail) from None
-    except (TypeError, ValueError) as error:
-        raise TemplateError(str(error)) from None
-    return item
+    return rendered_item(compiled, scope)
 
 
 @lru_cache(maxsize=1024)

@@ -11,10 +11,8 @@ from typing import Any
 import msgspec
 
 from horae.env import Instant
-from horae.errors import BadInput
 from horae.model.instant import format_instant
-from horae.model.parcel import check_item
-from horae.model.template import Names, Renderer, TemplateError, compile_tree, render_tree
+from horae.model.template import Names, Renderer, compile_tree, rendered_item
 
 FIRE_NAMES: Names = frozenset({"params", "fire", "interval"})
 
@@ -39,16 +37,7 @@ def fill_fire_params(params: dict[str, Any], scope: dict[str, Any]) -> bytes:
     if not params:
         return b"{}"
     encoded = msgspec.json.encode(params)
-    if b"${" not in encoded:
-        return encoded
-    try:
-        item = msgspec.json.encode(render_tree(_compiled(encoded), scope))
-        check_item(item)
-    except BadInput as error:
-        raise TemplateError(error.detail) from None
-    except (TypeError, ValueError) as error:
-        raise TemplateError(str(error)) from None
-    return item
+    return encoded if b"${" not in encoded else rendered_item(_compiled(encoded), scope)
 
 
 @lru_cache(maxsize=1024)

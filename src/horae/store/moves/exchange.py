@@ -20,6 +20,7 @@ from horae.model.slice import Running
 from horae.store.moves import report, shelves
 from horae.store.moves.claim import Claimed, LaneView, claim
 from horae.store.moves.deferred import Deferred
+from horae.store.moves.effects import Effects
 from horae.store.moves.starts import NewId
 from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 
@@ -77,7 +78,7 @@ class Exchanged(Struct, frozen=True):
 
     replies: list[Reply]
     claimed: Claimed
-    effects: report.Effects
+    effects: Effects
 
 
 class SessionRow(Struct):
@@ -189,7 +190,7 @@ def _claim(
     return (yield from claim(wants, eligible, lanes, paused, moves, now))
 
 
-def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: report.Effects) -> Reply:
+def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: Effects) -> Reply:
     up = head.exchange
     ignored = effects.ignored.get((head.session, up.channel), [])
     if up.n <= seen_on(row.seen, up.channel):

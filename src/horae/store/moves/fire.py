@@ -17,7 +17,7 @@ from horae.model.parcel import Parcel
 from horae.model.trigger import Decision, Fire, LedgerRun, due_at, fill_fire_params, fire_scope
 from horae.model.trigger.alike import Alike
 from horae.model.trigger.by_calendar import decide_by_calendar
-from horae.store.moves import calendars, turns, waits
+from horae.store.moves import calendars, shelves, turns, waits
 from horae.store.moves.arrivals import arrive
 from horae.store.moves.dependents import lock_around
 from horae.store.moves.parcels import put_parcels
@@ -43,10 +43,7 @@ DUE = Statement(
 NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers WHERE next_fire_at >= $1")
 LIVE = Statement(
     "live_executions",
-    "SELECT given.execution FROM given WHERE EXISTS (SELECT 1 FROM waiting s WHERE s.parcel = given.parcel"
-    " AND s.lo <= given.item AND s.hi > given.item) OR EXISTS (SELECT 1 FROM queued s WHERE s.parcel = given.parcel"
-    " AND s.lo <= given.item AND s.hi > given.item) OR EXISTS (SELECT 1 FROM running s WHERE s.parcel = given.parcel"
-    " AND s.lo <= given.item AND s.hi > given.item)",
+    f"SELECT given.execution FROM given WHERE {shelves.is_live('given.parcel', 'given.item')}",
 )
 ADVANCE = Statement(
     "advance_timers",

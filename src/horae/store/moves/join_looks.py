@@ -12,9 +12,10 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.protocol import Failure
 from horae.model.settle import Finished
 from horae.model.slice import Slice, part
-from horae.store.moves import dependents, joins, report, shelves
+from horae.store.moves import dependents, joins, shelves
 from horae.store.moves.arrivals import DEPENDENTS, Over, arrive
 from horae.store.moves.dependents import Dependent
+from horae.store.moves.effects import Effects, Ended, take_in
 from horae.store.moves.parcels import put_ended
 from horae.store.moves.placing import place
 from horae.store.moves.starts import AGAIN, REASON, NewId, Started, brought, leads, release, still_waiting, take
@@ -73,14 +74,13 @@ def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
     return looked
 
 
-def look_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, report.Effects]]:
+def look_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[int, Effects]]:
     """The same, as what servers tell others and count."""
     looked = yield from look(limit, new_id, now)
-    effects = report.Effects()
-    report.take_in(effects, looked.started)
+    effects = Effects()
+    take_in(effects, looked.started)
     effects.ended += [
-        report.Ended(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0)
-        for over, namespace in looked.over
+        Ended(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0) for over, namespace in looked.over
     ]
     return looked.joins, effects
 

@@ -4,25 +4,25 @@ Only its session's report, or the rescue of that session, moves a running slice;
 running rows need none of their own.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from horae.env import Instant
 from horae.model.job import Spec
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
-from horae.model.settle import Fates, Finished, Rules, Settler, has_begun
-from horae.model.slice import Queued, Running, Slice, Span, gaps, match, part
+from horae.model.settle import Rules, Settler, has_begun
+from horae.model.slice import Running, Span, gaps, match, part
 from horae.store.moves import shelves
-from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.deferred import Change, Deferred
-from horae.store.moves.starts import NewId, Started
+from horae.store.moves.effects import Effects, Moved, put_fates, tell_dependents
+from horae.store.moves.starts import NewId
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 
 if TYPE_CHECKING:
@@ -73,49 +73,6 @@ HANDED_BACK = Failure(
     type="HandedBack", message="The worker handed back an execution that had begun and may run at most once."
 )
 
-Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
-
-
-class Ended(Struct, frozen=True):
-    """Items that reached a final state: for events and statistics."""
-
-    parcel: UUID
-    lo: int
-    hi: int
-    job: UUID
-    namespace: int
-    state: str
-    busy: int
-
-
-class Moved(Struct, frozen=True):
-    """Items that went on to another shelf, or of which something new is known."""
-
-    parcel: UUID
-    lo: int
-    hi: int
-    job: UUID
-    namespace: int
-    state: str
-
-
-class Effects(Struct):
-    """What a batch of reports did, beside what the sessions are told."""
-
-    ignored: dict[Stamp, list[Range]] = {}
-    ended: list[Ended] = []
-    retried: int = 0
-    wakes: list[Instant] = []
-    requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
-    logged: list[Moved] = []
-    moved: list[Moved] = []  # what went on without ending
-    feeding: set[UUID] = set()  # jobs of these slices on which others depend
-    started: list[Moved] = []  # executions of those others
-
-    def may_claim(self, slice: Queued | Running) -> None:
-        """Something can be claimed where this slice lies, or came from."""
-        self.requeued[slice.lane] = min(slice.rank, self.requeued.get(slice.lane, slice.rank))
-
 
 def settle(
     heads: Sequence["Head"],
@@ -148,25 +105,6 @@ def settle(
         yield from moves.make()
         yield from tell_dependents(effects, new_id, now)
     return effects
-
-
-def tell_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
-    """What has ended may be what other jobs wait for."""
-    over = [Over(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.feeding]
-    if not over:
-        return
-    done = Started()
-    yield from arrive(over, new_id, now, done)
-    take_in(effects, done)
-
-
-def take_in(effects: Effects, done: Started) -> None:
-    """What followed for dependents goes with the rest."""
-    for lane, rank in done.lanes.items():
-        effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
-    effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
-    effects.started += [Moved(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels]
-    effects.started += [_moved(slice, "queued") for slice in done.released]
 
 
 def says_something(head: "Head") -> bool:
@@ -368,38 +306,6 @@ def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome,
         settler.give_up(slice, lo, hi, outcome, HANDED_BACK, "delivery")
     else:
         settler.release(slice, lo, hi, outcome)
-
-
-def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
-    """Put settled items where they go."""
-    if fates.finished:
-        yield shelves.put_finished(fates.finished)
-        effects.ended += [_ended(f) for f in fates.finished]
-    if fates.waiting:
-        yield shelves.put_waiting(fates.waiting)
-        effects.wakes += [w.wake_at for w in fates.waiting if w.wake_at is not None]
-        effects.retried += sum(w.hi - w.lo for w in fates.waiting)
-        effects.moved += [_moved(w, "waiting") for w in fates.waiting]
-    if fates.queued:
-        yield shelves.put_queued(fates.queued)
-        for q in fates.queued:
-            effects.may_claim(q)
-        effects.moved += [_moved(q, "queued") for q in fates.queued]
-    if fates.tried:
-        yield shelves.put_tried(fates.tried, worker, session)
-    if fates.blobs:
-        columns: shelves.Columns = (*shelves.ITEM, ("content", "bytea"))
-        yield Insert("blobs", columns, fates.blobs, conflict="ON CONFLICT DO NOTHING")
-
-
-def _moved(slice: Slice, state: str) -> Moved:
-    return Moved(slice.parcel, slice.lo, slice.hi, slice.job, slice.namespace, state)
-
-
-def _ended(finished: Finished) -> Ended:
-    s = finished.slice
-    busy = max(0, finished.completed_at - (finished.started_at or finished.completed_at))
-    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy)
 
 
 REQUESTS_OF = Statement(

@@ -9,6 +9,7 @@ from horae.model.session import LIVE
 from horae.model.settle import Settler, lost
 from horae.model.slice import Running, part
 from horae.store.moves import report, shelves
+from horae.store.moves.effects import Effects, put_fates, tell_dependents
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.starts import NewId
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
@@ -51,7 +52,7 @@ LOCK_SILENT = Statement(
 
 def rescue(
     session: UUID, limit: int, now: Instant, rng: Random, new_id: NewId, *, charge: bool = True
-) -> Script[report.Effects | None]:
+) -> Script[Effects | None]:
     """Take one batch of slices back from a session that is not live; None while it is live.
 
     `charge` counts a loss against each; a new epoch or a clean close charges nothing.
@@ -61,7 +62,7 @@ def rescue(
     if row is None or row.live:
         return None
     rows = yield Fetch(HELD_BY_SESSION, (session, limit))
-    effects = report.Effects()
+    effects = Effects()
     if not rows:
         return effects
     cancels = yield from report.cancels_of(session)
@@ -71,11 +72,11 @@ def rescue(
         _give_up(settler, slice, r[-1], cancels, charge)
         if r[report.FEEDS_AT]:
             effects.feeding.add(slice.job)
-    fates = report.put_fates(settler.fates, row.worker, session, effects)
+    fates = put_fates(settler.fates, row.worker, session, effects)
     gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     yield Together([shelves.take("running", held), *fates, gone])
     if effects.feeding:
-        yield from report.tell_dependents(effects, new_id, now)
+        yield from tell_dependents(effects, new_id, now)
     return effects
 
 

@@ -7,6 +7,7 @@ import msgspec
 from horae.model.settle import Finished, Tried
 from horae.model.slice import Queued, Running, Slice, Waiting
 from horae.store.script import ColumnType, ForEach, Insert, Row, Statement
+from horae.store.tables import SHELVES
 
 Columns = tuple[tuple[str, ColumnType], ...]
 
@@ -113,9 +114,18 @@ def json_or_none(value: object) -> str | None:
     return None if value is None else msgspec.json.encode(value).decode()
 
 
+def is_live(parcel: str, item: str) -> str:
+    """A condition on an item: it has not ended."""
+    found = " OR ".join(
+        f"EXISTS (SELECT 1 FROM {shelf} s WHERE s.parcel = {parcel} AND s.lo <= {item} AND s.hi > {item})"
+        for shelf in SHELVES
+    )
+    return f"({found})"
+
+
 _TAKE = {
     shelf: Statement(f"take_{shelf}", f"DELETE FROM {shelf} WHERE (parcel, lo) IN (SELECT parcel, lo FROM given)")
-    for shelf in ("waiting", "queued", "running")
+    for shelf in SHELVES
 }
 
 

@@ -33,16 +33,14 @@ REPLACED = "a newer fire took its place"
 _GATED = '"gated"'
 _KEY: shelves.Columns = (("key", "text"),)
 _HOLDERS: shelves.Columns = (("key", "text"), ("parcel", "uuid"), ("lo", "int"))
-_LIVE = " OR ".join(
-    f"EXISTS (SELECT 1 FROM {shelf} s WHERE s.parcel = h.parcel AND s.lo <= h.lo AND s.hi > h.lo)"
-    for shelf in ("waiting", "queued", "running")
-)
 LOCK = Statement(
     "lock_turns", "SELECT h.key, h.parcel, h.lo FROM given JOIN holders h ON h.key = given.key FOR UPDATE OF h"
 )
 # In a statement of its own: one that waited for the lock has its old snapshot of the shelves.
 BUSY = Statement(
-    "busy_turns", f"SELECT h.key, h.parcel, h.lo FROM given JOIN holders h ON h.key = given.key WHERE {_LIVE}"
+    "busy_turns",
+    "SELECT h.key, h.parcel, h.lo FROM given JOIN holders h ON h.key = given.key"
+    f" WHERE {shelves.is_live('h.parcel', 'h.lo')}",
 )
 COUNT = Statement(
     "count_turns",

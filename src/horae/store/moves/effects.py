@@ -1,0 +1,112 @@
+"""What the ends of attempts bring about: where items go, who hears of it, and what is counted.
+
+Reports and rescues have them alike; so does whatever else ends executions.
+"""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.protocol import Range
+from horae.model.settle import Fates, Finished
+from horae.model.slice import Queued, Running, Slice
+from horae.store.moves import shelves
+from horae.store.moves.arrivals import Over, arrive
+from horae.store.moves.starts import NewId, Started
+from horae.store.script import Insert, Script
+
+Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
+
+
+class Ended(Struct, frozen=True):
+    """Items that reached a final state: for events and statistics."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    job: UUID
+    namespace: int
+    state: str
+    busy: int
+
+
+class Moved(Struct, frozen=True):
+    """Items that went on to another shelf, or of which something new is known."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    job: UUID
+    namespace: int
+    state: str
+
+
+class Effects(Struct):
+    """What a batch of reports did, beside what the sessions are told."""
+
+    ignored: dict[Stamp, list[Range]] = {}
+    ended: list[Ended] = []
+    retried: int = 0
+    wakes: list[Instant] = []
+    requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
+    logged: list[Moved] = []
+    moved: list[Moved] = []  # what went on without ending
+    feeding: set[UUID] = set()  # jobs of these slices on which others depend
+    started: list[Moved] = []  # executions of those others
+
+    def may_claim(self, slice: Queued | Running) -> None:
+        """Something can be claimed where this slice lies, or came from."""
+        self.requeued[slice.lane] = min(slice.rank, self.requeued.get(slice.lane, slice.rank))
+
+
+def tell_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
+    """What has ended may be what other jobs wait for."""
+    over = [Over(e.parcel, e.lo, e.hi, e.job, e.state) for e in effects.ended if e.job in effects.feeding]
+    if not over:
+        return
+    done = Started()
+    yield from arrive(over, new_id, now, done)
+    take_in(effects, done)
+
+
+def take_in(effects: Effects, done: Started) -> None:
+    """What followed for dependents goes with the rest."""
+    for lane, rank in done.lanes.items():
+        effects.requeued[lane] = min(rank, effects.requeued.get(lane, rank))
+    effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
+    effects.started += [Moved(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels]
+    effects.started += [_moved(slice, "queued") for slice in done.released]
+
+
+def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
+    """Put settled items where they go."""
+    if fates.finished:
+        yield shelves.put_finished(fates.finished)
+        effects.ended += [_ended(f) for f in fates.finished]
+    if fates.waiting:
+        yield shelves.put_waiting(fates.waiting)
+        effects.wakes += [w.wake_at for w in fates.waiting if w.wake_at is not None]
+        effects.retried += sum(w.hi - w.lo for w in fates.waiting)
+        effects.moved += [_moved(w, "waiting") for w in fates.waiting]
+    if fates.queued:
+        yield shelves.put_queued(fates.queued)
+        for q in fates.queued:
+            effects.may_claim(q)
+        effects.moved += [_moved(q, "queued") for q in fates.queued]
+    if fates.tried:
+        yield shelves.put_tried(fates.tried, worker, session)
+    if fates.blobs:
+        columns: shelves.Columns = (*shelves.ITEM, ("content", "bytea"))
+        yield Insert("blobs", columns, fates.blobs, conflict="ON CONFLICT DO NOTHING")
+
+
+def _moved(slice: Slice, state: str) -> Moved:
+    return Moved(slice.parcel, slice.lo, slice.hi, slice.job, slice.namespace, state)
+
+
+def _ended(finished: Finished) -> Ended:
+    s = finished.slice
+    busy = max(0, finished.completed_at - (finished.started_at or finished.completed_at))
+    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy)
