@@ -268,7 +268,10 @@ async def test_a_window_follows_its_calendar(world: World, node: Node):
     assert not node.directory.held
 
 
-async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world: World, node: Node):
+async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world: World, nodes: list[Node]):
+    for each in nodes:
+        await each._runner.stop()
+    node = nodes[0]
     await job(node)
     await node.holds.open(1, "default", Asked(length=60), "key:1")
     later = Node(world.env, Store(world.driver, world.env))
@@ -281,6 +284,27 @@ async def test_a_restarted_server_knows_what_is_held_and_ends_what_is_over(world
 
     assert not restarted.directory.held
     assert await restarted.holds.list(1) == []
+
+
+async def test_what_another_server_ended_first_is_not_held_here_either(
+    world: World, nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+):
+    for each in nodes:
+        await each._runner.stop()
+    node, other = nodes[0], Node(world.env, Store(world.driver, world.env))
+    await job(node)
+    await node.holds.open(1, "default", Asked(length=60), "key:1")
+    await other.prepare()
+    world.clock.advance(90 * SECOND)
+    end_due = node.hold_watch._end_due
+
+    async def too_late(now: int) -> None:
+        await other.hold_watch.step()
+        await end_due(now)
+
+    monkeypatch.setattr(node.hold_watch, "_end_due", too_late)
+    await node.hold_watch.step()
+    assert not node.directory.held
 
 
 async def test_a_clock_that_jumped_ends_nothing(world: World, nodes: list[Node]):

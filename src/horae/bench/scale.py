@@ -31,7 +31,7 @@ def commands(seconds: int, soak: int, fleet: int) -> Mapping[str, list[tuple[str
     pace = ("--seconds", str(soak), "--rate", str(PACE), "--mixed", "--concurrency", "100")
     return {
         "sustained": [("sustain", "--seconds", str(seconds))],
-        "soak": [("sustain", *pace)],
+        "soak": [("sustain", *pace, "--store", store) for store in ("sqlite://", "postgresql://")],
         "fleets": grown,
         "singles": [("sustain", "--per-request", "1", "--seconds", str(fleet))],
         "disk": [("disk",)],

@@ -61,7 +61,7 @@ class HoldWatch:
             log.info("hold is over", hold=str(hold.id), reason=hold.reason, calendar=hold.calendar)
         if turned:
             self._hints.tell(Hint(holds=True))
-            self.known = await self._store.read(holds.all_open)
+        self.known = await self._store.read(holds.all_open)  # also what another server turned meanwhile
 
     def _tell(self, now: Instant) -> None:
         """Let the directory know, and this server's people of what began or ended; others see it by themselves."""
