@@ -32,7 +32,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
     priority: int
     deadline: Instant | None = None
     due_at: Instant
-    keys: str | None = None  # limit, sequence and share keys as JSON
+    keys: str | None = None  # as model/keys reads them: limits, sequence, share, a trigger's turn
     parent: UUID | None = None
     delivery: int = AT_LEAST_ONCE
 

@@ -2,7 +2,9 @@
 
 import sys
 from array import array
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from random import Random
 from uuid import UUID
 
@@ -12,7 +14,7 @@ from horae.env import Instant
 from horae.model.packing import Packed, pack
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
-from horae.model.retry import GiveUp, RetryAt, RetryPolicy, after_failure, after_loss
+from horae.model.retry import GiveUp, RetryAt, RetryPolicy, Spent, after_failure, after_loss
 from horae.model.slice import Queued, Running, Slice, Waiting, part
 
 
@@ -56,11 +58,36 @@ class Fates(Struct, frozen=True):
     blobs: list[tuple[UUID, int, bytes]]
 
 
+Failed = tuple[int, int, str, int]  # items lo..hi-1, the class of their failures, and how many
+
+
 class Rules(Struct, frozen=True, kw_only=True):
     """What decides about a parcel's failures."""
 
     retry: RetryPolicy
     delivery: int
+    due_at: Instant = 0
+    tried: tuple[Failed, ...] = ()  # where classes of failures are counted each by itself
+
+    @property
+    def ends_at(self) -> Instant | None:
+        """When all tries must have ended."""
+        return None if self.retry.within is None else self.due_at + self.retry.within
+
+    def spent(self, lo: int, hi: int) -> list[tuple[int, int, Spent]]:
+        """The items of a range by how often they failed before, and by what."""
+        if not self.tried:
+            return [(lo, hi, {})]
+        bounds = {bound for a, b, _, _ in self.tried for bound in (a, b) if lo < bound < hi}
+        cuts = sorted({lo, hi, *bounds})
+        return [(a, b, self._spent(a)) for a, b in pairwise(cuts)]
+
+    def _spent(self, item: int) -> Spent:
+        counts: Counter[str] = Counter()
+        for lo, hi, kind, times in self.tried:
+            if lo <= item < hi:
+                counts[kind] += times
+        return counts
 
 
 TOO_LARGE = Failure(
@@ -75,6 +102,7 @@ def _to_queue(slice: Running, lo: int, hi: int, losses: int, solo: bool) -> Queu
     return Queued(
         parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
         attempt=slice.attempt, failures=slice.failures, losses=losses, solo=solo, width=slice.width,
+        flags=slice.flags,
         lane=slice.lane, rank=slice.rank, queued_at=slice.queued_at,
     )  # fmt: skip
 
@@ -83,7 +111,7 @@ def _to_wait(slice: Running, lo: int, hi: int, wake_at: Instant, reason: str, *,
     return Waiting(
         parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
         attempt=slice.attempt, failures=failures, losses=slice.losses, solo=slice.solo, width=slice.width,
-        wake_at=wake_at, reason=reason,
+        flags=slice.flags, wake_at=wake_at, reason=reason,
     )  # fmt: skip
 
 
@@ -126,20 +154,26 @@ class Settler:
         self._finish(slice, item, item + 1, outcome, "success", results=pack([b"" if by_reference else result]))
 
     def fail(self, slice: Running, lo: int, hi: int, outcome: Outcome, rules: Rules) -> None:
-        """The job's own failure: another try after a delay, or the end."""
+        """An attempt that failed: another try after a delay, or the end."""
         failure = outcome.error or Failure(type="Failed")
-        decision = self._decide(slice, failure, rules)
-        if isinstance(decision, GiveUp):
-            self.give_up(slice, lo, hi, outcome, failure, decision.reason)
-            return
-        self._try(slice, lo, hi, outcome, "failed", failure)
-        self.fates.waiting.append(_to_wait(slice, lo, hi, decision.at, "retry", failures=slice.failures + 1))
+        for a, b, spent in rules.spent(lo, hi):
+            decision = self._decide(slice, outcome, failure, rules, spent)
+            if isinstance(decision, GiveUp):
+                self.give_up(slice, a, b, outcome, failure, decision.reason)
+                continue
+            self._try(slice, a, b, outcome, "failed", failure)
+            self.fates.waiting.append(_to_wait(slice, a, b, decision.at, "retry", failures=slice.failures + 1))
 
-    def _decide(self, slice: Running, failure: Failure, rules: Rules) -> RetryAt | GiveUp:
+    def _decide(
+        self, slice: Running, outcome: Outcome, failure: Failure, rules: Rules, spent: Spent
+    ) -> RetryAt | GiveUp:
         """Neighbours that fail in one report under one policy share one jittered time."""
         if rules.delivery == AT_MOST_ONCE:
             return GiveUp("delivery")
-        decision = after_failure(slice.failures + 1, failure, rules.retry, self.now, self.rng)
+        decision = after_failure(
+            slice.failures + 1, failure, rules.retry, self.now, self.rng,
+            exit_code=outcome.exit_code, spent=spent, ends_at=rules.ends_at,
+        )  # fmt: skip
         if failure.retry_after is None and isinstance(decision, RetryAt):
             return self._waits.setdefault((slice.job, slice.failures, rules.retry), decision)
         return decision
@@ -165,13 +199,16 @@ class Settler:
         """A durable sleeper waits without a worker."""
         self.fates.waiting.append(_to_wait(slice, lo, hi, wake_at, "sleep", failures=slice.failures))
 
-    def lose(self, slice: Running, delivery: int) -> None:
-        """The worker is gone: back to the queue one item at a time, or the end."""
+    def lose(self, slice: Running, delivery: int, bound: int | None = None) -> None:
+        """The worker is gone: back to the queue one item at a time, or the end.
+
+        `bound` is how often the job is tried again after that.
+        """
         losses = slice.losses + 1
         message = f"The worker {self.worker} stopped answering while it held this execution."
-        failure = Failure(type="WorkerLost", message=message)
+        failure = Failure(type="WorkerLost", message=message, kind="lost")
         nothing = lost(slice)
-        verdict = after_loss(losses, delivery == AT_MOST_ONCE)
+        verdict = after_loss(losses, delivery == AT_MOST_ONCE, bound)
         self._try(slice, slice.lo, slice.hi, nothing, "lost", failure)
         if verdict is None:
             self.fates.queued.append(_to_queue(slice, slice.lo, slice.hi, losses, True))

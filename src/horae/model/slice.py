@@ -28,6 +28,7 @@ class Slice(Struct, frozen=True, kw_only=True, gc=False):
     losses: int = 0  # workers gone, against the poison bound
     solo: bool = False  # was lost with its worker: claimed one item at a time, see model/solo
     width: int = 0  # bytes that each of its items takes in an answer, at most
+    flags: int = 0  # what its end frees, see model/keys; 0: nothing
 
 
 class Waiting(Slice, frozen=True, kw_only=True, gc=False):

@@ -184,7 +184,7 @@ def to_gate(slice: Queued) -> Waiting:
     return Waiting(
         parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
         attempt=slice.attempt, failures=slice.failures, losses=slice.losses, solo=slice.solo, width=slice.width,
-        reason="paused", gate=job_gate(slice.job),
+        flags=slice.flags, reason="paused", gate=job_gate(slice.job),
     )  # fmt: skip
 
 
@@ -196,6 +196,6 @@ def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant) -> Running:
     """Items of a queued slice that a want gets: another attempt begins."""
     return Running(
         parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt + 1,
-        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width, session=want.session, channel=want.channel,
-        n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
+        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width, flags=s.flags, session=want.session,
+        channel=want.channel, n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
     )  # fmt: skip

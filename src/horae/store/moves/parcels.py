@@ -6,6 +6,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import Instant
+from horae.model.keys import flags_of
 from horae.model.packing import Packed
 from horae.model.parcel import Envelope, Parcel
 from horae.model.slice import Queued, Waiting
@@ -84,7 +85,7 @@ def _queued(p: Parcel, lead: int, now: Instant) -> Queued:
     e = p.envelope
     return Queued(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, lane=e.lane,
-        rank=e.due_at - lead, queued_at=now, width=p.width,
+        rank=e.due_at - lead, queued_at=now, width=p.width, flags=flags_of(e.keys),
     )  # fmt: skip
 
 
@@ -92,7 +93,7 @@ def _waiting(p: Parcel) -> Waiting:
     e = p.envelope
     return Waiting(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, width=p.width,
-        wake_at=e.due_at, reason="delay",
+        flags=flags_of(e.keys), wake_at=e.due_at, reason="delay",
     )  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     """Neighbours of equal fate are joined on the way, so fragments heal."""
     if not rows:
         return Promoted({}, 0, [])
-    waiting = [(shelves.waiting(row), row[14], row[15], row[16]) for row in rows]
+    waiting = [(shelves.waiting(row), row[15], row[16], row[17]) for row in rows]
     queued = merge([to_queue(w, lane, rank(w.queue, due, priority), now) for w, lane, due, priority in waiting])
     yield shelves.take("waiting", [w for w, *_ in waiting])
     yield shelves.put_queued(queued)
@@ -88,6 +88,6 @@ def to_queue(w: Waiting, lane: int, rank: int, now: Instant) -> Queued:
     """What waited, as it stands in line."""
     return Queued(
         parcel=w.parcel, lo=w.lo, hi=w.hi, job=w.job, queue=w.queue, namespace=w.namespace, attempt=w.attempt,
-        failures=w.failures, losses=w.losses, solo=w.solo, width=w.width, lane=lane, rank=rank,
-        queued_at=now,
+        failures=w.failures, losses=w.losses, solo=w.solo, width=w.width, flags=w.flags, lane=lane,
+        rank=rank, queued_at=now,
     )  # fmt: skip

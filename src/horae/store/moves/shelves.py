@@ -14,6 +14,7 @@ Columns = tuple[tuple[str, ColumnType], ...]
 SLICE: Columns = (
     ("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("job", "uuid"), ("queue", "int"), ("namespace", "int"),
     ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("solo", "bool"), ("width", "int"),
+    ("flags", "smallint"),
 )  # fmt: skip
 WAITING: Columns = (*SLICE, ("wake_at", "bigint"), ("reason", "text"), ("gate", "text"))
 QUEUED: Columns = (
@@ -32,7 +33,8 @@ HISTORY: Columns = (
 )  # fmt: skip
 ATTEMPTS: Columns = (
     ("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("attempt", "int"), ("worker", "text"), ("session", "uuid"),
-    ("outcome", "text"), ("started_at", "bigint"), ("ended_at", "bigint"), ("exit_code", "int"), ("error", "text"),
+    ("outcome", "text"), ("kind", "text"), ("started_at", "bigint"), ("ended_at", "bigint"), ("exit_code", "int"),
+    ("error", "text"),
 )  # fmt: skip
 SPAN: Columns = (("parcel", "uuid"), ("lo", "int"))
 ITEM: Columns = (("parcel", "uuid"), ("item", "int"))
@@ -46,29 +48,32 @@ def names(columns: Columns, prefix: str = "") -> str:
 def waiting(row: Row) -> Waiting:
     return Waiting(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
-        failures=row[7], losses=row[8], solo=row[9], width=row[10], wake_at=row[11], reason=row[12],
-        gate=row[13],
+        failures=row[7], losses=row[8], solo=row[9], width=row[10], flags=row[11], wake_at=row[12],
+        reason=row[13], gate=row[14],
     )  # fmt: skip
 
 
 def queued(row: Row) -> Queued:
     return Queued(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
-        failures=row[7], losses=row[8], solo=row[9], width=row[10], lane=row[11], rank=row[12],
-        queued_at=row[13], relax_at=row[14], expires_at=row[15],
+        failures=row[7], losses=row[8], solo=row[9], width=row[10], flags=row[11], lane=row[12],
+        rank=row[13], queued_at=row[14], relax_at=row[15], expires_at=row[16],
     )  # fmt: skip
 
 
 def running(row: Row) -> Running:
     return Running(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
-        failures=row[7], losses=row[8], solo=row[9], width=row[10], session=row[11], channel=row[12],
-        n=row[13], lane=row[14], rank=row[15], queued_at=row[16], granted_at=row[17], started_at=row[18],
+        failures=row[7], losses=row[8], solo=row[9], width=row[10], flags=row[11], session=row[12],
+        channel=row[13], n=row[14], lane=row[15], rank=row[16], queued_at=row[17], granted_at=row[18],
+        started_at=row[19],
     )  # fmt: skip
 
 
 def _slice_row(s: Slice) -> tuple[object, ...]:
-    return (s.parcel, s.lo, s.hi, s.job, s.queue, s.namespace, s.attempt, s.failures, s.losses, s.solo, s.width)
+    return (
+        s.parcel, s.lo, s.hi, s.job, s.queue, s.namespace, s.attempt, s.failures, s.losses, s.solo, s.width, s.flags,
+    )  # fmt: skip
 
 
 def put_waiting(slices: Iterable[Waiting]) -> Insert:
@@ -103,8 +108,8 @@ def _history_row(f: Finished) -> tuple[object, ...]:
 
 def put_tried(tried: Sequence[Tried], worker: str, session: object) -> Insert:
     rows = [
-        (t.parcel, t.lo, t.hi, t.attempt, worker, session, t.outcome, t.started_at, t.ended_at, t.exit_code,
-         json_or_none(t.error))
+        (t.parcel, t.lo, t.hi, t.attempt, worker, session, t.outcome, t.error.kind if t.error else "", t.started_at,
+         t.ended_at, t.exit_code, json_or_none(t.error))
         for t in tried
     ]  # fmt: skip
     return Insert("attempts", ATTEMPTS, rows)

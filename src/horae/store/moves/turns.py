@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.execution import Extra
 from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.keys import encode_keys, flags_of, keys_of
 from horae.model.parcel import Parcel, extra_of
 from horae.model.settle import Finished
 from horae.model.slice import Waiting, part
@@ -30,7 +31,6 @@ from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, T
 KEYED = frozenset({"queueOne", "queueAll", "cancelOther"})
 REASON = "overlap"  # why such an execution waits
 REPLACED = "a newer fire took its place"
-_GATED = '"gated"'
 _KEY: shelves.Columns = (("key", "text"),)
 _HOLDERS: shelves.Columns = (("key", "text"), ("parcel", "uuid"), ("lo", "int"))
 LOCK = Statement(
@@ -130,27 +130,23 @@ def gated(wanted: Sequence[NewExecution], key: str, turn: Turn) -> list[NewExecu
 
 
 def _marked(one: NewExecution, key: str, waits: bool) -> NewExecution:
-    keys = msgspec.json.encode([key, "gated"] if waits else [key]).decode()
-    return structs.replace(one, envelope=structs.replace(one.envelope, keys=keys))
+    keys = structs.replace(keys_of(one.envelope.keys), turn=key, gated=waits)
+    return structs.replace(one, envelope=structs.replace(one.envelope, keys=encode_keys(keys)))
 
 
 def is_gated(parcel: Parcel) -> bool:
     """Whether what lies in a parcel waits for its turn."""
-    return _is_gate(parcel.envelope.keys)
+    return keys_of(parcel.envelope.keys).gated
 
 
 def will_wait(one: NewExecution) -> bool:
     """Whether an execution to be made will wait for its turn."""
-    return _is_gate(one.envelope.keys)
-
-
-def _is_gate(keys: str | None) -> bool:
-    return keys is not None and keys.endswith(f"{_GATED}]")
+    return keys_of(one.envelope.keys).gated
 
 
 def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) -> Script[list[Over]]:
     """Write what has to wait for its turn, and who has it now; tell what waited at the keys of `replacing` and ends."""
-    keyed = [parcel for parcel in parcels if parcel.envelope.keys is not None]
+    keyed = [parcel for parcel in parcels if keys_of(parcel.envelope.keys).turn is not None]
     if not keyed:
         return []
     over = yield from _replace(replacing, now)
@@ -163,14 +159,14 @@ def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) 
 
 
 def _key_of(parcel: Parcel) -> str:
-    return str(msgspec.json.decode(parcel.envelope.keys or "[]")[0])
+    return keys_of(parcel.envelope.keys).turn or ""
 
 
 def _waiting(p: Parcel) -> Waiting:
     e = p.envelope
     return Waiting(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, attempt=0, failures=0, losses=0,
-        solo=False, width=p.width, wake_at=None, reason=REASON, gate=_key_of(p),
+        solo=False, width=p.width, flags=flags_of(e.keys), wake_at=None, reason=REASON, gate=_key_of(p),
     )  # fmt: skip
 
 
@@ -216,7 +212,7 @@ def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promo
     yield ForEach(DROP, _KEY, [(key,)])
     if not rows:
         return Promoted({}, 0, [])
-    row = min(rows, key=lambda row: (row[15], row[0], row[1]))
+    row = min(rows, key=lambda row: (row[16], row[0], row[1]))
     slice = shelves.waiting(row)
     one = part(slice, slice.lo, slice.lo + 1)
     yield Insert("holders", _HOLDERS, [(key, one.parcel, one.lo)])
@@ -231,7 +227,7 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
 
     What an event fired waits for nothing else: it has no interval that others could be about.
     """
-    lane, due_at, priority = row[14:17]
+    lane, due_at, priority = row[15:18]
     target = (yield from targets([one.job])).get(one.job)
     if target is not None and target.spec.dependencies:
         (parcel,) = yield from read_parcels([one.parcel])

@@ -1,0 +1,53 @@
+"""Keys of an envelope: what its items share with other executions, and must not share out beyond a limit.
+
+Items whose keys differ never share a parcel, so whatever a key says is true of all items of a parcel.
+"""
+
+from functools import lru_cache
+
+import msgspec
+from msgspec import Struct
+
+# Flags of a slice: what its leaving a shelf frees. A slice without flags frees nothing, and costs no look.
+KEYED = 1  # its parcel holds keys of limits, or has its place in sequences
+LIMITED = 2  # it was claimed from a lane with a limit of its job, its queue or its namespace
+
+
+class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The keys under which the items of a parcel stand."""
+
+    turn: str | None = None  # a trigger's: its executions run one at a time
+    gated: bool = False  # its items wait for that turn
+    share: str = ""  # whose share of the queue they use
+    limits: tuple[str, ...] = ()  # of limits by key, sorted
+    sequence: str | None = None  # runs one at a time, in the order of submission
+
+    @property
+    def guarded(self) -> tuple[str, ...]:
+        """The keys that decide when an item may be queued, in the order in which they are locked."""
+        return self.limits if self.sequence is None else tuple(sorted((*self.limits, self.sequence)))
+
+    @property
+    def flags(self) -> int:
+        """The flags of slices under these keys."""
+        return KEYED if self.limits or self.sequence is not None else 0
+
+
+NO_KEYS = Keys()
+_decode = msgspec.json.Decoder(Keys).decode
+
+
+def encode_keys(keys: Keys) -> str | None:
+    """Keys as an envelope carries them; None when there are none."""
+    return None if keys == NO_KEYS else msgspec.json.encode(keys).decode()
+
+
+@lru_cache(maxsize=4096)
+def keys_of(encoded: str | None) -> Keys:
+    """The keys of an envelope."""
+    return NO_KEYS if encoded is None else _decode(encoded)
+
+
+def flags_of(encoded: str | None) -> int:
+    """The flags of slices under an envelope's keys."""
+    return 0 if encoded is None else keys_of(encoded).flags
