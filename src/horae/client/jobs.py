@@ -5,7 +5,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from horae.client.calls import Caller, path_of
 from horae.client.encode import circumstances, definition, given, instant, span
-from horae.client.views import Execution, Job, JobVersion, Page, View, page_of
+from horae.client.views import Execution, Explanation, Job, JobVersion, Page, View, page_of
 from horae.errors import NotFound
 from horae.model.signals import Span
 
@@ -94,6 +94,10 @@ class Jobs:
     async def dependencies(self, ref: str) -> View:
         """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
         return View.of(await self._caller.get(path_of("jobs", ref, "dependencies")))
+
+    async def explain(self, ref: str) -> Explanation:
+        """Why a job does not run: its triggers, its queue, what it depends on, and what holds its executions."""
+        return Explanation.of(await self._caller.get(path_of("jobs", ref, "explain")))
 
     async def rollback(self, ref: str, version: int) -> Job:
         """Make an old version's definition the newest one."""

@@ -62,12 +62,12 @@ class Executions:
 
     async def get(self, namespace: int, execution: str | UUID) -> ExecutionView:
         """One execution. Raises NotFound, or Gone when its id is older than what is kept."""
-        found = await self._find(namespace, execution)
+        found = await self.find(namespace, execution)
         return (await self.views(namespace, [found], brief=False))[0]
 
     async def attempts(self, namespace: int, execution: str | UUID) -> list[AttemptView]:
         """All tries in order, the running or last one included; what was handed back unbegun left no trace."""
-        found = await self._find(namespace, execution)
+        found = await self.find(namespace, execution)
         tried = await self._store.read(lambda: reads.attempts(found.execution.id))
         return [*map(show_attempt, tried), *_latest(found.execution)]
 
@@ -88,7 +88,7 @@ class Executions:
         check_limit(limit, MOST_LINES)
         if tail is not None and not 0 <= tail <= MOST_LINES:
             raise BadInput(f"tail cannot be {tail}.", f"It runs from 0 to {MOST_LINES}.", field="tail")
-        e = (await self._find(namespace, execution)).execution
+        e = (await self.find(namespace, execution)).execution
         if tail is not None and cursor is None:
             lines = await self._store.read(lambda: log_reads.last(e.id, attempt, tail))
         else:
@@ -107,7 +107,7 @@ class Executions:
 
     async def cancel(self, namespace: int, execution: str | UUID, reason: str = "") -> CancelView:
         """Cancel what waits or is queued; ask the worker of what runs. Raises Conflict when it has ended otherwise."""
-        e = (await self._find(namespace, execution)).execution
+        e = (await self.find(namespace, execution)).execution
         a_text(reason, "reason", most=1000)
         verdict, session = await self._store.cancel(parcel_of(e.id), index_of(e.id), reason)
         if session is not None:
@@ -182,7 +182,8 @@ class Executions:
             for f in found
         ]
 
-    async def _find(self, namespace: int, ref: str | UUID) -> reads.Found:
+    async def find(self, namespace: int, ref: str | UUID) -> reads.Found:
+        """One execution as it is stored. Raises NotFound, or Gone when its id is older than what is kept."""
         id = execution_ref(ref)
         found = await self._found.get((namespace, id))
         if found is None:

@@ -20,6 +20,7 @@ from horae.engine.epochs import Epochs
 from horae.engine.event_intake import EventIntake
 from horae.engine.events import Events
 from horae.engine.executions import Executions
+from horae.engine.explain import Explainer
 from horae.engine.fire import Scheduler
 from horae.engine.fires import Fires
 from horae.engine.gateway import Gateway
@@ -117,6 +118,7 @@ class Node:
             on_cancelled=self.statistics.cancelled,
             on_event=self._tell,
         )
+        self.explainer = Explainer(env, store, self.directory, self.hold_watch, self.executions)
         self.backfiller = Backfiller(env, store, self.directory, self.hints)
         self.backfills = Backfills(
             env,

@@ -1,0 +1,41 @@
+"""Which probe asks about which gate: every gate of executions has one in `OF_EXECUTIONS`, of jobs one in `OF_JOBS`."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from horae.engine.probes import others, queues, times, triggers, workers
+from horae.engine.probes.case import Case, ExecutionCase, Sources
+from horae.model.gates import Blocker
+
+Probe = Callable[[Sources, ExecutionCase], Awaitable[Sequence[Blocker]]]
+JobProbe = Callable[[Sources, Case], Awaitable[Sequence[Blocker]]]
+
+OF_EXECUTIONS: Mapping[str, Probe] = {
+    "delay": times.delay,
+    "retry": times.retry,
+    "sleep": times.sleep,
+    "dependency": others.dependency,
+    "overlap": others.overlap,
+    "paused": queues.paused,
+    "queue-paused": queues.queue_paused,
+    "held": queues.held,
+    "no-worker": workers.no_worker,
+    "solo": workers.solo,
+    "busy": workers.busy,
+    "ahead": workers.ahead,
+}
+OF_JOBS: Mapping[str, JobProbe] = {
+    "paused": queues.paused,
+    "queue-paused": queues.queue_paused,
+    "held": queues.held,
+    "no-worker": workers.no_worker,
+    "deleted": triggers.deleted,
+    "no-trigger": triggers.no_trigger,
+    "trigger-paused": triggers.trigger_paused,
+    "trigger-ended": triggers.trigger_ended,
+    "trigger-trouble": triggers.trigger_trouble,
+    "calendar": triggers.calendar,
+    "not-due": triggers.not_due,
+    "no-event": triggers.no_event,
+    "upstream": others.upstream,
+    "last-decision": triggers.last_decision,
+}

@@ -1,0 +1,50 @@
+"""Gates that time opens: a delay, the pause before another try, a durable sleep."""
+
+from horae.engine.probes.case import ExecutionCase, Sources
+from horae.model.gates import Blocker, closed
+from horae.model.instant import format_instant
+
+SLEEPS = {
+    "sleep": "It sleeps",
+    "signal": "It waits for a signal",
+    "children": "It waits for what it has started",
+}
+
+
+async def delay(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    execution = case.execution
+    if execution.reason != "delay" or execution.wake_at is None:
+        return []
+    message = f"It is due at {format_instant(execution.wake_at)}."
+    return [closed("delay", message, until=execution.wake_at)]
+
+
+async def retry(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    execution = case.execution
+    if execution.reason != "retry" or execution.wake_at is None:
+        return []
+    error = execution.error
+    failed = f"It failed {_times(execution.failures)}" + (f", last with {error.type}" if error else "")
+    return [
+        closed(
+            "retry",
+            f"{failed}; it is tried again at {format_instant(execution.wake_at)}.",
+            until=execution.wake_at,
+            failures=execution.failures,
+            retries=case.job.spec.retry.retries,
+            error=error.type if error else None,
+        )
+    ]
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+async def sleep(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    execution = case.execution
+    if execution.reason not in SLEEPS or execution.session is not None:
+        return []
+    until = "" if execution.wake_at is None else f" until {format_instant(execution.wake_at)}"
+    message = f"{SLEEPS[execution.reason]}{until}; it has begun, and holds no worker meanwhile."
+    return [closed("sleep", message, until=execution.wake_at, kind=execution.reason)]

@@ -1,0 +1,92 @@
+"""Gates of the fleet: no worker that fits, none that is free, others before it."""
+
+from horae.engine.probes.case import Case, ExecutionCase, Sources
+from horae.model.gates import Blocker, closed
+from horae.model.hint import Offer, why_queued
+from horae.model.ids import index_of, parcel_of
+from horae.model.session import Session
+from horae.model.solo import PROBATION, SUSPECT, admits, place
+from horae.store.moves import explain_reads
+
+MOST_TOLD = 10  # workers that a blocker names
+
+
+async def no_worker(sources: Sources, case: Case) -> list[Blocker]:
+    if case.fitting():
+        return []
+    offers = [Offer(frozenset(session.queues), session.capabilities) for session in case.sessions]
+    message, _, remedy = (why_queued(case.queue_name, case.needs, offers) or "").partition("; ")
+    lacking = sorted(n for n in case.needs if not any(n in session.capabilities for session in case.serving()))
+    return [
+        closed(
+            "no-worker",
+            message.rstrip(".") + ".",
+            remedy[:1].upper() + remedy[1:] if remedy else None,
+            queue=case.queue_name,
+            needs=sorted(case.needs),
+            lacking=lacking,
+            workers=len(case.sessions),
+            serving=len(case.serving()),
+        )
+    ]
+
+
+async def solo(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    """What was lost is kept from others that were: every session that fits is looked at."""
+    fitting = case.fitting()
+    if not case.place.solo or not fitting:
+        return []
+    held = await sources.store.read(lambda: explain_reads.solo_in([session.id for session in fitting]))
+    losses = case.execution.losses
+    refusing = [id for id, (most, granted_at) in held.items() if not admits(place(most, granted_at, case.now), losses)]
+    if len(refusing) < len(fitting):
+        return []
+    until = None
+    if losses < SUSPECT:
+        until = min((held[id][1] + PROBATION for id in refusing if held[id][0] < SUSPECT), default=None)
+    message = "It was lost with its worker, and each worker that fits runs another that was."
+    return [closed("solo", message, until=until, losses=losses, workers=len(refusing))]
+
+
+async def busy(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    fitting = case.fitting()
+    if not case.is_queued or not fitting or any(session.running < session.concurrency for session in fitting):
+        return []
+    slots = sum(session.concurrency for session in fitting)
+    workers = "The one worker that fits has" if len(fitting) == 1 else f"All {len(fitting)} workers that fit have"
+    message = f"{workers} no slot free; {slots} {'is' if slots == 1 else 'are'} in use."
+    told = [_told(session) for session in fitting[:MOST_TOLD]]
+    return [closed("busy", message, slots=slots, workers=told)]
+
+
+def _told(session: Session) -> dict[str, object]:
+    return {"worker": session.worker, "running": session.running, "slots": session.concurrency}
+
+
+async def ahead(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    found = await ahead_of(sources, case)
+    if not found.count:
+        return []
+    count = f"{found.count}" if found.whole else f"At least {found.count}"
+    stand = "execution stands" if found.count == 1 else "executions stand"
+    message = f'{count} {stand} before it in the queue "{case.queue_name}".'
+    return [closed("ahead", message, ahead=found.count, exact=found.whole, queue=case.queue_name)]
+
+
+async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Ahead:
+    """What stands before it by rank, in those lanes of its queue from which the same workers take."""
+    rank = case.place.rank
+    if rank is None:
+        return explain_reads.Ahead({})
+    id, fitting = case.execution.id, case.fitting()
+    lanes = [
+        lane.id
+        for lane in sources.directory.lanes.values()
+        if lane.queue == case.queue and any(lane.needs <= session.capabilities for session in fitting)
+    ]
+    wanted = {case.place.lane, *lanes}
+    found = await sources.store.read(lambda: explain_reads.ahead_of(wanted, rank, parcel_of(id), case.place.lo))
+    own = index_of(id) - case.place.lo  # items of its own slice that come first
+    if own:
+        found.jobs[case.job.id] = found.jobs.get(case.job.id, 0) + own
+    return found

@@ -1,0 +1,190 @@
+"""A scene for every gate of executions: it closes the gate, and opens it by what its blocker names.
+
+`SCENES` has one for each name in `model/gates.py` that is about executions; tests/engine/test_explain.py plays them.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from horae.engine.holds import Asked
+from horae.env import SECOND
+from horae.model.explain_view import BlockerView
+from horae.model.protocol import Outcome
+from tests.engine.explain_stage import Played, Stage
+from tests.store_contract.world import NAMESPACE
+
+Scene = Callable[[Stage], Awaitable[Played]]
+
+
+async def nothing(blocker: BlockerView) -> None:
+    """The gate opens by itself."""
+
+
+async def delay(stage: Stage) -> Played:
+    await stage.job()
+    await stage.worker()
+    return Played(await stage.submit(delay=60 * SECOND), nothing)
+
+
+async def retry(stage: Stage) -> Played:
+    await stage.job(retries=3)
+    worker = await stage.worker()
+    id = await stage.submit()
+    assert await stage.starts(id)
+    await worker.end("failed")
+    return Played(id, nothing)
+
+
+async def sleep(stage: Stage) -> Played:
+    await stage.job()
+    worker = await stage.worker()
+    id = await stage.submit()
+    assert await stage.starts(id)
+    (held,) = worker.holds
+    worker.holds = []
+    wake_at = stage.world.now() + 30 * SECOND
+    asleep = Outcome(parcel=held.parcel, lo=0, hi=1, attempt=held.attempt, outcome="suspended", wake_at=wake_at)
+    await worker.ask(asleep, free=0)
+    worker.free = 1
+    return Played(id, nothing)
+
+
+async def dependency(stage: Stage) -> Played:
+    await stage.job("extract")
+    await stage.job(dependencies=["extract"])
+    worker = await stage.worker()
+    id = await stage.submit(wait_for_dependencies=True)
+
+    async def run(blocker: BlockerView) -> None:
+        upstream = await stage.submit(blocker.details["job"])
+        assert await stage.starts(upstream)
+        await worker.end()
+
+    return Played(id, run)
+
+
+async def overlap(stage: Stage) -> Played:
+    await stage.job(schedule={"every": "10s", "overlap": "queueAll"})
+    worker = await stage.worker()
+    await stage.pass_time(10)
+    (first,) = await stage.fire()
+    assert await stage.starts(first)
+    await stage.pass_time(10)
+    second = (await stage.fire())[0]
+
+    async def end(blocker: BlockerView) -> None:
+        assert blocker.details["execution"] == str(first)
+        await worker.end()
+
+    return Played(second, end)
+
+
+async def paused(stage: Stage) -> Played:
+    await stage.job()
+    await stage.worker()
+    await stage.node.jobs.pause(NAMESPACE, "job")
+    await stage.look()
+    id = await stage.submit()
+
+    async def resume(blocker: BlockerView) -> None:
+        await stage.node.jobs.resume(NAMESPACE, blocker.details["job"])
+
+    return Played(id, resume)
+
+
+async def queue_paused(stage: Stage) -> Played:
+    await stage.job()
+    await stage.worker()
+    await stage.world.do("UPDATE queues SET state = 'paused' WHERE name = 'default'")
+    await stage.look()
+    id = await stage.submit()
+
+    async def resume(blocker: BlockerView) -> None:
+        await stage.world.do("UPDATE queues SET state = 'active' WHERE name = $1", blocker.details["queue"])
+
+    return Played(id, resume)
+
+
+async def held(stage: Stage) -> Played:
+    await stage.job()
+    await stage.worker()
+    await stage.node.holds.open(NAMESPACE, "default", Asked(length="30m", reason="deploy"), "key:1")
+    id = await stage.submit()
+
+    async def release(blocker: BlockerView) -> None:
+        await stage.node.holds.release(NAMESPACE, blocker.details["queue"], blocker.details["reason"], "key:1")
+
+    return Played(id, release)
+
+
+async def no_worker(stage: Stage) -> Played:
+    await stage.job(needs=["gpu=a100"])
+    await stage.worker()
+    id = await stage.submit()
+
+    async def start(blocker: BlockerView) -> None:
+        assert blocker.details["lacking"] == ["gpu=a100"]
+        await stage.worker(labels=dict(need.split("=") for need in blocker.details["lacking"]))
+
+    return Played(id, start)
+
+
+async def solo(stage: Stage) -> Played:
+    """Two that were lost with their worker: one has gone to the next, the other waits for it to pass its probation."""
+    await stage.job()
+    lost = await stage.worker(2)
+    first, second = await stage.submit(), await stage.submit()
+    assert await stage.starts(first)
+    assert await stage.starts(second)
+    (row,) = await stage.world.rows("SELECT last_seen FROM sessions WHERE id = $1", lost.session)
+    assert await stage.world.store.mark_lost(lost.session, row[0])
+    await stage.world.store.rescue(lost.session, 10)
+    stage.workers = []
+    worker = await stage.worker(2)
+    await stage.look()
+    assert len(await worker.ask()) == 1
+    return Played(second if await stage.runs(first) else first, nothing)
+
+
+async def busy(stage: Stage) -> Played:
+    await stage.job()
+    worker = await stage.worker()
+    assert await stage.starts(await stage.submit())
+    id = await stage.submit()
+
+    async def end(blocker: BlockerView) -> None:
+        assert blocker.details["workers"] == [{"worker": "w0", "running": 1, "slots": 1}]
+        await worker.end()
+
+    return Played(id, end)
+
+
+async def ahead(stage: Stage) -> Played:
+    await stage.job()
+    worker = await stage.worker()
+    first = await stage.submit()
+    stage.world.clock.advance(SECOND)
+    second = await stage.submit()
+
+    async def run(blocker: BlockerView) -> None:
+        assert blocker.details["ahead"] == 1
+        assert await stage.starts(first)
+        assert not await stage.runs(second)
+        await worker.end()
+
+    return Played(second, run)
+
+
+SCENES: Mapping[str, Scene] = {
+    "delay": delay,
+    "retry": retry,
+    "sleep": sleep,
+    "dependency": dependency,
+    "overlap": overlap,
+    "paused": paused,
+    "queue-paused": queue_paused,
+    "held": held,
+    "no-worker": no_worker,
+    "solo": solo,
+    "busy": busy,
+    "ahead": ahead,
+}

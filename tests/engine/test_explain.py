@@ -1,0 +1,42 @@
+"""Explain: every gate is named when it is closed, and what it names lets the execution start."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from horae.engine.probes.table import OF_EXECUTIONS, OF_JOBS
+from horae.model.gates import GATES
+from tests.engine.explain_scenes import SCENES
+from tests.engine.explain_stage import Stage, staged
+from tests.store_contract.world import World
+
+
+@pytest.fixture(params=("memory", "postgres"))
+def store_url(request: pytest.FixtureRequest) -> str:
+    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+
+
+@pytest.fixture
+async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    async with staged(world, monkeypatch) as made:
+        yield made
+
+
+@pytest.mark.parametrize("gate", SCENES)
+async def test_what_the_blocker_names_lets_the_execution_start(stage: Stage, gate: str):
+    played = await SCENES[gate](stage)
+    blockers = await stage.blockers(played.execution)
+    assert gate in blockers, f"{gate} is closed, and explain says {list(blockers)}"
+
+    await played.open(blockers[gate])
+
+    assert await stage.starts(played.execution)
+    assert (await stage.explain(played.execution)).blockers == []
+
+
+def test_every_gate_has_a_probe_and_a_scene():
+    of_executions = {gate.name for gate in GATES if "execution" in gate.about}
+    of_jobs = {gate.name for gate in GATES if "job" in gate.about}
+    assert set(OF_EXECUTIONS) == of_executions
+    assert set(OF_JOBS) == of_jobs
+    assert set(SCENES) == of_executions
