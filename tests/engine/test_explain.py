@@ -1,14 +1,22 @@
 """Explain: every gate is named when it is closed, and what it names lets the execution start."""
 
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import get_args
 
 import pytest
 
+import horae
 from horae.engine.probes.table import OF_EXECUTIONS, OF_JOBS
+from horae.model.execution import WaitReason
 from horae.model.gates import GATES
 from tests.engine.explain_scenes import SCENES
 from tests.engine.explain_stage import Stage, staged
 from tests.store_contract.world import World
+
+SOURCE = Path(horae.__file__).parent
+TO_COME = {"limit"}  # nothing waits for it yet
 
 
 @pytest.fixture(params=("memory", "postgres"))
@@ -40,3 +48,15 @@ def test_every_gate_has_a_probe_and_a_scene():
     assert set(OF_EXECUTIONS) == of_executions
     assert set(OF_JOBS) == of_jobs
     assert set(SCENES) == of_executions
+
+
+def test_every_reason_to_wait_belongs_to_one_gate():
+    """`Waiting.reason` is a WaitReason: mypy refuses one that is not listed there."""
+    known = [reason for gate in GATES for reason in gate.reasons]
+    assert sorted(known) == sorted({*get_args(WaitReason)} - TO_COME)
+    written = {
+        reason
+        for path in (SOURCE / "store").rglob("*.py")
+        for reason in re.findall(r"reason = '(\w+)'", path.read_text())
+    }
+    assert written <= {*known}

@@ -11,6 +11,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
+from horae.model.execution import WaitReason
 from horae.model.packing import Packed, pack
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
@@ -107,7 +108,7 @@ def _to_queue(slice: Running, lo: int, hi: int, losses: int, solo: bool) -> Queu
     )  # fmt: skip
 
 
-def _to_wait(slice: Running, lo: int, hi: int, wake_at: Instant, reason: str, *, failures: int) -> Waiting:
+def _to_wait(slice: Running, lo: int, hi: int, wake_at: Instant, reason: WaitReason, *, failures: int) -> Waiting:
     return Waiting(
         parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
         attempt=slice.attempt, failures=failures, losses=slice.losses, solo=slice.solo, width=slice.width,

@@ -12,6 +12,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
+from horae.model.execution import WaitReason
 
 
 class Slice(Struct, frozen=True, kw_only=True, gc=False):
@@ -35,7 +36,7 @@ class Waiting(Slice, frozen=True, kw_only=True, gc=False):
     """A slice that waits for a time, or for a gate to open."""
 
     wake_at: Instant | None = None
-    reason: str
+    reason: WaitReason
     gate: str | None = None
 
 

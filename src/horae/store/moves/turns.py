@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.execution import Extra
+from horae.model.execution import Extra, WaitReason
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.keys import encode_keys, flags_of, keys_of
 from horae.model.parcel import Parcel, extra_of
@@ -29,7 +29,7 @@ from horae.store.moves.targets import targets
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
 
 KEYED = frozenset({"queueOne", "queueAll", "cancelOther"})
-REASON = "overlap"  # why such an execution waits
+REASON: WaitReason = "overlap"  # why such an execution waits
 REPLACED = "a newer fire took its place"
 _KEY: shelves.Columns = (("key", "text"),)
 _HOLDERS: shelves.Columns = (("key", "text"), ("parcel", "uuid"), ("lo", "int"))
