@@ -136,7 +136,9 @@ def test_retry_policies():
     listed = spec(retry=["1s", "10s"]).retry
     assert (listed.retries, listed.delays, listed.jitter) == (2, (SECOND, 10 * SECOND), 0)
     assert spec(retries=9, retry={"delays": ["1s"]}).retry.retries == 9
-    assert spec(retries=1, retry={"permanent": ["ValueError"]}).retry.permanent == ("ValueError",)
+    ruled = spec(retry={"retryOn": ["http:5xx"], "giveUpOn": "ValueError", "budgets": {"timeout": 1, "lost": 0}}).retry
+    assert (ruled.retry_on, ruled.give_up_on) == (("http:5xx",), ("ValueError",))
+    assert (ruled.budgets.of("timeout"), ruled.budgets.of("lost"), ruled.budgets.of("error")) == (1, 0, None)
 
 
 def test_needs_and_tags_take_lists_and_objects():

@@ -42,10 +42,14 @@ retries = st.one_of(
         *(st.integers(0, 50), st.floats(1, 10), st.floats(0, 1)),
     ),
     st.builds(
-        lambda d, p, j: {"retry": {"delays": d, "permanent": p, "jitter": j}},
+        lambda d, p, j: {"retry": {"delays": d, "giveUpOn": p, "jitter": j}},
         *(st.lists(short, min_size=1, max_size=4), st.lists(names, max_size=2), st.floats(0, 1)),
     ),
-    st.builds(lambda p: {"retries": 2, "retry": {"permanent": p}}, st.lists(names, max_size=3)),
+    st.builds(
+        lambda p, b: {"retries": 2, "retry": {"retryOn": p, "giveUpOn": ["http:4xx", "exit:64-78"], "budgets": b}},
+        st.lists(names, max_size=3),
+        st.dictionaries(st.sampled_from(["error", "timeout", "lost", "platform"]), st.integers(0, 100)),
+    ),
 )
 schedules = st.sampled_from(
     [
@@ -63,6 +67,7 @@ def bodies(draw: Any) -> dict[str, Any]:
         "grace": short, "priority": st.integers(0, 9), "queue": names, "needs": st.lists(labels, max_size=3),
         "dependencies": st.lists(names, max_size=3), "tags": st.dictionaries(labels, words, max_size=3),
         "env": st.dictionaries(st.from_regex(r"[A-G_][A-Z0-9_]{0,10}", fullmatch=True), words, max_size=3),
+        "interruptible": st.just(True), "preempts": st.booleans(),
         "keyFor": st.sampled_from(["1h", 90, "30d"]), "schema": st.none() | st.just({"type": "object"}),
     }  # fmt: skip
     for field, values in optional.items():

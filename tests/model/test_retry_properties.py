@@ -1,5 +1,6 @@
 """Retries: how long to wait, and when to stop."""
 
+from collections import Counter
 from random import Random
 
 from hypothesis import given
@@ -7,7 +8,7 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.model.protocol import Failure
-from horae.model.retry import POISON_BOUND, GiveUp, RetryAt, RetryPolicy, after_failure, after_loss
+from horae.model.retry import POISON_BOUND, Budgets, GiveUp, RetryAt, RetryPolicy, after_failure, after_loss
 
 policies = st.builds(
     RetryPolicy,
@@ -59,7 +60,7 @@ def test_retries_are_the_bound(policy, failures, seed):
 @given(policies)
 def test_what_no_retry_will_help_is_given_up_at_once(policy):
     permanent = Failure(type="OSError", permanent=True)
-    named = RetryPolicy(retries=9, permanent=("OSError",))
+    named = RetryPolicy(retries=9, give_up_on=("OSError",))
 
     assert after_failure(1, permanent, policy, NOW, Random(0)) == GiveUp("permanent")
     assert after_failure(1, FAILED, named, NOW, Random(0)) == GiveUp("permanent")
@@ -77,3 +78,59 @@ def test_the_jobs_own_wish_replaces_the_delay_but_not_the_bound():
 def test_losses_end_at_the_poison_bound(losses):
     assert after_loss(losses, at_most_once=True) == GiveUp("delivery")
     assert after_loss(losses, at_most_once=False) == (GiveUp("poison") if losses >= POISON_BOUND else None)
+
+
+@given(st.integers(1, 100), st.integers(0, 100))
+def test_a_job_says_how_often_it_is_tried_again_after_a_loss(losses, budget):
+    assert after_loss(losses, False, budget) == (GiveUp("poison") if losses > budget else None)
+
+
+kinds = st.sampled_from(["error", "timeout", "platform"])
+budgets = st.builds(Budgets, **dict.fromkeys(("error", "timeout", "platform"), st.none() | st.integers(0, 4)))
+
+
+@given(st.integers(0, 4), budgets, st.lists(kinds, min_size=1, max_size=20))
+def test_each_class_of_failure_is_charged_to_its_own_budget_or_to_the_shared_one(retries, of, course):
+    """Follow an execution through its failures, counting as an outsider would."""
+    policy = RetryPolicy(retries=retries, budgets=of, jitter=0)
+    spent: Counter[str] = Counter()
+    for n, kind in enumerate(course, 1):
+        decision = after_failure(n, Failure(type="X", kind=kind), policy, NOW, Random(0), spent=spent)
+        spent[kind] += 1
+        own = of.of(kind)
+        shared = sum(count for other, count in spent.items() if of.of(other) is None)
+        over = spent[kind] > own if own is not None else shared > retries
+        assert isinstance(decision, GiveUp) == over
+        if over:
+            assert decision == GiveUp({"error": "retries", "timeout": "runTimeout", "platform": "platform"}[kind])
+            return
+
+
+def test_what_is_tried_again_may_be_named():
+    policy = RetryPolicy(retries=3, retry_on=("http:5xx", "LookupError"), give_up_on=("http:501", "exit:2"))
+
+    def outcome(exit_code=None, **failure):
+        decision = after_failure(1, Failure(**failure), policy, NOW, Random(0), exit_code=exit_code)
+        return decision.reason if isinstance(decision, GiveUp) else "again"
+
+    assert outcome(type="HttpStatus", status=503) == "again"
+    assert outcome(type="HttpStatus", status=501) == "permanent"
+    assert outcome(type="HttpStatus", status=404) == "permanent"
+    assert outcome(type="KeyError", names=("KeyError", "LookupError", "Exception")) == "again"
+    assert outcome(type="ValueError", names=("ValueError", "Exception")) == "permanent"
+    assert outcome(type="KeyError", names=("KeyError", "LookupError"), exit_code=2) == "permanent"
+    assert outcome(type="RunTimeout", kind="timeout") == "again"
+    assert outcome(type="CannotStart", kind="platform") == "again"
+
+
+def test_what_could_only_begin_again_too_late_has_ended():
+    policy = RetryPolicy(retries=3, delay=10, jitter=0)
+
+    assert after_failure(1, FAILED, policy, NOW, Random(0), ends_at=NOW + 11) == RetryAt(NOW + 10)
+    assert after_failure(1, FAILED, policy, NOW, Random(0), ends_at=NOW + 10) == GiveUp("totalTimeout")
+
+
+@given(policies, st.sampled_from(["QueueTimeout", "TotalTimeout"]))
+def test_an_execution_whose_own_time_is_up_is_not_tried_again(policy, type):
+    decision = after_failure(1, Failure(type=type, kind="timeout"), policy, NOW, Random(0))
+    assert decision == GiveUp(type[0].lower() + type[1:])

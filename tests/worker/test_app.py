@@ -49,7 +49,7 @@ def test_a_definition_is_what_the_api_takes():
         "daily-digest",
         schedule=cron("0 9 * * MON-FRI", tz="Europe/Paris"),
         retries=3,
-        retry={"delay": "10s", "factor": 2.0, "max": timedelta(minutes=5), "permanent": ["ValueError"]},
+        retry={"delay": "10s", "factor": 2.0, "max": timedelta(minutes=5), "giveUpOn": ["ValueError"]},
         timeout="5m",
         queue="mail",
         priority=7,

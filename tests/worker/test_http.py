@@ -74,6 +74,7 @@ async def test_an_unexpected_status_says_what_came_and_when_to_come_back():
         error = (await it.run(Http(url=site.url + "/a?token=secret"))).error
 
         assert (error.type, error.retry_after, error.permanent) == ("HttpStatus", 7 * SECOND, False)
+        assert (error.kind, error.status) == ("error", 503)
         assert "503" in error.message
         assert "overloaded" in error.message
         assert "secret" not in error.message

@@ -109,12 +109,13 @@ async def test_a_jobs_own_rule_is_asked_after_a_failure(isolation, kind, expecte
         assert (error.type, error.permanent, error.retry_after) == expected
 
 
-async def test_errors_a_job_calls_permanent_include_their_subclasses():
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+async def test_an_error_tells_its_class_and_its_parents(isolation):
     async with shop(app) as it:
-        retry = RetryPolicy(retries=3, permanent=("LookupError",))
-        outcome = await it.run(python("fail"), {"kind": "x"}, retry=retry)
+        error = (await it.run(python("fail", isolation), {"kind": "x"})).error
 
-        assert outcome.error.permanent
+        assert error.names == ("KeyError", "LookupError", "Exception")
+        assert (error.kind, error.status, error.permanent) == ("error", None, False)
 
 
 @pytest.mark.parametrize("isolation", [None, "process"])

@@ -29,6 +29,7 @@ Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span that a worker asks 
 
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
 RequestKind = Literal["cancel", "timeout", "preempt"]
+FailureKind = Literal["error", "timeout", "lost", "platform"]
 
 
 class Wire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -77,6 +78,9 @@ class Failure(Wire, frozen=True, kw_only=True):
     traceback: str = ""
     permanent: bool = False  # no retry will help
     retry_after: Length | None = None  # the job's own wish, instead of the policy's delay
+    kind: FailureKind = "error"  # whose fault it is: each has a budget of its own, see model/retry
+    names: tuple[str, ...] = ()  # of the error's class and its parents, with their modules
+    status: Count | None = None  # of an HTTP answer
 
 
 class Outcome(Wire, frozen=True, kw_only=True):

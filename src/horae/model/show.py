@@ -73,7 +73,8 @@ def _sized(value: Raw | None, brief: bool) -> Raw | UnsetType | None:
 def show_error(failure: Failure | None, *, brief: bool = False) -> ErrorView | None:
     if failure is None:
         return None
-    return ErrorView(type=failure.type, message=failure.message, traceback=UNSET if brief else failure.traceback)
+    traceback = UNSET if brief else failure.traceback
+    return ErrorView(type=failure.type, kind=failure.kind, message=failure.message, traceback=traceback)
 
 
 def show_attempt(attempt: Attempt) -> AttemptView:

@@ -177,6 +177,7 @@ class ErrorView(View, frozen=True, kw_only=True):
 class IntervalView(View, frozen=True, kw_only=True):
     """The data an execution is about, from `start` up to `end`."""
 
+    kind: Annotated[str, Meta(description="The class of failure: error, timeout, lost or platform.")] = "error"
     start: Time
     end: Time
 

@@ -60,7 +60,7 @@ class JobPatch(Body, frozen=True, kw_only=True):
     )
     retry: Annotated[
         list[Duration] | dict[str, Any] | None,
-        Meta(description='Delays, or {"delay", "factor", "max", "jitter", "delays", "permanent"}.'),
+        Meta(description='Delays, or {"delay", "factor", "max", "jitter", "delays", "budgets", "retryOn", "giveUpOn"}.'),
     ] = None
     timeout: Duration | None = None
     grace: Duration | None = None

@@ -115,7 +115,7 @@ class Child:
             CURRENT.set(lambda: context)
             outcome = self._call(entry, context)
         except BaseException as error:
-            outcome = fate_of(error, order.permanent, retry, order.facts.failures + 1)
+            outcome = fate_of(error, retry, order.facts.failures + 1)
         finally:
             self._is_interruptible = False
             self._port = None

@@ -1,19 +1,21 @@
 """From an exception to what the server is told about it."""
 
 import traceback
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from horae.env import Micros
-from horae.model.protocol import MAX_RESULT, Failure
+from horae.model.protocol import MAX_RESULT, Failure, FailureKind
 from horae.model.signals import Cancelled, GiveUp, Retry, micros_of
 from horae.model.signature import BadParams
 from horae.worker.holding import CANCELLED, RELEASED, Fate
+from horae.worker.retry_after import asked_of
 
 MAX_TRACEBACK = 16 * 1024
 MAX_MESSAGE = 4 * 1024
+MOST_NAMES = 16  # of an error's class and its parents
 _HERE = str(Path(__file__).parent)
 
 # A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
@@ -25,28 +27,47 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
-def failed(type: str, message: str, *, permanent: bool = False, exit_code: int | None = None) -> Fate:
+def failed(
+    type: str,
+    message: str,
+    *,
+    permanent: bool = False,
+    exit_code: int | None = None,
+    kind: FailureKind = "error",
+) -> Fate:
     """A failure that the worker itself found."""
-    error = Failure(type=type, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent)
+    error = Failure(type=type, message=shorten(clean(message), MAX_MESSAGE), permanent=permanent, kind=kind)
     return Fate(outcome="failed", error=error, exit_code=exit_code)
 
 
-def fate_of(error: BaseException, permanent: Collection[str], retry: RetryFunction | None, failures: int) -> Fate:
+def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) -> Fate:
     """What an exception of the job's code means; `failures` counts this one."""
     if isinstance(error, Cancelled):
         return CANCELLED
     if isinstance(error, BadParams):
         return failed("BadParams", str(error), permanent=True)
     told, after, gone = _judged(error, retry, failures)
+    status, wished = asked_of(told)
     return Fate(
         outcome="failed",
         error=Failure(
             type=type(told).__name__,
             message=shorten(clean(_message(told)), MAX_MESSAGE),
             traceback=trace(told),
-            permanent=gone or any(base.__name__ in permanent for base in type(told).__mro__),
-            retry_after=after,
+            permanent=gone,
+            retry_after=wished if after is None else after,
+            names=names_of(type(told)),
+            status=status,
         ),
+    )
+
+
+def names_of(kind: type[BaseException]) -> tuple[str, ...]:
+    """An error's class and its parents as rules may call them: with their modules, those of Python without."""
+    parents = kind.__mro__[: kind.__mro__.index(BaseException)][:MOST_NAMES]
+    return tuple(
+        clean(c.__qualname__ if c.__module__ == "builtins" else f"{c.__module__}.{c.__qualname__}")[:256]
+        for c in parents
     )
 
 

@@ -23,7 +23,6 @@ class Order(Struct, frozen=True, tag=True):
     module: str
     function: str
     facts: Facts
-    permanent: tuple[str, ...] = ()
 
 
 class Stop(Struct, frozen=True, tag=True):

@@ -77,7 +77,8 @@ def plan_for(pile: Pile, registry: Registry) -> Plan:
     """Prepare a job; whatever stands against it is kept as the fate of its items."""
     if pile.spec is None:
         plan = Plan(Spec(name="", task=Python(function="")))
-        plan.problem = failed("BadDefinition", f"{pile.problem}. Upgrade this worker, or send the job elsewhere.")
+        said = f"{pile.problem}. Upgrade this worker, or send the job elsewhere."
+        plan.problem = failed("BadDefinition", said, kind="platform")
         return plan
     plan = Plan(pile.spec)
     try:
@@ -112,7 +113,7 @@ def _prepare_function(plan: Plan, task: Python, registry: Registry) -> None:
     if entry is None:
         known = ", ".join(sorted(registry.jobs)[:5]) or "none"
         said = f"this worker has no function {task.function!r}; it has {known}. Start it with the app that defines it."
-        plan.problem = failed("FunctionNotFound", said)
+        plan.problem = failed("FunctionNotFound", said, kind="platform")
         return
     plan.entry, plan.function = entry, entry.function
     plan.bind = entry.signature.binder(plan.spec.params)

@@ -240,7 +240,7 @@ class Worker:
             self._runners[plan.kind].launch(session, chunk, plan)
         except Exception as error:
             log.error("cannot begin a chunk", job=plan.spec.name, traceback=trace(error, whole=True))
-            fate = failed("CannotStart", f"the worker could not begin it: {error}")
+            fate = failed("CannotStart", f"the worker could not begin it: {error}", kind="platform")
             while begun := chunk.begin(self.env.clock.monotonic()):
                 chunk.end(begun, self.env.clock.monotonic(), fate)
             session.finish(chunk)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Exchange, Failure
-from horae.model.retry import RetryPolicy
+from horae.model.retry import Budgets, RetryPolicy
 from tests.store_contract.world import (
     World,
     began,
@@ -264,6 +264,38 @@ async def test_neighbours_that_fail_together_wake_together(world: World):
     assert spans(waits) == [(0, 1), (1, 2), (2, 3), (3, 4)]
     assert len({s.wake_at for s in waits}) == 1
     assert w.effects.wakes == [waits[0].wake_at] * 4
+
+
+async def test_each_class_of_failure_has_a_budget_of_its_own(world: World):
+    budgets = Budgets(timeout=1, platform=0)
+    job, parcel, w, slice = await held(world, 3, retry=RetryPolicy(retries=1, delay=0, jitter=0, budgets=budgets))
+    late, error = Failure(type="RunTimeout", kind="timeout"), Failure(type="ValueError")
+
+    await w.report(failed(slice, 0, 2, error=late), failed(slice, 2, 3, error=error), policies=job.policy)
+    await world.store.promote_due(-1, 10, rank)
+    (slice,) = await w.claim(3)
+    assert (slice.lo, slice.hi, slice.failures) == (0, 3, 1), "what failed otherwise has healed into one slice"
+    await w.report(failed(slice, 0, 1, error=late), failed(slice, 1, 3, error=error), policies=job.policy)
+
+    assert await world.history(parcel) == [(0, 1, "failed", "runTimeout"), (2, 3, "failed", "retries")]
+    await world.store.promote_due(-1, 10, rank)
+    (slice,) = await w.claim(3)
+    await w.report(failed(slice, error=Failure(type="CannotStart", kind="platform")), policies=job.policy)
+    assert await world.history(parcel) == [
+        (0, 1, "failed", "runTimeout"), (1, 2, "failed", "platform"), (2, 3, "failed", "retries"),
+    ]  # fmt: skip
+
+
+async def test_what_cannot_begin_again_in_time_has_ended(world: World):
+    policy = RetryPolicy(retries=9, delay=SECOND, jitter=0, within=3 * SECOND)
+    job, parcel, w, slice = await held(world, 1, retry=policy)
+    await w.report(failed(slice), policies=job.policy)
+    world.clock.advance(SECOND)
+    await world.store.promote_due(-1, 10, rank)
+    (slice,) = await w.claim(1)
+    await w.report(failed(slice), policies=job.policy)
+
+    assert await world.history(parcel) == [(0, 1, "failed", "totalTimeout")]
 
 
 async def test_what_no_retry_helps_is_given_up(world: World):

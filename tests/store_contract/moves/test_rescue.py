@@ -2,7 +2,7 @@
 
 import asyncio
 
-from horae.model.retry import POISON_BOUND
+from horae.model.retry import POISON_BOUND, Budgets, RetryPolicy
 from horae.store.moves import sweep
 from tests.store_contract.world import World, began, spans, success
 
@@ -71,6 +71,14 @@ async def test_lost_items_are_queued_with_their_rank_one_at_a_time_and_charged(w
     assert effects.requeued == {slice.lane: slice.rank}
     rows = await world.rows("SELECT attempt, lo, hi, outcome, worker FROM attempts")
     assert rows == [(1, 0, 4, "lost", "w")]
+
+
+async def test_a_job_says_after_how_many_losses_it_is_quarantined(world: World):
+    parcel, w, _ = await lost(world, 1, retry=RetryPolicy(budgets=Budgets(lost=0)))
+    await world.store.rescue(w.session, 10)
+
+    assert await world.history(parcel) == [(0, 1, "failed", "poison")]
+    assert await world.rows("SELECT outcome, kind FROM attempts") == [("lost", "lost")]
 
 
 async def test_an_uncharged_rescue_leaves_no_trace(world: World):

@@ -121,9 +121,9 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         delivery=delivery,
         key_for=a_duration(given.get("keyFor", "1d"), "keyFor", SECOND, 400 * DAY),
     )
-    if delivery == "at-most-once" and spec.retry.retries:
+    if delivery == "at-most-once" and spec.retry.most_tries:
         raise BadInput(
-            f"An at-most-once job is never tried again, but retries is {spec.retry.retries}.",
+            f"An at-most-once job is never tried again, but retries is {spec.retry.most_tries}.",
             'Set "retries": 0, or leave "delivery" out.',
             field="retries",
         )

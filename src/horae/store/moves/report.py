@@ -17,7 +17,7 @@ from horae.model.job import Spec
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
-from horae.model.settle import Rules, Settler, has_begun
+from horae.model.settle import Failed, Rules, Settler, has_begun
 from horae.model.slice import Running, Span, gaps, match, part
 from horae.store.moves import shelves
 from horae.store.moves.deferred import Change, Deferred
@@ -48,8 +48,14 @@ HELD_BY: shelves.Columns = (
 )  # fmt: skip
 RULES = Statement(
     "parcel_rules",
-    "SELECT p.id, p.job, p.version, p.delivery, v.spec FROM given JOIN parcels p ON p.id = given.parcel"
+    "SELECT p.id, p.job, p.version, p.delivery, p.due_at, v.spec FROM given JOIN parcels p ON p.id = given.parcel"
     " JOIN job_versions v ON v.job = p.job AND v.version = p.version",
+)
+# Counted where they are kept, only for jobs that ask: what failed by which class is not carried along.
+SPENT = Statement(
+    "spent_budgets",
+    "SELECT a.parcel, a.lo, a.hi, a.kind, count(*) FROM given JOIN attempts a ON a.parcel = given.parcel"
+    " WHERE a.outcome = 'failed' GROUP BY a.parcel, a.lo, a.hi, a.kind",
 )
 CANCELS = Statement(
     "cancel_requests",
@@ -247,13 +253,19 @@ def _needs_rules(slice: Running, outcome: Outcome) -> bool:
 def _rules(parcels: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]) -> Script[dict[UUID, Rules]]:
     """What decides about the failures in these parcels."""
     rows = yield ForEach(RULES, (("parcel", "uuid"),), [(parcel,) for parcel in sorted(parcels)])
-    return {
-        parcel: Rules(retry=policies.get((job, version)) or _policy(spec), delivery=delivery)
-        for parcel, job, version, delivery, spec in rows
+    rules = {
+        parcel: Rules(retry=policies.get((job, version)) or policy_of(spec), delivery=delivery, due_at=due_at)
+        for parcel, job, version, delivery, due_at, spec in rows
     }
+    counted = sorted(parcel for parcel, rule in rules.items() if rule.retry.budgets.own)
+    tried: dict[UUID, list[Failed]] = {}
+    for parcel, *failed in (yield ForEach(SPENT, (("parcel", "uuid"),), [(id,) for id in counted])) if counted else []:
+        tried.setdefault(parcel, []).append(tuple(failed))
+    return rules | {id: structs.replace(rules[id], tried=tuple(failed)) for id, failed in tried.items()}
 
 
-def _policy(spec: str) -> RetryPolicy:
+def policy_of(spec: str) -> RetryPolicy:
+    """How a version of a job is retried, from its stored text."""
     return msgspec.json.decode(spec, type=Spec).retry
 
 

@@ -11,12 +11,13 @@ from horae.model.slice import Running, part
 from horae.store.moves import report, shelves
 from horae.store.moves.effects import Effects, put_fates, tell_dependents
 from horae.store.moves.exchange import lock_sessions
+from horae.store.moves.jobs import definitions
 from horae.store.moves.starts import NewId
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
 HELD_BY_SESSION = Statement(
     "held_by_session",
-    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {report.FEEDS}, p.delivery"
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {report.FEEDS}, p.job, p.version, p.delivery"
     " FROM running r JOIN parcels p ON p.id = r.parcel"
     " WHERE r.session = $1 ORDER BY r.parcel, r.lo LIMIT $2",
 )
@@ -68,8 +69,9 @@ def rescue(
     cancels = yield from report.cancels_of(session)
     settler = Settler(row.worker, now, rng)
     held = [shelves.running(r) for r in rows]
+    bounds = yield from _bounds({(r[-3], r[-2]) for r in rows})
     for slice, r in zip(held, rows, strict=True):
-        _give_up(settler, slice, r[-1], cancels, charge)
+        _give_up(settler, slice, r[-1], bounds.get((r[-3], r[-2])), cancels, charge)
         if r[report.FEEDS_AT]:
             effects.feeding.add(slice.job)
     fates = put_fates(settler.fates, row.worker, session, effects)
@@ -80,12 +82,20 @@ def rescue(
     return effects
 
 
-def _give_up(settler: Settler, slice: Running, delivery: int, cancels: report.Cancels, charge: bool) -> None:
+def _bounds(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], int | None]]:
+    """How often these versions of jobs are tried again after their worker was lost."""
+    specs = yield from definitions(sorted(versions))
+    return {version: report.policy_of(spec.decode()).budgets.lost for version, spec in specs.items()}
+
+
+def _give_up(
+    settler: Settler, slice: Running, delivery: int, bound: int | None, cancels: report.Cancels, charge: bool
+) -> None:
     """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
     nothing = lost(slice)
     for lo, hi in report.cancel_asked(settler, slice, slice.lo, slice.hi, nothing, cancels):
         if charge or delivery == AT_MOST_ONCE:
-            settler.lose(part(slice, lo, hi), delivery)
+            settler.lose(part(slice, lo, hi), delivery, bound)
         else:
             settler.release(slice, lo, hi, nothing)
 

@@ -107,7 +107,7 @@ class CommandRunner(TaskRunner):
         except (BadParams, TemplateError) as error:
             return failed("BadParams", str(error), permanent=True)
         except GuardDied as error:
-            return failed("WorkerProcessDied", str(error))
+            return failed("WorkerProcessDied", str(error), kind="platform")
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -221,4 +221,4 @@ def not_started(program: str, cwd: str | None, error: SpawnFailed, path: str) ->
     if error.errno in (errno.E2BIG, errno.EINVAL):
         said = f"{program!r} was given arguments or an environment that the system refuses: {error}."
         return failed("BadParams", said, permanent=True)
-    return failed("CannotStart", f"{program!r} could not be started: {error}.")
+    return failed("CannotStart", f"{program!r} could not be started: {error}.", kind="platform")

@@ -6,7 +6,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from horae.env import SECOND, Micros
 from horae.model.job import Http
 from horae.model.protocol import Failure
 from horae.model.signature import BadParams
@@ -14,6 +13,7 @@ from horae.model.template import TemplateError, render, render_tree
 from horae.worker.context import Context
 from horae.worker.failure import clean, failed
 from horae.worker.holding import Begun, Fate
+from horae.worker.retry_after import retry_after
 from horae.worker.runners.base import Host, Run
 from horae.worker.runners.tasks import TaskRunner
 
@@ -96,7 +96,8 @@ class HttpRunner(TaskRunner):
         error = Failure(
             type="HttpStatus",
             message=f"{said}: {words}" if words else said,
-            retry_after=_retry_after(response.headers.get("retry-after", "")),
+            retry_after=retry_after(response.headers),
+            status=response.status_code,
         )
         return Fate(outcome="failed", error=error)
 
@@ -143,10 +144,6 @@ async def _read(response: "httpx2.Response") -> tuple[bytes, bool]:
         if len(body) > MAX_BODY:
             return body[:MAX_BODY], False
     return body, True
-
-
-def _retry_after(value: str) -> Micros | None:
-    return int(value) * SECOND if value.isdecimal() and len(value) < 7 else None
 
 
 def _shown(request: "httpx2.Request") -> str:

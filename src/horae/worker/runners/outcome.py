@@ -26,4 +26,4 @@ def encoded(value: Any) -> bytes | Fate:
 def raised(plan: Plan, begun: Begun, error: BaseException) -> Fate:
     """What an exception of a job's function means."""
     retry = plan.entry.retry_function if plan.entry is not None else None
-    return fate_of(error, plan.spec.retry.permanent, retry, begun[0].grant.failures + 1)
+    return fate_of(error, retry, begun[0].grant.failures + 1)

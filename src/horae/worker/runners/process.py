@@ -160,7 +160,8 @@ class ProcessRunner(TaskRunner):
     async def one(self, run: Run, begun: Begun) -> bytes | Fate:
         kid = self._reserved.get(run)
         if kid is None:
-            return failed("WorkerProcessDied", "no child process could be started; the worker's error output says why")
+            said = "no child process could be started; the worker's error output says why"
+            return failed("WorkerProcessDied", said, kind="platform")
         context = run.context_of(begun)
         port = context._port
         assert isinstance(port, LocalPort)
@@ -168,7 +169,7 @@ class ProcessRunner(TaskRunner):
         kid.orders += 1
         kid.serve(run, port)
         function = run.plan.function
-        kid.send(Order(function.__module__, function.__qualname__, context._facts, run.plan.spec.retry.permanent))
+        kid.send(Order(function.__module__, function.__qualname__, context._facts))
         outcome: bytes | Fate | None = None
         try:
             outcome = await self._listen(kid, run, begun, port)

@@ -88,7 +88,7 @@ class TaskRunner(Runner):
         if run.session.ended or begun in run.told:
             return RELEASED
         log.error("an execution could not be run", job=run.plan.spec.name, traceback=trace(error, whole=True))
-        return failed("CannotRun", f"the worker could not run it: {type(error).__name__}: {error}")
+        return failed("CannotRun", f"the worker could not run it: {type(error).__name__}: {error}", kind="platform")
 
 
 def _is_ours(error: BaseException, run: Run, begun: Begun) -> bool:

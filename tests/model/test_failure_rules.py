@@ -1,0 +1,64 @@
+"""Which failures `retryOn` and `giveUpOn` mean."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.model.failure_rules import compile_rule, matches
+from horae.model.protocol import Failure
+
+TIMEOUT = Failure(
+    type="ConnectTimeout",
+    message="deadlock detected\nwhile waiting",
+    names=("requests.exceptions.ConnectTimeout", "requests.exceptions.ConnectionError", "OSError", "Exception"),
+    status=503,
+)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("ConnectTimeout", "requests.exceptions.ConnectTimeout", "ConnectionError", "requests.*", "OSError", "*"),
+        *("exit:75", "exit:64-78", "http:503", "http:5xx", "http:5XX", "http:500-504", "message:dead*"),
+    ],
+)
+def test_a_rule_means_what_it_names(rule):
+    assert compile_rule(rule)(TIMEOUT, 75)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *("Connect", "exceptions.ConnectTimeout", "connectionerror", "ValueError", "exit:7", "exit:76-80"),
+        *("http:50", "http:4xx", "http:504-599", "message:deadlock", "message:*DEADLOCK*"),
+    ],
+)
+def test_a_rule_means_nothing_else(rule):
+    assert not compile_rule(rule)(TIMEOUT, 75)
+
+
+def test_what_is_not_known_of_a_failure_is_not_met():
+    assert not matches(("exit:0-255", "http:1xx", "http:0-999"), Failure(type="X"), None)
+
+
+@pytest.mark.parametrize(
+    "rule", ["", "exit:", "exit:x", "exit:9-1", "http:6xx", "http:-1", "message:", "status:500", "a b", "^a|b$", ":"]
+)
+def test_what_says_nothing_is_refused(rule):
+    with pytest.raises(ValueError)  # noqa: PT011:
+        compile_rule(rule)
+
+
+@given(st.integers(0, 255), st.integers(0, 255), st.integers(0, 255))
+def test_a_range_holds_what_lies_in_it(lo, hi, code):
+    if lo <= hi:
+        assert compile_rule(f"exit:{lo}-{hi}")(TIMEOUT, code) == (lo <= code <= hi)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_rule_or_refused(rule):
+    try:
+        test = compile_rule(rule)
+    except ValueError:
+        return
+    assert test(TIMEOUT, None) in (True, False)
