@@ -170,6 +170,7 @@ class ErrorView(View, frozen=True, kw_only=True):
     """Why an attempt failed."""
 
     type: str
+    kind: Annotated[str, Meta(description="The class of failure: error, timeout, lost or platform.")] = "error"
     message: str = ""
     traceback: str | UnsetType = ""
 
@@ -177,7 +178,6 @@ class ErrorView(View, frozen=True, kw_only=True):
 class IntervalView(View, frozen=True, kw_only=True):
     """The data an execution is about, from `start` up to `end`."""
 
-    kind: Annotated[str, Meta(description="The class of failure: error, timeout, lost or platform.")] = "error"
     start: Time
     end: Time
 
