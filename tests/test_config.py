@@ -87,7 +87,7 @@ def test_an_error_names_the_origin(environ, said):
 @pytest.mark.parametrize(
     ("text", "said", "remedy"),
     [
-        ("prot = 1", "horae.toml sets 'prot', which is not a setting.", "Did you mean 'port'?"),
+        ("por = 1", "horae.toml sets 'por', which is not a setting.", "Did you mean 'port'?"),
         ('port = "x"', "port = x in horae.toml: expected int, got str.", "The port"),
         ("port = ", "horae.toml is not valid TOML", "docs/configuration.md"),
         ("retention = -1", "retention = -1 in horae.toml: -1 is negative", "Write it as"),

@@ -14,7 +14,7 @@ from horae.errors import BadInput
 FIELDS = (
     *("name", "description", "schedule", "triggers", "command", "python", "http", "params", "retries", "retry"),
     *("timeout", "grace", "priority", "queue", "needs", "dependencies", "dependencyTimeout", "onDependencyTimeout"),
-    *("tags", "env", "delivery", "keyFor"),
+    *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts"),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -59,6 +59,9 @@ _OPTIONS = (
         "--env", multiple=True, metavar="NAME=VALUE", help="A variable of the command's environment; repeatable."
     ),
     click.option("--delivery", type=click.Choice(["at-least-once", "at-most-once"]), help="What a lost worker means."),
+    click.option("--interruptible/--not-interruptible", default=None, help="Whether spot workers may run it."),
+    click.option("--preemptible/--not-preemptible", default=None, help="Whether more urgent work may take its place."),
+    click.option("--preempts/--preempts-nothing", default=None, help="Whether it takes the place of preemptible work."),
     click.option("--description", metavar="TEXT", help="What it is for."),
 )
 
@@ -106,7 +109,7 @@ def _when(options: dict[str, Any]) -> dict[str, Any]:
 def _how(options: dict[str, Any]) -> dict[str, Any]:
     same = ("retries", "timeout", "priority", "queue", "delivery", "description")
     return {
-        **{field: options[field] for field in same},
+        **{field: options[field] for field in (*same, "interruptible", "preemptible", "preempts")},
         "params": params(options["param"]),
         "retry": {"delay": options["retry_delay"]} if options["retry_delay"] else None,
         "needs": list(options["need"]),

@@ -26,7 +26,10 @@ _FLAGS = {
     "command.shell": "--shell",
     "name": "NAME",
 }
-_SAME = ("retries", "timeout", "priority", "queue", "delivery", "description", "env", "command", "python", "http")
+_SAME = (
+    *("retries", "timeout", "priority", "queue", "delivery", "description", "env", "command", "python", "http"),
+    *("interruptible", "preemptible", "preempts"),
+)
 _AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows how to write it in a document
 
 

@@ -1,7 +1,10 @@
 """`horae worker`: a process that executes, anywhere a server can be reached from."""
 
+import asyncio
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +15,9 @@ from horae.cli.remote import config_option
 
 if TYPE_CHECKING:
     from horae.config import Settings
+    from horae.env import Clock
     from horae.worker.settings import Settings as WorkerSettings
+    from horae.worker.worker import Worker
 
 
 class NoFunctions:
@@ -44,13 +49,16 @@ class NoFunctions:
     "--label", "labels", multiple=True, metavar="NAME[=VALUE]", help="What it has that jobs may need; repeatable."
 )
 @click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
+@click.option("--spot", is_flag=True, default=None, help="Its machine can be taken away at short notice.")
+@click.option("--notice-file", metavar="PATH", help="A file whose appearance says that its machine goes away.")
+@click.option("--notice-url", metavar="URL", help="Where a cloud says so: a URL, aws, gcp or azure.")
 @click.option("--drain-grace", metavar="SPAN", help="How long a drain lets work go on.  [default: 30s]")
 @config_option
 def worker(config: Path | None, **flags: Any) -> None:
     """Run a worker that executes jobs for a server.
 
-    It needs no access to the store, only HTTP and a key. SIGTERM drains: it finishes what runs within the grace time
-    and hands back the rest; a second one aborts.
+    It needs no access to the store, only HTTP and a key. SIGTERM drains: it hands back what is preemptible or has not
+    begun, finishes what runs within the grace time and hands back the rest; a second one aborts.
     """
     from horae.cli.process import run
     from horae.cli.serving import read_settings
@@ -78,8 +86,23 @@ async def _work(settings: "Settings") -> str:
     env = system_env()
     made = Worker(env, worker_settings(settings), HttpTransport(urls, key, rng=env.rng), registry)
     click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
-    with signals(env.clock) as taken:
+    with signals(env.clock) as taken, noticing(made, env.clock, settings):
         return await work_until_told(made, taken)
+
+
+@contextmanager
+def noticing(made: "Worker", clock: "Clock", settings: "Settings") -> Iterator[None]:
+    """Watch for a termination notice, if there is a place to look at."""
+    from horae.worker.notice_watch import drain_on_notice
+
+    if not settings.notice_file and not settings.notice_url:
+        yield
+        return
+    watching = asyncio.ensure_future(drain_on_notice(made, clock, settings.notice_file, settings.notice_url))
+    try:
+        yield
+    finally:
+        watching.cancel()
 
 
 def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
@@ -89,7 +112,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     chosen = {
         "name": settings.worker_name,
         "queues": settings.queues,
-        "labels": settings.labels,
+        "labels": {"spot": "true", **settings.labels} if settings.spot else settings.labels,
         "concurrency": settings.concurrency,
         "grace": settings.drain_grace,
         "pass_env": settings.pass_env,

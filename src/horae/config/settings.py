@@ -115,6 +115,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass_env: Annotated[
         tuple[str, ...], _about("Further variables of a worker's environment that its commands may see.")
     ] = ()
+    spot: Annotated[
+        bool, _about("Whether a worker's machine can be taken away at short notice: it carries the label `spot`.")
+    ] = False
+    notice_file: Annotated[
+        str, _about("A file whose appearance says that a worker's machine goes away: it hands its work back in time.")
+    ] = ""
+    notice_url: Annotated[
+        str, _about("A URL that says when a worker's machine goes away, or a cloud's own by name: aws, gcp or azure.")
+    ] = ""
     worker_name: Annotated[str, _about("The worker's name. Empty: made from host name and process id.")] = ""
     app: Annotated[str, _about('Where the python jobs are: "package.module:app".')] = ""
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from horae.env import SECOND
+from horae.model.job import STEADY
 from horae.model.solo import PROBATION, SUSPECT
 
 _FUNCTION, _KIND = "function:", "kind:"
@@ -41,10 +42,14 @@ def _how_it_goes_on(losses: int) -> str | None:
 
 
 def _in_words(need: str) -> str:
+    if need == STEADY:
+        return "a worker that is not spot"
     return f"the function {need.removeprefix(_FUNCTION)}" if need.startswith(_FUNCTION) else need.removeprefix(_KIND)
 
 
 def _how_to_offer(need: str, option: str) -> str:
+    if need == STEADY:
+        return f"All live workers are spot, and it may not be interrupted; start one with `horae worker{option}`."
     if need.startswith(_FUNCTION):
         name = need.removeprefix(_FUNCTION)
         return f"No live worker knows the function {name}; start one with `horae worker{option} --app MODULE:APP`."

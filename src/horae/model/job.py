@@ -10,6 +10,7 @@ from horae.env import SECOND, Instant, Micros
 from horae.model.dependency import Condition, Late
 from horae.model.retry import RetryPolicy
 
+STEADY = "steady:"  # offered by workers that are not labelled spot; no label can be spelled so
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 PRIORITIES = range(10)  # 0 is the least urgent, 9 the most
 DEFAULT_PRIORITY = 4
@@ -68,6 +69,9 @@ class Spec(Definition, frozen=True, kw_only=True):
     priority: int = DEFAULT_PRIORITY
     queue: str = "default"
     needs: tuple[str, ...] = ()  # labels a worker must carry: "gpu" or "gpu=a100", sorted
+    interruptible: bool = True  # may run on workers that can be taken away at short notice
+    preemptible: bool = False  # gives its place to more urgent work, and goes on later
+    preempts: bool = False  # takes the place of less urgent work that is preemptible
     dependencies: tuple[str, ...] = ()  # ids of other jobs
     conditions: dict[str, Condition] = {}  # of these, unless it is success
     dependency_timeout: Micros = DAY  # how long an execution waits for them
@@ -85,10 +89,11 @@ class Spec(Definition, frozen=True, kw_only=True):
     @property
     def capabilities(self) -> tuple[str, ...]:
         """What a worker must offer to be given this job: labels and, for functions, the function itself."""
+        steady = () if self.interruptible else (STEADY,)
         if isinstance(self.task, Python):
-            return tuple(sorted({*self.needs, f"function:{self.task.function}"}))
+            return tuple(sorted({*self.needs, *steady, f"function:{self.task.function}"}))
         kind = "command" if isinstance(self.task, Command) else "http"
-        return tuple(sorted({*self.needs, f"kind:{kind}"}))
+        return tuple(sorted({*self.needs, *steady, f"kind:{kind}"}))
 
 
 class Job(Struct, frozen=True, kw_only=True):

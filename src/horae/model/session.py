@@ -7,9 +7,11 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.job import STEADY
 from horae.model.protocol import CHANNELS, Register
 
 SessionState = Literal["live", "draining", "lost", "closed"]
+SPOT = "spot"  # the label of a worker that can be taken away at short notice
 LIVE: frozenset[str] = frozenset({"live", "draining"})
 
 _SEEN = struct.Struct(f"<{CHANNELS}q")
@@ -47,7 +49,8 @@ def see(seen: bytes, channel: int, n: int) -> bytes:
 
 
 def capabilities_of(presence: Register) -> frozenset[str]:
-    """What a worker offers: its labels ("gpu=a100" and "gpu"), kinds of work, and functions."""
+    """What a worker offers: its labels ("gpu=a100" and "gpu"), kinds of work, functions, and to stay, unless spot."""
     labels = {f"{name}={value}" for name, value in presence.labels.items()} | set(presence.labels)
     kinds = {f"kind:{kind}" for kind in presence.kinds}
-    return frozenset(labels | kinds | {f"function:{function.name}" for function in presence.functions})
+    steady = set() if SPOT in presence.labels else {STEADY}
+    return frozenset(labels | kinds | steady | {f"function:{function.name}" for function in presence.functions})

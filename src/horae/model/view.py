@@ -73,6 +73,9 @@ class JobView(View, frozen=True, kw_only=True):
     priority: int = 4
     queue: str = "default"
     needs: list[str] = []
+    interruptible: bool = True
+    preemptible: bool = False
+    preempts: bool = False
     dependencies: list[str | dict[str, str]] = []
     dependency_timeout: str = "1d"
     on_dependency_timeout: str = "fail"

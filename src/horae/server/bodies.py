@@ -69,6 +69,9 @@ class JobPatch(Body, frozen=True, kw_only=True):
     needs: Annotated[
         list[str] | dict[str, Any] | None, Meta(description='Labels a worker must carry: ["gpu=a100"].')
     ] = None
+    interruptible: Annotated[bool, Meta(description="Whether spot workers may run it.")] | None = None
+    preemptible: Annotated[bool, Meta(description="Whether more urgent work may take its place.")] | None = None
+    preempts: Annotated[bool, Meta(description="Whether it takes the place of what is preemptible.")] | None = None
     dependencies: Annotated[
         list[str | dict[str, str]] | None,
         Meta(description='Names or ids of other jobs, or {"job": "extract", "condition": "success|failure|finished"}.'),

@@ -125,12 +125,13 @@ def _prepare_function(plan: Plan, task: Python, registry: Registry) -> None:
 
 
 def _kind(entry: JobFunction, task: Python, spec: Spec) -> Kind:
-    """Sync functions with a timeout run in a process, because a thread cannot be stopped."""
+    """Sync functions that may have to stop run in a process, because a thread cannot be stopped."""
     if task.isolation == "process":
         return "process"
     if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
         return "async"
-    by_default = task.isolation is None and spec.timeout is not None and is_importable(entry.function)
+    may_stop = spec.timeout is not None or spec.preemptible
+    by_default = task.isolation is None and may_stop and is_importable(entry.function)
     return "process" if by_default else "thread"
 
 

@@ -199,6 +199,11 @@ class Session:
         """What to tell the runners so that everything stops."""
         return [Interrupt(chunk, begun, kind) for chunk, begun in self.stock.running()]
 
+    def interrupt_preemptible(self, kind: InterruptKind) -> list[Interrupt]:
+        """What to tell the runners so that everything stops that gives way to others."""
+        specs = ((one, one.chunk.pile.spec) for one in self.interrupt_all(kind))
+        return [one for one, spec in specs if spec is not None and spec.preemptible]
+
     @property
     def is_drained(self) -> bool:
         """Nothing is held, and the server has heard all there was to tell."""

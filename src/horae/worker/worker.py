@@ -12,7 +12,7 @@ import msgspec
 import structlog
 from msgspec import Raw
 
-from horae.env import SECOND, Env
+from horae.env import SECOND, Env, Micros
 from horae.errors import BadInput, Busy, Forbidden, HoraeError, NotFound, ProtocolMismatch, SessionEnded, Unauthorized
 from horae.model.protocol import PROTOCOL, ChildSubmit, Exchange, Function, Register, Step
 from horae.version import __version__
@@ -20,6 +20,7 @@ from horae.worker import capture
 from horae.worker.context import Ask, Remember, Submissions
 from horae.worker.failure import failed, trace
 from horae.worker.holding import Chunk, Item
+from horae.worker.notice import Notice, shown, time_left
 from horae.worker.outbox import key_of
 from horae.worker.pace import Pace
 from horae.worker.plan import Plan, plan_for
@@ -83,17 +84,30 @@ class Worker:
         finally:
             await self._close()
 
-    def drain(self) -> None:
-        """Stop claiming, finish what runs within the grace time, hand back the rest, leave. Again: nothing more."""
-        if self._draining:
+    def drain(self, within: Micros | None = None) -> None:
+        """Stop claiming, hand back what has not begun or is preemptible, finish the rest within the grace time, leave.
+
+        `within` is how long this machine still stays, instead of the grace time. Again: only a new limit counts.
+        """
+        if self._draining and within is None:
             return
-        self._draining = True
+        first, self._draining = not self._draining, True
         if self.session is None:
-            self._leave("drained")
-        else:
-            self._timers.after(self.settings.grace / SECOND, self._end_grace)
+            return self._leave("drained")
+        self._timers.after(self._grace(within) / SECOND, self._end_grace)
+        if first:
             self.session.drain()
-            self._stir()
+            self._interrupt(self.session.interrupt_preemptible("drain"))
+        return self._stir()
+
+    def leave_by(self, notice: Notice) -> None:
+        """This machine goes away: leave before it does."""
+        log.warning("this machine goes away", at=shown(notice))
+        self.drain(time_left(notice, self.env.clock.wall()))
+
+    def _grace(self, within: Micros | None) -> Micros:
+        """How long what runs goes on: what is stopped then has its own grace time, which is within the notice too."""
+        return self.settings.grace if within is None else max(0, within - self._longest_grace())
 
     def abort(self) -> None:
         """Stop everything and leave at once; the servers will notice."""
@@ -260,12 +274,15 @@ class Worker:
 
     def _end_grace(self) -> None:
         """Whatever still runs is stopped and handed back; after its own grace the worker leaves in any case."""
-        longest = 0
+        longest = self._longest_grace()
         if self.session is not None:
-            longest = max((chunk.pile.plan.spec.grace for chunk in self.session.stock.chunks), default=0)
             self._interrupt(self.session.interrupt_all("drain"))
             self._stir()
         self._timers.after(longest / SECOND + PARTING, self._leave, "drained")
+
+    def _longest_grace(self) -> Micros:
+        chunks = () if self.session is None else self.session.stock.chunks
+        return max((chunk.pile.plan.spec.grace for chunk in chunks), default=0)
 
     # Exchanging
 

@@ -10,6 +10,8 @@ from msgspec import Struct
 from horae.env import SECOND, Instant
 from horae.errors import BadInput
 from horae.model.definition.dependencies import read_dependencies
+from horae.model.definition.interruption import FIELDS as INTERRUPTION
+from horae.model.definition.interruption import read_interruption
 from horae.model.definition.retry import parse_retry
 from horae.model.definition.schedule import name_triggers, parse_trigger, parse_when, speaking_of
 from horae.model.definition.task import PARSERS
@@ -38,7 +40,7 @@ TASKS = tuple(PARSERS)
 FIELDS = (
     *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
     *("grace", "priority", "queue", "needs", "dependencies", "dependencyTimeout", "onDependencyTimeout", "tags"),
-    *("env", "delivery", "keyFor"),
+    *("env", "delivery", "keyFor", *INTERRUPTION),
 )
 MOST_DESCRIPTION = 4096
 MOST_NEEDS = 32
@@ -120,6 +122,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         env=_env(given.get("env", {})),
         delivery=delivery,
         key_for=a_duration(given.get("keyFor", "1d"), "keyFor", SECOND, 400 * DAY),
+        **read_interruption(given),
     )
     if delivery == "at-most-once" and spec.retry.most_tries:
         raise BadInput(

@@ -1,0 +1,129 @@
+"""Termination notices: what is understood, where they are looked for, and what a worker does about one."""
+
+import pytest
+
+from horae.env import SECOND, VirtualClock, system_env
+from horae.errors import BadInput
+from horae.model.instant import parse_instant
+from horae.worker import notice_watch
+from horae.worker.notice import Notice, read_notice, time_left
+from horae.worker.notice_watch import watch_for_notice
+from tests.waiting import eventually
+from tests.worker.local import shop
+from tests.worker.test_command import pids_in, shell
+from tests.worker.web import web
+
+AT = parse_instant("2026-11-15T08:22:00Z")
+AZURE = (
+    '{"DocumentIncarnation": 2, "Events": [{"EventId": "1", "EventStatus": "Scheduled", "EventType": "%s",'
+    ' "ResourceType": "VirtualMachine", "Resources": ["vm-3"], "NotBefore": "%s"}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"action": "terminate", "time": "2026-11-15T08:22:00Z"}', Notice(AT)),
+        ('{"action": "hibernate"}', Notice()),
+        ('{"noticeTime": "2026-11-15T08:20:00Z"}', Notice()),
+        ("2026-11-15T08:22:00Z\n", Notice(AT)),
+        ("TRUE", Notice()),
+        ("FALSE", None),
+        ("NONE", None),
+        ("TERMINATE_ON_HOST_MAINTENANCE", Notice()),
+        ("MIGRATE_ON_HOST_MAINTENANCE", None),
+        ("", None),
+        ('{"DocumentIncarnation": 1, "Events": []}', None),
+        (AZURE % ("Preempt", "Sun, 15 Nov 2026 08:22:00 GMT"), Notice(AT)),
+        (AZURE % ("Preempt", ""), Notice()),
+        (AZURE % ("Freeze", "Sun, 15 Nov 2026 08:22:00 GMT"), None),
+    ],
+)
+def test_what_clouds_say_is_understood(text, expected):
+    assert read_notice(text, "vm-3") == expected
+
+
+def test_an_event_of_another_machine_is_no_notice():
+    assert read_notice(AZURE % ("Preempt", ""), "vm-4") is None
+
+
+@pytest.mark.parametrize("text", ["<html>", "{broken", '{"status": "fine"}', '{"time": "soon"}'])
+def test_what_is_no_notice_is_refused(text):
+    with pytest.raises(BadInput, match="notice"):
+        read_notice(text)
+
+
+def test_some_of_the_notice_is_kept_for_the_last_words():
+    assert time_left(Notice(AT), AT - 30 * SECOND) == 29 * SECOND
+    assert time_left(Notice(AT), AT) == 0
+    assert time_left(Notice(), AT) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("", Notice()), ("spare me", Notice()), ("2026-11-15T08:22:00Z", Notice(AT))]
+)
+async def test_a_file_that_is_there_is_a_notice(tmp_path, text, expected):
+    (tmp_path / "notice").write_text(text)
+
+    assert await watch_for_notice(VirtualClock(), file=str(tmp_path / "notice")) == expected
+
+
+def ec2(asked):
+    """Metadata of the second version, which wants a token, and has nothing to say at first."""
+    if asked.path == notice_watch.AWS_TOKEN:
+        return 200, {}, b"a-token"
+    if asked.headers.get("x-aws-ec2-metadata-token") != "a-token":
+        return 401, {}, b""
+    looks.append(asked)
+    return (404, {}, b"") if len(looks) < 3 else (200, {}, b'{"action": "stop", "time": "2026-11-15T08:22:00Z"}')
+
+
+looks: list[object] = []
+
+
+async def test_a_url_is_asked_until_it_says_that_the_machine_goes(monkeypatch):
+    monkeypatch.setattr(notice_watch, "LOOK", 0.0)
+    async with web(ec2) as site:
+        notice = await watch_for_notice(system_env().clock, url=f"{site.url}/latest/meta-data/spot/instance-action")
+
+        assert notice == Notice(AT)
+        assert [asked.method for asked in site.asked] == ["GET", "PUT", "GET", "GET", "GET"]
+
+
+async def test_azure_is_asked_for_this_machines_name():
+    def azure(asked):
+        if asked.path.startswith(notice_watch.AZURE_NAME):
+            return 200, {}, b"vm-3"
+        return 200, {}, (AZURE % ("Preempt", "")).encode()
+
+    async with web(azure) as site:
+        assert await watch_for_notice(system_env().clock, url=f"{site.url}/metadata/scheduledevents") == Notice()
+        assert {asked.headers["metadata"] for asked in site.asked} == {"true"}
+
+
+async def test_under_a_notice_preemptible_work_goes_back_at_once_and_the_rest_ends_in_time(tmp_path):
+    async with shop(heartbeat=0.5, concurrency=2) as it:
+        wait = f"touch {tmp_path}/$HORAE_EXECUTION_ID; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
+        moves = it.submit(shell(wait), name="moves", preemptible=True)
+        stays = it.submit(shell(wait), name="stays")
+        await eventually(lambda: len(list(tmp_path.iterdir())) == 2)
+
+        it.worker.leave_by(Notice(it.worker.env.clock.wall() + 60 * SECOND))
+
+        released = await eventually(lambda: [o for o in it.gateway.outcomes if o.parcel == moves])
+        assert [o.outcome for o in released] == ["released"]
+        assert not [o for o in it.gateway.outcomes if o.parcel == stays]
+        (tmp_path / "go").touch()
+        assert await it.end == "drained"
+        assert [o.outcome for o in it.gateway.outcomes if o.parcel == stays] == ["success"]
+
+
+async def test_what_does_not_end_within_the_notice_is_handed_back_before_it_is_over(tmp_path):
+    async with shop(heartbeat=0.5, grace=600 * SECOND) as it:
+        it.submit(shell(f"echo $$ > {tmp_path}/a.pid; exec sleep 600"), grace=0)
+        await pids_in(tmp_path, 1)
+
+        it.worker.leave_by(Notice(it.worker.env.clock.wall() + SECOND))
+
+        assert await it.end == "drained"
+        assert [o.outcome for o in it.gateway.outcomes] == ["released"]
