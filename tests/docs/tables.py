@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from horae.engine.node import Node
 from horae.env import system_env
+from horae.model.gates import GATES, About
 from horae.server.access import ACCESS, EVERYBODY
 from horae.server.metrics import Metrics
 from horae.server.openapi import build
@@ -83,9 +84,17 @@ async def _registry() -> CollectorRegistry:
         await node.stop()
 
 
+def gates(about: About) -> str:
+    """Every gate of executions, or of jobs, in the order in which it is met."""
+    rows = [f"| `{gate.name}` | {gate.means} | {gate.opens} |" for gate in GATES if about in gate.about]
+    return "\n".join(["| gate | closed when | what opens it |", "|---|---|---|", *rows])
+
+
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "routes": ("rest.md", routes),
     "metrics": ("metrics.md", metrics),
+    "gates of executions": ("explain.md", lambda: gates("execution")),
+    "gates of jobs": ("explain.md", lambda: gates("job")),
 }
 
 
