@@ -38,6 +38,7 @@ class Waiting(Slice, frozen=True, kw_only=True, gc=False):
     wake_at: Instant | None = None
     reason: WaitReason
     gate: str | None = None
+    rank: int = 0  # the order at its gate
 
 
 class Queued(Slice, frozen=True, kw_only=True, gc=False):

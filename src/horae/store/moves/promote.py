@@ -70,7 +70,7 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     """Neighbours of equal fate are joined on the way, so fragments heal."""
     if not rows:
         return Promoted({}, 0, [])
-    waiting = [(shelves.waiting(row), row[15], row[16], row[17]) for row in rows]
+    waiting = [(shelves.waiting(row), row[16], row[17], row[18]) for row in rows]
     queued = merge([to_queue(w, lane, rank(w.queue, due, priority), now) for w, lane, due, priority in waiting])
     yield shelves.take("waiting", [w for w, *_ in waiting])
     yield shelves.put_queued(queued)

@@ -16,7 +16,7 @@ SLICE: Columns = (
     ("attempt", "int"), ("failures", "int"), ("losses", "int"), ("solo", "bool"), ("width", "int"),
     ("flags", "smallint"),
 )  # fmt: skip
-WAITING: Columns = (*SLICE, ("wake_at", "bigint"), ("reason", "text"), ("gate", "text"))
+WAITING: Columns = (*SLICE, ("wake_at", "bigint"), ("reason", "text"), ("gate", "text"), ("rank", "bigint"))
 QUEUED: Columns = (
     *SLICE, ("lane", "int"), ("rank", "bigint"), ("queued_at", "bigint"), ("relax_at", "bigint"),
     ("expires_at", "bigint"),
@@ -49,7 +49,7 @@ def waiting(row: Row) -> Waiting:
     return Waiting(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
         failures=row[7], losses=row[8], solo=row[9], width=row[10], flags=row[11], wake_at=row[12],
-        reason=row[13], gate=row[14],
+        reason=row[13], gate=row[14], rank=row[15],
     )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def _slice_row(s: Slice) -> tuple[object, ...]:
 
 
 def put_waiting(slices: Iterable[Waiting]) -> Insert:
-    return Insert("waiting", WAITING, [(*_slice_row(s), s.wake_at, s.reason, s.gate) for s in slices])
+    return Insert("waiting", WAITING, [(*_slice_row(s), s.wake_at, s.reason, s.gate, s.rank) for s in slices])
 
 
 def put_queued(slices: Iterable[Queued]) -> Insert:

@@ -212,7 +212,7 @@ def pass_on(key: str, rank: Ranker, new_id: NewId, now: Instant) -> Script[Promo
     yield ForEach(DROP, _KEY, [(key,)])
     if not rows:
         return Promoted({}, 0, [])
-    row = min(rows, key=lambda row: (row[16], row[0], row[1]))
+    row = min(rows, key=lambda row: (row[17], row[0], row[1]))
     slice = shelves.waiting(row)
     one = part(slice, slice.lo, slice.lo + 1)
     yield Insert("holders", _HOLDERS, [(key, one.parcel, one.lo)])
@@ -227,7 +227,7 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
 
     What an event fired waits for nothing else: it has no interval that others could be about.
     """
-    lane, due_at, priority = row[15:18]
+    lane, due_at, priority = row[16:19]
     target = (yield from targets([one.job])).get(one.job)
     if target is not None and target.spec.dependencies:
         (parcel,) = yield from read_parcels([one.parcel])

@@ -68,9 +68,11 @@ waiting = table(
     opt("wake_at", BIG),
     col("reason", TEXT),
     opt("gate", TEXT),
+    col("rank", BIG, "0"),  # the order at its gate
     partial("waiting_wake_at", "wake_at", where="wake_at IS NOT NULL"),
-    partial("waiting_gate", "gate", where="gate IS NOT NULL"),
+    partial("waiting_gate", "gate", "rank", "parcel", "lo", where="gate IS NOT NULL"),
     partial("waiting_turn", "gate", where="reason = 'overlap'"),
+    partial("waiting_limited", "queue", where="(flags & 2) <> 0"),
     Index("waiting_job", "job"),
     small=True,
     storage=BUSY,
@@ -109,6 +111,10 @@ running = table(
     opt("started_at", BIG),
     # In the order of the shelf: a rescue reads one session's slices in batches.
     Index("running_session", "session", "parcel", "lo"),
+    # What limits are derived from; slices that no limit is about are in none of them.
+    partial("running_limited_job", "job", where="(flags & 2) <> 0"),
+    partial("running_limited_queue", "queue", where="(flags & 2) <> 0"),
+    partial("running_limited_namespace", "namespace", where="(flags & 2) <> 0"),
     small=True,
     storage=BUSY,
 )

@@ -373,6 +373,22 @@ CREATE TABLE lanes (
 
 CREATE UNIQUE INDEX lanes_identity ON lanes (queue, needs, share);
 
+CREATE TABLE limits (
+    name TEXT NOT NULL,
+    job UUID,
+    queue INTEGER,
+    namespace INTEGER,
+    spec TEXT NOT NULL,
+    PRIMARY KEY (name)
+)
+ WITHOUT ROWID;
+
+CREATE UNIQUE INDEX limits_job ON limits (job) WHERE job IS NOT NULL;
+
+CREATE UNIQUE INDEX limits_namespace ON limits (namespace) WHERE namespace IS NOT NULL;
+
+CREATE UNIQUE INDEX limits_queue ON limits (queue) WHERE queue IS NOT NULL;
+
 CREATE TABLE logs (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,
@@ -472,6 +488,13 @@ CREATE TABLE queues (
 
 CREATE UNIQUE INDEX queues_name ON queues (namespace, name);
 
+CREATE TABLE rates (
+    name TEXT NOT NULL,
+    pace BIGINT NOT NULL,
+    PRIMARY KEY (name)
+)
+ WITHOUT ROWID;
+
 CREATE TABLE requests (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,
@@ -510,6 +533,12 @@ CREATE TABLE running (
     PRIMARY KEY (parcel, lo)
 )
  WITHOUT ROWID;
+
+CREATE INDEX running_limited_job ON running (job) WHERE (flags & 2) <> 0;
+
+CREATE INDEX running_limited_namespace ON running (namespace) WHERE (flags & 2) <> 0;
+
+CREATE INDEX running_limited_queue ON running (queue) WHERE (flags & 2) <> 0;
 
 CREATE INDEX running_session ON running (session, parcel, lo);
 
@@ -566,6 +595,14 @@ CREATE TABLE store (
     "key" TEXT NOT NULL,
     value TEXT NOT NULL,
     PRIMARY KEY ("key")
+)
+ WITHOUT ROWID;
+
+CREATE TABLE tickets (
+    "key" TEXT NOT NULL,
+    ticket BIGINT NOT NULL,
+    parcel UUID NOT NULL,
+    PRIMARY KEY ("key", ticket)
 )
  WITHOUT ROWID;
 
@@ -640,13 +677,16 @@ CREATE TABLE waiting (
     wake_at BIGINT,
     reason TEXT NOT NULL,
     gate TEXT,
+    rank BIGINT DEFAULT 0 NOT NULL,
     PRIMARY KEY (parcel, lo)
 )
  WITHOUT ROWID;
 
-CREATE INDEX waiting_gate ON waiting (gate) WHERE gate IS NOT NULL;
+CREATE INDEX waiting_gate ON waiting (gate, rank, parcel, lo) WHERE gate IS NOT NULL;
 
 CREATE INDEX waiting_job ON waiting (job);
+
+CREATE INDEX waiting_limited ON waiting (queue) WHERE (flags & 2) <> 0;
 
 CREATE INDEX waiting_turn ON waiting (gate) WHERE reason = 'overlap';
 
