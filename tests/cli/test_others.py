@@ -13,13 +13,14 @@ from tests.cli.fake_api import FakeApi, page, run
 WORKER = {
     "workerId": "w1", "status": "live", "host": "h", "running": 2, "capacity": 10, "queues": ["default"],
     "labels": {"gpu": "a100"}, "version": "0.1.0", "lastHeartbeat": "2027-01-15T08:00:00Z", "jobs": ["digest"],
+    "resources": {"gpu": 4}, "used": {"slots": 3, "gpu": 1},
 }  # fmt: skip
 
 
 def test_workers():
     api = FakeApi({"GET /workers": page(WORKER), "GET /workers/w1": WORKER, "POST /workers/w1/drain": WORKER})
     row = run(api, "workers", "list").stdout.splitlines()[1]
-    assert row.split()[:6] == ["w1", "live", "h", "2/10", "default", "gpu=a100"]
+    assert row.split()[:10] == ["w1", "live", "h", "2", "3/10", "slots,", "1/4", "gpu", "default", "gpu=a100"]
     assert "digest" in run(api, "workers", "show", "w1").stdout
     assert "asked to drain" in run(api, "workers", "drain", "w1").stdout
 

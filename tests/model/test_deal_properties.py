@@ -5,8 +5,10 @@ from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from horae.model.deal import GRANT_BYTES, Want, capacity, deal
+from horae.model.placement import Cost
 from horae.model.protocol import MAX_EXCHANGE
 from horae.model.solo import Place, admits
 from tests.model.making import JOBS, PARCELS, cuts, items, queued
@@ -212,3 +214,56 @@ def test_lower_ranks_go_first():
 
     assert done.whole == [first]
     assert done.cut == [(second, 1)]
+
+
+costs = st.builds(
+    Cost,
+    st.integers(1, 4),
+    st.dictionaries(st.sampled_from(["gpu", "memory"]), st.integers(1, 9)).map(lambda d: tuple(sorted(d.items()))),
+)
+
+
+@st.composite
+def roomy(draw):
+    """The same with resources beside slots."""
+    return [
+        structs.replace(want, room=draw(st.dictionaries(st.sampled_from(["gpu", "memory"]), st.integers(0, 30))))
+        for want in draw(appetites())
+    ]
+
+
+@given(offers(), roomy(), costs)
+def test_nobody_gets_what_takes_more_than_it_has(slices, wants, cost):
+    done = deal(slices, wants, cost)
+
+    for i, (before, after) in enumerate(zip(wants, done.wants, strict=True)):
+        got = sum(d.hi - d.lo for d in done.dealt if d.want == i)
+        if not cost:
+            continue
+        assert got <= cost.times(before.free, before.room)
+        assert after.free == before.free - got * cost.slots
+        assert all(
+            after.room[name] == before.room.get(name, 0) - got * amount for name, amount in cost.resources if got
+        )
+        assert after.prefetch == before.prefetch, "nothing of what takes more than a slot is fetched ahead"
+
+
+@given(offers(), roomy(), costs)
+def test_nothing_is_left_that_somebody_has_slots_and_resources_for(slices, wants, cost):
+    plain = [s for s in slices if not s.solo]
+    done = deal(plain, wants, cost)
+
+    whole = {(s.parcel, s.lo) for s in done.whole}
+    if any((s.parcel, s.lo) not in whole for s in plain):
+        assert all(want.full or cost.times(want.free, want.room) == 0 for want in done.wants)
+        assert capacity([want for want in done.wants if not want.prefetch], None, cost) == 0
+
+
+@given(offers(), appetites(), st.dictionaries(st.sampled_from(SESSIONS), st.integers(0, 5)))
+def test_what_is_spread_goes_to_each_session_up_to_its_bound(slices, wants, most):
+    twice = [*wants, *(structs.replace(want, channel=1) for want in wants)]
+    got = Counter()
+    for d in deal(slices, twice, most=most).dealt:
+        got[twice[d.want].session] += d.hi - d.lo
+
+    assert all(count <= most.get(session, 0) for session, count in got.items())

@@ -29,10 +29,20 @@ def test_nothing_is_seen_at_first():
 def test_a_label_is_offered_with_and_without_its_value(labels):
     offered = capabilities_of(Register(protocol=1, worker="w", labels=labels, kinds=("http",)))
 
-    assert offered == {*labels, *(f"{name}={value}" for name, value in labels.items()), "kind:http"}
+    assert offered >= {*labels, *(f"{name}={value}" for name, value in labels.items()), "kind:http"}
+    assert {one for one in offered if ":" not in one and not one.startswith("worker")} == {
+        *labels, *(f"{name}={value}" for name, value in labels.items())
+    }  # fmt: skip
 
 
 def test_functions_are_offered_by_name():
     offered = capabilities_of(Register(protocol=1, worker="w", functions=[Function(name="mail")], kinds=()))
 
-    assert offered == {"function:mail"}
+    assert {one for one in offered if one.startswith(("function:", "kind:"))} == {"function:mail"}
+
+
+def test_a_worker_carries_its_name_and_its_machines_as_labels_whatever_labels_it_was_given():
+    offered = capabilities_of(Register(protocol=2, worker="w1", host="db7", labels={"worker": "other"}, kinds=()))
+
+    assert {"worker", "worker=w1", "host", "host=db7"} <= offered
+    assert "worker=other" not in offered

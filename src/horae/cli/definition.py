@@ -7,13 +7,15 @@ from typing import Any
 import click
 
 from horae.cli.flags import in_flags
+from horae.cli.placement import FIELDS as PLACEMENT
+from horae.cli.placement import PLACEMENT_OPTIONS, placement
 from horae.cli.values import pairs, params, read_documents, schedule
 from horae.errors import BadInput
 
 # What of a job's document is its definition; the rest is what Horae says about it.
 FIELDS = (
     *("name", "description", "schedule", "triggers", "command", "python", "http", "params", "retries", "retry"),
-    *("timeout", "grace", "priority", "queue", "needs", "dependencies", "dependencyTimeout", "onDependencyTimeout"),
+    *("timeout", "grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout", "onDependencyTimeout"),
     *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts"),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -39,9 +41,7 @@ _OPTIONS = (
         "--priority", type=click.IntRange(0, 9), metavar="N", help="From 0 (least urgent) to 9 (most); 4 otherwise."
     ),
     click.option("--queue", metavar="QUEUE", help="The queue it waits in; 'default' otherwise."),
-    click.option(
-        "--need", multiple=True, metavar="LABEL", help="A label its worker must carry: gpu or gpu=a100; repeatable."
-    ),
+    *PLACEMENT_OPTIONS,
     click.option(
         "--depends-on",
         multiple=True,
@@ -112,7 +112,7 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
         **{field: options[field] for field in (*same, "interruptible", "preemptible", "preempts")},
         "params": params(options["param"]),
         "retry": {"delay": options["retry_delay"]} if options["retry_delay"] else None,
-        "needs": list(options["need"]),
+        **placement(options),
         "dependencies": [_dependency(one) for one in options["depends_on"]],
         "dependencyTimeout": options["dependency_timeout"],
         "onDependencyTimeout": options["on_dependency_timeout"],

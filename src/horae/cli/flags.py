@@ -18,6 +18,8 @@ _FLAGS = {
     "retry": "--retry-delay",
     "params": "--param",
     "needs": "--need",
+    "prefers": "--prefer",
+    "resources": "--resource",
     "dependencies": "--depends-on",
     "dependencyTimeout": "--dependency-timeout",
     "onDependencyTimeout": "--on-dependency-timeout",
@@ -28,7 +30,7 @@ _FLAGS = {
 }
 _SAME = (
     *("retries", "timeout", "priority", "queue", "delivery", "description", "env", "command", "python", "http"),
-    *("interruptible", "preemptible", "preempts"),
+    *("interruptible", "preemptible", "preempts", "slots", "affinity", "spread"),
 )
 _AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows how to write it in a document
 

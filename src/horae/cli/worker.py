@@ -30,7 +30,8 @@ class NoFunctions:
     cls=Command,
     examples=(
         "horae worker --server http://horae:8420 --key hk_... --app reports.jobs:app",
-        "horae worker --server http://a:8420,http://b:8420 --queue gpu --label gpu=a100 --concurrency 2",
+        "horae worker --server http://a:8420,http://b:8420 --queue gpu --label gpu=a100 --slots 2",
+        "horae worker --label zone=eu-1 --slots 8 --resource memory=16GiB --resource gpu=2",
     ),
 )
 @click.option(
@@ -44,9 +45,22 @@ class NoFunctions:
 @click.option(
     "--queue", "queues", multiple=True, metavar="QUEUE", help="A queue to take from; repeatable.  [default: default]"
 )
-@click.option("--concurrency", metavar="N", help="Executions at a time.  [env: HORAE_CONCURRENCY; default: 10]")
+@click.option(
+    "--concurrency",
+    "--slots",
+    "concurrency",
+    metavar="N",
+    help="Its slots: executions at a time, unless some take more than one.  [env: HORAE_CONCURRENCY; default: 10]",
+)
 @click.option(
     "--label", "labels", multiple=True, metavar="NAME[=VALUE]", help="What it has that jobs may need; repeatable."
+)
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="NAME=AMOUNT",
+    help="How much it has of what executions take beside slots, as memory=8GiB; repeatable.",
 )
 @click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
 @click.option("--spot", is_flag=True, default=None, help="Its machine can be taken away at short notice.")
@@ -107,6 +121,7 @@ def noticing(made: "Worker", clock: "Clock", settings: "Settings") -> Iterator[N
 
 def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     """The worker's part of the settings."""
+    from horae.model.definition.placement import read_resources
     from horae.worker.settings import Settings as WorkerSettings
 
     chosen = {
@@ -114,6 +129,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
         "queues": settings.queues,
         "labels": {"spot": "true", **settings.labels} if settings.spot else settings.labels,
         "concurrency": settings.concurrency,
+        "resources": read_resources(settings.resources),
         "grace": settings.drain_grace,
         "pass_env": settings.pass_env,
     }

@@ -17,19 +17,26 @@ def workers() -> None:
 @workers.command("list", examples=("horae workers list", "horae workers list -o json"))
 @remote
 async def list_(api: Api) -> None:
-    """List workers: live, late, draining and lately lost."""
+    """List workers: live, late, draining and lately lost, with their labels and what of them is in use."""
     page = await api.client.workers.list()
     columns: list[Column] = [
         ("WORKER", "workerId"),
         ("STATUS", "status"),
         ("HOST", "host"),
-        ("RUNNING", lambda one: f"{one.get('running', 0)}/{one.get('capacity', 0)}"),
+        ("RUNNING", "running"),
+        ("USED", _used),
         ("QUEUES", "queues"),
         ("LABELS", "labels"),
         ("VERSION", "version"),
         ("SEEN", lambda one: api.out.age(one.get("lastHeartbeat"))),
     ]
     api.out.list(page.raw, columns, "There are no workers. Start one with: horae worker --server URL --key KEY")
+
+
+def _used(worker: dict[str, Any]) -> str:
+    """What is taken of a worker, of what it has: its slots first."""
+    used, has = worker.get("used", {}), {"slots": worker.get("capacity", 0), **worker.get("resources", {})}
+    return ", ".join(f"{used.get(name, 0)}/{amount} {name}" for name, amount in has.items())
 
 
 @workers.command(examples=("horae workers show WORKER",))

@@ -164,6 +164,11 @@ class App:
         interruptible: bool | None = ...,
         preemptible: bool | None = ...,
         preempts: bool | None = ...,
+        prefers: Sequence[str | Mapping[str, Any]] | None = ...,
+        slots: int | None = ...,
+        resources: Mapping[str, int | str] | None = ...,
+        affinity: str | Mapping[str, Any] | None = ...,
+        spread: bool | None = ...,
         dependencies: Sequence[Any] | None = ...,
         dependency_timeout: Span | None = ...,
         on_dependency_timeout: Late | None = ...,
@@ -191,6 +196,11 @@ class App:
         interruptible: bool | None = None,
         preemptible: bool | None = None,
         preempts: bool | None = None,
+        prefers: Sequence[str | Mapping[str, Any]] | None = None,
+        slots: int | None = None,
+        resources: Mapping[str, int | str] | None = None,
+        affinity: str | Mapping[str, Any] | None = None,
+        spread: bool | None = None,
         dependencies: Sequence[Any] | None = None,
         dependency_timeout: Span | None = None,
         on_dependency_timeout: Late | None = None,
@@ -225,6 +235,11 @@ class App:
             "interruptible": interruptible,
             "preemptible": preemptible,
             "preempts": preempts,
+            "prefers": None if prefers is None else [_patient(one) for one in prefers],
+            "slots": slots,
+            "resources": resources,
+            "affinity": _patient(affinity),
+            "spread": spread,
             "dependencies": None if dependencies is None else [_dependency(job) for job in dependencies],
             "dependencyTimeout": _spelled(dependency_timeout),
             "onDependencyTimeout": on_dependency_timeout,
@@ -274,6 +289,11 @@ def _dependency(job: Any) -> Any:
     if isinstance(job, Mapping):
         return {**job, "job": getattr(job.get("job"), "name", job.get("job"))}
     return getattr(job, "name", job)
+
+
+def _patient(part: Any) -> Any:
+    """A preference or an affinity; its patience may be Python's."""
+    return {**part, "patience": _spelled(part.get("patience"))} if isinstance(part, Mapping) else part
 
 
 def _policy(retry: Any) -> Any:

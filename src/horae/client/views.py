@@ -205,6 +205,8 @@ class Worker(View, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     capacity: int | None = None
     running: int | None = None
+    resources: dict[str, int] = {}
+    used: dict[str, int] = {}
     started_at: datetime | None = None
     last_heartbeat: datetime | None = None
 

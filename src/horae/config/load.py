@@ -17,7 +17,14 @@ from horae.model.duration import parse_duration
 FILE = "horae.toml"
 FILE_VARIABLE = "HORAE_CONFIG"
 
-FLAGS = {"url": "--server", "queues": "--queue", "labels": "--label", "worker_name": "--name"}  # where names differ
+# Where names differ.
+FLAGS = {
+    "url": "--server",
+    "queues": "--queue",
+    "labels": "--label",
+    "resources": "--resource",
+    "worker_name": "--name",
+}
 
 OriginKind = Literal["flag", "environment", "file", "default"]
 

@@ -112,6 +112,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     queues: Annotated[tuple[str, ...], _about("The queues a worker takes from.")] = ("default",)
     concurrency: Annotated[int, Meta(ge=1, le=100_000), _about("How many executions a worker runs at a time.")] = 10
     labels: Annotated[dict[str, str], _about('What a worker has that jobs may need, as "gpu=a100,region=eu".')] = {}
+    resources: Annotated[
+        dict[str, str], _about('How much a worker has of what executions take beside slots, as "memory=8GiB,gpu=2".')
+    ] = {}
     pass_env: Annotated[
         tuple[str, ...], _about("Further variables of a worker's environment that its commands may see.")
     ] = ()

@@ -13,6 +13,8 @@ from horae.engine.hints import MANY, Hint, Hints, add_amounts
 from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
+from horae.model.deal import Want
+from horae.model.placement import PLAIN, Cost, Terms, fits, read_needs
 from horae.model.rank import Policy, rank_of
 from horae.model.retry import RetryPolicy
 from horae.model.session import Session
@@ -37,6 +39,8 @@ class Directory:
         self.alarm = Alarm()
         self.queues: dict[int, Queue] = {}
         self.lanes: dict[int, Lane] = {}
+        self.terms: dict[int, Terms] = {}  # what each lane asks of a worker
+        self.costs: dict[int, Cost] = {}  # of executions, in lanes where they take more than a slot
         self.paused: frozenset[UUID] = frozenset()
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
@@ -70,6 +74,8 @@ class Directory:
         directory = await self._store.directory()
         self.queues = {queue.id: queue for queue in directory.queues}
         self.lanes = {lane.id: lane for lane in directory.lanes}
+        self.terms = {lane.id: read_needs(lane.needs) for lane in directory.lanes}
+        self.costs = {id: terms.cost for id, terms in self.terms.items() if terms.cost}
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:
@@ -108,7 +114,7 @@ class Directory:
             and self.queues[lane.queue].name in session.queues
             and self.queues[lane.queue].state == "active"
             and lane.queue not in self.held
-            and lane.needs <= session.capabilities
+            and fits(self.terms[lane.id], session.capabilities)
         )
 
     def occupied(self, lanes: frozenset[int], of: Collection[UUID] | None = None) -> bool:
@@ -116,6 +122,21 @@ class Directory:
         if of is None:
             return not lanes.isdisjoint(self._heads)
         return any(lane in lanes and not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of) for lane in self._heads)
+
+    def affords(self, want: Want, lanes: frozenset[int]) -> bool:
+        """Whether a want has room for what one of these lanes has, if that takes more than a slot."""
+        if not self.costs:
+            return True
+        occupied = lanes.intersection(self._heads)
+        return any((cost := self.costs.get(lane)) is None or cost.times(want.free, want.room) > 0 for lane in occupied)
+
+    def at_hand(self, lanes: frozenset[int]) -> frozenset[int]:
+        """Those of these lanes whose executions may be given out as they come: each takes a slot and nothing else."""
+        return lanes.difference(self.costs) if self.costs else lanes
+
+    def is_costly(self, lanes: frozenset[int]) -> bool:
+        """Whether something in these lanes takes more than a slot."""
+        return any(lane in lanes and lane in self._heads for lane in self.costs)
 
     def expected(self) -> int:
         """How many executions the occupied lanes are believed to hold; MANY when nobody has counted."""
@@ -129,9 +150,12 @@ class Directory:
         """The occupied lanes, least rank first."""
         ordered = sorted(self._heads.items(), key=lambda item: item[1])
         return [
-            LaneView(lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS))
+            LaneView(
+                lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
+                cost=self.costs.get(lane, PLAIN),
+            )
             for lane, low in ordered
-        ]
+        ]  # fmt: skip
 
     def marks(self) -> dict[int, int]:
         """How often each lane was hinted so far: taken before a claim, given back after it."""

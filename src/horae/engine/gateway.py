@@ -112,6 +112,8 @@ class Gateway:
             case "park":
                 return await self._park(known, head, reply)
         granted = await self._store.stamped(session, up.channel, up.n) if reply.known else reply.granted
+        if up.free:
+            self.lot.make_room(session)
         telling = not granted and not self.lot.has(session)  # one that waits is told when its wait ends
         return await self._encode(session, granted, reply.ignored, reply.draining, telling=telling)
 

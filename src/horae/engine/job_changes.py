@@ -48,7 +48,7 @@ def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive
         return False
     version = job.version + 1
     queue, lane = before.queue, before.lane
-    if (draft.spec.queue, draft.spec.capabilities) != (job.spec.queue, job.spec.capabilities):
+    if (draft.spec.queue, draft.spec.lane_needs) != (job.spec.queue, job.spec.lane_needs):
         queue, lane = yield from _place(job.namespace, draft.spec, now)
     verdict = yield from jobs.edit(job.id, job.namespace, version, draft.spec, queue, lane, now)
     if verdict is not None:
@@ -72,7 +72,7 @@ def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant) -> Script[None]:
 
 def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
     """Where the job's executions stand in line; a queue or lane that is new goes with the change that needs it."""
-    queue, lane = yield from lanes.ensure_lane(namespace, spec.queue, spec.capabilities, "", now)
+    queue, lane = yield from lanes.ensure_lane(namespace, spec.queue, spec.lane_needs, "", now)
     return queue.id, lane.id
 
 

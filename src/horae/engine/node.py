@@ -128,7 +128,9 @@ class Node:
             fire_due=self.scheduler.step,
         )
         self.dead_letters = DeadLetters(env, store, self._submit_all)
-        self.workers = Workers(env, store, self.settings, on_request=self._session_asked)
+        self.workers = Workers(
+            env, store, self.settings, on_request=self._session_asked, costs=lambda: self.directory.costs
+        )
         self.keys = Keys(env, store)
         self.audit = Audit(env, store, self.hints)
         self.fire_audits = FireAudits(env, store)

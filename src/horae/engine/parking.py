@@ -66,6 +66,16 @@ class ParkingLot:
         """Whether an exchange of a session waits."""
         return any(self._places.of(session))
 
+    def make_room(self, session: UUID) -> None:
+        """A session has got more room: what waits for it is asked anew, by an exchange that tells of all of it.
+
+        Each exchange tells of what no other does. What needs more room than one of them has would wait for their ends.
+        """
+        if self._directory.costs and any(
+            place.parked.want.free and self._directory.is_costly(place.lanes) for place in self._places.of(session)
+        ):
+            self.release(session)
+
     def release(self, session: UUID) -> None:
         """Answer a session's exchanges now: there is something to tell it."""
         if self._places.hasten(session):
@@ -146,11 +156,17 @@ class ParkingLot:
                 return
 
     def _able(self, most: int) -> list[Place]:
-        able = self._places.able(self._directory.version, self.has_work)
+        able = self._places.able(self._directory.version, self._is_occupied)
+        if self._directory.costs:
+            able = (place for place in able if self._directory.affords(place.parked.want, place.lanes))
         return list(islice(able, most))
 
     def has_work(self, want: Want, lanes: frozenset[int]) -> bool:
         """Whether a claim may bring something; one that wants nothing only waits for news."""
+        return self._is_occupied(want, lanes) and self._directory.affords(want, lanes)
+
+    def _is_occupied(self, want: Want, lanes: frozenset[int]) -> bool:
+        """The same, whatever executions take."""
         ahead = None if want.free > 0 else [job for job, count in want.prefetch.items() if count > 0]
         return self._directory.occupied(lanes, of=ahead)
 
@@ -189,7 +205,7 @@ class ParkingLot:
             if len(found) >= most:
                 break
             want = place.parked.want
-            found.setdefault(want.session, exchange.Parked(want=want, lanes=place.lanes))
+            found.setdefault(want.session, exchange.Parked(want=want, lanes=self._directory.at_hand(place.lanes)))
         return list(found.values())
 
     def handed_over(self, running: Sequence[Running]) -> None:

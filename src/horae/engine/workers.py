@@ -1,6 +1,6 @@
 """Workers as people see them: each worker's newest session, and how it is."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 from uuid import UUID
 
@@ -10,8 +10,10 @@ from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Conflict, NotFound
 from horae.model.job import DAY
-from horae.model.session import Session
+from horae.model.placement import PLAIN, SLOTS, Cost
+from horae.model.session import Session, labels_of
 from horae.store.contract import Store
+from horae.store.moves.sessions import held_by_lane
 
 Status = Literal["live", "late", "draining", "lost"]
 REMEMBERED = DAY  # how long a lost worker is listed
@@ -30,6 +32,8 @@ class Worker(Struct, frozen=True, kw_only=True):
     queues: tuple[str, ...]
     capacity: int
     running: int
+    resources: dict[str, int]
+    used: dict[str, int]  # slots and resources that what it holds takes
     jobs: tuple[str, ...]  # the functions it has loaded
     started_at: Instant
     last_seen: Instant
@@ -39,18 +43,26 @@ class Worker(Struct, frozen=True, kw_only=True):
 class Workers:
     """Lists workers and asks them to leave."""
 
-    def __init__(self, env: Env, store: Store, settings: EngineSettings, *, on_request: Callable[[UUID], None]) -> None:
-        self._env, self._store, self._on_request = env, store, on_request
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        settings: EngineSettings,
+        *,
+        on_request: Callable[[UUID], None],
+        costs: Callable[[], Mapping[int, Cost]] = dict,
+    ) -> None:
+        """`costs` are those of executions in lanes where they take more than a slot."""
+        self._env, self._store, self._on_request, self._costs = env, store, on_request, costs
         self._late_after = settings.heartbeat * 3 // 2
 
-    async def list(self, namespace: int) -> list[Worker]:
+    async def list(self, namespace: int) -> Sequence[Worker]:
         """Workers that are there or were lost lately, newest first; those that left are not listed."""
-        sessions = await self._sessions(namespace)
-        return [self._worker(session) for session in _newest(sessions)]
+        return await self._shown(_newest(await self._sessions(namespace)))
 
     async def show(self, namespace: int, ref: str) -> Worker:
         """One worker by its name or by its session's id."""
-        return self._worker(await self._find(namespace, ref))
+        return (await self._shown([await self._find(namespace, ref)]))[0]
 
     async def drain(self, namespace: int, ref: str) -> Worker:
         """Ask a worker to finish what it runs and leave."""
@@ -58,7 +70,7 @@ class Workers:
         if not await self._store.ask_drain(session.id) and session.state != "draining":
             raise Conflict(f'Worker "{session.worker}" is {session.state}.', "There is nothing left to drain.")
         self._on_request(session.id)
-        return self._worker(await self._store.session(session.id) or session)
+        return (await self._shown([await self._store.session(session.id) or session]))[0]
 
     async def _sessions(self, namespace: int) -> Sequence[Session]:
         sessions = await self._store.sessions(namespace, self._env.now() - REMEMBERED, MOST)
@@ -70,11 +82,16 @@ class Workers:
                 return session
         raise NotFound(f'No worker "{ref}".', "List workers with `horae workers list` or GET /api/v1/workers.")
 
-    def _worker(self, session: Session) -> Worker:
+    async def _shown(self, sessions: Sequence[Session]) -> Sequence[Worker]:
+        held = await self._store.read(lambda: held_by_lane(session.id for session in sessions))
+        return [self._worker(session, held[session.id]) for session in sessions]
+
+    def _worker(self, session: Session, held: Mapping[int, int]) -> Worker:
         presence = session.presence
         return Worker(
             worker=session.worker, session=session.id, host=presence.host, pid=presence.pid, version=presence.version,
-            labels=presence.labels, queues=session.queues, capacity=session.concurrency, running=session.running,
+            labels=labels_of(presence), queues=session.queues, capacity=session.concurrency, running=session.running,
+            resources=presence.resources, used=used(session.concurrency, held, self._costs()),
             jobs=tuple(sorted(function.name for function in presence.functions)), started_at=session.created_at,
             last_seen=session.last_seen, status=self._status(session),
         )  # fmt: skip
@@ -83,6 +100,17 @@ class Workers:
         if session.state == "live":
             return "late" if self._env.now() - session.last_seen > self._late_after else "live"
         return "draining" if session.state == "draining" else "lost"
+
+
+def used(slots: int, held: Mapping[int, int], costs: Mapping[int, Cost]) -> dict[str, int]:
+    """What of a worker is taken by so many executions of each lane; what is held ready takes no slot yet."""
+    taken = {SLOTS: 0}
+    for lane, count in held.items():
+        cost = costs.get(lane, PLAIN)
+        taken[SLOTS] += count * cost.slots
+        for name, amount in cost.resources:
+            taken[name] = taken.get(name, 0) + count * amount
+    return {**taken, SLOTS: min(slots, taken[SLOTS])}
 
 
 def _newest(sessions: Iterable[Session]) -> list[Session]:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
+from horae.model.placement import PLAIN, Cost
 from horae.model.protocol import MAX_EXCHANGE
 from horae.model.slice import Queued
 from horae.model.solo import Place, admits
@@ -13,12 +14,13 @@ GRANT_BYTES = 400  # of JSON around a slice in an answer, at most
 
 
 class Want(Struct, frozen=True, kw_only=True):
-    """What one waiting exchange can take: idle slots, and for jobs known to be short some more."""
+    """What one waiting exchange can take: idle slots and resources, and for jobs known to be short some more."""
 
     session: UUID
     channel: int
     n: int
     free: int
+    room: Mapping[str, int] = {}  # what is idle of resources that some executions take beside slots
     prefetch: Mapping[UUID, int] = {}
     load: float = 0.0  # share of its slots in use; the least loaded is served first
     solo: Place | None = None  # its session's for solo items; None: not looked up, because none was in sight
@@ -47,8 +49,13 @@ class Deal(Struct, frozen=True):
 class _Room:
     """How much a want can still take; `places` holds what its session has place for among solo items."""
 
-    def __init__(self, want: Want, places: dict[UUID, Place]) -> None:
+    def __init__(
+        self, want: Want, places: dict[UUID, Place], cost: Cost = PLAIN, most: dict[UUID, int] | None = None
+    ) -> None:
         self.want = want
+        self.cost = cost
+        self.most = most  # items of these slices for each session, whatever there is room for
+        self.room = want.room
         self.session = want.session
         self.free = want.free
         self.prefetch = dict(want.prefetch)
@@ -60,11 +67,15 @@ class _Room:
         """How many of a slice's items it can take."""
         if self.full:
             return 0
+        fits = self.cost.times(self.free, self.room) if self.cost else self.free
+        if self.most is not None:
+            fits = min(fits, self.most.get(self.session, 0))
         if slice.solo:
-            fits = admits(self.places.get(self.session, Place.ANY), slice.losses)
-            slots = min(1, self.free) if fits else 0
+            slots = min(1, fits) if admits(self.places.get(self.session, Place.ANY), slice.losses) else 0
+        elif self.cost or self.most is not None:  # nothing of what is placed with care is fetched ahead
+            slots = fits
         else:
-            slots = self.free + self.prefetch.get(slice.job, 0)
+            slots = fits + self.prefetch.get(slice.job, 0)
         return min(slots, self._fitting(slice)) if slots else 0
 
     def _fitting(self, slice: Queued) -> int:
@@ -82,6 +93,12 @@ class _Room:
         if slice.solo:
             self.places[self.session] = Place.NONE
         self.size += GRANT_BYTES + k * (slice.width + 1)
+        if self.most is not None:
+            self.most[self.session] -= k
+        if self.cost:
+            self.free -= k * self.cost.slots
+            self.room = self.cost.left_of(self.room, k)
+            return
         from_free = min(k, self.free)
         self.free -= from_free
         if k > from_free:
@@ -91,30 +108,36 @@ class _Room:
         """What is wanted still."""
         solo = self.places.get(self.session, self.want.solo)
         return structs.replace(
-            self.want, free=self.free, prefetch=self.prefetch, solo=solo, size=self.size, full=self.full
-        )
+            self.want, free=self.free, room=self.room, prefetch=self.prefetch, solo=solo, size=self.size,
+            full=self.full,
+        )  # fmt: skip
 
 
-def capacity(wants: Sequence[Want], jobs: Container[UUID] | None = None) -> int:
-    """The most items these wants could take together, of these jobs or of any."""
-    return sum(_room_of(want, jobs) for want in wants)
+def capacity(wants: Sequence[Want], jobs: Container[UUID] | None = None, cost: Cost = PLAIN) -> int:
+    """The most items these wants could take together, of these jobs or of any, at this cost each."""
+    return sum(_room_of(want, jobs, cost) for want in wants)
 
 
-def _room_of(want: Want, jobs: Container[UUID] | None) -> int:
+def _room_of(want: Want, jobs: Container[UUID] | None, cost: Cost) -> int:
     if want.full:
         return 0
+    if cost:
+        return cost.times(want.free, want.room)
     return want.free + sum(k for job, k in want.prefetch.items() if jobs is None or job in jobs)
 
 
-def deal(slices: Sequence[Queued], wants: Sequence[Want]) -> Deal:
+def deal(
+    slices: Sequence[Queued], wants: Sequence[Want], cost: Cost = PLAIN, most: Mapping[UUID, int] | None = None
+) -> Deal:
     """Deal slices in order, least loaded want first, in even shares; no item goes to two wants.
 
     A slice is taken from its front, so what is left of it is one slice that begins later. A session gets one
     solo item at most, and only if it has place for it. An answer grows to MAX_EXCHANGE bytes, or by one item if that
-    is larger.
+    is larger. Each item takes its cost of the want's room; `most` bounds what sessions get of what is spread.
     """
     places = {want.session: want.solo for want in wants if want.solo is not None}
-    rooms = [_Room(want, places) for want in wants]
+    bounds = None if most is None else dict(most)
+    rooms = [_Room(want, places, cost, bounds) for want in wants]
     order = sorted(range(len(wants)), key=lambda i: (wants[i].load, -wants[i].free))
     fair = max(1, -(-sum(s.hi - s.lo for s in slices) // max(1, len(wants))))
     dealt: list[Dealt] = []

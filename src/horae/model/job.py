@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.dependency import Condition, Late
+from horae.model.placement import Affinity, Cost, Preference, spell
 from horae.model.retry import RetryPolicy
 
 STEADY = "steady:"  # offered by workers that are not labelled spot; no label can be spelled so
@@ -72,6 +73,11 @@ class Spec(Definition, frozen=True, kw_only=True):
     interruptible: bool = True  # may run on workers that can be taken away at short notice
     preemptible: bool = False  # gives its place to more urgent work, and goes on later
     preempts: bool = False  # takes the place of less urgent work that is preemptible
+    prefers: tuple[Preference, ...] = ()
+    slots: int = 1  # that an execution takes of its worker
+    resources: dict[str, int] = {}  # what else it takes, sorted
+    affinity: Affinity | None = None
+    spread: bool = False
     dependencies: tuple[str, ...] = ()  # ids of other jobs
     conditions: dict[str, Condition] = {}  # of these, unless it is success
     dependency_timeout: Micros = DAY  # how long an execution waits for them
@@ -94,6 +100,17 @@ class Spec(Definition, frozen=True, kw_only=True):
             return tuple(sorted({*self.needs, *steady, f"function:{self.task.function}"}))
         kind = "command" if isinstance(self.task, Command) else "http"
         return tuple(sorted({*self.needs, *steady, f"kind:{kind}"}))
+
+    @property
+    def cost(self) -> Cost:
+        """What an execution takes of its worker."""
+        return Cost(self.slots, tuple(sorted(self.resources.items())))
+
+    @property
+    def lane_needs(self) -> tuple[str, ...]:
+        """All that tells its lane from others of its queue: capabilities, costs, preferences."""
+        asked = spell(self.cost, self.prefers, self.affinity, self.spread)
+        return tuple(sorted({*self.capabilities, *asked}))
 
 
 class Job(Struct, frozen=True, kw_only=True):

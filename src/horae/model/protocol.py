@@ -13,7 +13,7 @@ from horae.env import Instant, Micros
 from horae.model.duration import LONGEST
 from horae.model.instant import EARLIEST, LATEST
 
-PROTOCOL = 1  # a server accepts this version and the one before it
+PROTOCOL = 2  # a server accepts this version and the one before it
 FIRST_PROTOCOL = 1
 CHANNELS = 8  # how many exchanges of one session may be in flight
 MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes after which an exchange is cut
@@ -24,6 +24,7 @@ MAX_RESULT = 1024 * 1024
 ABSENT = Raw()  # no value: false, and left out on the wire
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # what the store keeps in 32 bits
+Amount = Annotated[int, Meta(ge=0, le=2**53)]  # of a resource
 At = Annotated[Instant, Meta(ge=EARLIEST, lt=LATEST)]  # a time that a worker tells: the years 1970 to 2200
 Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span that a worker asks for: up to a hundred years
 
@@ -53,7 +54,8 @@ class Register(Wire, frozen=True, kw_only=True):
     version: str = ""
     labels: dict[str, str] = {}
     queues: tuple[str, ...] = ("default",)
-    concurrency: Count = 1
+    concurrency: Count = 1  # its slots
+    resources: dict[str, Amount] = {}  # what it has of other things that executions take
     kinds: tuple[str, ...] = ("command", "http")  # of work it can run beside its functions
     functions: list[Function] = []
 
@@ -140,13 +142,14 @@ class Exchange(Wire, frozen=True, kw_only=True):
     """POST /api/v1/sessions/{id}/exchange: outcomes and free capacity up; slices and requests down.
 
     `n` counts 1, 2, ... on its channel. An unanswered exchange is repeated with the same n and body at any server.
-    `free` is the number of idle slots; `prefetch` allows that many items more for a job whose executions are known
-    to be short.
+    `free` is the number of idle slots, `room` what is idle of other resources; `prefetch` allows that many items more
+    for a job whose executions are known to be short.
     """
 
     channel: Count
     n: Annotated[int, Meta(ge=1, le=2**62)]
     free: Count = 0
+    room: dict[str, Amount] = {}
     prefetch: dict[UUID, Count] = {}
     wait: Length = 0  # how long the server may hold the answer while there is nothing to do
     draining: bool = False

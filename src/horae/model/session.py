@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.job import STEADY
+from horae.model.placement import capacity_entries
 from horae.model.protocol import CHANNELS, Register
 
 SessionState = Literal["live", "draining", "lost", "closed"]
@@ -49,8 +50,20 @@ def see(seen: bytes, channel: int, n: int) -> bytes:
 
 
 def capabilities_of(presence: Register) -> frozenset[str]:
-    """What a worker offers: its labels ("gpu=a100" and "gpu"), kinds of work, functions, and to stay, unless spot."""
-    labels = {f"{name}={value}" for name, value in presence.labels.items()} | set(presence.labels)
+    """What a worker offers: labels ("gpu=a100" and "gpu"), kinds of work, functions, its capacity and protocol.
+
+    It offers to stay unless it is spot. Its name and its machine's are labels too: jobs can be pinned to either.
+    """
+    carried = labels_of(presence)
+    labels = {f"{name}={value}" for name, value in carried.items()} | set(carried)
     kinds = {f"kind:{kind}" for kind in presence.kinds}
+    functions = {f"function:{function.name}" for function in presence.functions}
+    capacity = set(capacity_entries(presence.concurrency, presence.resources))
     steady = set() if SPOT in presence.labels else {STEADY}
-    return frozenset(labels | kinds | steady | {f"function:{function.name}" for function in presence.functions})
+    return frozenset(labels | kinds | functions | capacity | steady | {f"protocol:{presence.protocol}"})
+
+
+def labels_of(presence: Register) -> dict[str, str]:
+    """A worker's labels, those that it has by itself included."""
+    own = {"worker": presence.worker, "host": presence.host}
+    return {**presence.labels, **{name: value for name, value in own.items() if value}}

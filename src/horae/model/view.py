@@ -76,6 +76,11 @@ class JobView(View, frozen=True, kw_only=True):
     interruptible: bool = True
     preemptible: bool = False
     preempts: bool = False
+    prefers: list[dict[str, Any]] = []
+    slots: int = 1
+    resources: dict[str, int] = {}
+    affinity: dict[str, str] | None = None
+    spread: bool = False
     dependencies: list[str | dict[str, str]] = []
     dependency_timeout: str = "1d"
     on_dependency_timeout: str = "fail"

@@ -60,7 +60,9 @@ class JobPatch(Body, frozen=True, kw_only=True):
     )
     retry: Annotated[
         list[Duration] | dict[str, Any] | None,
-        Meta(description='Delays, or {"delay", "factor", "max", "jitter", "delays", "budgets", "retryOn", "giveUpOn"}.'),
+        Meta(
+            description='Delays, or {"delay", "factor", "max", "jitter", "delays", "budgets", "retryOn", "giveUpOn"}.'
+        ),
     ] = None
     timeout: Duration | None = None
     grace: Duration | None = None
@@ -72,6 +74,19 @@ class JobPatch(Body, frozen=True, kw_only=True):
     interruptible: Annotated[bool, Meta(description="Whether spot workers may run it.")] | None = None
     preemptible: Annotated[bool, Meta(description="Whether more urgent work may take its place.")] | None = None
     preempts: Annotated[bool, Meta(description="Whether it takes the place of what is preemptible.")] | None = None
+    prefers: Annotated[
+        list[str | dict[str, Any]] | None,
+        Meta(description='Labels it waits for: [{"label": "zone=eu-1", "weight": 2, "patience": "30s"}].'),
+    ] = None
+    slots: Annotated[int, Meta(ge=1, le=100_000, description="How many slots of its worker it takes.")] | None = None
+    resources: Annotated[
+        dict[str, int | str] | None, Meta(description='What else it takes: {"memory": "2GiB", "gpu": 1}.')
+    ] = None
+    affinity: Annotated[
+        str | dict[str, Any] | None,
+        Meta(description='Run where this key ran last: "${params.model}" or {"key": "...", "patience": "30s"}.'),
+    ] = None
+    spread: Annotated[bool, Meta(description="Spread its executions evenly over workers.")] | None = None
     dependencies: Annotated[
         list[str | dict[str, str]] | None,
         Meta(description='Names or ids of other jobs, or {"job": "extract", "condition": "success|failure|finished"}.'),

@@ -48,7 +48,11 @@ class BulkAccepted(View, frozen=True, kw_only=True):
 
 
 class WorkerView(View, frozen=True, kw_only=True):
-    """A process that executes."""
+    """A process that executes.
+
+    `capacity` is its slots, `running` the executions it holds; `used` says how many `slots` and how much of its
+    `resources` these take. Its labels include its own: `worker` and `host`.
+    """
 
     worker_id: str
     session_id: UUID
@@ -59,6 +63,8 @@ class WorkerView(View, frozen=True, kw_only=True):
     queues: list[str]
     capacity: int
     running: int
+    resources: dict[str, int]
+    used: dict[str, int]
     jobs: list[str]
     started_at: Time
     last_heartbeat: Time
@@ -69,8 +75,9 @@ class WorkerView(View, frozen=True, kw_only=True):
         return cls(
             worker_id=worker.worker, session_id=worker.session, host=worker.host, pid=worker.pid,
             version=worker.version, labels=worker.labels, queues=list(worker.queues), capacity=worker.capacity,
-            running=worker.running, jobs=list(worker.jobs), started_at=format_instant(worker.started_at),
-            last_heartbeat=format_instant(worker.last_seen), status=worker.status,
+            running=worker.running, resources=worker.resources, used=worker.used, jobs=list(worker.jobs),
+            started_at=format_instant(worker.started_at), last_heartbeat=format_instant(worker.last_seen),
+            status=worker.status,
         )  # fmt: skip
 
 

@@ -14,13 +14,23 @@ BREATH = 0.5  # seconds after which fetching ahead pauses until an idle slot has
 def free_slots(stock: Stock, asked: Sequence[Exchange]) -> int:
     """Slots that neither work, nor will by what is ready, nor are asked for already."""
     ready = sum(_slots_for(stock, pile) for pile in stock.piles.values())
-    return max(0, stock.slots - len(stock.chunks) - ready - sum(exchange.free for exchange in asked))
+    return max(0, stock.slots - stock.busy - ready - sum(exchange.free for exchange in asked))
+
+
+def free_room(stock: Stock, asked: Sequence[Exchange]) -> dict[str, int]:
+    """The same of other resources."""
+    room = stock.room
+    for pile in stock.piles.values():
+        if pile.cost and pile.ready:
+            room = pile.cost.left_of(room, len(pile.ready))
+    return {name: max(0, room[name] - sum(exchange.room.get(name, 0) for exchange in asked)) for name in room}
 
 
 def fetch_ahead(stock: Stock, asked: Sequence[Exchange]) -> dict[UUID, int]:
     """How many more items of each short job to ask for: about 100 ms of work on the slots that short jobs can use."""
     held = _held(stock, asked)
-    slots = stock.slots - sum(len(pile.chunks) for pile in stock.piles.values() if not _is_short(stock, pile))
+    short = sum(len(pile.chunks) for pile in stock.piles.values() if _is_short(stock, pile))
+    slots = max(0, stock.slots - stock.busy + short)
     room = MAX_AHEAD
     wishes: dict[UUID, int] = {}
     for job, count in held.items():
@@ -52,4 +62,6 @@ def _is_short(stock: Stock, pile: Pile) -> bool:
 def _slots_for(stock: Stock, pile: Pile) -> int:
     if not pile.ready:
         return 0
+    if pile.cost:
+        return len(pile.ready) * pile.cost.slots
     return stock.pace.slots(pile.job, len(pile.ready)) if pile.may_fetch_ahead else len(pile.ready)

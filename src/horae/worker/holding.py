@@ -16,6 +16,7 @@ from horae.env import Instant
 from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.job import Spec
+from horae.model.placement import PLAIN
 from horae.model.protocol import Failure, Grant, OutcomeKind
 from horae.worker.pace import may_fetch_ahead
 
@@ -82,12 +83,13 @@ Ending = tuple[Lot, int, float | None, float | None, bytes | Fate]
 class Pile:
     """Unstarted items of one version of a job."""
 
-    __slots__ = ("chunks", "job", "plan", "problem", "ready", "spec", "spread", "used_at", "version")
+    __slots__ = ("chunks", "cost", "job", "plan", "problem", "ready", "spec", "spread", "used_at", "version")
 
     def __init__(self, job: UUID, version: int, spec: Spec | None, problem: str = "") -> None:
         self.job = job
         self.version = version
         self.spec = spec
+        self.cost = spec.cost if spec is not None else PLAIN  # of each chunk: it runs its items one after another
         self.problem = problem  # why there is no spec
         self.ready: deque[Item] = deque()
         self.chunks: dict[Chunk, None] = {}  # at work, in the order they were taken

@@ -70,5 +70,10 @@ class Pace:
 
 
 def may_fetch_ahead(spec: Spec) -> bool:
-    """Whether items of a job may be held beyond idle slots once they are known to be short."""
-    return spec.delivery != "at-most-once" and (spec.timeout is None or spec.timeout <= LONG_TIMEOUT)
+    """Whether items of a job may be held beyond idle slots once they are known to be short.
+
+    What takes more than a slot is granted where there is room for it, and what is spread, to whom it is due.
+    """
+    if spec.delivery == "at-most-once" or spec.cost or spec.spread:
+        return False
+    return spec.timeout is None or spec.timeout <= LONG_TIMEOUT

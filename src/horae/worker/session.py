@@ -10,6 +10,7 @@ have expired.
 """
 
 from collections import deque
+from collections.abc import Mapping
 from typing import Literal
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Clock, Instant
 from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, Registered, Request, Started
-from horae.worker.appetite import BREATH, fetch_ahead, free_slots
+from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate, Item, Pile
 from horae.worker.outbox import Key, Load, Outbox, key_of
 from horae.worker.pace import Pace
@@ -52,13 +53,20 @@ class Channel:
 class Session:
     """The worker's side of one registered session."""
 
-    def __init__(self, clock: Clock, registered: Registered, slots: int, pace: Pace | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        registered: Registered,
+        slots: int,
+        pace: Pace | None = None,
+        resources: Mapping[str, int] | None = None,
+    ) -> None:
         self.id: UUID = registered.session_id
         self.fence = 0.0  # monotonic time from which nothing is begun
         self.draining = False
         self.ended = False
         self.pace = pace or Pace()
-        self.stock = Stock(clock, self.pace, slots)
+        self.stock = Stock(clock, self.pace, slots, resources)
         self.outbox = Outbox()
         self._clock = clock
         timeout = registered.session_timeout / SECOND
@@ -260,6 +268,7 @@ class Session:
 
     def _open(self, channel: Channel, wait: int, free: int, prefetch: dict[UUID, int]) -> Exchange:
         """Number an exchange. One that waits carries nothing, so that what is told is soon heard."""
+        room = free_room(self.stock, self.unanswered()) if free and self.stock.room else {}
         load = Load() if wait else self.outbox.load()
         now = self._clock.monotonic()
         channel.n += 1
@@ -272,6 +281,7 @@ class Session:
             channel=channel.number,
             n=channel.n,
             free=free,
+            room=room,
             prefetch=prefetch,
             wait=wait,
             draining=self.draining,

@@ -15,7 +15,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     name: str = ""  # shown as workerId; the host's name and the process id otherwise
     queues: tuple[str, ...] = ("default",)
     labels: dict[str, str] = {}
-    concurrency: int = 10
+    concurrency: int = 10  # its slots
+    resources: dict[str, int] = {}  # what else it has that executions take, as memory in bytes
     kinds: tuple[str, ...] = ("command", "http")  # of work it takes beside its functions
     grace: Micros = 30 * SECOND  # how long a drain lets running work go on
     pass_env: tuple[str, ...] = ()  # further variables of the worker's environment that commands may see

@@ -1,13 +1,14 @@
 """All that a session holds, and who gets which part of it to work on."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from uuid import UUID
 
 import msgspec
 
 from horae.env import Clock
 from horae.model.job import Spec
+from horae.model.placement import Cost
 from horae.model.protocol import Answer, Grant
 from horae.worker.holding import Begun, Chunk, Fence, Item, Lot, Pile
 from horae.worker.pace import Pace
@@ -20,8 +21,10 @@ KEEP = 2.0  # seconds that an empty pile is remembered
 class Stock:
     """Lots, piles and chunks. Everything iterates in the order it came, so that a simulation repeats itself."""
 
-    def __init__(self, clock: Clock, pace: Pace, slots: int) -> None:
-        self.slots = slots  # shrinks while a thread that cannot be killed holds one
+    def __init__(self, clock: Clock, pace: Pace, slots: int, resources: Mapping[str, int] | None = None) -> None:
+        self.slots = slots
+        self.busy = 0  # slots that chunks take, and threads of an ended session that cannot be killed
+        self.room = dict(resources or {})  # what they leave of other resources
         self.pace = pace
         self.piles: dict[tuple[UUID, int], Pile] = {}
         self.chunks: dict[Chunk, None] = {}
@@ -68,10 +71,12 @@ class Stock:
                 del self._lots[parcel, attempt]
 
     def take(self, fence: Fence) -> Chunk | None:
-        """Work for an idle slot: a chunk of the next pile in turn."""
-        if len(self.chunks) >= self.slots:
+        """Work for an idle slot: a chunk of the next pile in turn. One that has no room yet keeps its turn."""
+        if self.busy >= self.slots:
             return None
         for _ in range(len(self._waiting)):
+            if not self._has_room(self._waiting[0]):
+                return None
             pile = self._waiting.popleft()
             if pile.ready and self._is_saturated(pile):
                 self._waiting.append(pile)
@@ -82,7 +87,9 @@ class Stock:
     def finish(self, chunk: Chunk) -> None:
         """A slot is done with a chunk: what it did not begin goes back to its pile."""
         self.put_back(chunk)
-        self.chunks.pop(chunk, None)
+        if chunk in self.chunks:
+            del self.chunks[chunk]
+            self.give_back(chunk.pile.cost)
         self._spread.pop(chunk, None)
         chunk.pile.chunks.pop(chunk, None)
         chunk.pile.spread.pop(chunk, None)
@@ -127,7 +134,7 @@ class Stock:
 
     def overdue(self) -> list[Pile]:
         """Piles that wait on a full worker behind an item that takes surprisingly long."""
-        if len(self.chunks) < self.slots:
+        if self.busy < self.slots:
             return []
         now = self._clock.monotonic()
         return [pile for pile in self._waiting if pile.ready and now - self.oldest(pile) >= OVERDUE]
@@ -141,7 +148,7 @@ class Stock:
         """In how many seconds `stalled` or `overdue` may have something new."""
         if any(chunk.left or chunk.done for chunk in self._spread):
             return STALL
-        return OVERDUE / 2 if self._waiting and len(self.chunks) >= self.slots else None
+        return OVERDUE / 2 if self._waiting and self.busy >= self.slots else None
 
     def prune(self) -> None:
         """Forget piles that have not been used for a while."""
@@ -164,6 +171,24 @@ class Stock:
         if not pile.ready and pile not in self._waiting:
             self._waiting.append(pile)
 
+    def take_up(self, cost: Cost) -> None:
+        """Something takes this of the worker, until it is given back."""
+        self.busy += cost.slots
+        if cost:
+            self.room = cost.left_of(self.room, 1)
+
+    def give_back(self, cost: Cost) -> None:
+        """Something that had taken this of the worker is over."""
+        self.busy -= cost.slots
+        if cost:
+            self.room = cost.left_of(self.room, -1)
+
+    def _has_room(self, pile: Pile) -> bool:
+        """Whether its next chunk can run beside what runs; a worker with nothing else to do tries in any case."""
+        if not pile.cost or not pile.ready or not self.chunks:
+            return True
+        return pile.cost.times(self.slots - self.busy, self.room) > 0
+
     def _is_saturated(self, pile: Pile) -> bool:
         """Executions this short are run by one thread at a time, unless one of them holds the others up."""
         if not pile.chunks or not self.pace.is_tiny(pile.job):
@@ -174,12 +199,13 @@ class Stock:
     def _chunk(self, fence: Fence, pile: Pile) -> Chunk:
         size = self.pace.chunk(pile.job)
         if not self.pace.is_tiny(pile.job):
-            size = min(size, -(-len(pile.ready) // (self.slots - len(self.chunks))))
+            size = min(size, -(-len(pile.ready) // (self.slots - self.busy)))
         items = deque([pile.ready.popleft() for _ in range(min(size, len(pile.ready)))])
         if pile.ready:
             self._waiting.append(pile)
         chunk = Chunk(fence, pile, items)
         self.chunks[chunk] = pile.chunks[chunk] = None
+        self.take_up(pile.cost)
         if len(items) > 1:
             self._spread[chunk] = pile.spread[chunk] = None
         return chunk

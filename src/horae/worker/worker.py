@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from horae.env import SECOND, Env, Micros
 from horae.errors import BadInput, Busy, Forbidden, HoraeError, NotFound, ProtocolMismatch, SessionEnded, Unauthorized
+from horae.model.placement import Cost
 from horae.model.protocol import PROTOCOL, ChildSubmit, Exchange, Function, Register, Step
 from horae.version import __version__
 from horae.worker import capture
@@ -61,7 +62,7 @@ class Worker:
         self._turning = False
         self._wakes_at: float | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._strays = 0  # slots that work of an ended session still holds
+        self._strays: list[Cost] = []  # what work of ended sessions still holds
         self._draining = False
         self._replacing = False
         self._parting = False
@@ -140,9 +141,9 @@ class Worker:
             run.watch.cancel()
         run.session.finish(run.chunk)
         if run.session is not self.session:
-            self._strays -= 1
+            self._strays.remove(run.chunk.pile.cost)
             if self.session is not None:
-                self.session.stock.slots += 1
+                self.session.stock.give_back(run.chunk.pile.cost)
         self._stir()
 
     def wedged(self, run: Run) -> None:
@@ -173,8 +174,11 @@ class Worker:
                 wait = await self._back_off(wait)
                 continue
             self._transport.learn(registered.servers)
-            slots = max(0, self.settings.concurrency - self._strays)
-            self.session = Session(self.env.clock, registered, slots, self._pace)
+            self.session = Session(
+                self.env.clock, registered, self.settings.concurrency, self._pace, self.settings.resources
+            )
+            for cost in self._strays:
+                self.session.stock.take_up(cost)
             if self._draining:
                 self.session.drain()
             log.info("registered", session=str(registered.session_id), worker=self.name)
@@ -195,6 +199,7 @@ class Worker:
             labels=self.settings.labels,
             queues=self.settings.queues,
             concurrency=self.settings.concurrency,
+            resources=self.settings.resources,
             kinds=self.settings.kinds,
             functions=functions,
         )
@@ -204,7 +209,7 @@ class Worker:
         if session is not self.session or self._is_leaving:
             return
         log.warning("the session has ended", session=str(session.id), running=len(session.stock.chunks))
-        self._strays += len(session.stock.chunks)
+        self._strays += [chunk.pile.cost for chunk in session.stock.chunks]
         self.session = None
         self._interrupt(session.end())
         if self._draining:

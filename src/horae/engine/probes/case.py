@@ -9,6 +9,7 @@ from horae.engine.hold_watch import HoldWatch
 from horae.env import Instant
 from horae.model.execution import Execution
 from horae.model.job import Job
+from horae.model.placement import fits, read_needs, widest
 from horae.model.session import Session
 from horae.store.contract import Store
 from horae.store.moves.explain_reads import Place
@@ -39,7 +40,8 @@ class Case(Struct, frozen=True, kw_only=True):
 
     def fitting(self) -> list[Session]:
         """Live workers that could take it."""
-        return [session for session in self.serving() if self.needs <= session.capabilities]
+        terms = read_needs(widest(self.needs))
+        return [session for session in self.serving() if fits(terms, session.capabilities)]
 
 
 class ExecutionCase(Case, frozen=True, kw_only=True):

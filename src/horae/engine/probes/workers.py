@@ -4,6 +4,7 @@ from horae.engine.probes.case import Case, ExecutionCase, Sources
 from horae.model.gates import Blocker, closed
 from horae.model.hint import Offer, why_queued
 from horae.model.ids import index_of, parcel_of
+from horae.model.placement import fits, missing_from, read_needs, widest
 from horae.model.session import Session
 from horae.model.solo import PROBATION, SUSPECT, admits, place
 from horae.store.moves import explain_reads
@@ -16,7 +17,7 @@ async def no_worker(sources: Sources, case: Case) -> list[Blocker]:
         return []
     offers = [Offer(frozenset(session.queues), session.capabilities) for session in case.sessions]
     message, _, remedy = (why_queued(case.queue_name, case.needs, offers) or "").partition("; ")
-    lacking = sorted(n for n in case.needs if not any(n in session.capabilities for session in case.serving()))
+    lacking = missing_from(read_needs(widest(case.needs)), [session.capabilities for session in case.serving()])
     return [
         closed(
             "no-worker",
@@ -82,7 +83,8 @@ async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Ahead
     lanes = [
         lane.id
         for lane in sources.directory.lanes.values()
-        if lane.queue == case.queue and any(lane.needs <= session.capabilities for session in fitting)
+        if lane.queue == case.queue
+        and any(fits(sources.directory.terms[lane.id], session.capabilities) for session in fitting)
     ]
     wanted = {case.place.lane, *lanes}
     found = await sources.store.read(lambda: explain_reads.ahead_of(wanted, rank, parcel_of(id), case.place.lo))

@@ -12,13 +12,13 @@ from horae.errors import BadInput
 from horae.model.definition.dependencies import read_dependencies
 from horae.model.definition.interruption import FIELDS as INTERRUPTION
 from horae.model.definition.interruption import read_interruption
+from horae.model.definition.placement import FIELDS as PLACEMENT
+from horae.model.definition.placement import read_placement
 from horae.model.definition.retry import parse_retry
 from horae.model.definition.schedule import name_triggers, parse_trigger, parse_when, speaking_of
 from horae.model.definition.task import PARSERS
 from horae.model.definition.values import (
-    TAG,
     a_duration,
-    a_list,
     a_name,
     a_text,
     an_int,
@@ -39,18 +39,16 @@ from horae.model.trigger import When
 TASKS = tuple(PARSERS)
 FIELDS = (
     *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
-    *("grace", "priority", "queue", "needs", "dependencies", "dependencyTimeout", "onDependencyTimeout", "tags"),
+    *("grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout", "onDependencyTimeout", "tags"),
     *("env", "delivery", "keyFor", *INTERRUPTION),
 )
 MOST_DESCRIPTION = 4096
-MOST_NEEDS = 32
 MOST_ENV = 256
 MOST_ENV_BYTES = 64 * 1024
 MOST_BYTES = 256 * 1024  # of a whole definition; it travels to workers with every first grant
 _DIALECTS = tuple(f"https://json-schema.org/draft/{draft}/schema" for draft in ("2019-09", "2020-12"))
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _ONE_TASK = 'Say what runs: {"command": "python report.py"}, {"python": "digest"} or {"http": {"url": "https://..."}}.'
-_NEEDS = 'Write ["gpu=a100", "ssd"] or {"gpu": "a100", "ssd": true}.'
 _PRIORITY = f"Priorities run from 0 (least urgent) to 9 (most urgent); the default is {DEFAULT_PRIORITY}."
 
 
@@ -115,7 +113,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         grace=a_duration(given.get("grace", "10s"), "grace", 0, HOUR),
         priority=an_int(given.get("priority", DEFAULT_PRIORITY), "priority", 0, 9, _PRIORITY),
         queue=a_name(given.get("queue", "default"), "queue", NAME),
-        needs=_needs(given.get("needs", [])),
+        **read_placement(given),
         dependency_timeout=a_duration(given.get("dependencyTimeout", "1d"), "dependencyTimeout", SECOND, 400 * DAY),
         on_dependency_timeout=late,
         tags=tags(given.get("tags", {})),
@@ -187,18 +185,6 @@ def _references(value: Any) -> Iterator[str]:
             if name in ("$ref", "$dynamicRef", "$recursiveRef", "$schema") and isinstance(member, str):
                 yield "#" if name == "$schema" and member in _DIALECTS else member
             yield from _references(member)
-
-
-def _needs(value: Any) -> tuple[str, ...]:
-    """Labels a worker must carry, sorted; an object's `true` asks for the label alone."""
-    if isinstance(value, dict):
-        value = [name if label is True else f"{name}={label}" for name, label in value.items()]
-    labels = a_list(value, "needs", _NEEDS, MOST_NEEDS)
-    for i, label in enumerate(labels):
-        name, equals, text = a_text(label, f"needs[{i}]", most=256, least=1).partition("=")
-        if not TAG.fullmatch(name) or (equals and not TAG.fullmatch(text)):
-            raise BadInput(f"{label[:60]!r} is not a label.", _NEEDS, field=f"needs[{i}]")
-    return tuple(sorted(set(labels)))
 
 
 def _env(value: Any) -> dict[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from horae.model.definition.dependencies import render_dependency
+from horae.model.definition.placement import render_placement
 from horae.model.definition.retry import render_retry
 from horae.model.definition.task import render_task
 from horae.model.duration import format_duration
@@ -28,10 +29,10 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "grace": format_duration(spec.grace),
         "priority": spec.priority,
         "queue": spec.queue,
-        "needs": list(spec.needs),
         "interruptible": spec.interruptible,
         "preemptible": spec.preemptible,
         "preempts": spec.preempts,
+        **render_placement(spec),
         "dependencies": [render_dependency(known.get(id, id), id, spec.conditions) for id in spec.dependencies],
         "dependencyTimeout": format_duration(spec.dependency_timeout),
         "onDependencyTimeout": spec.on_dependency_timeout,

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.deal import Deal, Want, capacity, deal
+from horae.model.placement import PLAIN, Cost
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
 from horae.store.moves import shelves
@@ -50,6 +51,7 @@ class LaneView(Struct, frozen=True, kw_only=True):
     low: int = NO_RANK
     mean: float = 1.0
     jobs: frozenset[UUID] | None = None
+    cost: Cost = PLAIN  # of each item
 
 
 class Claimed(Struct, frozen=True):
@@ -106,7 +108,7 @@ def _claim_lanes(
     for view in lanes:
         if capacity(left) <= 0:
             break
-        if capacity(left, view.jobs) <= 0:
+        if capacity(left, view.jobs, view.cost) <= 0:
             continue
         took = yield from _claim_lane(left, view, paused, moves, now)
         claimed += took.running
@@ -126,7 +128,7 @@ def _claim_lane(
     """
     claimed: list[Running] = []
     low, passed, pick = view.low, None, PICK
-    while (room := capacity(wants, view.jobs)) > 0:
+    while (room := capacity(wants, view.jobs, view.cost)) > 0:
         limit = max(1, min(512, int(room / view.mean) + 1))
         yield from moves.make()
         rows = yield Fetch(pick, (view.lane, low, limit, now))
@@ -135,7 +137,7 @@ def _claim_lane(
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
         usable = yield from _set_paused_aside(picked, paused)
         wants = yield from _look_up_solo(wants, usable, now)
-        decided = deal(usable, wants)
+        decided = deal(usable, wants, view.cost)
         running = [granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
         moves.add(_moves(decided, running))
         claimed += running

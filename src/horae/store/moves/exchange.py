@@ -172,7 +172,9 @@ def want_of(head: Head, concurrency: int) -> Want:
     """What an exchange can take."""
     up = head.exchange
     load = 1 - min(1.0, up.free / max(1, concurrency))
-    return Want(session=head.session, channel=up.channel, n=up.n, free=up.free, prefetch=up.prefetch, load=load)
+    return Want(
+        session=head.session, channel=up.channel, n=up.n, free=up.free, room=up.room, prefetch=up.prefetch, load=load
+    )
 
 
 def _claim(

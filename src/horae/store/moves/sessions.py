@@ -9,7 +9,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.protocol import Register
 from horae.model.session import NOTHING_SEEN, Session, capabilities_of
-from horae.store.script import Among, Fetch, Row, Script, Statement
+from horae.store.script import Among, Fetch, ForEach, Row, Script, Statement
 
 _COLUMNS = (
     "s.id, s.namespace, s.worker, s.presence, s.capabilities, s.queues, s.concurrency, s.state, s.epoch, s.last_seen,"
@@ -32,6 +32,11 @@ ALL = Statement(
     " ORDER BY s.created_at DESC LIMIT $3",
 )
 SOME = Statement("some_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.id = ANY($1)")
+HELD = Statement(
+    "held_by_lane",
+    "SELECT r.session, r.lane, sum(r.hi - r.lo) FROM given JOIN running r ON r.session = given.id"
+    " GROUP BY r.session, r.lane",
+)
 DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
 EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
 LOCK_OLD_EPOCH = Statement(
@@ -91,6 +96,15 @@ def sessions(namespace: int, ended_after: Instant, limit: int) -> Script[list[Se
     """Sessions that are there, and those that ended lately; namespace 0 means all."""
     rows = yield Fetch(ALL, (namespace, ended_after, limit))
     return [_session(row) for row in rows]
+
+
+def held_by_lane(ids: Iterable[UUID]) -> Script[dict[UUID, dict[int, int]]]:
+    """How many executions each of these sessions holds, by the lane they came from."""
+    found: dict[UUID, dict[int, int]] = {id: {} for id in ids}
+    rows = yield ForEach(HELD, (("id", "uuid"),), [(id,) for id in found])
+    for id, lane, count in rows:
+        found[id][lane] = int(count)
+    return found
 
 
 def _session(row: Row) -> Session:
