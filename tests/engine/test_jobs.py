@@ -22,6 +22,7 @@ from tests.store_contract.world import (
     World,
     began,
     failed,
+    lead,
     progress,
     rank,
     released,
@@ -208,14 +209,14 @@ async def test_an_instant_that_was_decided_does_not_fire_again(jobs, world):
     at = "2027-03-01T08:00:00Z"
     await create(jobs, schedule={"at": at})
     world.clock.advance(100 * 86_400 * SECOND)
-    fired = await world.store.fire(10, lambda queue, priority: 0)
+    fired = await world.store.fire(10, lead)
     assert len(fired.parcels) == 1
     edited = await jobs.edit(NAMESPACE, "report", {"schedule": {"at": at, "misfire": "skip"}, "timeout": "1m"})
     assert edited.version == 2
     await jobs.delete(NAMESPACE, "report")
     restored = await jobs.restore(NAMESPACE, "report")
     assert restored.next_fire_at is None
-    assert (await world.store.fire(10, lambda queue, priority: 0)).parcels == []
+    assert (await world.store.fire(10, lead)).parcels == []
     with pytest.raises(BadInput, match="has passed"):
         await jobs.edit(NAMESPACE, "report", {"schedule": {"at": "2027-03-02T08:00:00Z"}})
 
@@ -226,7 +227,7 @@ async def test_a_pause_stops_triggers_and_a_resumption_says_what_was_left_out(jo
     assert (paused.status, paused.state, paused.next_fire_at) == ("paused", "paused", None)
     assert await jobs.pause(NAMESPACE, "report") == paused
     world.clock.advance(150 * MINUTE)
-    assert (await world.store.fire(10, lambda queue, priority: 0)).timers == 0
+    assert (await world.store.fire(10, lead)).timers == 0
     resumed = await jobs.resume(NAMESPACE, "report")
     assert (resumed.status, resumed.version) == ("scheduled", 1)
     fires = await world.rows("SELECT disposition, last - first FROM fires")
@@ -587,5 +588,5 @@ async def test_a_deletion_and_a_fire_leave_nothing_queued(jobs, world):
     for _ in range(5):
         made = await create(jobs, schedule={"every": "1s"})
         world.clock.advance(2 * SECOND)
-        await settled(jobs.delete(NAMESPACE, "report"), world.store.fire(10, lambda queue, priority: 0))
+        await settled(jobs.delete(NAMESPACE, "report"), world.store.fire(10, lead))
         assert [q for q in await world.on("queued") if q.job == made.job_id] == []

@@ -4,27 +4,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import SECOND
-from horae.model.rank import Policy, rank_of
+from horae.model.policy import FIFO, Policy
+from horae.model.rank import NO_DEADLINE, lead_of, rank_of, ranked
 
-instants = st.integers(0, 2**53)
+instants = st.integers(0, 7_258_118_400 * SECOND)  # to the year 2200
 priorities = st.integers(0, 9)
+spans = st.integers(0, 3600 * SECOND)
+policies = st.sampled_from(
+    [
+        FIFO,
+        Policy(),
+        Policy(strict=True),
+        Policy(kind="deadline"),
+        Policy(kind="shortest"),
+        Policy(kind="fair", within=Policy(kind="deadline")),
+    ]
+)
 
 
 @given(instants, instants, priorities, priorities)
 def test_fifo_is_arrival_whatever_the_priority(a, b, p, q):
-    fifo = Policy(kind="fifo")
-
-    assert (rank_of(fifo, a, p) < rank_of(fifo, b, q)) == (a < b)
+    assert (rank_of(FIFO, a, p) < rank_of(FIFO, b, q)) == (a < b)
 
 
-@given(instants, instants, priorities, priorities, st.integers(0, 3600 * SECOND))
+@given(instants, instants, priorities, priorities, spans)
 def test_a_level_of_priority_is_a_head_start_and_no_more(a, b, p, q, ageing):
     policy = Policy(ageing=ageing)
 
     assert rank_of(policy, a, p) - rank_of(policy, b, q) == (a - b) - (p - q) * ageing
 
 
-@given(instants, priorities, st.integers(0, 600 * SECOND))
+@given(instants, priorities, spans)
 def test_nothing_starves(arrived, priority, ageing):
     """However urgent, what comes later than the whole head start comes after."""
     policy = Policy(ageing=ageing)
@@ -32,6 +42,51 @@ def test_nothing_starves(arrived, priority, ageing):
     assert rank_of(policy, arrived, 0) < rank_of(policy, arrived + 9 * ageing + 1, 9)
 
 
-@given(instants, priorities)
-def test_ranks_fit_the_column(at, priority):
-    assert -(2**63) < rank_of(Policy(ageing=86_400 * SECOND), at, priority) < 2**63
+@given(instants, instants, priorities, priorities)
+def test_strictly_a_level_always_wins_and_arrival_decides_within_it(a, b, p, q):
+    policy = Policy(strict=True)
+
+    first = rank_of(policy, a, p) < rank_of(policy, b, q)
+    assert first == ((-p, a) < (-q, b))
+
+
+@given(instants, instants, instants, instants)
+def test_the_earliest_deadline_is_first_whenever_it_came(a, b, x, y):
+    policy = Policy(kind="deadline")
+
+    assert (rank_of(policy, a, 0, x) < rank_of(policy, b, 9, y)) == (x < y)
+
+
+@given(instants, instants)
+def test_what_has_no_deadline_counts_as_due_a_day_after_it_came(arrived, deadline):
+    policy = Policy(kind="deadline")
+
+    first = rank_of(policy, arrived, 4) < rank_of(policy, arrived, 4, deadline)
+    assert first == (arrived + NO_DEADLINE < deadline)
+
+
+@given(instants, spans, spans, st.floats(0.1, 100))
+def test_the_shorter_is_first_but_the_longer_waits_no_more_than_its_length_allows(at, short, more, factor):
+    policy = Policy(kind="shortest", factor=factor)
+    long = short + more
+
+    assert rank_of(policy, at, 4, expected=short) <= rank_of(policy, at, 4, expected=long)
+    later = at + int(factor * long) + 1
+    assert rank_of(policy, at, 4, expected=long) < rank_of(policy, later, 4, expected=0)
+
+
+@given(policies, instants, priorities, st.none() | instants, spans)
+def test_a_lead_is_the_rank_before_the_arrival_is_known(policy, at, priority, deadline, expected):
+    lead = lead_of(policy, priority, deadline, expected)
+
+    assert ranked(at, lead, deadline) == rank_of(policy, at, priority, deadline, expected)
+
+
+@given(policies, instants, priorities, st.none() | instants, spans)
+def test_ranks_fit_the_column(policy, at, priority, deadline, expected):
+    assert -(2**62) < rank_of(policy, at, priority, deadline, expected) < 2**62
+
+
+def test_a_fair_queue_orders_within_a_share_as_it_says():
+    assert Policy(kind="fair").inner == FIFO
+    assert Policy(kind="fair", within=Policy()).inner == Policy()

@@ -10,6 +10,7 @@ from msgspec import structs
 from horae.engine import job_changes
 from horae.errors import BadInput, Conflict
 from horae.model.backfill import Backfill
+from horae.model.choice import LaneView
 from horae.model.ids import parcel_of
 from horae.model.protocol import Exchange, Outcome
 from horae.model.protocol import Step as StepBody
@@ -36,7 +37,6 @@ from horae.store.moves import (
     sweep,
     triggers,
 )
-from horae.store.moves.claim import LaneView
 from horae.store.script import Fetch, Script
 from tests.races.duel import COMMIT, LEFT, RIGHT
 from tests.races.stage import Move, Scene, SetScene, Told

@@ -11,12 +11,14 @@ from uuid import UUID
 from msgspec import Raw, Struct
 
 from horae.env import Env, Instant, VirtualClock
+from horae.model.choice import LaneView
 from horae.model.deal import Want
 from horae.model.ids import index_of, parcel_of
 from horae.model.job import Command, Spec
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
+from horae.model.policy import Policy
 from horae.model.protocol import Exchange, Failure, LogLines, Outcome, Progress, Register, Started
-from horae.model.rank import Policy, rank_of
+from horae.model.rank import Leads
 from horae.model.retry import RetryPolicy
 from horae.model.slice import Running
 from horae.model.trigger import Rules, Trigger, When
@@ -24,7 +26,6 @@ from horae.store import schema
 from horae.store.contract import Store
 from horae.store.driver import Driver, one
 from horae.store.moves import audit, audit_fires, audit_joins, jobs, lanes, shelves, submission, triggers
-from horae.store.moves.claim import LaneView
 from horae.store.moves.exchange import Head, Parked, Reply
 from horae.store.script import Fetch, Rows, Script, Statement
 from tests.solo import in_order
@@ -50,12 +51,8 @@ class TestJob(Struct, frozen=True, kw_only=True):
         return {(self.id, self.version): self.spec.retry}
 
 
-def rank(queue: int, due_at: Instant, priority: int) -> int:
-    return rank_of(POLICY, due_at, priority)
-
-
-def lead(queue: int, priority: int) -> int:
-    return -rank_of(POLICY, 0, priority)
+lead = Leads(lambda queue: POLICY)
+rank = lead.rank
 
 
 class World:
@@ -127,8 +124,8 @@ class World:
         unique = None if key is None else (NAMESPACE, f"job:{job.id}", key)
         return [
             submission.NewExecution(
-                envelope=envelope, rank_lead=lead(job.queue, level), item=f'{{"i":{i}}}'.encode(), unique=unique,
-                unique_for=key_for,
+                envelope=envelope, rank_lead=lead(job.queue, level, job.id), item=f'{{"i":{i}}}'.encode(),
+                unique=unique, unique_for=key_for,
             )
             for i in range(n)
         ]  # fmt: skip

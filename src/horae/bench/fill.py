@@ -61,7 +61,7 @@ class Filler:
             namespace=DEFAULT_NAMESPACE, job=stored.job.id, version=stored.job.version, queue=stored.queue,
             lane=stored.lane, priority=spec.priority, due_at=now,
         )  # fmt: skip
-        lead = self._node.directory.lead(stored.queue, spec.priority)
+        lead = self._node.directory.lead(stored.queue, spec.priority, stored.job.id)
         lots = [
             NewLot(
                 envelope=structs.replace(envelope, due_at=now - i), rank_lead=lead, extra=Extra(origin="submit"),

@@ -15,11 +15,11 @@ from horae.engine.node import Node
 from horae.engine.params import Params
 from horae.env import Env
 from horae.errors import HoraeError
+from horae.model.choice import LaneView
 from horae.model.execution import Extra
 from horae.model.parcel import Envelope
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Register
 from horae.server import bodies, reading
-from horae.store.moves.claim import LaneView
 from horae.store.moves.exchange import Head, Reply
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.placing import place
@@ -180,7 +180,7 @@ class Life:
             namespace=DEFAULT_NAMESPACE, job=self._stored.job.id, version=self._stored.job.version,
             queue=self._stored.queue, lane=self._stored.lane, priority=spec.priority, due_at=0,
         )  # fmt: skip
-        lead = self._node.directory.lead(self._stored.queue, spec.priority)
+        lead = self._node.directory.lead(self._stored.queue, spec.priority, self._stored.job.id)
         for _ in range(self._shape.parcels):
             items = [b'{"i":%d}' % i for i in range(self._shape.per_parcel)]
             yield NewLot(envelope=envelope, rank_lead=lead, items=items, extra=Extra(origin="submit"))

@@ -57,7 +57,7 @@ async def look(env: Env, url: str, since: Instant) -> Looked:
     try:
         await node.prepare()
         noop = await node.directory.job(DEFAULT_NAMESPACE, TEMPLATE)
-        lead = node.directory.lead(noop.queue, noop.job.spec.priority)
+        lead = node.directory.lead(noop.queue, noop.job.spec.priority, noop.job.id)
         batches = await node.store.read(one(FIRED, since - SECOND))
         if not batches:
             raise HoraeError("Nothing was fired.", "Is this machine busy with other things?")

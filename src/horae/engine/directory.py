@@ -9,20 +9,23 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from horae.engine.definitions import Definitions, Version
+from horae.engine.expectations import Expectations
 from horae.engine.hints import MANY, Hint, Hints, add_amounts
 from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
-from horae.env import Env, Instant
+from horae.env import Env
+from horae.model.choice import LaneView
 from horae.model.deal import Want
 from horae.model.placement import PLAIN, Cost, Terms, fits, read_needs
-from horae.model.rank import Policy, rank_of
+from horae.model.policy import Policy
+from horae.model.queue import Queue
+from horae.model.rank import Leads
 from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.contract import Store
-from horae.store.moves.claim import LaneView
 from horae.store.moves.jobs import StoredJob
-from horae.store.moves.lanes import Lane, Queue
+from horae.store.moves.lanes import Lane
 
 MOST_JOBS = 10_000
 _NO_JOBS: frozenset[UUID] = frozenset()
@@ -51,6 +54,9 @@ class Directory:
         self._jobs_in: dict[int, frozenset[UUID]] = {}  # what was granted from each lane
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
         self.definitions = Definitions(store)
+        self.expectations = Expectations(env, store)
+        self.lead = Leads(self.policy, self.expectations.of)
+        self.rank = self.lead.rank
         hints.listen(self._on_hint)
 
     async def step(self) -> Wait:
@@ -191,14 +197,6 @@ class Directory:
     def policy(self, queue: int) -> Policy:
         known = self.queues.get(queue)
         return known.policy if known else Policy()
-
-    def rank(self, queue: int, due_at: Instant, priority: int) -> int:
-        """Where an execution stands in its lane."""
-        return rank_of(self.policy(queue), due_at, priority)
-
-    def lead(self, queue: int, priority: int) -> int:
-        """How far a rank lies before its arrival."""
-        return -rank_of(self.policy(queue), 0, priority)
 
     # Jobs
 

@@ -173,7 +173,7 @@ class Submitter:
         kept = [item for i, item in enumerate(items) if i not in wrong] if wrong else items
         envelope = self._envelope(wanted, terms, stored, now)
         lot = NewLot(
-            envelope=envelope, rank_lead=self._directory.lead(stored.queue, envelope.priority), items=kept,
+            envelope=envelope, rank_lead=self._lead(envelope), items=kept,
             extra=_extra(wanted, 0, terms), patience=_patience(terms, stored),
         )  # fmt: skip
         return Submission(executions=[lot] if kept else [], idempotency=wanted.idempotency)
@@ -190,7 +190,7 @@ class Submitter:
         spec = stored.job.spec
         return NewExecution(
             envelope=envelope,
-            rank_lead=self._directory.lead(stored.queue, envelope.priority),
+            rank_lead=self._lead(envelope),
             item=item,
             extra=_extra(wanted, index, request),
             unique=None if request.key is None else (wanted.namespace, f"job:{stored.job.id}", _key(request.key)),
@@ -206,6 +206,9 @@ class Submitter:
             lane=stored.lane, priority=_priority(request.priority, spec.priority), due_at=_due(request, now),
             parent=wanted.parent, delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
         )  # fmt: skip
+
+    def _lead(self, envelope: Envelope) -> int:
+        return self._directory.lead(envelope.queue, envelope.priority, envelope.job, envelope.deadline)
 
     async def _commit(self, batch: Sequence[_Pending]) -> Sequence[list[Receipt] | BaseException]:
         """One transaction for the batch; a job that changed meanwhile is resolved again, alone."""

@@ -10,9 +10,11 @@ from uuid import UUID
 
 from horae.env import Env, Instant
 from horae.errors import Busy
+from horae.model.choice import LaneView
 from horae.model.job import JobVersion
 from horae.model.parcel import Parcel
 from horae.model.protocol import Register
+from horae.model.queue import Queue
 from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
@@ -24,7 +26,7 @@ from horae.store.moves import fire as fires
 from horae.store.moves import rescue as rescues
 from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
-from horae.store.moves.claim import Claimed, LaneView
+from horae.store.moves.claim import Claimed
 from horae.store.moves.effects import Effects
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.report import Asked, requests_of
@@ -243,7 +245,7 @@ class Store:
 
     async def ensure_lane(
         self, namespace: int, queue: str, needs: tuple[str, ...], share: str = ""
-    ) -> tuple[lanes.Queue, lanes.Lane]:
+    ) -> tuple[Queue, lanes.Lane]:
         """Find or make a queue and one of its lanes; concurrent makers get the same."""
         now = self.env.now()
         return await self.driver.write(lambda: lanes.ensure_lane(namespace, queue, needs, share, now))

@@ -2,10 +2,10 @@
 
 import asyncio
 
+from horae.model.choice import LaneView
 from horae.model.protocol import MAX_EXCHANGE
 from horae.model.retry import RetryPolicy
 from horae.model.solo import PROBATION
-from horae.store.moves.claim import LaneView
 from tests.store_contract.world import World, failed, released, spans, success, suspended
 
 
@@ -404,7 +404,7 @@ async def test_an_opened_gate_queues_what_waited_at_it(world: World):
     w = await world.worker()
     await w.claim(9, paused=frozenset({job.id, other.id}))
 
-    opened = await world.store.open_gate(job.id, 100, lambda queue, due, priority: due)
+    opened = await world.store.open_gate(job.id, 100, lambda queue, due, *_: due)
 
     assert opened.rows == 1
     assert await world.states(held) == ["queued"] * 3

@@ -92,7 +92,7 @@ async def test_the_execution_knows_its_fire(world: World):
     ]
     assert (stored.envelope.due_at, stored.envelope.priority, stored.envelope.version) == (start + MINUTE, 7, 1)
     (queued,) = await world.on("queued")
-    assert queued.rank == start + MINUTE - lead(job.queue, 7)
+    assert queued.rank == start + MINUTE - lead(job.queue, 7, job.id)
 
 
 async def test_due_triggers_of_one_job_become_one_parcel(world: World):

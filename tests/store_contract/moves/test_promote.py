@@ -19,7 +19,7 @@ async def test_what_is_due_is_queued_and_what_is_not_waits(world: World):
 
     assert (await world.states(due), await world.states(later)) == (["queued"] * 3, ["waiting"])
     (queued,) = await world.on("queued")
-    assert (queued.rank, queued.lane, queued.queued_at) == (rank(0, now + 5, 4), job.lane, world.now())
+    assert (queued.rank, queued.lane, queued.queued_at) == (rank(0, now + 5, 4, None, job.id), job.lane, world.now())
     assert (done.rows, done.lanes, done.slices) == (1, {job.lane: queued.rank}, [queued])
 
 

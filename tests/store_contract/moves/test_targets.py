@@ -20,7 +20,7 @@ async def test_targets_are_read_with_all_that_executions_need(world: World):
         namespace=NAMESPACE, job=nightly.id, version=1, queue=nightly.queue, lane=nightly.lane, priority=7,
         due_at=due, delivery=AT_MOST_ONCE,
     )  # fmt: skip
-    assert (made.item, made.extra.origin, made.rank_lead) == (b'{"a":1}', "event", lead(nightly.queue, 7))
+    assert (made.item, made.extra.origin, made.rank_lead) == (b'{"a":1}', "event", lead(nightly.queue, 7, nightly.id))
 
 
 async def test_an_execution_may_be_more_urgent_than_its_job_says(world: World):
@@ -28,7 +28,7 @@ async def test_an_execution_may_be_more_urgent_than_its_job_says(world: World):
     target = (await world.store.read(lambda: targets([job.id])))[job.id]
     made = execution_of(target, Extra(), lead, priority=9)
 
-    assert (made.envelope.priority, made.rank_lead, made.envelope.due_at) == (9, lead(job.queue, 9), 0)
+    assert (made.envelope.priority, made.rank_lead, made.envelope.due_at) == (9, lead(job.queue, 9, job.id), 0)
 
 
 async def test_nothing_is_asked_for_no_jobs(world: World):

@@ -76,7 +76,7 @@ async def test_a_fire_waits_for_the_upstreams_of_its_interval(world: World):
     await run(world, a, worker=worker, interval=(start, start + HOUR))
     assert await states(world, d) == ["queued"]
     (queued,) = [slice for slice in await world.on("queued") if slice.job == d.id]
-    assert queued.rank == start + HOUR - lead(d.queue, 4)
+    assert queued.rank == start + HOUR - lead(d.queue, 4, d.id)
     assert worker.effects.requeued == {d.lane: queued.rank}
     assert len(await started(world, d)) == 1
 

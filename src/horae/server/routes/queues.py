@@ -1,6 +1,7 @@
 """Queues: where executions stand in line."""
 
 from horae.model.hold_view import HoldView
+from horae.model.queue import Queue
 from horae.model.view import Page
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
@@ -8,7 +9,7 @@ from horae.server.route import API, get
 from horae.server.views import LaneView, QueueView
 from horae.store.moves.depths import depths
 from horae.store.moves.holds import running
-from horae.store.moves.lanes import Directory, Queue
+from horae.store.moves.lanes import Directory
 
 
 @get(f"{API}/queues", "queues.list", Page[QueueView])

@@ -10,8 +10,8 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.deal import Deal, Want, capacity, deal
-from horae.model.placement import PLAIN, Cost
+from horae.model.choice import LaneView, Taste, Turn, after, is_plain, plan
+from horae.model.deal import Deal, Want, capacity, deal_most
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
 from horae.store.moves import shelves
@@ -37,21 +37,16 @@ HOLD_SOLO = Statement(
     "SELECT given.id, max(r.losses), max(r.granted_at) FROM given JOIN running r ON r.session = given.id"
     " WHERE r.solo GROUP BY given.id",
 )
-NO_RANK = -(1 << 62)
-
-
-class LaneView(Struct, frozen=True, kw_only=True):
-    """What a server believes about a non-empty lane: where its least rank lies and how large its slices are.
-
-    `jobs` are those it has granted from there, the only ones worth a look for what would be fetched ahead; None
-    stands for any.
-    """
-
-    lane: int
-    low: int = NO_RANK
-    mean: float = 1.0
-    jobs: frozenset[UUID] | None = None
-    cost: Cost = PLAIN  # of each item
+# Several lanes by one statement; SQLite asks for them one by one, which costs it nothing more.
+PICK_EACH = Statement(
+    "pick_queued_each",
+    f"SELECT q.* FROM given CROSS JOIN LATERAL (SELECT {shelves.names(shelves.QUEUED)} FROM queued"
+    f" WHERE lane = given.lane AND rank >= given.low AND NOT EXISTS ({held('given.lane', 'given.at')})"
+    " ORDER BY lane, rank, parcel, lo LIMIT given.most FOR UPDATE SKIP LOCKED) q",
+)
+_EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"))
+NO_TASTES: Mapping[UUID, Taste | None] = {}
+ALL = 1 << 62  # executions: as many as are wanted
 
 
 class Claimed(Struct, frozen=True):
@@ -64,6 +59,13 @@ class Claimed(Struct, frozen=True):
     running: list[Running]
     lanes: dict[int, int | None]
     solo: frozenset[int] = frozenset()
+
+
+class _Picked(Struct, frozen=True):
+    """Slices that were picked of a lane, and how many were asked for."""
+
+    slices: list[Queued]
+    limit: int
 
 
 class _Lane(Struct, frozen=True):
@@ -82,17 +84,22 @@ def claim(
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
+    tastes: Mapping[UUID, Taste | None] = NO_TASTES,
 ) -> Script[Claimed]:
     """Take for all wants, each from the lanes that its session may take from; those with the same lanes together.
 
     The last moves are left to the caller, who makes them together with what follows from them.
     """
-    groups: dict[frozenset[int], list[Want]] = {}
+    groups: dict[tuple[frozenset[int], Taste | None], list[Want]] = {}
     for want in wants:
-        groups.setdefault(eligible[want.session], []).append(want)
+        groups.setdefault((eligible[want.session], tastes.get(want.session)), []).append(want)
     done = Claimed([], {})
-    for may, group in groups.items():
-        more = yield from _claim_lanes(group, [view for view in lanes if view.lane in may], paused, moves, now)
+    for (may, taste), group in groups.items():
+        views = [view for view in lanes if view.lane in may]
+        take = _claim_lanes(group, views, paused, moves, now)
+        if not is_plain(views, taste):
+            take = _claim_by_plan(group, views, taste, paused, moves, now)
+        more = yield from take
         done = Claimed(done.running + more.running, done.lanes | more.lanes, done.solo | more.solo)
     return done
 
@@ -119,34 +126,104 @@ def _claim_lanes(
     return Claimed(claimed, marks, frozenset(solo))
 
 
+def _claim_by_plan(
+    wants: Sequence[Want],
+    lanes: Sequence[LaneView],
+    taste: Taste | None,
+    paused: frozenset[UUID],
+    moves: Deferred,
+    now: Instant,
+) -> Script[Claimed]:
+    """Take from these lanes what the choice between them says; again when some held less than was believed."""
+    done = Claimed([], {})
+    solo: set[int] = set()
+    left = list(wants)
+    views = {view.lane: view for view in lanes if capacity(left, view.jobs, view.cost) > 0}
+    while views and (room := capacity(left)) > 0:
+        turns = plan(list(views.values()), room, taste)
+        picked = yield from _pick_each(turns, moves, now)
+        for turn in turns:
+            lane = turn.view.lane
+            if capacity(left, turn.view.jobs, turn.view.cost) <= 0:
+                del views[lane]
+                continue
+            took = yield from _claim_lane(left, turn.view, paused, moves, now, turn.most, picked.get(lane))
+            count = sum(slice.hi - slice.lo for slice in took.running)
+            done.running.extend(took.running)
+            done.lanes[lane] = took.low
+            left = took.wants
+            if took.solo:
+                solo.add(lane)
+            if count < turn.most or took.low is None:
+                del views[lane]
+            else:
+                views[lane] = after(turn.view, count, took.low)
+    return Claimed(done.running, done.lanes, frozenset(solo))
+
+
+def _pick_each(turns: Sequence[Turn], moves: Deferred, now: Instant) -> Script[dict[int, _Picked]]:
+    """Pick for all turns at once; a single one is left to its lane."""
+    if len(turns) < 2:
+        return {}
+    limits = {turn.view.lane: _limit(turn.most, turn.view.mean) for turn in turns}
+    yield from moves.make()
+    rows = yield ForEach(PICK_EACH, _EACH, [(t.view.lane, t.view.low, limits[t.view.lane], now) for t in turns])
+    found: dict[int, list[Queued]] = {lane: [] for lane in limits}
+    for row in rows:
+        slice = shelves.queued(row)
+        found[slice.lane].append(slice)
+    return {lane: _Picked(sorted(slices, key=_order), limits[lane]) for lane, slices in found.items()}
+
+
+def _order(slice: Queued) -> tuple[int, UUID, int]:
+    return slice.rank, slice.parcel, slice.lo
+
+
+def _limit(room: int, mean: float) -> int:
+    """How many slices to pick for so many executions."""
+    return max(1, min(512, int(room / mean) + 1))
+
+
 def _claim_lane(
-    wants: list[Want], view: LaneView, paused: frozenset[UUID], moves: Deferred, now: Instant
+    wants: list[Want],
+    view: LaneView,
+    paused: frozenset[UUID],
+    moves: Deferred,
+    now: Instant,
+    most: int = ALL,
+    first: _Picked | None = None,
 ) -> Script[_Lane]:
     """Pick, deal and move from one lane until the room is filled or no more is found than was picked.
+
+    `first` was picked before.
 
     Solo slices that nobody may take now are passed by, so that they do not keep others from what lies behind them.
     """
     claimed: list[Running] = []
     low, passed, pick = view.low, None, PICK
-    while (room := capacity(wants, view.jobs, view.cost)) > 0:
-        limit = max(1, min(512, int(room / view.mean) + 1))
-        yield from moves.make()
-        rows = yield Fetch(pick, (view.lane, low, limit, now))
-        picked = [shelves.queued(row) for row in rows]
+    while (room := min(most, capacity(wants, view.jobs, view.cost))) > 0:
+        if first is None:
+            limit = _limit(room, view.mean)
+            yield from moves.make()
+            rows = yield Fetch(pick, (view.lane, low, limit, now))
+            picked = [shelves.queued(row) for row in rows]
+        else:
+            picked, limit, first = first.slices, first.limit, None
         if not picked:
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
         usable = yield from _set_paused_aside(picked, paused)
         wants = yield from _look_up_solo(wants, usable, now)
-        decided = deal(usable, wants, view.cost)
+        decided = deal_most(usable, wants, most, view.cost)
         running = [granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
         moves.add(_moves(decided, running))
         claimed += running
+        most -= sum(slice.hi - slice.lo for slice in running)
         low, wants = picked[-1].rank, decided.wants
         if len(decided.whole) < len(usable):
             touched = {(s.parcel, s.lo) for s in decided.whole}
             left = [s for s in usable if (s.parcel, s.lo) not in touched]
             passed = left[0].rank if passed is None else passed
-            if not all(s.solo for s in left):
+            if most <= 0 or not all(s.solo for s in left):
                 return _Lane(claimed, passed, wants)
             pick = PICK_UNSUSPECTED if all(s.losses >= SUSPECT for s in left) else PICK_PLAIN
         elif len(picked) < limit:  # what others hold now, they hint again if they leave something

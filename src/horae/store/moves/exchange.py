@@ -12,13 +12,14 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.choice import LaneView, Taste
 from horae.model.deal import Want
 from horae.model.protocol import Exchange, Range
 from horae.model.retry import RetryPolicy
 from horae.model.session import LIVE, see, seen_on
 from horae.model.slice import Running
 from horae.store.moves import report, shelves
-from horae.store.moves.claim import Claimed, LaneView, claim
+from horae.store.moves.claim import Claimed, claim
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects
 from horae.store.moves.starts import NewId
@@ -55,6 +56,7 @@ class Head(Struct, frozen=True, kw_only=True):
     session: UUID
     exchange: Exchange
     lanes: frozenset[int]
+    taste: Taste | None = None  # how its worker chooses between its queues
     patient: bool  # may wait for work; otherwise an empty answer is decided at once
 
 
@@ -189,7 +191,8 @@ def _claim(
     first = {(head.session, head.exchange.channel): head for head in reversed(heads)}
     wants = [want_of(head, sessions[head.session].concurrency) for head in first.values()]
     eligible = {head.session: head.lanes for head in heads}
-    return (yield from claim(wants, eligible, lanes, paused, moves, now))
+    tastes = {head.session: head.taste for head in heads}
+    return (yield from claim(wants, eligible, lanes, paused, moves, now, tastes))
 
 
 def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: Effects) -> Reply:
@@ -216,6 +219,7 @@ class Parked(Struct, frozen=True, kw_only=True):
 
     want: Want
     lanes: frozenset[int]
+    taste: Taste | None = None
 
 
 def claim_for_parked(
@@ -228,8 +232,9 @@ def claim_for_parked(
     sessions = yield from lock_sessions([p.want.session for p in parked], LOCK_PARKED)
     able = {(p.want.session, p.want.channel): p for p in parked if _awaits(sessions.get(p.want.session), p.want)}
     eligible = {p.want.session: p.lanes for p in able.values()}
+    tastes = {p.want.session: p.taste for p in able.values()}
     moves = Deferred()
-    claimed = yield from claim([p.want for p in able.values()], eligible, lanes, paused, moves, now)
+    claimed = yield from claim([p.want for p in able.values()], eligible, lanes, paused, moves, now, tastes)
     for slice in claimed.running:
         row = sessions[slice.session]
         row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True

@@ -159,7 +159,7 @@ def _note_skipped(
     now: Instant,
     looked: Looked,
 ) -> Script[list[Join]]:
-    lead = yield from leads([aims[ending.join.dependent] for ending in endings])
+    lead = yield from leads([aims[ending.join.dependent] for ending in endings], now)
     asked = []
     for ending in endings:
         join = ending.join

@@ -3,13 +3,15 @@
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.rank import Policy
-from horae.store.script import Fetch, Script, Statement
+from horae.model.policy import Policy
+from horae.model.queue import Queue, QueueSpec
+from horae.store.script import Fetch, Row, Script, Statement
 
-QUEUES = Statement("queues", "SELECT id, namespace, name, policy, state FROM queues ORDER BY id")
+_QUEUE = "id, namespace, name, policy, spec, state, is_default, revision, ranked"
+QUEUES = Statement("queues", f"SELECT {_QUEUE} FROM queues ORDER BY id")
 LANES = Statement("lanes", "SELECT id, namespace, queue, needs, share FROM lanes ORDER BY id")
 ADD_QUEUE = Statement(
     "add_queue",
@@ -21,10 +23,11 @@ ADD_LANE = Statement(
     "INSERT INTO lanes (namespace, queue, needs, share) VALUES ($1, $2, $3, $4)"
     " ON CONFLICT (queue, needs, share) DO NOTHING",
 )
-QUEUE = Statement("queue", "SELECT id, namespace, name, policy, state FROM queues WHERE namespace = $1 AND name = $2")
+QUEUE = Statement("queue", f"SELECT {_QUEUE} FROM queues WHERE namespace = $1 AND name = $2")
 LANE = Statement(
     "lane", "SELECT id, namespace, queue, needs, share FROM lanes WHERE queue = $1 AND needs = $2 AND share = $3"
 )
+REVISIONS = Statement("queue_revisions", "SELECT count(*), coalesce(sum(revision), 0) FROM queues")
 # A skip scan: one index probe per lane that has something, however long the lanes are.
 OCCUPIED = Statement(
     "occupied_lanes",
@@ -33,16 +36,6 @@ OCCUPIED = Statement(
     " SELECT lane, (SELECT min(q.rank) FROM queued q WHERE q.lane = heads.lane) FROM heads WHERE lane IS NOT NULL",
 )
 PAUSED_JOBS = Statement("paused_jobs", "SELECT id FROM jobs WHERE state = 'paused'")
-
-
-class Queue(Struct, frozen=True):
-    """A named queue with its policy."""
-
-    id: int
-    namespace: int
-    name: str
-    policy: Policy
-    state: str
 
 
 class Lane(Struct, frozen=True):
@@ -62,13 +55,32 @@ class Directory(Struct, frozen=True):
     lanes: list[Lane]
 
 
+_read_policy = msgspec.json.Decoder(Policy).decode
+_read_spec = msgspec.json.Decoder(QueueSpec).decode
+
+
+def read_queue(row: Row) -> Queue:
+    spec = structs.replace(_read_spec(row[4]), policy=_read_policy(row[3]))
+    return Queue(
+        id=row[0], namespace=row[1], name=row[2], spec=spec, state=row[5], is_default=bool(row[6]), revision=row[7],
+        ranked=row[8],
+    )  # fmt: skip
+
+
+def read_lane(row: Row) -> Lane:
+    return Lane(row[0], row[1], row[2], frozenset(msgspec.json.decode(row[3])), row[4])
+
+
 def directory() -> Script[Directory]:
     queues = yield Fetch(QUEUES)
     lanes = yield Fetch(LANES)
-    return Directory(
-        [Queue(r[0], r[1], r[2], msgspec.json.decode(r[3], type=Policy), r[4]) for r in queues],
-        [Lane(r[0], r[1], r[2], frozenset(msgspec.json.decode(r[3])), r[4]) for r in lanes],
-    )
+    return Directory([read_queue(row) for row in queues], [read_lane(row) for row in lanes])
+
+
+def revisions() -> Script[tuple[int, int]]:
+    """What changes whenever a queue is made or changed."""
+    count, total = (yield Fetch(REVISIONS))[0]
+    return int(count), int(total)
 
 
 def ensure_lane(
@@ -81,10 +93,7 @@ def ensure_lane(
     text = msgspec.json.encode(sorted(needs)).decode()
     yield Fetch(ADD_LANE, (namespace, q[0], text, share))
     lane = (yield Fetch(LANE, (q[0], text, share)))[0]
-    return (
-        Queue(q[0], q[1], q[2], msgspec.json.decode(q[3], type=Policy), q[4]),
-        Lane(lane[0], lane[1], lane[2], frozenset(msgspec.json.decode(lane[3])), lane[4]),
-    )
+    return read_queue(q), read_lane(lane)
 
 
 def occupied() -> Script[dict[int, int]]:

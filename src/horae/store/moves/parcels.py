@@ -9,6 +9,7 @@ from horae.env import Instant
 from horae.model.keys import flags_of
 from horae.model.packing import Packed
 from horae.model.parcel import Envelope, Parcel
+from horae.model.rank import ranked
 from horae.model.slice import Queued, Waiting
 from horae.store.moves import shelves
 from horae.store.script import ForEach, Insert, Script, Statement, Together
@@ -85,7 +86,7 @@ def _queued(p: Parcel, lead: int, now: Instant) -> Queued:
     e = p.envelope
     return Queued(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, lane=e.lane,
-        rank=e.due_at - lead, queued_at=now, width=p.width, flags=flags_of(e.keys),
+        rank=ranked(e.due_at, lead, e.deadline), queued_at=now, width=p.width, flags=flags_of(e.keys),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from horae.store.moves import shelves
 from horae.store.moves.claim import job_gate
 from horae.store.script import Fetch, Rows, Script, Statement
 
-_COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority"
+_COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline"
 DUE = Statement(
     "due_waiting",
     f"SELECT {_COLUMNS} FROM waiting w JOIN parcels p ON p.id = w.parcel"
@@ -29,7 +29,7 @@ OPEN_GATES = Statement(
     " WHERE w.gate IS NOT NULL AND w.reason = 'paused' AND j.state <> 'paused'",
 )
 
-Ranker = Callable[[int, Instant, int], int]  # (queue, due_at, priority) -> rank
+Ranker = Callable[[int, Instant, int, Instant | None, UUID], int]  # (queue, due_at, priority, deadline, job) -> rank
 LONG_AGO = -(1 << 62)
 
 
@@ -70,8 +70,8 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     """Neighbours of equal fate are joined on the way, so fragments heal."""
     if not rows:
         return Promoted({}, 0, [])
-    waiting = [(shelves.waiting(row), row[16], row[17], row[18]) for row in rows]
-    queued = merge([to_queue(w, lane, rank(w.queue, due, priority), now) for w, lane, due, priority in waiting])
+    waiting = [(shelves.waiting(row), row) for row in rows]
+    queued = merge([to_queue(w, row[16], rank(w.queue, row[17], row[18], row[19], w.job), now) for w, row in waiting])
     yield shelves.take("waiting", [w for w, *_ in waiting])
     yield shelves.put_queued(queued)
     return Promoted(least_ranks(queued), len(rows), queued)

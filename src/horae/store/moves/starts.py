@@ -6,14 +6,16 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct, structs
 
-from horae.env import SECOND, Instant
+from horae.env import SECOND, Instant, Micros
 from horae.model.dependency import Join, Parts
 from horae.model.execution import Extra
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.parcel import Parcel
-from horae.model.rank import Policy, rank_of
+from horae.model.policy import Policy
+from horae.model.rank import Leads
 from horae.model.slice import Queued, Waiting, gaps, part
 from horae.store.moves import shelves
+from horae.store.moves.expectations import expected_of
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.promote import to_queue
@@ -27,7 +29,7 @@ POLICIES = Statement("queue_policies", "SELECT q.id, q.policy FROM given JOIN qu
 # Nobody waits for a row of this shelf: who holds it moves it, and the join is looked at again.
 WAITS = Statement(
     "waiting_for_dependencies",
-    f"SELECT {shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, given.item FROM given"
+    f"SELECT {shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline, given.item FROM given"
     " JOIN waiting w ON w.parcel = given.parcel AND w.lo <= given.item AND w.hi > given.item"
     f" JOIN parcels p ON p.id = w.parcel WHERE w.reason = '{REASON}' FOR UPDATE OF w SKIP LOCKED",
 )
@@ -96,7 +98,7 @@ def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -
         return []
     found = yield from targets({one.dependent for one in wanted})
     alive = [one for one in wanted if one.dependent in found and found[one.dependent].state != "deleted"]
-    lead = yield from leads(found.values())
+    lead = yield from leads(found.values(), now)
     asked = [execution_of(found[one.dependent], one.extra, lead) for one in alive]
     made = yield from _put(asked, new_id, now, done)
     return [
@@ -115,10 +117,19 @@ def _put(asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Start
     return [receipts[0].execution_id for receipts in placed]
 
 
-def leads(found: Iterable[Target]) -> Script[Lead]:
+def leads(found: Iterable[Target], now: Instant) -> Script[Lead]:
     """How far ranks lie before their arrival, by the policies of these targets' queues."""
-    policies = yield from policies_of({target.queue for target in found})
-    return lambda queue, priority: -rank_of(policies.get(queue, Policy()), 0, priority)
+    found = list(found)
+    return (yield from leads_of({target.queue for target in found}, {target.job for target in found}, now))
+
+
+def leads_of(queues: Collection[int], jobs: Collection[UUID], now: Instant) -> Script[Lead]:
+    """How executions of these jobs rank in these queues."""
+    policies = yield from policies_of(queues)
+    learned: dict[UUID, Micros] = {}
+    if any(policy.inner.kind == "shortest" for policy in policies.values()):
+        learned = yield from expected_of(jobs, now)
+    return Leads(lambda queue: policies.get(queue, Policy()), lambda job: learned.get(job, 0))
 
 
 def policies_of(queues: Collection[int]) -> Script[dict[int, Policy]]:
@@ -135,18 +146,18 @@ def release(joins: Sequence[Join], now: Instant, done: Started) -> Script[list[J
     if not joins:
         return []
     taken = yield from take(joins)
-    policies = yield from policies_of({row[4] for row in taken.values()})
+    lead = yield from leads_of({row[4] for row in taken.values()}, {row[3] for row in taken.values()}, now)
     queued: list[Queued] = []
     later: list[Waiting] = []
     for id, row in sorted(taken.items()):
         slice = part(shelves.waiting(row), index_of(id), index_of(id) + 1)
-        lane, due_at, priority = row[16:19]
+        lane, due_at, priority, deadline = row[16:20]
         if due_at > now:
             later.append(structs.replace(slice, reason="delay", wake_at=due_at, gate=None))
             done.wake(due_at)
         else:
-            policy = policies.get(slice.queue, Policy())
-            queued.append(to_queue(slice, lane, rank_of(policy, due_at, priority), now))
+            rank = lead.rank(slice.queue, due_at, priority, deadline, slice.job)
+            queued.append(to_queue(slice, lane, rank, now))
     if queued:
         yield shelves.put_queued(queued)
         done.queue(queued)
@@ -174,7 +185,7 @@ def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
     rows = yield ForEach(WAITS, shelves.ITEM, _items(joins))
     slices: dict[tuple[UUID, int], tuple[Waiting, list[int]]] = {}
     for row in rows:
-        slices.setdefault((row[0], row[1]), (shelves.waiting(row), []))[1].append(row[19])
+        slices.setdefault((row[0], row[1]), (shelves.waiting(row), []))[1].append(row[20])
     if slices:
         yield shelves.take("waiting", [slice for slice, _ in slices.values()])
         rest = [
@@ -184,7 +195,7 @@ def take(joins: Sequence[Join]) -> Script[dict[UUID, Row]]:
         ]
         if rest:
             yield shelves.put_waiting(rest)
-    return {execution_id(row[0], row[19]): row for row in rows}
+    return {execution_id(row[0], row[20]): row for row in rows}
 
 
 def still_waiting(joins: Sequence[Join]) -> Script[set[UUID]]:

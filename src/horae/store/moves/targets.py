@@ -4,7 +4,7 @@ Whatever starts executions by itself (a due timer, an event, a backfill, a finis
 its own transaction, and makes their executions here: they run the version that is present at that moment.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from functools import lru_cache
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from horae.env import Instant
 from horae.model.execution import Extra
 from horae.model.job import JobState, Spec
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
+from horae.model.rank import Leads
 from horae.store.moves.shelves import Columns
 from horae.store.moves.submission import NewExecution
 from horae.store.script import ForEach, Row, Script, Statement
@@ -24,7 +25,7 @@ COLUMNS = "j.id, j.namespace, n.name, j.name, j.state, j.version, v.spec, v.queu
 JOINED = "JOIN namespaces n ON n.id = j.namespace JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 OF_JOBS = Statement("targets_of_jobs", f"SELECT {COLUMNS} FROM given JOIN jobs j ON j.id = given.job {JOINED}")
 
-Lead = Callable[[int, int], int]  # (queue, priority) -> how far the rank lies before the arrival
+Lead = Leads  # (queue, priority, job) -> how far the rank lies before the arrival
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -76,4 +77,4 @@ def execution_of(
         namespace=target.namespace, job=target.job, version=target.version, queue=target.queue, lane=target.lane,
         priority=urgency, due_at=due_at, delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
     )  # fmt: skip
-    return NewExecution(envelope=envelope, rank_lead=lead(target.queue, urgency), item=item, extra=extra)
+    return NewExecution(envelope=envelope, rank_lead=lead(target.queue, urgency, target.job), item=item, extra=extra)

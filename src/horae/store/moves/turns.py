@@ -48,7 +48,7 @@ COUNT = Statement(
     f" WHERE w.reason = '{REASON}' GROUP BY w.gate",
 )
 DROP = Statement("drop_turns", "DELETE FROM holders USING given WHERE holders.key = given.key")
-_COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority"
+_COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline"
 # Nobody waits for a row of this shelf.
 AT_GATE = Statement(
     "waiting_turns",
@@ -227,7 +227,7 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
 
     What an event fired waits for nothing else: it has no interval that others could be about.
     """
-    lane, due_at, priority = row[16:19]
+    lane, due_at, priority, latest = row[16:20]
     target = (yield from targets([one.job])).get(one.job)
     if target is not None and target.spec.dependencies:
         (parcel,) = yield from read_parcels([one.parcel])
@@ -238,7 +238,7 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
     if due_at > now:
         yield shelves.put_waiting([structs.replace(one, reason="delay", wake_at=due_at, gate=None)])
         return Promoted({}, 1, [])
-    queued = [to_queue(one, lane, rank(one.queue, due_at, priority), now)]
+    queued = [to_queue(one, lane, rank(one.queue, due_at, priority, latest, one.job), now)]
     yield shelves.put_queued(queued)
     return Promoted(least_ranks(queued), 1, queued)
 

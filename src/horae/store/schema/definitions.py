@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Index
 
-from horae.store.schema.columns import BIG, FLOAT, ID, INT, TEXT, col, counted, key, opt, partial, table
+from horae.store.schema.columns import BIG, BOOL, FLOAT, ID, INT, TEXT, col, counted, key, opt, partial, table
 
 store = table("store", key("key", TEXT), col("value", TEXT), small=True)
 
@@ -20,7 +20,11 @@ queues = table(
     col("namespace", INT),
     col("name", TEXT),
     col("policy", TEXT, """'{"kind":"priority"}'"""),
+    col("spec", TEXT, "'{}'"),  # what else is said of it
     col("state", TEXT, "'active'"),
+    col("is_default", BOOL, "false"),  # one of a namespace at most
+    col("revision", INT, "1"),  # grows with each change
+    col("ranked", INT, "1"),  # by which revision's policy what is queued was ordered last
     col("created_at", BIG),
     Index("queues_name", "namespace", "name", unique=True),
 )
@@ -32,6 +36,7 @@ lanes = table(
     col("queue", INT),
     col("needs", TEXT),
     col("share", TEXT, "''"),
+    col("used_at", BIG, "0"),  # about when something was given out of it last; 0 for lanes that stay
     Index("lanes_identity", "queue", "needs", "share", unique=True),
 )
 

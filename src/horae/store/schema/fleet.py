@@ -38,6 +38,18 @@ servers = table(
 
 duties = table("duties", key("name", TEXT), opt("holder", ID), col("epoch", INT), col("until", BIG), small=True)
 
+# What a server gave to the shares of fair queues, by their weights: each its own rows, others add up what was added.
+share_charges = table(
+    "share_charges",
+    key("queue", INT),
+    key("share", TEXT),
+    key("server", ID),
+    col("charged", BIG),
+    col("at", BIG),
+    Index("share_charges_at", "at"),
+    small=True,
+)
+
 job_minutes = table(
     "job_minutes",
     key("job", ID),

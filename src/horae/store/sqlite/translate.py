@@ -24,6 +24,7 @@ _BESIDE = re.compile(rf"\b(?:USING|FROM)\s+given\b{_ALIAS}\s*(?=\bWHERE\b)", re.
 _AMONG = re.compile(r"\(?([\w., ]+)\)?\s+IN\s+\(\s*SELECT\s+([\w., ]+?)\s+FROM\s+given\s*\)", re.IGNORECASE)
 _EXISTS = re.compile(rf"\bEXISTS\s*\(\s*SELECT\s+1\s+FROM\s+given\b{_ALIAS}\s+WHERE\b", re.IGNORECASE)
 _GIVEN_TABLE = re.compile(r"\b(FROM|JOIN|USING|,)\s+given\b", re.IGNORECASE)
+_LATERAL = re.compile(r"^SELECT\s+\w+\.\*\s+FROM\s+given\s+CROSS\s+JOIN\s+LATERAL\s+\(", re.IGNORECASE)
 _SUBQUERY = re.compile(r"\(\s*SELECT\b", re.IGNORECASE)
 _RETURNING = re.compile(r"\bRETURNING\b", re.IGNORECASE)
 _CHANGES = re.compile(r"\b(INSERT|UPDATE|DELETE)\b", re.IGNORECASE)
@@ -62,6 +63,7 @@ def _among(text: str, size: int) -> str:
 @cache
 def for_each(text: str, columns: Columns) -> Plan:
     """Plan a statement that runs once per given row, the row's values as its first parameters."""
+    text = _without_lateral(text, columns)
     changes = bool(_CHANGES.search(_ROW_LOCK.sub("", text)))
     body = _in_place(text, columns) if changes else text
     if _GIVEN_TABLE.search(body):
@@ -95,6 +97,15 @@ def _in_place(text: str, columns: Columns) -> str:
     if beside and not _SUBQUERY.search(text, 0, beside.start()):
         text = _columns_placed(text[: beside.start()] + text[beside.end() :], beside["alias"], place)
     return text
+
+
+def _without_lateral(text: str, columns: Columns) -> str:
+    """What is joined laterally with one given row is that query itself, the row's values in place."""
+    found = _LATERAL.search(text)
+    if found is None:
+        return text
+    inner = text[found.end() : _closing(text, found.end())]
+    return _columns_placed(inner, None, {name: f"${at}" for at, (name, _) in enumerate(columns, 1)})
 
 
 def _equal(ours: str, theirs: str, place: dict[str, str]) -> str:

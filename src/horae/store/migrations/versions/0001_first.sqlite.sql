@@ -368,6 +368,7 @@ CREATE TABLE lanes (
     queue INTEGER NOT NULL,
     needs TEXT NOT NULL,
     share TEXT DEFAULT '' NOT NULL,
+    used_at BIGINT DEFAULT 0 NOT NULL,
     PRIMARY KEY (id)
 );
 
@@ -481,7 +482,11 @@ CREATE TABLE queues (
     namespace INTEGER NOT NULL,
     name TEXT NOT NULL,
     policy TEXT DEFAULT '{"kind":"priority"}' NOT NULL,
+    spec TEXT DEFAULT '{}' NOT NULL,
     state TEXT DEFAULT 'active' NOT NULL,
+    is_default BOOLEAN DEFAULT false NOT NULL,
+    revision INTEGER DEFAULT 1 NOT NULL,
+    ranked INTEGER DEFAULT 1 NOT NULL,
     created_at BIGINT NOT NULL,
     PRIMARY KEY (id)
 );
@@ -572,6 +577,18 @@ CREATE TABLE sessions (
 );
 
 CREATE INDEX sessions_state ON sessions (state);
+
+CREATE TABLE share_charges (
+    queue INTEGER NOT NULL,
+    share TEXT NOT NULL,
+    server UUID NOT NULL,
+    charged BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (queue, share, server)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX share_charges_at ON share_charges (at);
 
 CREATE TABLE sign_in_codes (
     hash BLOB NOT NULL,

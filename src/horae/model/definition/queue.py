@@ -1,0 +1,34 @@
+"""A queue's definition as users write it, and how it is shown."""
+
+from typing import Any
+
+from horae.errors import BadInput
+from horae.model.definition.policy import parse_policy, show_policy
+from horae.model.definition.values import an_object, kind_of, refuse_unknown
+from horae.model.queue import QueueSpec
+
+FIELDS = ("policy", "default")
+EXAMPLE = 'Send an object such as {"policy": "fair"}.'
+
+
+def parse_queue(body: Any) -> tuple[QueueSpec, bool | None]:
+    """Read a queue's definition, and whether it is to be the namespace's default; null stands for what is left out."""
+    given = an_object(body, "body", EXAMPLE)
+    refuse_unknown(given, FIELDS, "A queue")
+    given = {name: value for name, value in given.items() if value is not None}
+    default = given.get("default")
+    if default is not None and not isinstance(default, bool):
+        raise BadInput(f"default is {kind_of(default)}.", "It is true or false.", field="default")
+    return QueueSpec(policy=parse_policy(given.get("policy", "priority"))), default
+
+
+def show_queue(spec: QueueSpec) -> dict[str, Any]:
+    """A definition as it could be written."""
+    return {"policy": show_policy(spec.policy)}
+
+
+def merge_queue(spec: QueueSpec, patch: Any) -> dict[str, Any]:
+    """The definition with what a patch names; null takes a field back to its default."""
+    given = an_object(patch, "body", EXAMPLE)
+    merged = {**show_queue(spec), **given}
+    return {name: value for name, value in merged.items() if value is not None}

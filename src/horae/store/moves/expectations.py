@@ -1,0 +1,33 @@
+"""How long jobs are expected to run, as the statistics of all servers tell."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from horae.env import Instant, Micros
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+# A job's newest minutes: at most a few hundred rows, by the key's index.
+OF_JOBS = Statement(
+    "expected_of_jobs",
+    "SELECT given.job, (SELECT sum(m.busy_micros) / nullif(sum(m.success + m.failed), 0) FROM job_minutes m"
+    " WHERE m.job = given.job AND m.minute > given.since) FROM given",
+)
+OF_ALL = Statement(
+    "expected_of_all",
+    "SELECT job, sum(busy_micros) / nullif(sum(success + failed), 0) FROM job_minutes WHERE minute > $1 GROUP BY job",
+)
+MINUTE = 60_000_000
+LOOK_BACK = 24 * 60  # minutes
+
+
+def expected_of(jobs: Collection[UUID], now: Instant) -> Script[dict[UUID, Micros]]:
+    """The mean duration of these jobs' executions over the last day, of those that had any."""
+    since = now // MINUTE - LOOK_BACK
+    rows = yield ForEach(OF_JOBS, (("job", "uuid"), ("since", "bigint")), [(job, since) for job in sorted(jobs)])
+    return {job: int(mean) for job, mean in rows if mean is not None}
+
+
+def expected_since(minute: int) -> Script[dict[UUID, Micros]]:
+    """The mean duration of every job's executions since a minute, of those that had any."""
+    rows = yield Fetch(OF_ALL, (minute,))
+    return {job: int(mean) for job, mean in rows if mean is not None}

@@ -1,0 +1,201 @@
+"""Virtual times between shares, and the choice between lanes."""
+
+from heapq import heappop, heappush
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from horae.model.choice import UNKNOWN, LaneView, Taste, is_plain, plan
+from horae.model.policy import QUANTUM
+from horae.model.shares import Shares, jain
+
+
+class Tenant:
+    """Somebody who always has work, in parcels, of a length of its own."""
+
+    def __init__(self, name, weight, length):
+        self.name, self.weight, self.length = name, weight, length
+        self.got = 0.0
+
+
+def run(tenants, *, slots, until, ahead=1, expects=True):
+    """Slots that are filled by plans; what is expected is learned from the first that ends, and corrected."""
+    shares, running, now = Shares(), [], 0.0
+    expected = {}
+    free = slots * ahead
+    count = 0
+    while now < until:
+        if free:
+            shares.present({t.name for t in tenants})
+            views = [
+                LaneView(
+                    lane=i, share=t.name, virtual=shares.virtual(t.name), served=shares.served(t.name),
+                    price=expected.get(t.name, 1.0) / t.weight,
+                )
+                for i, t in enumerate(tenants)
+            ]  # fmt: skip
+            for turn in plan(views, free):
+                tenant = tenants[turn.view.lane]
+                charged = expected.get(tenant.name, 1.0)
+                shares.charge(tenant.name, turn.most * charged / tenant.weight)
+                for _ in range(turn.most):
+                    count += 1
+                    heappush(running, (now + tenant.length * ahead, count, tenant, charged))
+            free = 0
+        now, _, tenant, charged = heappop(running)
+        tenant.got += tenant.length
+        shares.correct(tenant.name, (tenant.length - charged) / tenant.weight)
+        if expects:
+            expected[tenant.name] = tenant.length
+        free += 1
+    return jain([t.got / t.weight for t in tenants])
+
+
+def test_ten_tenants_with_weights_get_their_part_of_the_workers_time():
+    tenants = [Tenant(str(w), w, 1.0) for w in range(1, 11)]
+
+    assert run(tenants, slots=20, until=400) >= 0.98
+
+
+def test_executions_that_last_a_hundred_times_as_long_get_no_more_time():
+    tenants = [Tenant(str(w), w, 0.05 if w % 2 else 5.0) for w in range(1, 5)]
+
+    assert run(tenants, slots=8, until=150) >= 0.98
+
+
+def test_what_is_not_expected_is_corrected_when_it_ends():
+    tenants = [Tenant(str(w), w, 0.05 if w % 2 else 5.0) for w in range(1, 5)]
+
+    assert run(tenants, slots=8, until=400, expects=False) >= 0.98
+
+
+@given(st.lists(st.integers(1, 10), min_size=2, max_size=8), st.integers(1, 2000))
+def test_a_plan_fills_the_room_and_no_share_is_a_quantum_ahead(weights, room):
+    views = [LaneView(lane=i, share=str(i), price=1 / w) for i, w in enumerate(weights)]
+
+    turns = {turn.view.lane: turn.most for turn in plan(views, room)}
+
+    assert sum(turns.values()) == room
+    had = [turns.get(i, 0) / w for i, w in enumerate(weights)]
+    assert max(had) - min(had) <= max(QUANTUM / w for w in weights)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=8), st.integers(1, 300))
+def test_a_plan_takes_no_more_of_a_lane_than_it_holds(amounts, room):
+    views = [LaneView(lane=i, share=str(i), amount=n, price=1.0) for i, n in enumerate(amounts)]
+
+    turns = {turn.view.lane: turn.most for turn in plan(views, room)}
+
+    assert sum(turns.values()) == min(room, sum(amounts))
+    assert all(turns.get(i, 0) <= n for i, n in enumerate(amounts))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), min_size=1, max_size=12), st.integers(1, 60))
+def test_the_lanes_of_one_share_are_taken_in_the_order_of_their_ranks(lanes, room):
+    views = [LaneView(lane=i, share=s, low=low, amount=4, price=1.0) for i, (s, low) in enumerate(lanes)]
+
+    turns = [turn.view for turn in plan(views, room)]
+
+    for share in "abc":
+        taken = [view.low for view in turns if view.share == share]
+        rest = [view.low for view in views if view.share == share and view not in turns]
+        assert taken == sorted(taken)
+        assert not taken or not rest or max(taken) <= min(rest)
+
+
+def test_who_comes_after_a_pause_starts_where_the_others_are():
+    shares = Shares()
+    shares.present({"busy", "light"})
+    for _ in range(100):
+        shares.present({"busy"})
+        shares.charge("busy", 16.0)
+
+    shares.present({"busy", "light"})
+
+    assert shares.virtual("busy") - 32 <= shares.virtual("light") < shares.virtual("busy")
+
+
+def test_who_was_served_alone_is_not_held_to_it_when_another_comes():
+    """A night alone is nobody's debt in the morning."""
+    shares = Shares()
+    shares.present({"night"})
+    shares.charge("night", 1e9)
+    shares.present(set())
+
+    shares.present({"new"})
+    shares.charge("new", 1.0)
+    shares.present({"new", "night"})
+
+    assert abs(shares.virtual("new") - shares.virtual("night")) <= 1.0
+
+
+@given(st.integers(1, 40), st.integers(1, 64))
+@settings(max_examples=30)
+def test_a_newcomer_is_served_within_the_next_quantum(others, room):
+    shares = Shares()
+    names = {str(i) for i in range(others)}
+    for _ in range(5):
+        shares.present(names)
+        for name in names:
+            shares.charge(name, 3.0)
+    shares.present(names)
+    shares.present({*names, "new"})
+
+    views = [
+        LaneView(lane=i, share=n, virtual=shares.virtual(n), served=shares.served(n), price=1.0)
+        for i, n in enumerate([*sorted(names), "new"])
+    ]
+
+    assert plan(views, room)[0].view.share == "new"
+
+
+def test_what_is_reserved_comes_first_and_no_more_than_that():
+    views = [
+        LaneView(lane=1, share="batch", virtual=0.0, price=0.1),
+        LaneView(lane=2, share="acme", virtual=50.0, price=1.0, owed=3),
+    ]
+
+    first, second = plan(views, 10)
+
+    assert (first.view.share, first.most) == ("acme", 3)
+    assert (second.view.share, second.most) == ("batch", 7)
+
+
+def test_the_virtual_times_of_many_that_are_gone_are_forgotten():
+    shares = Shares()
+    for i in range(30_000):
+        shares.present({i})
+        shares.charge(i, 1.0)
+
+    assert len(shares._had) <= 10_010
+
+
+def queue_views(*amounts):
+    return [LaneView(lane=q, queue=q, low=0, amount=n) for q, n in enumerate(amounts)]
+
+
+def test_a_worker_with_weights_lets_no_queue_starve():
+    taste = Taste({0: 5.0, 1: 1.0})
+    got = [0, 0]
+    for _ in range(60):
+        taste.shares.present({0, 1})
+        for turn in plan(queue_views(UNKNOWN, UNKNOWN), 4, taste):
+            got[turn.view.queue] += turn.most
+            taste.shares.charge(turn.view.queue, turn.most * taste.price(turn.view.queue))
+
+    assert sum(got) == 240
+    assert abs(got[0] - 200) <= QUANTUM
+
+
+def test_a_worker_with_an_order_takes_of_the_next_queue_only_when_the_first_is_empty():
+    taste = Taste({1: 1.0, 0: 1.0}, strict=True)
+
+    turns = [(turn.view.queue, turn.most) for turn in plan(queue_views(UNKNOWN, 3), 10, taste)]
+
+    assert turns == [(1, 3), (0, 7)]
+
+
+def test_lanes_without_shares_are_a_plain_line():
+    assert is_plain(queue_views(1, 2), None)
+    assert not is_plain(queue_views(1, 2), Taste({0: 1.0, 1: 1.0}))
+    assert not is_plain([LaneView(lane=1, share="")], None)
