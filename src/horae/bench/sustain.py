@@ -119,6 +119,7 @@ async def _run(
         if look.at >= looks[-1].at + max(1.0, plan.seconds / 200):
             steps.done(round(look.at) - round(looks[-1].at))
             looks.append(look)
+    load.end()
     await asyncio.gather(*tasks)
     await drained(stage)
     await check_ended(stage, WARM_UP + load.sent + len(picked))
@@ -143,6 +144,10 @@ class _Load:
         senders = 1 if self.plan.rate else _senders(self.plan.per_request)
         send = self._at_a_rate if self.plan.rate else self._all_that_is_run
         return [asyncio.create_task(send(server)) for server in range(self.plan.servers) for _ in range(senders)]
+
+    def end(self) -> None:
+        """The time is over: nobody looks any more whether there is enough, so nobody may wait for it."""
+        self._more.set()
 
     async def look(self) -> Look:
         """See how far it is; what has not ended is counted on the shelves, so it is exact."""
