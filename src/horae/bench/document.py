@@ -60,7 +60,7 @@ def measure(arguments: Sequence[str]) -> Run:
     program = [sys.executable, "-m", "horae.cli.main", "bench"]
     done = subprocess.run([*program, *arguments, "-o", "jsonl"], check=False, capture_output=True, text=True)
     results = [msgspec.json.decode(line, type=Result) for line in done.stdout.splitlines()]
-    failure = done.stderr.strip()[-500:] if done.returncode else ""
+    failure = (done.stderr.strip()[-500:] or f"exit code {done.returncode}") if done.returncode else ""
     command = " ".join(("horae", "bench", *arguments))
     return Run(command=command, at=at, commit=commit, machine=machine(), results=results, failure=failure)
 
