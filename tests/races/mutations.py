@@ -392,6 +392,12 @@ PROMOTES = [
         "promote does not wait for the time", "promote.DUE", " AND w.wake_at <= $2", " AND $2 > 0",
         by="test_promote.test_what_is_due_is_queued_and_what_is_not_waits",
     ),
+    one("relax locks no slice", "relax.WAITED", f" FOR UPDATE{SKIP}", by="relax / claim"),
+    one("relax waits for slices", "relax.WAITED", SKIP, by="relax / claim"),
+    one(
+        "relax does not wait for the time", "relax.WAITED", " AND queued_at <= $2", " AND $2 > 0",
+        by="test_relax.test_what_waited_so_long_goes_to_the_wider_lane_with_its_rank_and_arrival",
+    ),
     one("opening a gate locks no slice", "promote.AT_GATE", f" FOR UPDATE OF w{SKIP}", by="open_gate / open_gate"),
     one("opening a gate waits for slices", "promote.AT_GATE", SKIP, by="open_gate / open_gate"),
     one(

@@ -1399,4 +1399,11 @@ async def _(world: World) -> Scene:
     return Scene(left=[make], right=[make], check=check)
 
 
-from tests.races import calendar_scenes, dependency_scenes, event_scenes, hold_scenes, trigger_scenes  # noqa: E402, F401
+from tests.races import (  # noqa: E402
+    calendar_scenes,  # noqa: F401
+    dependency_scenes,  # noqa: F401
+    event_scenes,  # noqa: F401
+    hold_scenes,  # noqa: F401
+    placement_scenes,  # noqa: F401
+    trigger_scenes,  # noqa: F401
+)

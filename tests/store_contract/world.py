@@ -97,7 +97,7 @@ class World:
         id, now = self.env.new_id(), self.now()
 
         def script() -> Script[TestJob]:
-            q, lane = yield from lanes.ensure_lane(NAMESPACE, queue, made.capabilities, "", now)
+            q, lane = yield from lanes.ensure_lane(NAMESPACE, queue, made.lane_needs, "", now)
             assert (yield from jobs.add(id, NAMESPACE, made, q.id, lane.id, now)) is None
             return TestJob(id=id, spec=made, queue=q.id, lane=lane.id)
 

@@ -43,6 +43,7 @@ class Directory:
         self.queues: dict[int, Queue] = {}
         self.lanes: dict[int, Lane] = {}
         self.terms: dict[int, Terms] = {}  # what each lane asks of a worker
+        self._passing: frozenset[int] = frozenset()  # lanes that executions do not stay in
         self.costs: dict[int, Cost] = {}  # of executions, in lanes where they take more than a slot
         self.paused: frozenset[UUID] = frozenset()
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
@@ -82,6 +83,7 @@ class Directory:
         self.lanes = {lane.id: lane for lane in directory.lanes}
         self.terms = {lane.id: read_needs(lane.needs) for lane in directory.lanes}
         self.costs = {id: terms.cost for id, terms in self.terms.items() if terms.cost}
+        self._passing = frozenset(id for id, terms in self.terms.items() if terms.is_passing)
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:
@@ -135,6 +137,14 @@ class Directory:
             return True
         occupied = lanes.intersection(self._heads)
         return any((cost := self.costs.get(lane)) is None or cost.times(want.free, want.room) > 0 for lane in occupied)
+
+    def is_passing(self, lanes: Collection[int]) -> bool:
+        """Whether executions do not stay in some of these lanes."""
+        return bool(self._passing) and not self._passing.isdisjoint(lanes)
+
+    def passing(self) -> list[Lane]:
+        """Lanes that have something, which does not stay there."""
+        return [self.lanes[id] for id in sorted(self._passing.intersection(self._heads))]
 
     def at_hand(self, lanes: frozenset[int]) -> frozenset[int]:
         """Those of these lanes whose executions may be given out as they come: each takes a slot and nothing else."""

@@ -23,6 +23,7 @@ from horae.engine.executions import Executions
 from horae.engine.explain import Explainer
 from horae.engine.fire import Scheduler
 from horae.engine.fires import Fires
+from horae.engine.fleet import Fleet
 from horae.engine.gateway import Gateway
 from horae.engine.hints import Hint, Hints
 from horae.engine.hold_watch import HoldWatch
@@ -32,6 +33,7 @@ from horae.engine.job_deletions import Deletions
 from horae.engine.jobs import Jobs
 from horae.engine.joins import Joiner
 from horae.engine.keys import Keys
+from horae.engine.placer import Placer
 from horae.engine.presence import Presence
 from horae.engine.promote import Promoter
 from horae.engine.rescue import Rescuer
@@ -75,6 +77,8 @@ class Node:
         self.events = Events(self.hints)
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
+        self.fleet = Fleet(env, store)
+        self.placer = Placer(env, store, self.directory, self.hints, self.fleet, self.clock)
         self.promoter = Promoter(env, store, self.directory, self.hints, self.settings, self.clock)
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
         self.turns = Turns(env, store, self.directory, self.hints, self._session_asked, self.statistics.cancelled)
@@ -172,6 +176,7 @@ class Node:
         if "scheduler" in parts:
             chosen += [
                 self.promoter,
+                self.placer,
                 self.scheduler,
                 self.turns,
                 self.zones,

@@ -1,0 +1,170 @@
+"""Placement: a worker gets what it has room for; what prefers another worker waits for it, and not for ever."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+from msgspec import Struct
+
+from horae.engine.node import Node
+from horae.env import SECOND, Env
+from horae.model.ids import parcel_of
+from horae.model.protocol import Answer, Exchange, Grant, Outcome, Register, Submit
+from horae.store.contract import Store
+from horae.store.driver import Driver
+
+
+class Hand(Struct):
+    """A worker that asks when it is told to, and does nothing by itself."""
+
+    node: Node
+    session: UUID
+    n: int = 0
+
+    async def ask(self, free: int = 1, room: Mapping[str, int] | None = None, **more: Any) -> list[Grant]:
+        await self.node.directory.step()
+        self.n += 1
+        up = Exchange(channel=0, n=self.n, free=free, room=dict(room or {}), **more)
+        return msgspec.json.decode(await self.node.gateway.exchange(1, self.session, up), type=Answer).slices
+
+    async def finish(self, *grants: Grant) -> None:
+        outcomes = [Outcome(parcel=g.parcel, lo=g.lo, hi=g.hi, attempt=g.attempt, outcome="success") for g in grants]
+        await self.ask(0, outcomes=outcomes)
+
+
+class Place:
+    """A server whose services a test steps."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    async def job(self, name: str = "job", **fields: Any) -> None:
+        await self.node.jobs.create(1, {"name": name, "command": "true", **fields})
+
+    async def submit(self, name: str = "job", **params: Any) -> UUID:
+        wish = Submit(job=name, params=msgspec.Raw(msgspec.json.encode(params)))
+        (receipt,) = await self.node.submitter.submit(1, [wish], origin="submit")
+        return parcel_of(receipt.execution_id)
+
+    async def worker(self, name: str, slots: int = 4, protocol: int = 2, **presence: Any) -> Hand:
+        register = Register(protocol=protocol, worker=name, host="h", concurrency=slots, **presence)
+        return Hand(self.node, (await self.node.gateway.register(1, register)).session_id)
+
+    async def pass_time(self, seconds: float) -> None:
+        self.node.env.clock.advance(int(seconds * SECOND))
+        await self.look()
+
+    async def look(self) -> None:
+        await self.node.directory.step()
+        while await self.node.placer.step() == 0.0:
+            await self.node.directory.step()
+
+
+@pytest.fixture
+async def place(driver: Driver, env: Env, world: object) -> Place:
+    node = Node(env, Store(driver, env))
+    await node.prepare()
+    return Place(node)
+
+
+def parcels(grants: list[Grant]) -> list[UUID]:
+    return [grant.parcel for grant in grants]
+
+
+async def test_what_takes_more_than_there_is_room_for_lets_others_pass(place: Place):
+    await place.job("wide", slots=3, resources={"memory": "2GiB"})
+    await place.job("slim")
+    wide, slim = await place.submit("wide"), await place.submit("slim")
+    worker = await place.worker("w1", resources={"memory": 4 << 30})
+
+    assert parcels(await worker.ask(2, {"memory": 4 << 30})) == [slim]
+    assert parcels(await worker.ask(3, {"memory": 1 << 30})) == []
+    assert parcels(await worker.ask(3, {"memory": 2 << 30})) == [wide]
+
+
+async def test_a_worker_that_is_too_small_or_too_old_never_gets_it(place: Place):
+    await place.job(slots=3, resources={"gpu": 1})
+    parcel = await place.submit()
+    small = await place.worker("small", 2, resources={"gpu": 1})
+    bare = await place.worker("bare", 4)
+    old = await place.worker("old", 4, protocol=1)
+    fit = await place.worker("fit", 4, resources={"gpu": 1})
+
+    for worker in (small, bare, old):
+        assert await worker.ask(4, {"gpu": 9}) == [], "whatever it says that it has room for"
+    assert parcels(await fit.ask(4, {"gpu": 1})) == [parcel]
+
+
+async def test_a_job_is_pinned_by_the_labels_that_every_worker_has(place: Place):
+    await place.job("here", needs=["worker=w2"])
+    await place.job("there", needs=["host=h"])
+    here, there = await place.submit("here"), await place.submit("there")
+    first, second = await place.worker("w1"), await place.worker("w2")
+
+    assert parcels(await first.ask(4)) == [there]
+    assert parcels(await second.ask(4)) == [here]
+
+
+async def test_a_preferred_worker_is_waited_for_until_patience_ends(place: Place):
+    await place.job(prefers=[{"label": "zone=eu", "patience": "5s"}])
+    far, near = await place.worker("far"), await place.worker("near", labels={"zone": "eu"})
+    first, second = await place.submit(), await place.submit()
+    await place.look()
+
+    assert parcels(await near.ask(1)) == [first]
+    assert await far.ask() == []
+    await place.pass_time(4.9)
+    assert await far.ask() == []
+    await place.pass_time(0.2)
+    assert parcels(await far.ask()) == [second]
+
+
+async def test_what_nobody_has_is_not_waited_for(place: Place):
+    await place.job(prefers=[{"label": "zone=eu", "patience": "1h"}])
+    far = await place.worker("far")
+    parcel = await place.submit()
+    assert await far.ask() == []
+    await place.look()
+
+    assert parcels(await far.ask()) == [parcel]
+
+
+async def test_a_preferred_worker_that_leaves_is_not_waited_for_any_longer(place: Place):
+    await place.job(prefers=[{"label": "zone=eu", "patience": "1h"}])
+    far, near = await place.worker("far"), await place.worker("near", labels={"zone": "eu"})
+    parcel = await place.submit()
+    await place.look()
+    assert await far.ask() == []
+    await place.node.gateway.close(1, near.session)
+    await place.look()
+
+    assert parcels(await far.ask()) == [parcel]
+
+
+async def test_of_two_that_cannot_be_had_together_the_heavier_is_waited_for(place: Place):
+    await place.job(prefers=[
+        {"label": "gpu", "weight": 5, "patience": "1m"}, {"label": "zone=eu", "weight": 1, "patience": "1m"},
+    ])  # fmt: skip
+    east, fast = await place.worker("east", labels={"zone": "eu"}), await place.worker("fast", labels={"gpu": ""})
+    parcel = await place.submit()
+    await place.look()
+
+    assert await east.ask() == []
+    assert parcels(await fast.ask()) == [parcel]
+
+
+async def test_what_was_handed_back_waits_no_longer_than_it_would_have(place: Place):
+    await place.job(prefers=[{"label": "zone=eu", "patience": "5s"}])
+    far, near = await place.worker("far"), await place.worker("near", labels={"zone": "eu"})
+    parcel = await place.submit()
+    await place.look()
+    (grant,) = await near.ask()
+    back = Outcome(parcel=parcel, lo=0, hi=1, attempt=grant.attempt, outcome="released")
+    await near.ask(0, outcomes=[back])
+    await place.pass_time(4.9)
+    assert await far.ask() == []
+    await place.pass_time(0.2)
+
+    assert parcels(await far.ask()) == [parcel]
