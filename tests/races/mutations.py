@@ -303,7 +303,7 @@ REPORTS = [
         by="test_rescue.test_what_a_rescued_worker_was_asked_to_stop_has_stopped",
     ),
     one(
-        "a cancelled item that fails is retried", "report.cancel_asked", "if cancels else []", "if False else []",
+        "a cancelled item that fails is retried", "stops.cancel_asked", "if cancels else []", "if False else []",
         by="test_cancel.test_an_item_that_fails_after_being_asked_is_not_retried",
     ),
     one(
@@ -705,11 +705,42 @@ CALENDARS = [
     ),
 ]  # fmt: skip
 
+PREEMPTS = [
+    one(
+        "servers decide without a lock who gives way", "preempt.preempt",
+        'yield Lock(names=(f"preempt:{namespace}",))', "yield from ()", by="preempt / a step, and preempt",
+    ),
+    one(
+        "who is asked to give way is not looked at again", "preempt._ask",
+        "still = yield ForEach(STILL, columns, named)", "still = [(p, i, a, s) for s, p, i, a in named]",
+        by="preempt / report of a success",
+    ),
+    one(
+        "who is asked to give way has its session unlocked", "preempt._ask",
+        "lock_sessions([victim.session for victim in decided.victims])",
+        "lock_sessions([victim.session for victim in decided.victims], Statement('unlocked', 'SELECT s.id, s.state,"
+        " s.seen, s.worker, s.concurrency FROM sessions s WHERE s.id = ANY($1)'))",
+        by="preempt / report of a success",
+    ),
+    one(
+        "a session that is lost is asked to give way", "preempt._ask", "if row.live", "",
+        because="the rescue of what it holds takes the requests along; nobody would hear them",
+    ),
+    one(
+        "what was asked for is asked for again", "preempt._workers", "created_at > now - PATIENCE", "False",
+        by="test_preempt.test_what_is_asked_already_counts_as_coming",
+    ),
+    one(
+        "preempting waits for a queued slice", "preempt.FRONT", SKIP,
+        because="whoever holds the slice claims it: the wait would end, and find nothing to put in front",
+    ),
+]  # fmt: skip
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
-        *(CALENDARS, OTHERS),
+        *(CALENDARS, PREEMPTS, OTHERS),
     )
     for mutation in group
 }

@@ -1405,5 +1405,6 @@ from tests.races import (  # noqa: E402
     event_scenes,  # noqa: F401
     hold_scenes,  # noqa: F401
     placement_scenes,  # noqa: F401
+    preempt_scenes,  # noqa: F401
     trigger_scenes,  # noqa: F401
 )

@@ -118,7 +118,7 @@ class World:
         level = job.spec.priority if priority is None else priority
         envelope = Envelope(
             namespace=NAMESPACE, job=job.id, version=job.version, queue=job.queue, lane=job.lane, priority=level,
-            due_at=due_at, parent=parent,
+            due_at=due_at, keys=job.spec.keys, parent=parent,
             delivery=AT_MOST_ONCE if job.spec.delivery == "at-most-once" else AT_LEAST_ONCE,
         )  # fmt: skip
         unique = None if key is None else (NAMESPACE, f"job:{job.id}", key)

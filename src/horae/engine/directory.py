@@ -125,6 +125,11 @@ class Directory:
             and fits(self.terms[lane.id], session.capabilities)
         )
 
+    @property
+    def preempting(self) -> frozenset[int]:
+        """The occupied lanes of queues whose work takes the place of what is preemptible."""
+        return frozenset()
+
     def occupied(self, lanes: frozenset[int], of: Collection[UUID] | None = None) -> bool:
         """Whether any of these lanes has something; with `of`, one that executions of these jobs came from."""
         if of is None:

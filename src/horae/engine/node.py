@@ -34,6 +34,7 @@ from horae.engine.jobs import Jobs
 from horae.engine.joins import Joiner
 from horae.engine.keys import Keys
 from horae.engine.placer import Placer
+from horae.engine.preemptor import Preemptor
 from horae.engine.presence import Presence
 from horae.engine.promote import Promoter
 from horae.engine.rescue import Rescuer
@@ -87,6 +88,7 @@ class Node:
         self.joiner = Joiner(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.backstop = Backstop(env, store, self.directory, self.hints)
+        self.preemptor = Preemptor(env, store, self.directory, self.hints)
         self.deletions = Deletions(store, self._session_asked, self.statistics.cancelled)
         self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock, self.deletions)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
@@ -184,6 +186,7 @@ class Node:
                 self.backfiller,
                 self.rescuer,
                 self.backstop,
+                self.preemptor,
                 self.sweeper,
             ]
             chosen.append(self.watcher)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.dependency import Condition, Late
+from horae.model.keys import encode_keys, keys_of_job
 from horae.model.placement import Affinity, Cost, Preference, spell
 from horae.model.retry import RetryPolicy
 
@@ -91,6 +92,11 @@ class Spec(Definition, frozen=True, kw_only=True):
     def needed(self) -> dict[UUID, Condition]:
         """What must become of the jobs it depends on."""
         return {UUID(id): self.conditions.get(id, "success") for id in self.dependencies}
+
+    @property
+    def keys(self) -> str | None:
+        """The keys of an envelope that the job alone decides."""
+        return encode_keys(keys_of_job(self.preempts, self.preemptible))
 
     @property
     def capabilities(self) -> tuple[str, ...]:

@@ -11,6 +11,9 @@ from msgspec import Struct
 # Flags of a slice: what its leaving a shelf frees. A slice without flags frees nothing, and costs no look.
 KEYED = 1  # its parcel holds keys of limits, or has its place in sequences
 LIMITED = 2  # it was claimed from a lane with a limit of its job, its queue or its namespace
+# And what place it gives or takes: these free nothing.
+PREEMPTS = 4  # its job takes the place of less urgent work
+PREEMPTIBLE = 8  # its job gives its place to more urgent work
 
 
 class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -21,6 +24,7 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     share: str = ""  # whose share of the queue they use
     limits: tuple[str, ...] = ()  # of limits by key, sorted
     sequence: str | None = None  # runs one at a time, in the order of submission
+    standing: int = 0  # whether they preempt, or are preemptible: flags of their slices
 
     @property
     def guarded(self) -> tuple[str, ...]:
@@ -30,11 +34,17 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def flags(self) -> int:
         """The flags of slices under these keys."""
-        return KEYED if self.limits or self.sequence is not None else 0
+        return self.standing | (KEYED if self.limits or self.sequence is not None else 0)
 
 
 NO_KEYS = Keys()
+_STANDINGS = tuple(Keys(standing=standing) for standing in (0, PREEMPTS, PREEMPTIBLE, PREEMPTS | PREEMPTIBLE))
 _decode = msgspec.json.Decoder(Keys).decode
+
+
+def keys_of_job(preempts: bool, preemptible: bool) -> Keys:
+    """What all executions of a job stand under, whatever their params."""
+    return _STANDINGS[preempts + 2 * preemptible]
 
 
 def encode_keys(keys: Keys) -> str | None:

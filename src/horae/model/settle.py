@@ -3,7 +3,7 @@
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from random import Random
 from uuid import UUID
@@ -129,8 +129,11 @@ def lost(slice: Running) -> Outcome:
 class Settler:
     """Decides about the items of one session's report, or of its loss, and gathers their fates."""
 
-    def __init__(self, worker: str, now: Instant, rng: Random) -> None:
+    def __init__(
+        self, worker: str, now: Instant, rng: Random, preempted: Collection[tuple[UUID, int]] = frozenset()
+    ) -> None:
         self.worker, self.now, self.rng = worker, now, rng
+        self._preempted = preempted  # items that were asked to give way
         self.fates = Fates([], [], [], [], [])
         self._waits: dict[tuple[UUID, int, RetryPolicy], RetryAt] = {}
 
@@ -193,7 +196,8 @@ class Settler:
     def release(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
         """Handed back: queued as before, nothing charged; a try that had begun is remembered."""
         if has_begun(slice, outcome):
-            self._try(slice, lo, hi, outcome, "released", None)
+            word = "preempted" if (slice.parcel, lo) in self._preempted else "released"
+            self._try(slice, lo, hi, outcome, word, None)
         self.fates.queued.append(_to_queue(slice, lo, hi, slice.losses, slice.solo))
 
     def suspend(self, slice: Running, lo: int, hi: int, wake_at: Instant) -> None:

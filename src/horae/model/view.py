@@ -274,7 +274,7 @@ class DependenciesView(View, frozen=True, kw_only=True):
 
 
 class AttemptView(View, frozen=True, kw_only=True):
-    """One try of an execution; `outcome` is running, success, failed, lost, released or cancelled."""
+    """One try of an execution; `outcome` is running, success, failed, lost, released, preempted or cancelled."""
 
     attempt: int
     worker_id: str | None

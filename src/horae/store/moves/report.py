@@ -18,11 +18,12 @@ from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
 from horae.model.settle import Failed, Rules, Settler, has_begun
-from horae.model.slice import Running, Span, gaps, match, part
+from horae.model.slice import Running, Span, match, part
 from horae.store.moves import shelves
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.effects import Effects, Moved, put_fates, tell_dependents
 from horae.store.moves.starts import NewId
+from horae.store.moves.stops import NO_STOPS, Cancels, cancel_asked, stops_of
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 
 if TYPE_CHECKING:
@@ -56,10 +57,6 @@ SPENT = Statement(
     "spent_budgets",
     "SELECT a.parcel, a.lo, a.hi, a.kind, count(*) FROM given JOIN attempts a ON a.parcel = given.parcel"
     " WHERE a.outcome = 'failed' GROUP BY a.parcel, a.lo, a.hi, a.kind",
-)
-CANCELS = Statement(
-    "cancel_requests",
-    "SELECT r.parcel, r.item, r.reason FROM given JOIN requests r ON r.session = given.session WHERE r.kind = 'cancel'",
 )
 FORGET_REQUESTS = Statement(
     "forget_requests",
@@ -233,12 +230,12 @@ def _settle_one(
     ruled = {slice.parcel for slice, i, _, _ in matched.hits if _needs_rules(slice, outcomes[i])}
     rules = (yield from _rules(ruled, policies)) if ruled else {}
     stopped = any(outcomes[i].outcome != "success" for _, i, _, _ in matched.hits)
-    cancels = (yield from cancels_of(head.session)) if stopped else {}
-    settler = Settler(row.worker, now, rng)
+    stops = (yield from stops_of(head.session)) if stopped else NO_STOPS
+    settler = Settler(row.worker, now, rng, stops.preempted)
     for slice, i, lo, hi in matched.hits:
         if slice.solo:  # its session may have another one now
             effects.may_claim(slice)
-        _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), cancels)
+        _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), stops.cancels)
     gone = [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits]
     yield from _replace(
         held, matched.touched, matched.left, moves,
@@ -267,25 +264,6 @@ def _rules(parcels: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy])
 def policy_of(spec: str) -> RetryPolicy:
     """How a version of a job is retried, from its stored text."""
     return msgspec.json.decode(spec, type=Spec).retry
-
-
-Cancels = Mapping[tuple[UUID, int], str]  # item of a parcel -> the reason that was given
-
-
-def cancels_of(session: UUID) -> Script[Cancels]:
-    """Which items a locked session was asked to stop, and why."""
-    rows = yield ForEach(CANCELS, (("session", "uuid"),), [(session,)])
-    return {(parcel, item): reason for parcel, item, reason in rows}
-
-
-def cancel_asked(
-    settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, cancels: Cancels
-) -> list[tuple[int, int]]:
-    """Cancel what somebody asked for among the items of a range, each with its reason; tell the ranges between."""
-    asked = [item for item in range(lo, hi) if (slice.parcel, item) in cancels] if cancels else []
-    for item in asked:
-        settler.cancel(slice, item, item + 1, outcome, cancels[slice.parcel, item])
-    return gaps(lo, hi, [(item, item + 1) for item in asked])
 
 
 def _decide(

@@ -13,6 +13,7 @@ from horae.store.moves.effects import Effects, put_fates, tell_dependents
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.jobs import definitions
 from horae.store.moves.starts import NewId
+from horae.store.moves.stops import Cancels, cancel_asked, stops_of
 from horae.store.script import Fetch, ForEach, Script, Statement, Together
 
 HELD_BY_SESSION = Statement(
@@ -66,7 +67,7 @@ def rescue(
     effects = Effects()
     if not rows:
         return effects
-    cancels = yield from report.cancels_of(session)
+    cancels = (yield from stops_of(session)).cancels
     settler = Settler(row.worker, now, rng)
     held = [shelves.running(r) for r in rows]
     bounds = yield from _bounds({(r[-3], r[-2]) for r in rows})
@@ -89,11 +90,11 @@ def _bounds(versions: set[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], in
 
 
 def _give_up(
-    settler: Settler, slice: Running, delivery: int, bound: int | None, cancels: report.Cancels, charge: bool
+    settler: Settler, slice: Running, delivery: int, bound: int | None, cancels: Cancels, charge: bool
 ) -> None:
     """What was to be cancelled has ended; what may run once is lost whether or not a loss is charged."""
     nothing = lost(slice)
-    for lo, hi in report.cancel_asked(settler, slice, slice.lo, slice.hi, nothing, cancels):
+    for lo, hi in cancel_asked(settler, slice, slice.lo, slice.hi, nothing, cancels):
         if charge or delivery == AT_MOST_ONCE:
             settler.lose(part(slice, lo, hi), delivery, bound)
         else:

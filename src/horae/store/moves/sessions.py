@@ -37,6 +37,9 @@ HELD = Statement(
     "SELECT r.session, r.lane, sum(r.hi - r.lo) FROM given JOIN running r ON r.session = given.id"
     " GROUP BY r.session, r.lane",
 )
+LIVE_ONES = Statement(
+    "live_sessions", f"SELECT {_COLUMNS}, 0 FROM sessions s WHERE s.namespace = $1 AND s.state = 'live' ORDER BY s.id"
+)
 DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
 EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
 LOCK_OLD_EPOCH = Statement(
@@ -114,6 +117,12 @@ def _session(row: Row) -> Session:
         concurrency=row[6], state=row[7], epoch=row[8], last_seen=row[9], created_at=row[10], ended_at=row[11],
         running=int(row[12]),
     )  # fmt: skip
+
+
+def live_sessions(namespace: int) -> Script[list[Session]]:
+    """Sessions that take work; what they run is not counted."""
+    rows = yield Fetch(LIVE_ONES, (namespace,))
+    return [_session(row) for row in rows]
 
 
 def ask_drain(id: UUID) -> Script[bool]:

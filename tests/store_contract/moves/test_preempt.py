@@ -1,0 +1,192 @@
+"""Preemption: what runs is asked to give way, goes back as it was, and what preempts has its place."""
+
+import asyncio
+
+import pytest
+
+from horae.env import SECOND
+from horae.model.keys import PREEMPTIBLE, PREEMPTS
+from horae.model.preempt import to_front
+from horae.model.protocol import Step
+from horae.store.moves import preempt, steps
+from tests.store_contract.world import NAMESPACE, World, began, failed, released, success
+
+
+async def decide(world: World, lanes=frozenset(), paused=frozenset(), **rules):
+    everywhere = frozenset(await world.all_lanes())
+    chosen = preempt.Rules(may_take=lambda session: everywhere, **rules)
+    now = world.now()
+    return await world.store.write(lambda: preempt.preempt(NAMESPACE, lanes, paused, chosen, now))
+
+
+async def asked(world: World):
+    """The requests that were left: (parcel, item, kind)."""
+    return await world.rows("SELECT parcel, item, kind FROM requests ORDER BY parcel, item")
+
+
+async def busy(world: World, n: int = 1, *, concurrency: int | None = None, **spec):
+    """A worker whose slots are all taken by preemptible work, and the slices it runs."""
+    job = await world.job("low", preemptible=True, **{"priority": 0, **spec})
+    for _ in range(n):
+        await world.parcel(job)
+    w = await world.worker(concurrency=n if concurrency is None else concurrency)
+    return w, await w.claim(n)
+
+
+async def urgent(world: World, n: int = 1, **spec):
+    job = await world.job("high", preempts=True, **{"priority": 9, **spec})
+    return job, await world.parcel(job, n)
+
+
+async def test_flags_of_slices_say_what_their_job_says(world: World):
+    _, (low,) = await busy(world)
+    _, high = await urgent(world)
+
+    assert low.flags == PREEMPTIBLE
+    assert [slice.flags for slice in await world.on("queued", high)] == [PREEMPTS]
+
+
+async def test_preemptible_work_is_asked_and_goes_back_as_it_was(world: World):
+    w, (low,) = await busy(world)
+    before = low.rank, low.queued_at
+    _, high = await urgent(world)
+
+    done = await decide(world)
+    assert (done.sessions, done.items) == ([w.session], 1)
+    assert await asked(world) == [(low.parcel, 0, "preempt")]
+    assert await w.holds() == [low]
+
+    await w.report(released(low, started_at=[world.now()]))
+    (back,) = await world.on("queued", low.parcel)
+    assert (back.rank, back.queued_at) == before
+    assert (back.attempt, back.failures, back.losses, back.solo) == (1, 0, 0, False)
+    assert await asked(world) == []
+    assert await world.rows("SELECT outcome FROM attempts") == [("preempted",)]
+    assert [slice.parcel for slice in await w.claim(1)] == [high]
+
+
+async def test_the_place_goes_to_what_preempts_even_when_what_gave_way_has_waited_longer(world: World):
+    w, (low,) = await busy(world)
+    world.clock.advance(3600 * SECOND)
+    job, high = await urgent(world)
+    (waits,) = await world.on("queued", high)
+    assert waits.rank > low.rank
+
+    done = await decide(world)
+    assert done.lanes == {job.lane: to_front(waits.rank)}
+    reply = await w.report(released(low), free=1)
+    assert [slice.parcel for slice in reply.granted] == [high]
+
+
+async def test_what_is_asked_already_counts_as_coming(world: World):
+    await busy(world, 4)
+    await urgent(world, 2)
+
+    assert (await decide(world)).items == 2
+    assert (await decide(world)).items == 0
+    assert len(await asked(world)) == 2
+
+
+async def test_a_worker_that_does_not_give_way_is_not_waited_for_for_ever(world: World):
+    await busy(world, 2)
+    await urgent(world)
+    assert (await decide(world)).items == 1
+
+    world.clock.advance(preempt.PATIENCE + 1)
+    assert (await decide(world)).items == 1
+    assert len(await asked(world)) == 2
+
+
+async def test_a_free_slot_is_taken_before_anybody_gives_way(world: World):
+    await busy(world, 2, concurrency=3)
+    await urgent(world)
+
+    assert (await decide(world)).items == 0
+
+
+async def test_the_least_urgent_gives_way_then_who_has_lost_least_since_its_last_step(world: World):
+    w, slices = await busy(world, 3)
+    await w.exchange(started=[began(slice, world.now()) for slice in slices])
+    world.clock.advance(100 * SECOND)
+    kept = slices[1]
+    step = Step(parcel=kept.parcel, item=0, attempt=kept.attempt, name="half")
+    now = world.now()
+    await world.store.write(lambda: steps.remember(w.session, step, now))
+    world.clock.advance(SECOND)
+    await urgent(world)
+
+    await decide(world)
+    assert [row[0] for row in await asked(world)] == [kept.parcel]
+
+
+@pytest.mark.parametrize("spec", [{"priority": 9}, {"preemptible": False}])
+async def test_what_is_as_urgent_or_not_preemptible_goes_on(world: World, spec):
+    job = await world.job("low", **{"preemptible": True, **spec})
+    await world.parcel(job)
+    w = await world.worker(concurrency=1)
+    await w.claim(1)
+    await urgent(world)
+
+    assert (await decide(world)).items == 0
+
+
+async def test_what_waits_without_saying_that_it_preempts_does_not_unless_its_queue_does(world: World):
+    await busy(world)
+    job = await world.job("high", priority=9)
+    await world.parcel(job)
+
+    assert (await decide(world)).items == 0
+    assert (await decide(world, lanes={job.lane})).items == 1
+
+
+async def test_nothing_gives_way_to_a_paused_job_or_to_what_no_worker_may_take(world: World):
+    await busy(world)
+    job, _ = await urgent(world)
+
+    assert (await decide(world, paused=frozenset({job.id}))).items == 0
+    chosen = preempt.Rules(may_take=lambda session: frozenset())
+    now = world.now()
+    done = await world.store.write(lambda: preempt.preempt(NAMESPACE, (), frozenset(), chosen, now))
+    assert done.items == 0
+
+
+@pytest.mark.parametrize("end", [success, failed])
+async def test_what_ends_by_itself_first_has_ended(world: World, end):
+    w, (low,) = await busy(world)
+    await urgent(world)
+    await decide(world)
+    await w.report(end(low))
+
+    assert await world.states(low.parcel) == [end.__name__]
+    assert await asked(world) == []
+
+
+async def test_a_lost_worker_loses_its_requests_with_its_work(world: World):
+    w, (low,) = await busy(world)
+    await urgent(world)
+    await decide(world)
+    await w.lose()
+    await world.store.rescue(w.session, 100)
+
+    (back,) = await world.on("queued", low.parcel)
+    assert (back.losses, await asked(world)) == (1, [])
+    assert (await decide(world)).items == 0
+
+
+async def test_two_servers_do_not_ask_twice_for_one_waiter(world: World):
+    await busy(world, 6)
+    await urgent(world, 2)
+
+    done = await asyncio.gather(*(decide(world) for _ in range(3)))
+    assert sum(one.items for one in done) == 2
+    assert len(await asked(world)) == 2
+
+
+async def test_costs_decide_how_many_give_way(world: World):
+    await busy(world, 4)
+    job, _ = await urgent(world, queue="large")
+
+    def cost(lane):
+        return {"slots": 3} if lane == job.lane else {"slots": 1}
+
+    assert (await decide(world, cost=cost)).items == 3
