@@ -8,6 +8,9 @@ from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
+from horae.model.placement import PLAIN, read_needs
+from horae.model.preempt import ONE_SLOT, Cost
+from horae.model.session import Session
 from horae.store.contract import Store
 from horae.store.moves import preempt
 
@@ -52,7 +55,7 @@ class Preemptor:
         return LOOK
 
     async def _decide(self, namespace: int, lanes: Collection[int]) -> None:
-        rules = preempt.Rules(may_take=self._directory.may_take)
+        rules = preempt.Rules(may_take=self._directory.may_take, cost=self._cost, capacity=_capacity)
         now, paused = self._env.now(), self._directory.paused
         done = await self._store.write(lambda: preempt.preempt(namespace, lanes, paused, rules, now))
         if not done.items:
@@ -60,3 +63,13 @@ class Preemptor:
         self.asked += done.items
         log.info("running work gives way", items=done.items, sessions=len(done.sessions))
         self._hints.tell(Hint(sessions=done.sessions, lanes=done.lanes))
+
+    def _cost(self, lane: int) -> Cost:
+        """What an execution of a lane takes of its worker; one slot if this server does not know the lane yet."""
+        known = self._directory.lanes.get(lane)
+        cost = read_needs(known.needs).cost if known else PLAIN
+        return {"slots": cost.slots, **dict(cost.resources)} if cost else ONE_SLOT
+
+
+def _capacity(session: Session) -> Cost:
+    return {"slots": session.concurrency, **session.presence.resources}

@@ -1,0 +1,85 @@
+"""The preemptor: it finds who waits, asks whoever gives way, and tells both sides at once."""
+
+import pytest
+
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.preemptor import BREATH, LOOK, Preemptor
+from horae.model.preempt import is_in_front
+from tests.store_contract.world import World, released
+
+
+class Told:
+    """The hints that went out."""
+
+    def __init__(self, hints: Hints) -> None:
+        self.sessions, self.lanes = [], {}
+        hints.listen(self)
+
+    def __call__(self, hint: Hint) -> None:
+        self.sessions += hint.sessions
+        self.lanes |= hint.lanes
+
+
+@pytest.fixture
+def hints(world: World) -> Hints:
+    return Hints(world.env, world.store, world.env.new_id())
+
+
+@pytest.fixture
+def preemptor(world: World, hints: Hints) -> Preemptor:
+    return Preemptor(world.env, world.store, Directory(world.env, world.store, hints), hints)
+
+
+async def learn(preemptor: Preemptor, world: World) -> None:
+    """What a server learns about lanes and queues, and that time has passed."""
+    await preemptor._directory.load()
+    await preemptor._directory.step()
+    world.clock.advance(1_000_000)
+
+
+async def test_who_gives_way_is_told_and_who_waited_is_given_the_place(world: World, hints, preemptor):
+    low = await world.job("low", preemptible=True, priority=1)
+    await world.parcel(low)
+    w = await world.worker(concurrency=1)
+    (slice,) = await w.claim(1)
+    high = await world.job("high", preempts=True, priority=5)
+    waits = await world.parcel(high)
+    await learn(preemptor, world)
+    told = Told(hints)
+
+    assert await preemptor.step() == LOOK
+    assert told.sessions == [w.session]
+    assert is_in_front(told.lanes[high.lane])
+    assert preemptor.asked == 1
+    assert [row[3] for row in await world.store.requests_of(w.session)] == ["preempt"]
+
+    reply = await w.report(released(slice), free=1)
+    assert [granted.parcel for granted in reply.granted] == [waits]
+
+
+async def test_it_takes_a_breath_between_two_looks(world: World, preemptor):
+    await learn(preemptor, world)
+
+    assert await preemptor.step() == LOOK
+    assert await preemptor.step() == pytest.approx(BREATH)
+
+
+async def test_nothing_is_asked_of_the_store_while_nothing_is_queued(world: World, preemptor):
+    await learn(preemptor, world)
+    await preemptor.step()
+
+    assert "preempting_jobs" not in world.driver.statements
+
+
+async def test_resources_decide_who_must_give_way(world: World, preemptor):
+    small = await world.job("small", preemptible=True, priority=0)
+    await world.parcel(small, 3)
+    w = await world.worker(concurrency=3)
+    await w.claim(3)
+    large = await world.job("large", preempts=True, priority=9, slots=2)
+    await world.parcel(large)
+    await learn(preemptor, world)
+
+    await preemptor.step()
+    assert len(await world.store.requests_of(w.session)) == 2
