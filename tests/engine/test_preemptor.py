@@ -6,7 +6,8 @@ from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.preemptor import BREATH, LOOK, Preemptor
 from horae.model.preempt import is_in_front
-from tests.store_contract.world import World, released
+from horae.model.protocol import PROTOCOL, Register
+from tests.store_contract.world import NAMESPACE, Worker, World, released
 
 
 class Told:
@@ -75,7 +76,8 @@ async def test_nothing_is_asked_of_the_store_while_nothing_is_queued(world: Worl
 async def test_resources_decide_who_must_give_way(world: World, preemptor):
     small = await world.job("small", preemptible=True, priority=0)
     await world.parcel(small, 3)
-    w = await world.worker(concurrency=3)
+    session = await world.store.register(NAMESPACE, Register(protocol=PROTOCOL, worker="w", concurrency=3), 1)
+    w = Worker(world, session.id)
     await w.claim(3)
     large = await world.job("large", preempts=True, priority=9, slots=2)
     await world.parcel(large)
