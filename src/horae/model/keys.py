@@ -12,8 +12,8 @@ from msgspec import Struct
 KEYED = 1  # its parcel holds keys of limits, or has its place in sequences
 LIMITED = 2  # it was claimed from a lane with a limit of its job, its queue or its namespace
 # And what place it gives or takes: these free nothing.
-PREEMPTS = 4  # its job takes the place of less urgent work
-PREEMPTIBLE = 8  # its job gives its place to more urgent work
+PREEMPTS = 16  # its job takes the place of less urgent work
+PREEMPTIBLE = 32  # its job gives its place to more urgent work
 
 
 class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):

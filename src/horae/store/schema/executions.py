@@ -91,7 +91,7 @@ queued = table(
     opt("expires_at", BIG),
     Index("queued_order", "lane", "rank", "parcel", "lo"),
     Index("queued_job", "job"),
-    partial("queued_preempting", "lane", "rank", where="(flags & 4) <> 0"),
+    partial("queued_preempting", "lane", "rank", where="(flags & 16) <> 0"),
     small=True,
     storage=BUSY,
 )
@@ -116,7 +116,7 @@ running = table(
     partial("running_limited_job", "job", where="(flags & 2) <> 0"),
     partial("running_limited_queue", "queue", where="(flags & 2) <> 0"),
     partial("running_limited_namespace", "namespace", where="(flags & 2) <> 0"),
-    partial("running_preemptible", "namespace", where="(flags & 8) <> 0"),
+    partial("running_preemptible", "namespace", where="(flags & 32) <> 0"),
     small=True,
     storage=BUSY,
 )

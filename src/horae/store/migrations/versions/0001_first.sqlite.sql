@@ -477,7 +477,7 @@ CREATE INDEX queued_job ON queued (job);
 
 CREATE INDEX queued_order ON queued (lane, rank, parcel, lo);
 
-CREATE INDEX queued_preempting ON queued (lane, rank) WHERE (flags & 4) <> 0;
+CREATE INDEX queued_preempting ON queued (lane, rank) WHERE (flags & 16) <> 0;
 
 CREATE TABLE queues (
     id INTEGER NOT NULL,
@@ -547,7 +547,7 @@ CREATE INDEX running_limited_namespace ON running (namespace) WHERE (flags & 2) 
 
 CREATE INDEX running_limited_queue ON running (queue) WHERE (flags & 2) <> 0;
 
-CREATE INDEX running_preemptible ON running (namespace) WHERE (flags & 8) <> 0;
+CREATE INDEX running_preemptible ON running (namespace) WHERE (flags & 32) <> 0;
 
 CREATE INDEX running_session ON running (session, parcel, lo);
 
