@@ -10,7 +10,8 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
 from horae.model.trigger import Interval, Rules
 from horae.store.contract import Store
-from horae.store.moves.fire import FIRST, Fired
+from horae.store.moves.due import FIRST
+from horae.store.moves.fire import Fired
 from horae.store.sqlite.memory import MemoryDriver
 from tests.store_contract.world import World, add_trigger
 

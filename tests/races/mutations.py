@@ -407,8 +407,8 @@ PROMOTES = [
 ]  # fmt: skip
 
 FIRES = [
-    one("fire locks no timer", "fire.DUE", f" FOR UPDATE OF t{SKIP}", by="fire / fire"),
-    one("fire waits for timers", "fire.DUE", SKIP, by="fire / fire"),
+    one("fire locks no timer", "due.DUE", f" FOR UPDATE OF t{SKIP}", by="fire / fire"),
+    one("fire waits for timers", "due.DUE", SKIP, by="fire / fire"),
     one(
         "what was decided is not remembered", "fire.ADVANCE", " decided_through = given.decided_through,", "",
         by="test_fire.test_a_due_timer_fires_once_and_moves_on",
@@ -419,7 +419,7 @@ FIRES = [
     ),
     one("a pause does not lock the timers", "triggers.OF_JOB", " FOR UPDATE OF t", by="fire / pause"),
     one(
-        "overlap does not look at the last execution", "fire._decide", "t.last_execution in live", "False",
+        "overlap does not look at the last execution", "fire_decisions.decide_all", "t.last_execution in live", "False",
         by="test_fire.test_overlap_skip_does_not_start_beside_the_last",
     ),
     one(

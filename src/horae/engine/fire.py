@@ -14,7 +14,8 @@ from horae.engine.settings import EngineSettings
 from horae.engine.submit import created
 from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
-from horae.store.moves.fire import FIRST, Fired, Mark
+from horae.store.moves.due import FIRST, Mark
+from horae.store.moves.fire import Fired
 
 IN_FLIGHT = 2  # batches on their way at a time
 IN_A_ROW = 4  # batches of each before others are looked at

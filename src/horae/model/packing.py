@@ -12,7 +12,7 @@ from operator import sub
 from msgspec import Struct
 
 
-class Packed(Struct, frozen=True):
+class Packed(Struct, frozen=True, gc=False):
     """Byte strings laid end to end; `ends` is a little-endian array of 32-bit ends, empty for a single one."""
 
     ends: bytes

@@ -21,7 +21,7 @@ MAX_DEPTH = 64
 AT_LEAST_ONCE, AT_MOST_ONCE = 0, 1
 
 
-class Envelope(Struct, frozen=True, kw_only=True):
+class Envelope(Struct, frozen=True, kw_only=True, gc=False):
     """What makes items parcel-mates: equal envelopes share a parcel, nothing else decides."""
 
     namespace: int
@@ -37,7 +37,7 @@ class Envelope(Struct, frozen=True, kw_only=True):
     delivery: int = AT_LEAST_ONCE
 
 
-class Parcel(Struct, frozen=True, kw_only=True):
+class Parcel(Struct, frozen=True, kw_only=True, gc=False):
     """Items under one envelope; item i is the execution `id | i`."""
 
     id: UUID

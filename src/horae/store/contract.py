@@ -19,7 +19,7 @@ from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.driver import Driver
-from horae.store.moves import backfill_work, hand_over, jobs, join_looks, joins, lanes, promote
+from horae.store.moves import backfill_work, due, hand_over, jobs, join_looks, joins, lanes, promote
 from horae.store.moves import cancel as cancels
 from horae.store.moves import exchange as exchanges
 from horae.store.moves import fire as fires
@@ -275,7 +275,7 @@ class Store:
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
     async def fire(
-        self, limit: int, lead: Lead, low: fires.Mark = fires.FIRST, holds: Mapping[int, str] = fires.NO_HOLDS
+        self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: Mapping[int, str] = fires.NO_HOLDS
     ) -> fires.Fired:
         """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
 
@@ -295,13 +295,13 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: backfill_work.work(id, lead, self.env.new_id, now))
 
-    async def next_fire_at(self, low: fires.Mark = fires.FIRST) -> Instant | None:
+    async def next_fire_at(self, low: due.Mark = due.FIRST) -> Instant | None:
         """When the earliest timer is due."""
-        return await self.driver.read(lambda: fires.next_fire_at(low), hot=True)
+        return await self.driver.read(lambda: due.next_fire_at(low), hot=True)
 
     async def troubled_triggers(self) -> int:
         """How many triggers cannot be decided."""
-        return await self.driver.read(fires.troubled)
+        return await self.driver.read(due.troubled)
 
     async def change(self, make: Callable[[Instant], Script[T]]) -> T:
         """Run a change composed of moves, at one instant, in one transaction."""

@@ -11,7 +11,7 @@ from horae.model.ids import execution_id
 from horae.model.instant import format_instant
 from horae.model.parcel import extras_of
 from horae.model.trigger import Interval, Misfire, Once, Rules, due_at
-from horae.store.moves import audit_fires, fire, triggers
+from horae.store.moves import audit_fires, due, fire, triggers
 from tests.store_contract.world import World, add_trigger, lead, success
 
 MINUTE = 60 * SECOND
@@ -58,7 +58,7 @@ async def test_a_look_begins_where_the_last_ended_also_among_many_of_one_instant
     first = await add_trigger(world, job, Once(at=start + SECOND), ALLOW)
     world.clock.advance(MINUTE)
 
-    marks, low, met = [], fire.FIRST, 0
+    marks, low, met = [], due.FIRST, 0
     while (done := await world.store.fire(2, lead, low)).timers:
         met, low = met + done.timers, done.through
         marks.append(low)
@@ -72,7 +72,7 @@ async def test_a_look_begins_where_the_last_ended_also_among_many_of_one_instant
 async def test_a_timer_before_the_mark_is_left_alone(world: World):
     trigger = await add_trigger(world, await world.job(), every(MINUTE, world), ALLOW)
     world.clock.advance(MINUTE)
-    behind = (world.now() + 1, fire.FIRST[1])
+    behind = (world.now() + 1, due.FIRST[1])
 
     assert (await world.store.fire(10, lead, behind)).timers == 0
     assert await world.store.next_fire_at(behind) is None

@@ -4,9 +4,11 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.trigger.decide import Decision, decide
-from horae.model.trigger.lost import first_lost
+from horae.model.trigger.lost import can_lose, first_lost
 from horae.model.trigger.rules import Rules
-from horae.model.trigger.values import Trigger
+from horae.model.trigger.values import Trigger, previous_fire
+
+EVER: Instant = -(1 << 63)
 
 
 class _Made(Struct, frozen=True):
@@ -24,23 +26,30 @@ class Alike:
 
     def __init__(self, now: Instant, limit: int) -> None:
         self._now, self._limit = now, limit
-        self._made: dict[tuple[int, int], _Made] = {}
+        self._made: dict[tuple[int, int, bool, int], _Made] = {}
 
     def decide(
-        self, trigger: Trigger, rules: Rules, decided_through: Instant, *, fired: int, busy: bool, waiting: int
+        self, trigger: Trigger, rules: Rules, decided_through: Instant, fired: int, busy: bool, waiting: int
     ) -> Decision:
         """What `decide` says: between two nominal fires it does not matter how far a trigger had decided."""
-        if busy or waiting or rules.max_fires is not None:
-            return decide(
-                trigger, rules, decided_through, self._now, self._limit, fired=fired, busy=busy, waiting=waiting
-            )
-        key = id(trigger), id(rules)
+        key = id(trigger), id(rules), busy, waiting
         made = self._made.get(key)
         if made is not None and made.since <= decided_through < made.at:
             return made.decision
-        decision = decide(trigger, rules, decided_through, self._now, self._limit, fired=fired)
-        if len(decision.ledger) == len(decision.fires) == 1:
-            (fire,) = decision.fires
-            if fire.since is not None and first_lost(trigger, rules, fire.since, fire.at) is None:
-                self._made[key] = _Made(fire.since, fire.at, decision, trigger, rules)
+        decision = decide(
+            trigger, rules, decided_through, self._now, self._limit, fired=fired, busy=busy, waiting=waiting
+        )
+        if rules.max_fires is None and decision.ledger:
+            at = decision.ledger[0].first
+            since = _since(trigger, rules, at)
+            if since is not None and since <= decided_through:
+                self._made[key] = _Made(since, at, decision, trigger, rules)
         return decision
+
+
+def _since(trigger: Trigger, rules: Rules, at: Instant) -> Instant | None:
+    """From when on a trigger has nothing to tell before this; None where that is not known."""
+    since = previous_fire(trigger, at)
+    if not can_lose(trigger):
+        return EVER if since is None else since
+    return since if since is None or first_lost(trigger, rules, since, at + 1) is None else None

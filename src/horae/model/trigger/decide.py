@@ -27,7 +27,7 @@ Disposition = Literal[
 NONEXISTENT: Disposition = "skipped-nonexistent"  # wall times that a clock change took: no fires, and told like them
 
 
-class Fire(Struct, frozen=True):
+class Fire(Struct, frozen=True, gc=False):
     """A nominal fire that runs. Its data interval is [since, at); `since` is None when nothing came before."""
 
     at: Instant
@@ -35,7 +35,7 @@ class Fire(Struct, frozen=True):
     due: Instant | None = None  # where a calendar moved it
 
 
-class LedgerRun(Struct, frozen=True):
+class LedgerRun(Struct, frozen=True, gc=False):
     """An unbroken run of nominal fires, from the first to the last, that met one fate for one cause."""
 
     first: Instant
@@ -44,7 +44,7 @@ class LedgerRun(Struct, frozen=True):
     cause: str
 
 
-class Decision(Struct, frozen=True):
+class Decision(Struct, frozen=True, gc=False):
     """What a trigger does now. Each fire has its own `fired` run in the ledger; the runs are in order and touch.
 
     Between them stands what clock changes took, a run of its own; what a longer run spans is part of that.

@@ -20,8 +20,8 @@ from horae.model.parcel import Parcel
 from horae.model.trigger import cover, fill_fire_params, fire_scope, previous_fire
 from horae.store.moves import calendars, ledger, triggers
 from horae.store.moves.backfills import COLUMNS, live_runs, read
-from horae.store.moves.fire import LIVE
 from horae.store.moves.ledger import Versioned
+from horae.store.moves.live import live_among
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.shelves import Columns, names
@@ -107,7 +107,7 @@ def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
         return backfill.counts, 0
     columns: Columns = (("execution", "uuid"), ("parcel", "uuid"), ("item", "int"))
     probe = [(execution, parcel_of(execution), index_of(execution)) for _, _, execution in runs]
-    live = {row[0] for row in (yield ForEach(LIVE, columns, probe))}
+    live = yield from live_among([execution for execution, *_ in probe])
     over = [one for one in probe if one[0] not in live]
     if not over:
         return backfill.counts, len(live)

@@ -10,41 +10,23 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
-from horae.model.calendar import Calendar, no_such_calendar
-from horae.model.execution import Extra
-from horae.model.ids import index_of, parcel_of
+from horae.model.ids import parcel_of
 from horae.model.parcel import Parcel
-from horae.model.trigger import Decision, Fire, LedgerRun, due_at, fill_fire_params, fire_scope
-from horae.model.trigger.alike import Alike
-from horae.model.trigger.by_calendar import decide_by_calendar
-from horae.store.moves import calendars, shelves, turns, waits
+from horae.store.moves import due as timers
+from horae.store.moves import turns, waits
 from horae.store.moves.arrivals import arrive
 from horae.store.moves.dependents import lock_around
+from horae.store.moves.due import FIRST, Due, Mark, Trouble
+from horae.store.moves.fire_decisions import Decided, decide_all, open_times_of
+from horae.store.moves.fire_parcels import lay
 from horae.store.moves.parcels import put_parcels
-from horae.store.moves.placing import place
-from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.shelves import Columns
 from horae.store.moves.starts import Started
-from horae.store.moves.submission import NewExecution
-from horae.store.moves.targets import COLUMNS, JOINED, Lead, Target, execution_of, read_target
-from horae.store.moves.triggers import COUNT, TIMER, Timer, fires_as_rows, read_timer, why
+from horae.store.moves.targets import Lead
+from horae.store.moves.triggers import FIRES
 from horae.store.moves.turns import Turn, turn_key
-from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
+from horae.store.script import ForEach, Insert, Script, Statement
 
-# Locked before anything is joined: what other batches hold is passed over at the price of a look at its row.
-DUE = Statement(
-    "due_timers",
-    f"SELECT {TIMER.replace('t.', 'due.')}, {COLUMNS} FROM (SELECT t.trigger_id, t.job, t.next_fire_at,"
-    " t.decided_through, t.last_execution, t.fired, t.moved_to FROM timers t"
-    " WHERE (t.next_fire_at, t.trigger_id) >= ($1, $2) AND t.next_fire_at <= $3"
-    " ORDER BY t.next_fire_at, t.trigger_id LIMIT $4 FOR UPDATE OF t SKIP LOCKED) due"
-    f" JOIN triggers g ON g.id = due.trigger_id JOIN jobs j ON j.id = due.job {JOINED}",
-)
-NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers WHERE next_fire_at >= $1")
-LIVE = Statement(
-    "live_executions",
-    f"SELECT given.execution FROM given WHERE {shelves.is_live('given.parcel', 'given.item')}",
-)
 ADVANCE = Statement(
     "advance_timers",
     "UPDATE timers SET next_fire_at = given.next_fire_at, decided_through = given.decided_through,"
@@ -58,26 +40,15 @@ SET_ASIDE = Statement(
     "UPDATE timers SET next_fire_at = given.next_fire_at, trouble = given.trouble FROM given"
     " WHERE timers.trigger_id = given.trigger_id",
 )
-TROUBLED = Statement("troubled_timers", "SELECT count(*) FROM timers WHERE trouble IS NOT NULL")
-NEXT = 6  # where a due timer's own instant is, of the columns of TIMER
-TARGET = COUNT  # where a due timer's columns of its target begin
-MOST_FIRES = 100  # that one trigger may run in one step
+ADVANCED: Columns = (
+    ("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("decided_through", "bigint"), ("last_execution", "uuid"),
+    ("fired", "int"), ("moved_to", "bigint"),
+)  # fmt: skip
 RAN = ("fired", "moved")  # dispositions that name an execution
 AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
 
 
 NO_HOLDS: Mapping[int, str] = {}
-Mark = tuple[Instant, UUID]  # a timer's place in the order in which they are due
-FIRST: Mark = (LONG_AGO, UUID(int=0))
-OpenTimes = Mapping[calendars.Wanted, Calendar]
-
-
-class Trouble(Struct, frozen=True):
-    """A trigger that could not be decided, and why."""
-
-    trigger: UUID
-    job: UUID
-    reason: str
 
 
 class Fired(Struct, frozen=True):
@@ -90,21 +61,6 @@ class Fired(Struct, frozen=True):
     troubles: list[Trouble] = []
     blocked: bool = False  # something waits for its turn
     through: Mark | None = None  # the last of the timers
-
-
-class _Due(Struct, frozen=True, kw_only=True):
-    """A due timer with what its executions need."""
-
-    timer: Timer
-    target: Target
-
-
-class _Decided(Struct, frozen=True):
-    """What a timer does now, and the executions of its fires in their order."""
-
-    due: _Due
-    decision: Decision
-    wanted: list[NewExecution]
 
 
 def fire(
@@ -121,26 +77,24 @@ def fire(
     until when queues are held: the ledger says so of fires whose executions wait for that.
     One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
     """
-    rows = yield Fetch(DUE, (*low, now, limit))
+    rows = yield from timers.look(low, now, limit)
     if not rows:
         return Fired(0, [], {}, None)
     troubles: list[Trouble] = []
-    due = list(_read(rows, troubles))
-    busy = yield from _still_live(due)
+    due = timers.read(rows, troubles)
+    busy = yield from timers.still_live(due)
     keys = {d.timer.id: turn_key(d.target.job, d.timer.name) for d in due if d.timer.rules.overlap in turns.KEYED}
     standing = yield from turns.look(set(keys.values()))
     standing |= yield from turns.adopt(_unruly(due, busy, standing))
-    open_times = yield from _calendars(due)
-    decided = list(_decide(due, busy, standing, open_times, lead, now, troubles))
-    placed, parcels = place([one for d in decided for one in d.wanted], {}, new_id, now)
+    open_times = yield from open_times_of(due)
+    decided = decide_all(due, busy, standing, open_times, lead, now, troubles)
+    terms = [one for d in decided for one in d.wanted]
+    executions, parcels = lay(decided, terms, new_id, now)
     gated = {parcel.id for parcel, _ in parcels if turns.is_gated(parcel)} if keys else set()
     free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
     held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
-    ids = iter([mine[0].execution_id for mine in placed])
-    executions = {(d.due.timer.id, fire.at): next(ids) for d in decided for fire in d.decision.fires}
-    ledger = fires_as_rows(_ledger(decided, executions, holds), now)
-    also: list[ForEach | Insert] = [ledger, _advance(decided, executions), _set_aside(troubles, now)]
+    also: list[ForEach | Insert] = [*_recorded(decided, executions, holds, now), _set_aside(troubles, now)]
     lanes, wake_at = yield from put_parcels(free, now, also, held)
     over = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
     if over:  # all in order: those that begin to wait are locked too
@@ -152,11 +106,11 @@ def fire(
         done = Started(lanes=lanes, wake_at=wake_at)
         yield from arrive(over, new_id, now, done)
         lanes, wake_at = done.lanes, done.next
-    through = max(map(_mark, rows))
+    through = timers.last_of(rows)
     return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles, bool(gated), through)
 
 
-def _unruly(due: Iterable[_Due], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
+def _unruly(due: Iterable[Due], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
     """Executions that run without their trigger's turn, because it did not ask for turns when it fired them."""
     found: dict[str, UUID] = {}
     if not standing:
@@ -168,7 +122,7 @@ def _unruly(due: Iterable[_Due], live: Collection[UUID], standing: Mapping[str, 
     return found
 
 
-def _replaced(decided: Iterable[_Decided]) -> set[str]:
+def _replaced(decided: Iterable[Decided]) -> set[str]:
     """The keys of triggers whose new fire takes the place of those that wait."""
     return {
         turn_key(d.due.target.job, d.due.timer.name)
@@ -177,144 +131,46 @@ def _replaced(decided: Iterable[_Decided]) -> set[str]:
     }
 
 
-def _waits(decided: Iterable[_Decided], executions: dict[tuple[UUID, Instant], UUID]) -> Iterable[waits.Wait]:
+def _waits(decided: Iterable[Decided], executions: Iterable[UUID]) -> Iterable[waits.Wait]:
     """Fires of jobs that depend on others wait for the executions of these of the same interval."""
+    ids = iter(executions)
     for d in decided:
-        for fire, wanted in zip(d.decision.fires, d.wanted, strict=True):
+        for fire, terms in zip(d.decision.fires, d.wanted, strict=True):
             yield waits.Wait(
                 dependent=d.due.target.job,
-                execution=executions[d.due.timer.id, fire.at],
-                interval=wanted.extra.interval,
-                deadline=wanted.envelope.due_at + d.due.target.spec.dependency_timeout,
+                execution=next(ids),
+                interval=None if fire.since is None else (fire.since, fire.at),
+                deadline=terms.envelope.due_at + d.due.target.spec.dependency_timeout,
                 own=True,
             )
 
 
-def _mark(row: Row) -> Mark:
-    return row[NEXT], row[0]
+def _recorded(
+    decided: Iterable[Decided], executions: Iterable[UUID], holds: Mapping[int, str], now: Instant
+) -> tuple[Insert, ForEach]:
+    """The ledger, one row per decided run, and the timers' advance.
 
-
-def _read(rows: Sequence[Row], troubles: list[Trouble]) -> Iterable[_Due]:
-    targets: dict[UUID, Target] = {}
-    for row in rows:
-        try:
-            job = row[TARGET]
-            target = targets.get(job) or targets.setdefault(job, read_target(row, TARGET))
-            yield _Due(timer=read_timer(row), target=target)
-        except Exception as error:
-            troubles.append(Trouble(row[0], row[TARGET], why(error)))
-
-
-def _still_live(due: Sequence[_Due]) -> Script[set[UUID]]:
-    """Which of the timers' last executions have not ended."""
-    last = {d.timer.last_execution for d in due if d.timer.last_execution and d.timer.rules.overlap != "allow"}
-    if not last:
-        return set()
-    columns: Columns = (("execution", "uuid"), ("parcel", "uuid"), ("item", "int"))
-    rows = yield ForEach(LIVE, columns, [(id, parcel_of(id), index_of(id)) for id in sorted(last)])
-    return {row[0] for row in rows}
-
-
-def _calendars(due: Sequence[_Due]) -> Script[OpenTimes]:
-    """The calendars that the timers go by, as they were and are since these decided last."""
-    going = [d for d in due if d.timer.rules.calendars]
-    if not going:
-        return {}
-    wanted = {(d.target.namespace, d.timer.rules.calendars) for d in going}
-    return (yield from calendars.compiled(sorted(wanted), min(d.timer.decided_through for d in going)))
-
-
-def _decide(
-    due: Sequence[_Due],
-    live: Collection[UUID],
-    standing: Mapping[str, Turn],
-    open_times: OpenTimes,
-    lead: Lead,
-    now: Instant,
-    troubles: list[Trouble],
-) -> Iterable[_Decided]:
-    alike = Alike(now, MOST_FIRES)
-    for d in due:
-        t = d.timer
-        key = turn_key(d.target.job, t.name) if standing else ""
-        turn = standing.get(key) or Turn(busy=t.last_execution in live)
-        try:
-            if t.rules.calendars:
-                decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)
-            else:
-                decision = alike.decide(
-                    t.trigger, t.rules, t.decided_through, fired=t.fired, busy=turn.busy, waiting=turn.waiting
-                )
-            wanted = [_execution(d, fire, lead) for fire in decision.fires]
-            if key in standing:
-                wanted = turns.gated(wanted, key, turn)
-        except Exception as error:
-            troubles.append(Trouble(t.id, d.target.job, why(error)))
-        else:
-            yield _Decided(d, decision, wanted)
-
-
-def _decide_by(calendar: Calendar | None, t: Timer, turn: Turn, now: Instant) -> Decision:
-    if calendar is None:
-        raise no_such_calendar(" and ".join(t.rules.calendars), ())
-    return decide_by_calendar(
-        t.trigger, t.rules, calendar, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=turn.busy,
-        waiting=turn.waiting, moved_to=t.moved_to,
-    )  # fmt: skip
-
-
-def _execution(due: _Due, fire: Fire, lead: Lead) -> NewExecution:
-    timer, target, at, since = due.timer, due.target, fire.at, fire.since
-    interval = None if since is None else (since, at)
-    extra = Extra(origin="fire", trigger=timer.id, fire_at=at, interval=interval)
-    item = b"{}"
-    if timer.params:
-        item = fill_fire_params(timer.params, fire_scope(target.spec.params, timer.name, at, since))
-    key = f"{target.key}/{timer.name}" if timer.rules.jitter else ""
-    due_then = due_at(timer.rules, key, at) + (0 if fire.due is None else fire.due - at)
-    return execution_of(target, extra, lead, due_at=due_then, item=item)
-
-
-def _ledger(
-    decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant], UUID], holds: Mapping[int, str]
-) -> Iterable[tuple[UUID, LedgerRun, UUID | None]]:
-    """One row per decided run; a fire's own names its execution, and says if its queue is held."""
+    A fire's own row names its execution, and says if its queue is held. Both are told in the order of the fires.
+    """
+    ids = iter(executions)
+    ledger: list[tuple[object, ...]] = []
+    advanced: list[tuple[object, ...]] = []
     for d in decided:
-        id = d.due.timer.id
+        timer, decision = d.due.timer, d.decision
+        trigger, last = timer.id, timer.last_execution
         held = holds.get(d.due.target.queue) if holds else None
-        for run in d.decision.ledger:
-            if held and run.disposition == "fired":
-                run = LedgerRun(run.first, run.last, run.disposition, held)
-            yield id, run, executions[id, run.first] if run.disposition in RAN else None
-
-
-def _advance(decided: Sequence[_Decided], executions: dict[tuple[UUID, Instant], UUID]) -> ForEach:
-    columns: Columns = (
-        ("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("decided_through", "bigint"), ("last_execution", "uuid"),
-        ("fired", "int"), ("moved_to", "bigint"),
-    )  # fmt: skip
-    rows = []
-    for d in decided:
-        timer, fires = d.due.timer, d.decision.fires
-        last = executions[timer.id, fires[-1].at] if fires else timer.last_execution
-        decision = d.decision
-        rows.append((timer.id, decision.next_fire_at, decision.decided_through, last, len(fires), decision.moved_to))
-    return ForEach(ADVANCE, columns, rows)
+        for run in decision.ledger:
+            execution, cause = None, run.cause
+            if run.disposition in RAN:
+                execution = last = next(ids)
+                if held and run.disposition == "fired":
+                    cause = held
+            ledger.append((trigger, run.first, run.last, run.disposition, cause, execution, now))
+        row = (decision.next_fire_at, decision.decided_through, last, len(decision.fires), decision.moved_to)
+        advanced.append((trigger, *row))
+    return Insert("fires", FIRES, ledger), ForEach(ADVANCE, ADVANCED, advanced)
 
 
 def _set_aside(troubles: Sequence[Trouble], now: Instant) -> ForEach:
     columns: Columns = (("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("trouble", "text"))
     return ForEach(SET_ASIDE, columns, [(t.trigger, now + AGAIN, t.reason) for t in troubles])
-
-
-def troubled() -> Script[int]:
-    """How many triggers cannot be decided."""
-    rows = yield Fetch(TROUBLED)
-    return int(rows[0][0])
-
-
-def next_fire_at(low: Mark) -> Script[Instant | None]:
-    """When the earliest timer from a mark on is due."""
-    rows = yield Fetch(NEXT_FIRE, (low[0],))
-    value: Instant | None = rows[0][0]
-    return value

@@ -11,14 +11,13 @@ from horae.env import Instant
 from horae.model.events.decide import OUTRUN, Listening, Verdict, decide_event
 from horae.model.events.params import fill_params
 from horae.model.execution import Extra
-from horae.model.ids import index_of, parcel_of
 from horae.model.parcel import Parcel
 from horae.model.template import TemplateError
 from horae.model.trigger.external import Event, Watch
 from horae.store.moves import turns
 from horae.store.moves.arrivals import arrive
 from horae.store.moves.dependents import lock_around
-from horae.store.moves.fire import LIVE
+from horae.store.moves.live import live_among
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.shelves import Columns
@@ -115,9 +114,7 @@ def hold_counts(listeners: Sequence[Listener]) -> Script[None]:
     rows = yield ForEach(HOLD_TIMERS, (("trigger_id", "uuid"),), given)
     counts = {row[0]: (row[1], row[2]) for row in rows}
     last = {id for _, id in counts.values() if id is not None}
-    columns: Columns = (("execution", "uuid"), ("parcel", "uuid"), ("item", "int"))
-    live = yield ForEach(LIVE, columns, [(id, parcel_of(id), index_of(id)) for id in sorted(last)])
-    alive = {row[0] for row in live}
+    alive = yield from live_among(last)
     for one in listeners:
         one.fired, one.last = counts[one.timer.id]
         one.turn = Turn(busy=one.last in alive)

@@ -13,7 +13,7 @@ from horae.model.slice import Running
 UniqueKey = tuple[int, str, str]  # namespace, scope, key
 
 
-class NewExecution(Struct, frozen=True, kw_only=True):
+class NewExecution(Struct, frozen=True, kw_only=True, gc=False):
     """One execution asked for, resolved: its envelope (without the batch's instant), its item and its keys."""
 
     envelope: Envelope  # due_at 0 stands for "now": the batch's instant

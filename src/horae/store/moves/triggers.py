@@ -79,7 +79,7 @@ MOST_TOLD = 500  # characters of why a trigger could not be decided
 State = Literal["active", "paused"]
 
 
-class Timer(Struct, frozen=True, kw_only=True):
+class Timer(Struct, frozen=True, kw_only=True, gc=False):
     """A job's trigger with its hot columns."""
 
     id: UUID
@@ -284,10 +284,5 @@ def _next_of(timer: Timer, decided: Instant) -> Instant | None:
 
 def put_fires(fires: Iterable[tuple[UUID, LedgerRun, UUID | None]], now: Instant) -> Script[None]:
     """Ledger rows; their key is the second guard against a double fire."""
-    yield fires_as_rows(fires, now)
-
-
-def fires_as_rows(fires: Iterable[tuple[UUID, LedgerRun, UUID | None]], now: Instant) -> Insert:
-    """Ledger rows that are still to be written."""
     rows = [(id, run.first, run.last, run.disposition, run.cause, execution, now) for id, run, execution in fires]
-    return Insert("fires", FIRES, rows)
+    yield Insert("fires", FIRES, rows)

@@ -148,9 +148,11 @@ def _bound(params: Iterable[Any]) -> list[Any]:
 def _bound_rows(
     rows: Sequence[Sequence[Any]], plan: translate.Plan, params: tuple[Any, ...]
 ) -> Iterator[Sequence[Any]]:
+    uuids, count = plan.uuids, plan.count
     for row in rows:
         values = [*row, *params]
-        for place in plan.uuids:
-            if values[place] is not None:
-                values[place] = values[place].bytes
-        yield values[: plan.count]
+        for place in uuids:
+            id = values[place]
+            if id is not None:
+                values[place] = id.int.to_bytes(16)  # what its `bytes` is, without a call
+        yield values if len(values) == count else values[:count]

@@ -1,0 +1,104 @@
+"""What the fires of due timers are: each decided by itself, alike ones once for all of them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.calendar import Calendar, no_such_calendar
+from horae.model.execution import Extra
+from horae.model.trigger import Decision, Fire, due_at, fill_fire_params, fire_scope
+from horae.model.trigger.alike import Alike
+from horae.model.trigger.by_calendar import decide_by_calendar
+from horae.store.moves import calendars, turns
+from horae.store.moves.due import Due, Trouble
+from horae.store.moves.submission import NewExecution
+from horae.store.moves.targets import Lead, execution_of
+from horae.store.moves.triggers import Timer, why
+from horae.store.moves.turns import Turn, turn_key
+from horae.store.script import Script
+
+MOST_FIRES = 100  # that one trigger may run in one step
+
+NOBODY = Extra(origin="fire")
+FREE, BUSY = Turn(), Turn(busy=True)
+OpenTimes = Mapping[calendars.Wanted, Calendar]
+
+
+class Decided(Struct, frozen=True, gc=False):
+    """What a timer does now, and on which terms its fires are executed; who fires is told by each one's extra."""
+
+    due: Due
+    decision: Decision
+    wanted: list[NewExecution]
+
+
+def open_times_of(due: Sequence[Due]) -> Script[OpenTimes]:
+    """The calendars that the timers go by, as they were and are since these decided last."""
+    going = [d for d in due if d.timer.rules.calendars]
+    if not going:
+        return {}
+    wanted = {(d.target.namespace, d.timer.rules.calendars) for d in going}
+    return (yield from calendars.compiled(sorted(wanted), min(d.timer.decided_through for d in going)))
+
+
+def decide_all(
+    due: Sequence[Due],
+    live: Collection[UUID],
+    standing: Mapping[str, Turn],
+    open_times: OpenTimes,
+    lead: Lead,
+    now: Instant,
+    troubles: list[Trouble],
+) -> list[Decided]:
+    """Decide the timers at one instant. `live` are those of their last executions that have not ended."""
+    alike, terms = Alike(now, MOST_FIRES), _Terms(lead)
+    decided: list[Decided] = []
+    for d in due:
+        t = d.timer
+        key = turn_key(d.target.job, t.name) if standing else ""
+        turn = standing.get(key) or (BUSY if t.last_execution in live else FREE)
+        try:
+            if t.rules.calendars:
+                decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)
+            else:
+                decision = alike.decide(t.trigger, t.rules, t.decided_through, t.fired, turn.busy, turn.waiting)
+            wanted = [terms.of(d, fire) for fire in decision.fires]
+            if key in standing:
+                wanted = turns.gated(wanted, key, turn)
+        except Exception as error:
+            troubles.append(Trouble(t.id, d.target.job, why(error)))
+        else:
+            decided.append(Decided(d, decision, wanted))
+    return decided
+
+
+def _decide_by(calendar: Calendar | None, t: Timer, turn: Turn, now: Instant) -> Decision:
+    if calendar is None:
+        raise no_such_calendar(" and ".join(t.rules.calendars), ())
+    return decide_by_calendar(
+        t.trigger, t.rules, calendar, t.decided_through, now, MOST_FIRES, fired=t.fired, busy=turn.busy,
+        waiting=turn.waiting, moved_to=t.moved_to,
+    )  # fmt: skip
+
+
+class _Terms:
+    """On which terms fires are executed: those of one job that are due together, with the same item, share them."""
+
+    def __init__(self, lead: Lead) -> None:
+        self._lead = lead
+        self._known: dict[tuple[UUID, Instant, bytes], NewExecution] = {}
+
+    def of(self, due: Due, fire: Fire) -> NewExecution:
+        timer, target, at = due.timer, due.target, fire.at
+        item = b"{}"
+        if timer.params:
+            item = fill_fire_params(timer.params, fire_scope(target.spec.params, timer.name, at, fire.since))
+        key = f"{target.key}/{timer.name}" if timer.rules.jitter else ""
+        due_then = due_at(timer.rules, key, at) + (0 if fire.due is None else fire.due - at)
+        known = self._known.get((target.job, due_then, item))
+        if known is None:
+            known = execution_of(target, NOBODY, self._lead, due_at=due_then, item=item)
+            self._known[target.job, due_then, item] = known
+        return known
