@@ -168,3 +168,95 @@ async def test_what_was_handed_back_waits_no_longer_than_it_would_have(place: Pl
     await place.pass_time(0.2)
 
     assert parcels(await far.ask()) == [parcel]
+
+
+def count(grants: list[Grant]) -> int:
+    return sum(grant.hi - grant.lo for grant in grants)
+
+
+async def test_what_is_spread_goes_to_workers_in_even_shares_whoever_asks_first(place: Place):
+    await place.job(spread=True)
+    first, second, third = [await place.worker(f"w{n}", 50) for n in range(3)]
+    for _ in range(9):
+        await place.submit()
+    await place.look()
+
+    assert [count(await worker.ask(50)) for worker in (first, first, second, third)] == [3, 0, 3, 3]
+    for _ in range(3):
+        await place.submit()
+    assert [count(await worker.ask(50)) for worker in (second, third, first)] == [1, 1, 1]
+
+
+async def test_what_is_spread_does_not_wait_long_for_workers_that_do_not_come(place: Place):
+    await place.job(spread=True)
+    first, _ = await place.worker("w1", 50), await place.worker("w2", 50)
+    for _ in range(4):
+        await place.submit()
+    await place.look()
+    assert count(await first.ask(50)) == 2
+    await place.pass_time(4.9)
+    assert count(await first.ask(50)) == 0
+    await place.pass_time(0.2)
+
+    assert count(await first.ask(50)) == 2
+
+
+async def test_full_workers_get_no_share_of_what_is_spread(place: Place):
+    await place.job("other")
+    await place.job(spread=True)
+    first, full = await place.worker("w1", 8), await place.worker("w2", 1)
+    await place.submit("other")
+    assert count(await full.ask()) == 1
+    for _ in range(4):
+        await place.submit()
+    await place.look()
+
+    assert count(await first.ask(8)) == 4
+
+
+async def test_what_was_passed_over_too_long_has_a_worker_kept_for_it(place: Place):
+    await place.job("wide", slots=4)
+    await place.job("slim")
+    busy, idle = await place.worker("w1"), await place.worker("w2")
+    for _ in range(5):
+        await place.submit("slim")
+    held = await busy.ask(3)
+    (other,) = await idle.ask(1)
+    wide = await place.submit("wide")
+    await place.pass_time(29)
+    await place.node.reserver.step()
+    assert count(await idle.ask(1)) == 1
+    await place.submit("slim")
+    await place.pass_time(1.1)
+    await place.node.reserver.step()
+
+    assert await idle.ask(2) == [], "the least loaded worker keeps its room"
+    assert count(await busy.ask(1)) == 1, "others do not"
+    await idle.finish(other)
+    assert parcels(await idle.ask(4)) == [wide]
+    await place.pass_time(1)
+    await place.node.reserver.step()
+    await place.submit("slim")
+    assert count(await idle.ask(1)) == 1, "it is let go when that was taken"
+    assert held
+
+
+async def test_a_worker_is_not_kept_for_ever_for_what_does_not_come_to_it(place: Place):
+    await place.job("wide", slots=4)
+    await place.job("slim")
+    worker = await place.worker("w1")
+    await place.submit("slim")
+    await worker.ask(1)
+    await place.submit("wide")
+    await place.pass_time(31)
+    await place.node.reserver.step()
+    await place.submit("slim")
+    assert await worker.ask(3) == []
+    await place.pass_time(301)
+    await place.node.reserver.step()
+    assert count(await worker.ask(3)) == 1
+    await place.pass_time(61)
+    await place.node.reserver.step()
+    await place.submit("slim")
+
+    assert await worker.ask(2) == []

@@ -44,6 +44,8 @@ class Directory:
         self.lanes: dict[int, Lane] = {}
         self.terms: dict[int, Terms] = {}  # what each lane asks of a worker
         self._passing: frozenset[int] = frozenset()  # lanes that executions do not stay in
+        self.among: dict[int, frozenset[UUID]] = {}  # sessions that executions are spread over, in lanes where they are
+        self.reserved: Mapping[UUID, int] = {}  # sessions that keep their room for one lane
         self.costs: dict[int, Cost] = {}  # of executions, in lanes where they take more than a slot
         self.paused: frozenset[UUID] = frozenset()
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
@@ -84,6 +86,7 @@ class Directory:
         self.terms = {lane.id: read_needs(lane.needs) for lane in directory.lanes}
         self.costs = {id: terms.cost for id, terms in self.terms.items() if terms.cost}
         self._passing = frozenset(id for id, terms in self.terms.items() if terms.is_passing)
+        self.among = {id: self.among.get(id, frozenset()) for id, terms in self.terms.items() if terms.spread}
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:
@@ -115,6 +118,8 @@ class Directory:
 
     def may_take(self, session: Session) -> frozenset[int]:
         """The lanes a session may take from: its namespace's, of its queues unless held, whose needs it offers."""
+        if session.id in self.reserved:
+            return frozenset({self.reserved[session.id]})
         return frozenset(
             lane.id
             for lane in self.lanes.values()
@@ -147,13 +152,24 @@ class Directory:
         """Whether executions do not stay in some of these lanes."""
         return bool(self._passing) and not self._passing.isdisjoint(lanes)
 
+    def reserve(self, reserved: Mapping[UUID, int]) -> None:
+        """These sessions keep their room for what stands in one lane, and no others do."""
+        if reserved != self.reserved:
+            self.reserved = reserved
+            self.version += 1
+            self.alarm.ring()
+
+    def costly(self) -> list[Lane]:
+        """Lanes that have something, each of which takes more than a slot."""
+        return [self.lanes[id] for id in self.costs if id in self._heads and self.lanes[id].queue not in self.held]
+
     def passing(self) -> list[Lane]:
         """Lanes that have something, which does not stay there."""
         return [self.lanes[id] for id in sorted(self._passing.intersection(self._heads))]
 
     def at_hand(self, lanes: frozenset[int]) -> frozenset[int]:
-        """Those of these lanes whose executions may be given out as they come: each takes a slot and nothing else."""
-        return lanes.difference(self.costs) if self.costs else lanes
+        """Those of these lanes whose executions may be given out as they come: each takes a slot, whoever runs it."""
+        return lanes.difference(self.costs, self.among) if self.costs or self.among else lanes
 
     def is_costly(self, lanes: frozenset[int]) -> bool:
         """Whether something in these lanes takes more than a slot."""
@@ -173,7 +189,7 @@ class Directory:
         return [
             LaneView(
                 lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
-                cost=self.costs.get(lane, PLAIN),
+                cost=self.costs.get(lane, PLAIN), among=self.among.get(lane),
             )
             for lane, low in ordered
         ]  # fmt: skip

@@ -1,6 +1,6 @@
 """The fleet: what the live workers of a namespace offer, read now and then."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from horae.env import Env
 from horae.model.hint import Offer
@@ -30,6 +30,6 @@ class Fleet:
         return offers
 
 
-def is_there(offers: Sequence[Offer], queue: str, terms: Terms) -> bool:
-    """Whether one of these workers could take what stands in such a lane of a queue."""
-    return any(queue in offer.queues and fits(terms, offer.capabilities) for offer in offers)
+def able(offers: Iterable[Offer], queue: str, terms: Terms) -> Iterator[Offer]:
+    """Those of these workers that could take what stands in such a lane of a queue."""
+    return (offer for offer in offers if queue in offer.queues and fits(terms, offer.capabilities))

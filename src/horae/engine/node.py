@@ -38,6 +38,7 @@ from horae.engine.preemptor import Preemptor
 from horae.engine.presence import Presence
 from horae.engine.promote import Promoter
 from horae.engine.rescue import Rescuer
+from horae.engine.reserver import Reserver
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
 from horae.engine.statistics import Statistics
@@ -80,6 +81,7 @@ class Node:
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
         self.fleet = Fleet(env, store)
         self.placer = Placer(env, store, self.directory, self.hints, self.fleet, self.clock)
+        self.reserver = Reserver(env, store, self.directory, self.fleet)
         self.promoter = Promoter(env, store, self.directory, self.hints, self.settings, self.clock)
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
         self.turns = Turns(env, store, self.directory, self.hints, self._session_asked, self.statistics.cancelled)
@@ -174,7 +176,7 @@ class Node:
             *(self.epochs, self.clock, self.directory, self.hold_watch, self.hints, self.statistics, self.presence)
         ]
         if "gateway" in parts:
-            chosen.append(self.gateway.lot)
+            chosen += [self.gateway.lot, self.reserver]
         if "scheduler" in parts:
             chosen += [
                 self.promoter,

@@ -1,14 +1,12 @@
 """The placer: what waits for a worker it prefers goes on when its patience ends, or when there is no such worker."""
 
-from functools import partial
-
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.directory import Directory
-from horae.engine.fleet import Fleet, is_there
+from horae.engine.fleet import Fleet, able
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
-from horae.model.placement import settle_for
+from horae.model.placement import Terms, settle_for
 from horae.store.contract import Store
 from horae.store.moves import relax
 from horae.store.moves.lanes import Lane
@@ -39,6 +37,7 @@ class Placer:
 
     async def step(self) -> Wait:
         """Look at every lane that executions do not stay in, and that has some."""
+        await self._count()
         lanes = self._directory.passing()
         if not lanes or not self._clock.trusted:
             return LOOK
@@ -47,11 +46,23 @@ class Placer:
         rest = REST * (self._env.clock.monotonic() - begun)
         return 0.0 if 0.0 in waits else min(LOOK, max(rest, min(waits)))
 
+    async def _count(self) -> None:
+        """Learn over whom what is to be spread can be spread."""
+        for id in self._directory.among:
+            lane, terms = self._directory.lanes[id], self._directory.terms[id]
+            queue = self._directory.queues[lane.queue].name
+            fitting = able(await self._fleet.offers(lane.namespace), queue, terms)
+            self._directory.among[id] = frozenset(offer.session for offer in fitting if offer.session is not None)
+
     async def _look(self, lane: Lane) -> Wait:
         """Move what does not stay in a lane; the wait until something else of it is due."""
         now = self._env.now()
         patience = self._directory.terms[lane.id].patience
-        there = partial(is_there, await self._fleet.offers(lane.namespace), self._directory.queues[lane.queue].name)
+        offers, queue = await self._fleet.offers(lane.namespace), self._directory.queues[lane.queue].name
+
+        def there(terms: Terms) -> bool:
+            return any(able(offers, queue, terms))
+
         waited = 0 if settle_for(lane.needs, 0, there) != lane.needs else patience
         moved = await self._move(lane, settle_for(lane.needs, waited, there), now - waited)
         if moved.rows == BATCH:

@@ -31,6 +31,7 @@ class LaneView(Struct, frozen=True, kw_only=True):
     mean: float = 1.0
     jobs: frozenset[UUID] | None = None
     cost: Cost = PLAIN  # of each execution
+    among: frozenset[UUID] | None = None  # sessions that its executions are spread over; None: they are not
     queue: int = 0
     share: str | None = None  # of a fair queue
     amount: int = UNKNOWN

@@ -153,17 +153,23 @@ def deal(
     return Deal(dealt, whole, cut, [room.left() for room in rooms])
 
 
-def deal_most(slices: Sequence[Queued], wants: Sequence[Want], most: int, cost: Cost = PLAIN) -> Deal:
+def deal_most(
+    slices: Sequence[Queued],
+    wants: Sequence[Want],
+    most: int,
+    cost: Cost = PLAIN,
+    each: Mapping[UUID, int] | None = None,
+) -> Deal:
     """The same, of at most so many items: what is beyond stays where it is."""
     if sum(s.hi - s.lo for s in slices) <= most:
-        return deal(slices, wants, cost)
+        return deal(slices, wants, cost, each)
     offered: list[Queued] = []
     for slice in slices:
         offered.append(slice if slice.hi - slice.lo <= most else structs.replace(slice, hi=slice.lo + most))
         most -= slice.hi - slice.lo
         if most <= 0:
             break
-    decided, last = deal(offered, wants, cost), slices[len(offered) - 1]
+    decided, last = deal(offered, wants, cost, each), slices[len(offered) - 1]
     if offered[-1] is last or decided.whole[-1:] != offered[-1:]:
         return decided
     return structs.replace(decided, whole=decided.whole[:-1], cut=[*decided.cut, (last, offered[-1].hi)])

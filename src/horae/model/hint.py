@@ -1,6 +1,7 @@
 """Why nobody takes what is queued, and what to do about it."""
 
 from collections.abc import Collection, Sequence
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -17,6 +18,7 @@ class Offer(Struct, frozen=True):
 
     queues: frozenset[str]
     capabilities: frozenset[str]
+    session: UUID | None = None
 
 
 def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer], losses: int = 0) -> str | None:

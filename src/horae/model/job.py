@@ -115,7 +115,7 @@ class Spec(Definition, frozen=True, kw_only=True):
     @property
     def lane_needs(self) -> tuple[str, ...]:
         """All that tells its lane from others of its queue: capabilities, costs, preferences."""
-        asked = spell(self.cost, self.prefers, self.affinity, self.spread)
+        asked = spell(self.cost, self.prefers, self.affinity, self.name if self.spread else "")
         return tuple(sorted({*self.capabilities, *asked}))
 
 

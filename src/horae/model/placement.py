@@ -2,7 +2,7 @@
 
 A lane's needs are texts. A bare one is something that a worker must offer: a label, a function, a kind of work. The
 others say what an execution takes (`cost:slots=2`), which label it waits for and how long (`prefer:5000000:1:zone=eu`),
-that it goes where its key ran last (`affinity:5000000`), and that it is spread over workers (`spread:even`). So two
+that it goes where its key ran last (`affinity:5000000`), and that it is spread over workers (`spread:report`). So two
 executions stand in one lane exactly if every claim may treat them alike, and a wider lane is the same one with an entry
 less.
 """
@@ -15,10 +15,9 @@ from msgspec import Struct
 from horae.env import Micros
 
 SLOTS = "slots"
-OWN_LABELS = ("worker", "host")  # every session carries them: the worker's name, and that of its machine
 COUNTS_COSTS = "protocol:2"  # what a worker that knows of costs offers
-EVEN = "spread:even"
 _COST, _PREFER, _AFFINITY = "cost:", "prefer:", "affinity:"
+_SPREAD = "spread:"
 _CAPACITY = "capacity:"
 
 
@@ -85,9 +84,9 @@ class Terms(Struct, frozen=True, kw_only=True):
 
 
 def spell(
-    cost: Cost, prefers: Iterable[Preference] = (), affinity: Affinity | None = None, spread: bool = False
+    cost: Cost, prefers: Iterable[Preference] = (), affinity: Affinity | None = None, spread: str = ""
 ) -> Iterator[str]:
-    """The needs that say all this, beside what a worker must offer."""
+    """The needs that say all this, beside what a worker must offer; a job to be `spread` has a lane of its own."""
     if cost.slots != 1:
         yield f"{_COST}{SLOTS}={cost.slots}"
     for name, amount in cost.resources:
@@ -96,7 +95,7 @@ def spell(
     if affinity is not None:
         yield f"{_AFFINITY}{affinity.patience}"
     if spread:
-        yield EVEN
+        yield f"{_SPREAD}{spread}"
 
 
 def _preferring(preference: Preference) -> str:
@@ -110,6 +109,7 @@ def read_needs(needs: frozenset[str]) -> Terms:
     costs: dict[str, int] = {}
     prefers: list[Preference] = []
     affinity: Micros | None = None
+    spread = False
     for need in needs:
         if need.startswith(_COST):
             name, _, amount = need.removeprefix(_COST).rpartition("=")
@@ -120,7 +120,9 @@ def read_needs(needs: frozenset[str]) -> Terms:
         elif need.startswith(_AFFINITY):
             affinity = int(need.removeprefix(_AFFINITY))
             must.add(need)
-        elif need != EVEN:
+        elif need.startswith(_SPREAD):
+            spread = True
+        else:
             must.add(need)
     cost = Cost(costs.pop(SLOTS, 1), tuple(sorted(costs.items())))
     must.update(preference.label for preference in prefers)
@@ -128,7 +130,7 @@ def read_needs(needs: frozenset[str]) -> Terms:
         must.add(COUNTS_COSTS)
     prefers.sort(key=lambda p: (p.patience, p.weight, p.label))
     return Terms(
-        must=frozenset(must), cost=cost, prefers=tuple(prefers), affinity=affinity, spread=EVEN in needs
+        must=frozenset(must), cost=cost, prefers=tuple(prefers), affinity=affinity, spread=spread
     )  # fmt: skip
 
 

@@ -91,7 +91,7 @@ OLDEST = Statement(
     " (SELECT value FROM store WHERE key = 'created_at') AS created_at",
 )
 OFFERS = Statement(
-    "offers", "SELECT queues, capabilities FROM sessions WHERE state = 'live' AND namespace = $1 LIMIT 2000"
+    "offers", "SELECT queues, capabilities, id FROM sessions WHERE state = 'live' AND namespace = $1 LIMIT 2000"
 )
 ATTEMPTS = Statement(
     "attempts_of",
@@ -167,7 +167,7 @@ def oldest() -> Script[tuple[UUID | None, Instant]]:
 def offers(namespace: int) -> Script[list[Offer]]:
     """What live workers can take."""
     rows = yield Fetch(OFFERS, (namespace,))
-    return [Offer(frozenset(msgspec.json.decode(q)), frozenset(msgspec.json.decode(c))) for q, c in rows]
+    return [Offer(frozenset(msgspec.json.decode(q)), frozenset(msgspec.json.decode(c)), id) for q, c, id in rows]
 
 
 def attempts(id: UUID) -> Script[list[Attempt]]:

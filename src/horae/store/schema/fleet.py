@@ -50,6 +50,26 @@ share_charges = table(
     small=True,
 )
 
+reservations = table(
+    "reservations",
+    key("lane", INT),
+    col("session", ID),  # takes from this lane only
+    col("since", BIG),
+    opt("until", BIG),  # given up, and not made again before
+    small=True,
+)
+
+# Which worker had an affinity's key last.
+affinities = table(
+    "affinities",
+    key("job", ID),
+    key("key", TEXT),
+    col("worker", TEXT),
+    col("at", BIG),
+    Index("affinities_at", "at"),
+    small=True,
+)
+
 job_minutes = table(
     "job_minutes",
     key("job", ID),

@@ -1,3 +1,13 @@
+CREATE TABLE affinities (
+    job UUID NOT NULL,
+    key TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (job, key)
+);
+
+CREATE INDEX affinities_at ON affinities (at);
+
 CREATE TABLE attempts (
     parcel UUID NOT NULL,
     attempt INTEGER NOT NULL,
@@ -504,6 +514,14 @@ CREATE TABLE requests (
 );
 
 CREATE INDEX requests_session ON requests (session);
+
+CREATE TABLE reservations (
+    lane INTEGER NOT NULL,
+    session UUID NOT NULL,
+    since BIGINT NOT NULL,
+    until BIGINT,
+    PRIMARY KEY (lane)
+);
 
 CREATE TABLE running (
     parcel UUID NOT NULL,

@@ -1,3 +1,14 @@
+CREATE TABLE affinities (
+    job UUID NOT NULL,
+    "key" TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (job, "key")
+)
+ WITHOUT ROWID;
+
+CREATE INDEX affinities_at ON affinities (at);
+
 CREATE TABLE attempts (
     parcel UUID NOT NULL,
     attempt INTEGER NOT NULL,
@@ -515,6 +526,15 @@ CREATE TABLE requests (
  WITHOUT ROWID;
 
 CREATE INDEX requests_session ON requests (session);
+
+CREATE TABLE reservations (
+    lane INTEGER NOT NULL,
+    session UUID NOT NULL,
+    since BIGINT NOT NULL,
+    until BIGINT,
+    PRIMARY KEY (lane)
+)
+ WITHOUT ROWID;
 
 CREATE TABLE running (
     parcel UUID NOT NULL,

@@ -1,0 +1,47 @@
+"""Even spreading: everything can go somewhere, and nobody gets more than the level at which all have the same."""
+
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.model.spread import Holder, bounds
+
+
+@st.composite
+def workers(draw):
+    found = []
+    for n in range(draw(st.integers(0, 6))):
+        own, others = draw(st.integers(0, 8)), draw(st.integers(0, 4))
+        slots = max(1, own + others) + draw(st.integers(0, 10))
+        found.append(Holder(UUID(int=n + 1), own, own + others, slots))
+    return found
+
+
+@given(st.integers(1, 40), workers())
+def test_nobody_gets_more_than_it_has_slots_for_and_none_less_than_nothing(count, holders):
+    by_id = {holder.session: holder for holder in holders}
+
+    for session, most in bounds(count, holders).items():
+        assert 0 < most <= by_id[session].slots - by_id[session].running
+
+
+@given(st.integers(1, 40), workers())
+def test_who_gets_some_has_no_more_than_one_more_than_an_even_share_afterwards(count, holders):
+    room = {holder.session: holder.own for holder in holders if holder.running < holder.slots}
+    got = bounds(count, holders)
+    if not got:
+        return
+    level = max(room[session] + most for session, most in got.items())
+
+    assert all(room[session] >= level for session in room if session not in got), "who has fewer gets some"
+    assert sum(max(0, level - 1 - own) for own in room.values()) < count, "a lower level would not do"
+
+
+def test_what_is_there_is_shared_out():
+    four = [Holder(UUID(int=n), own, own, 50) for n, own in enumerate((0, 0, 10, 40))]
+
+    assert bounds(100, four[:2]) == {UUID(int=0): 50, UUID(int=1): 50}
+    assert bounds(20, four) == {UUID(int=0): 10, UUID(int=1): 10}
+    assert bounds(110, four) == {UUID(int=0): 40, UUID(int=1): 40, UUID(int=2): 30}
+    assert bounds(4, [Holder(UUID(int=1), 3, 4, 4), Holder(UUID(int=2), 9, 9, 12)]) == {UUID(int=2): 3}
