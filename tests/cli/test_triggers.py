@@ -83,6 +83,11 @@ def test_a_preview_asks_no_server():
     assert api.requests == []
 
 
+def test_a_preview_in_utc_shows_each_instant_once():
+    told = run(FakeApi({}), "triggers", "preview", "0 9 * * *", "--from", "2026-03-27T00:00:00Z", "--count", "1").stdout
+    assert told.count("09:00") == 1 + told.splitlines()[0].count("09:00")
+
+
 def test_a_preview_of_a_jobs_trigger_asks_the_server():
     answer = {"fires": ["2026-03-27T08:00:00Z"], "text": "x", "timezone": "UTC", "details": [], "notes": []}
     api = FakeApi({"POST /triggers/preview": answer})

@@ -229,7 +229,8 @@ async def preview(
     if not api.out.is_for_people:
         return api.out.document(answer["fires"])
     api.out.say(f"{answer['text'][:1].upper()}{answer['text'][1:]}.")
-    columns: list[Column] = [("UTC", "at"), (answer["timezone"], "local"), ("", "note")]
+    there: list[Column] = [] if answer["timezone"] == "UTC" else [(answer["timezone"], "local")]
+    columns: list[Column] = [("UTC", "at"), *there, ("", "note")]
     if answer["details"]:
         api.out.table(answer["details"], columns)
     for note in answer["notes"]:

@@ -115,7 +115,8 @@ def _parse_every(value: dict[str, Any], key: str, created_at: Instant) -> Trigge
     every = parse_duration(value["every"], field="schedule.every")
     if every < SHORTEST_INTERVAL:
         shortest = format_duration(SHORTEST_INTERVAL)
-        raise BadInput(f"An interval is at least {shortest}.", _ACCEPTED, field="schedule.every")
+        remedy = f'Write {shortest} or longer, as {{"every": "5m"}}.'
+        raise BadInput(f"An interval is at least {shortest}.", remedy, field="schedule.every")
     anchor = value.get("anchor")
     return Interval(
         every=every,
