@@ -62,6 +62,12 @@ async def dependency(stage: Stage) -> Played:
     return Played(id, run)
 
 
+async def window(stage: Stage) -> Played:
+    await stage.job(debounce={"wait": "10s"})
+    await stage.worker()
+    return Played(await stage.submit(), nothing)
+
+
 async def overlap(stage: Stage) -> Played:
     await stage.job(schedule={"every": "10s", "overlap": "queueAll"})
     worker = await stage.worker()
@@ -179,6 +185,7 @@ SCENES: Mapping[str, Scene] = {
     "retry": retry,
     "sleep": sleep,
     "dependency": dependency,
+    "window": window,
     "overlap": overlap,
     "paused": paused,
     "queue-paused": queue_paused,

@@ -17,6 +17,7 @@ FIELDS = (
     *("name", "description", "schedule", "triggers", "command", "python", "http", "params", "retries", "retry"),
     *("timeout", "grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout", "onDependencyTimeout"),
     *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts"),
+    *("unique", "debounce", "batch", "cache"),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 

@@ -242,7 +242,7 @@ async def trigger(
     execution = await api.client.jobs.trigger(job, read_params(param, params), key=how.pop("unique"), tags=tags, **how)
     if wait or follow or timeout is not None:
         return await finish(api, execution, follow=follow, timeout=timeout)
-    already = " already" if execution.deduplicated else ""
+    already = " already" if execution.deduplicated or execution.cached else ""
     note = f" {execution.note}" if execution.note else ""
     _done(api, execution.raw, f"Execution {execution.id} is{already} {execution.status}.{note}")
     if api.out.is_for_people:
@@ -257,6 +257,15 @@ def _interval(text: str | None) -> tuple[str, str] | None:
     if not slash:
         raise BadInput(f"--interval: {text!r} has no end.", "Write START/END.", field="interval")
     return start, end
+
+
+@jobs.command("forget-results", examples=("horae jobs forget-results daily-report",))
+@click.argument("job")
+@remote
+async def forget_results(api: Api, job: str) -> None:
+    """Let no remembered result of a job answer a submission any more."""
+    count = await api.client.jobs.forget_results(job)
+    _done(api, {"forgotten": count}, f"Forgot {count} results.")
 
 
 @jobs.command(examples=("horae jobs dependencies daily-report", "horae jobs dependencies daily-report -o json"))

@@ -110,6 +110,9 @@ class JobFunction(Generic[P, R]):
     def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Tell params from options; what the function cannot take, or needs, is a TypeError as in a plain call."""
         names = [parameter.name for parameter in self.signature.parameters]
+        if "batch" in self._document and not args:  # what is submitted is an item of what the function gets
+            options = {name: named.pop(name) for name in OPTIONS if name in named}
+            return named, options
         if len(args) > len(names):
             raise TypeError(f"{self.name} takes {len(names)} params, but {len(args)} were given")
         options = {name: named.pop(name) for name in OPTIONS if name in named and name not in names}
@@ -177,6 +180,10 @@ class App:
         delivery: Delivery | None = ...,
         params: Mapping[str, Any] | None = ...,
         key_for: Span | None = ...,
+        unique: bool | Mapping[str, Any] | None = ...,
+        debounce: Mapping[str, Any] | None = ...,
+        batch: Mapping[str, Any] | None = ...,
+        cache: Mapping[str, Any] | None = ...,
         description: str | None = ...,
     ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
 
@@ -209,6 +216,10 @@ class App:
         delivery: Delivery | None = None,
         params: Mapping[str, Any] | None = None,
         key_for: Span | None = None,
+        unique: bool | Mapping[str, Any] | None = None,
+        debounce: Mapping[str, Any] | None = None,
+        batch: Mapping[str, Any] | None = None,
+        cache: Mapping[str, Any] | None = None,
         description: str | None = None,
     ) -> Any:
         """Make a function a job, as `@app.job` or `@app.job(...)`; its name is the function's unless given, its
@@ -247,6 +258,10 @@ class App:
             "delivery": delivery,
             "params": params,
             "keyFor": _spelled(key_for),
+            "unique": unique if isinstance(unique, bool) else _rule(unique),
+            "debounce": _rule(debounce),
+            "batch": _rule(batch),
+            "cache": _rule(cache),
         }
         options = {field: value for field, value in given.items() if value is not None}
 
@@ -294,6 +309,11 @@ def _dependency(job: Any) -> Any:
 def _patient(part: Any) -> Any:
     """A preference or an affinity; its patience may be Python's."""
     return {**part, "patience": _spelled(part.get("patience"))} if isinstance(part, Mapping) else part
+
+
+def _rule(rule: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """A rule of what submissions share, as JSON carries it: its spans may be Python's."""
+    return None if rule is None else {name: _plain(value, name) for name, value in rule.items()}
 
 
 def _policy(retry: Any) -> Any:

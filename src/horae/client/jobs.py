@@ -36,6 +36,10 @@ class JobFields(TypedDict, total=False):
     env: dict[str, str]
     delivery: str
     key_for: Span
+    unique: bool | dict[str, Any]
+    debounce: dict[str, Any]
+    batch: dict[str, Any]
+    cache: dict[str, Any]
 
 
 class Jobs:
@@ -98,6 +102,11 @@ class Jobs:
     async def explain(self, ref: str) -> Explanation:
         """Why a job does not run: its triggers, its queue, what it depends on, and what holds its executions."""
         return Explanation.of(await self._caller.get(path_of("jobs", ref, "explain")))
+
+    async def forget_results(self, ref: str) -> int:
+        """Let no remembered result of a job answer a submission any more; how many there were."""
+        forgotten: int = (await self._caller.delete(path_of("jobs", ref, "cache")))["forgotten"]
+        return forgotten
 
     async def rollback(self, ref: str, version: int) -> Job:
         """Make an old version's definition the newest one."""

@@ -69,6 +69,9 @@ class Execution(View, frozen=True, kw_only=True):
     job_version: int | None = None
     status: str = "queued"
     deduplicated: bool = False  # the submission's key was taken: this is the execution that took it
+    cached: bool = False  # it ended before, and its result answers
+    batched: bool = False  # it takes in this submission with others
+    index: int | None = None  # as the item at this place
     scheduled_at: datetime | None = None
     queued_at: datetime | None = None
     started_at: datetime | None = None
@@ -236,6 +239,9 @@ class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
     execution_id: str | None = None
     status: str | None = None
     deduplicated: bool = False
+    cached: bool = False
+    batched: bool = False
+    index: int | None = None
     error: dict[str, Any] | None = None
 
     @property

@@ -20,6 +20,7 @@ from horae.model.view import JobView
 from horae.store.contract import Store
 from horae.store.moves import cancel_job, job_reads
 from horae.store.moves.jobs import StoredJob
+from horae.store.moves.meeting_sweep import forget_results
 from horae.store.moves.promote import Ranker
 
 TRIES = 5  # how often a change may find that somebody else was quicker
@@ -137,6 +138,11 @@ class Jobs(JobLists):
         notes = [f"Jobs that depend on it: {', '.join(dependents)}."] if dependents else []
         view = await self.get(namespace, str(job))
         return msgspec.structs.replace(view, notes=[*notes, *view.notes])
+
+    async def forget_results(self, namespace: int, ref: str) -> int:
+        """Let no remembered result of a job answer a submission any more; how many there were."""
+        job = (await find_job(self._store, namespace, ref)).job
+        return await self._store.write(lambda: forget_results(job.id))
 
     async def restore(self, namespace: int, ref: str) -> JobView:
         """Undo a deletion: a job that was paused is paused again. A name means the job of that name deleted last.

@@ -11,6 +11,7 @@ import msgspec
 
 from horae.errors import BadInput, HoraeError
 from horae.model.job import Job, Spec
+from horae.model.meeting import batch_of
 from horae.model.parcel import check_item, plain_objects
 
 MOST_VALIDATORS = 1000
@@ -47,7 +48,8 @@ def check_fits(item: bytes, spec: Spec, field: str) -> None:
     """Refuse what a trigger would give an execution when it does not fit the job's schema."""
     if spec.schema is None:
         return
-    for error in validator_of(spec.schema).iter_errors({**spec.params, **msgspec.json.decode(item)}):
+    given = item if spec.batch is None else batch_of(item)
+    for error in validator_of(spec.schema).iter_errors({**spec.params, **msgspec.json.decode(given)}):
         where = ".".join([field, *map(str, error.instance_path)])
         raise BadInput(f"{where}: {error.message}.", "See the job's `schema`; give it `params`.", field=where)
 

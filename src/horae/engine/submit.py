@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from msgspec import Struct, structs
+from msgspec import Raw, Struct, structs
 
 from horae.engine.batcher import Batcher
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
+from horae.engine.meetings import meeting, whole_params
 from horae.engine.params import Params
 from horae.engine.parking import ParkingLot
 from horae.engine.settings import EngineSettings
@@ -164,6 +165,8 @@ class Submitter:
         """Terms are checked once, params one by one."""
         (terms,) = wanted.requests
         stored = await self._job(wanted, terms)
+        if stored.job.spec.meets:
+            return self._resolve_each(wanted, items, stored, refused, now)
         wrong = self._params.check_all(items, stored.job)
         if wrong and refused is None:
             first = min(wrong)
@@ -178,6 +181,26 @@ class Submitter:
         )  # fmt: skip
         return Submission(executions=[lot] if kept else [], idempotency=wanted.idempotency)
 
+    def _resolve_each(
+        self,
+        wanted: Wanted,
+        items: Sequence[bytes],
+        stored: StoredJob,
+        refused: dict[int, HoraeError] | None,
+        now: Instant,
+    ) -> Submission:
+        """Items of a job whose submissions share something have keys of their own."""
+        executions = []
+        for i, item in enumerate(items):
+            request = structs.replace(wanted.requests[0], params=Raw(bytes(item)))
+            try:
+                executions.append(self._execution(wanted, 0, request, stored, now))
+            except HoraeError as error:
+                if refused is None:
+                    raise _placed(error, i, len(items)) from None
+                refused[i] = error
+        return Submission(executions=executions, idempotency=wanted.idempotency)
+
     async def _job(self, wanted: Wanted, request: Submit) -> StoredJob:
         return self._directory.known(wanted.namespace, request.job) or await self._directory.job(
             wanted.namespace, request.job
@@ -185,18 +208,19 @@ class Submitter:
 
     def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
         item = bytes(request.params) or b"{}"
-        self._params.check(item, stored.job)
+        spec, extra = stored.job.spec, _extra(wanted, index, request)
+        self._params.check(whole_params(item, spec, retries=extra.retry_of is not None), stored.job)
         envelope = self._envelope(wanted, request, stored, now)
-        spec = stored.job.spec
-        return NewExecution(
+        one = NewExecution(
             envelope=envelope,
             rank_lead=self._lead(envelope),
             item=item,
-            extra=_extra(wanted, index, request),
+            extra=extra,
             unique=None if request.key is None else (wanted.namespace, f"job:{stored.job.id}", _key(request.key)),
             unique_for=request.key_for if request.key_for is not None else spec.key_for,
             patience=_patience(request, stored),
         )
+        return meeting(one, spec) if spec.meets else one
 
     def _envelope(self, wanted: Wanted, request: Submit, stored: StoredJob, now: Instant) -> Envelope:
         check_key(request)
@@ -255,6 +279,7 @@ class Submitter:
         """Tell of new executions, and of the lanes where some are to be had."""
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
+        events += [created(parcel, now, "waiting") for parcel in done.windows[:20]]
         amounts: dict[int, int] = {}
         for parcel in done.parcels:
             lane = parcel.envelope.lane
@@ -283,10 +308,10 @@ def check_key(request: Submit) -> None:
         )
 
 
-def created(parcel: Parcel, now: Instant) -> Event:
+def created(parcel: Parcel, now: Instant, state: str | None = None) -> Event:
     """A parcel arrived."""
     e = parcel.envelope
-    state = "queued" if e.due_at <= now else "waiting"
+    state = state or ("queued" if e.due_at <= now else "waiting")
     return Event("execution", parcel.id, state, e.namespace, now, e.job, len(parcel))
 
 

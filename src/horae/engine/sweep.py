@@ -12,11 +12,12 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
 from horae.store.contract import Store
 from horae.store.fire_expiry import LATE_BY
-from horae.store.moves import backfills, sweep
+from horae.store.moves import backfills, meeting_sweep, sweep
 from horae.store.moves.event_sweep import forget_events
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
 LOOK = 10.0
+MEETINGS = 1000  # keys looked at in one transaction
 KEEP_SESSIONS = 86_400 * SECOND
 log = structlog.get_logger("horae.engine")
 
@@ -40,6 +41,7 @@ class Sweeper:
         self._promoter, self._clock, self._deletions = promoter, clock, deletions
         self.healed = 0
         self._fires_low = 0
+        self._meetings = meeting_sweep.START
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
@@ -57,6 +59,7 @@ class Sweeper:
             await self._env.clock.sleep(0)
         while await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
+        await self._forget_meetings(now)
         await self._forget_fires(now - self._settings.fire_retention)
         kept = now - self._settings.retention
         while await self._store.write(lambda: sweep.forget_records(now - self._settings.fire_retention, kept)):
@@ -66,6 +69,12 @@ class Sweeper:
         while await self._store.write(lambda: forget_events(now - self._settings.fire_retention, now)):
             await self._env.clock.sleep(0)
         return LOOK
+
+    async def _forget_meetings(self, now: Instant) -> None:
+        """Forget keys that stand for nothing any more: those whose time is over, and some of the others in turn."""
+        while await self._store.write(lambda: meeting_sweep.expire(now, MEETINGS)):
+            await self._env.clock.sleep(0)
+        self._meetings = await self._store.write(lambda: meeting_sweep.forget(self._meetings, MEETINGS, now))
 
     async def _forget_fires(self, before: Instant) -> None:
         """Forget old rows of the ledger; the next round begins where this one ended, a day earlier.

@@ -28,7 +28,19 @@ FINAL: frozenset[State] = frozenset({SUCCESS, FAILED, CANCELLED, SKIPPED})
 STATES: tuple[State, ...] = (WAITING, QUEUED, RUNNING, SUCCESS, FAILED, CANCELLED, SKIPPED)
 
 # Why a slice lies on waiting. The last three read as running: a parent or a sleeper has begun.
-WaitReason = Literal["delay", "retry", "paused", "dependency", "limit", "overlap", "children", "sleep", "signal"]
+WaitReason = Literal[
+    "delay",
+    "retry",
+    "paused",
+    "dependency",
+    "limit",
+    "overlap",
+    "debounce",
+    "batch",
+    "children",
+    "sleep",
+    "signal",
+]
 READS_AS_RUNNING: frozenset[str] = frozenset({"children", "sleep", "signal"})
 
 

@@ -52,6 +52,12 @@ GATES: tuple[Gate, ...] = (
         reasons=("dependency",),
     ),
     Gate(
+        name="window",
+        means="It waits for more submissions that it stands for, or takes in: its job has debounce or batch.",
+        opens="No more come for a while, or enough have come.",
+        reasons=("debounce", "batch"),
+    ),
+    Gate(
         name="overlap",
         means="The execution before it, of the same trigger, has not ended.",
         opens="That execution ends, or is cancelled.",

@@ -9,6 +9,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant, Micros
 from horae.model.dependency import Condition, Late
 from horae.model.keys import encode_keys, keys_of_job
+from horae.model.meeting import Batch, Cache, Debounce, Unique
 from horae.model.placement import Affinity, Cost, Preference, spell
 from horae.model.retry import RetryPolicy
 
@@ -87,6 +88,10 @@ class Spec(Definition, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     delivery: Delivery = "at-least-once"
     key_for: Micros = DAY  # how long a submission's key stays taken
+    unique: Unique | None = None
+    debounce: Debounce | None = None
+    batch: Batch | None = None
+    cache: Cache | None = None
 
     @property
     def needed(self) -> dict[UUID, Condition]:
@@ -97,6 +102,11 @@ class Spec(Definition, frozen=True, kw_only=True):
     def keys(self) -> str | None:
         """The keys of an envelope that the job alone decides."""
         return encode_keys(keys_of_job(self.preempts, self.preemptible))
+
+    @property
+    def meets(self) -> bool:
+        """Whether its submissions share something."""
+        return any((self.unique, self.debounce, self.batch, self.cache))
 
     @property
     def capabilities(self) -> tuple[str, ...]:

@@ -88,6 +88,10 @@ class JobView(View, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     delivery: str = "at-least-once"
     key_for: str = "1d"
+    unique: dict[str, Any] | None = None
+    debounce: dict[str, Any] | None = None
+    batch: dict[str, Any] | None = None
+    cache: dict[str, Any] | None = None
     notes: list[str] = []
 
 

@@ -35,6 +35,7 @@ ACCESS: Mapping[str, Roles] = {
     "jobs.explain": ADMIN,
     "jobs.trigger": ADMIN,
     "jobs.executions": ADMIN,
+    "jobs.forget-results": ADMIN,
     "fires.list": ADMIN,
     "triggers.list": ADMIN,
     "triggers.preview": ADMIN,

@@ -99,6 +99,20 @@ class JobPatch(Body, frozen=True, kw_only=True):
     env: dict[str, str] | None = None
     delivery: Literal["at-least-once", "at-most-once"] | None = None
     key_for: Duration | None = None
+    unique: Annotated[
+        bool | dict[str, Any] | None,
+        Meta(description='One execution per key: {"key", "for": "live" or a span, "keep": "first|latest"}, or true.'),
+    ] = None
+    debounce: Annotated[
+        dict[str, Any] | None,
+        Meta(description='Run when submissions have ceased: {"key", "wait", "max", "keep": "first|latest"}.'),
+    ] = None
+    batch: Annotated[
+        dict[str, Any] | None, Meta(description='One execution for many submissions: {"size", "wait", "key"}.')
+    ] = None
+    cache: Annotated[
+        dict[str, Any] | None, Meta(description='Answer an equal submission with the result: {"ttl", "key"}.')
+    ] = None
 
 
 class JobBody(JobPatch, frozen=True, kw_only=True):

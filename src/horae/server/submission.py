@@ -1,6 +1,7 @@
 """Submissions: what the REST routes take, as the engine's requests; its receipts, as answers."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -12,6 +13,7 @@ from horae.model.ids import index_of
 from horae.model.instant import parse_instant
 from horae.model.protocol import Submit
 from horae.server.bodies import MOST_ITEMS, NewExecution, Span, Submission, Trigger
+from horae.server.call import Call
 from horae.server.problems import problem_document
 from horae.server.reading import decode
 from horae.server.reply import encode
@@ -105,7 +107,29 @@ def merged(
 
 def accepted(receipt: Receipt) -> Accepted:
     """A receipt as the API shows it."""
-    return Accepted(execution_id=receipt.execution_id, status=receipt.state, deduplicated=receipt.deduplicated)
+    return Accepted(
+        execution_id=receipt.execution_id, status=receipt.state, deduplicated=receipt.deduplicated, **_shared(receipt)
+    )
+
+
+def _shared(receipt: Receipt) -> dict[str, Any]:
+    """What a receipt says of what a submission shares with others, where it does."""
+    if receipt.batched:
+        return {"batched": True, "index": receipt.index}
+    return {"cached": True} if receipt.cached else {}
+
+
+def is_old(receipt: Accepted) -> bool:
+    """Whether a submission was answered with an execution that was there before."""
+    return receipt.deduplicated or receipt.cached is True
+
+
+async def with_result(call: Call, receipt: Accepted) -> Accepted:
+    """A receipt with the result that answers, when one does."""
+    if receipt.cached is not True:
+        return receipt
+    known = await call.node.executions.get(call.namespace, receipt.execution_id)
+    return msgspec.structs.replace(receipt, result=known.result)
 
 
 def one(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
@@ -126,7 +150,9 @@ def bulk(receipts: Sequence[Receipt | HoraeError]) -> BulkAccepted:
 def _item(receipt: Receipt | HoraeError) -> BulkItem:
     if isinstance(receipt, HoraeError):
         return BulkItem(error=problem_document(receipt))
-    return BulkItem(execution_id=receipt.execution_id, status=receipt.state, deduplicated=receipt.deduplicated)
+    return BulkItem(
+        execution_id=receipt.execution_id, status=receipt.state, deduplicated=receipt.deduplicated, **_shared(receipt)
+    )
 
 
 def lot(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError]) -> bytes:
@@ -140,6 +166,8 @@ def lot(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError]) -> bytes
 
 def _texts(receipt: Receipt) -> list[str]:
     """Executions of one parcel differ in the last four digits of their ids."""
+    if receipt.batched or receipt.cached:
+        return [encode(_item(receipt)).decode()]
     first = index_of(receipt.execution_id)
     head = f'{{"executionId":"{str(receipt.execution_id)[:-4]}'
     tail = f'","status":"{receipt.state}","deduplicated":{"true" if receipt.deduplicated else "false"}}}'

@@ -16,11 +16,19 @@ from horae.store.moves.sessions import Server
 
 
 class Accepted(View, frozen=True, kw_only=True):
-    """An execution that was accepted; `deduplicated` says that its key stood for this one already."""
+    """An execution that was accepted; `deduplicated` says that its key stood for this one already.
+
+    `cached` says that the execution ended before, and its `result` answers; `batched`, that it takes in this submission
+    as the item at `index`.
+    """
 
     execution_id: UUID
     status: str
     deduplicated: bool
+    cached: bool | UnsetType = UNSET
+    result: Any | UnsetType = UNSET
+    batched: bool | UnsetType = UNSET
+    index: int | UnsetType = UNSET
 
 
 class Triggered(Accepted, frozen=True, kw_only=True):
@@ -30,12 +38,21 @@ class Triggered(Accepted, frozen=True, kw_only=True):
     note: str | None = None
 
 
+class Forgotten(View, frozen=True, kw_only=True):
+    """How many remembered results were forgotten."""
+
+    forgotten: int
+
+
 class BulkItem(View, frozen=True, kw_only=True):
     """What became of one item: an execution, or the problem for which it was refused."""
 
     execution_id: UUID | UnsetType = UNSET
     status: str | UnsetType = UNSET
     deduplicated: bool | UnsetType = UNSET
+    cached: bool | UnsetType = UNSET
+    batched: bool | UnsetType = UNSET
+    index: int | UnsetType = UNSET
     error: dict[str, Any] | UnsetType = UNSET
 
 

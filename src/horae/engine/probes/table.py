@@ -14,6 +14,7 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
     "retry": times.retry,
     "sleep": times.sleep,
     "dependency": others.dependency,
+    "window": times.window,
     "overlap": others.overlap,
     "paused": queues.paused,
     "queue-paused": queues.queue_paused,

@@ -48,3 +48,16 @@ async def sleep(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     until = "" if execution.wake_at is None else f" until {format_instant(execution.wake_at)}"
     message = f"{SLEEPS[execution.reason]}{until}; it has begun, and holds no worker meanwhile."
     return [closed("sleep", message, until=execution.wake_at, kind=execution.reason)]
+
+
+async def window(sources: Sources, case: ExecutionCase) -> list[Blocker]:
+    execution = case.execution
+    if execution.reason not in ("debounce", "batch") or execution.wake_at is None:
+        return []
+    at = format_instant(execution.wake_at)
+    if execution.reason == "batch":
+        batch = case.job.spec.batch
+        full = f", or as soon as it has {batch.size} items" if batch is not None else ""
+        return [closed("window", f"It collects submissions until {at}{full}.", until=execution.wake_at, kind="batch")]
+    message = f"It begins at {at}, unless another submission puts it off."
+    return [closed("window", message, until=execution.wake_at, kind="debounce")]

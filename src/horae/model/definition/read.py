@@ -12,6 +12,8 @@ from horae.errors import BadInput
 from horae.model.definition.dependencies import read_dependencies
 from horae.model.definition.interruption import FIELDS as INTERRUPTION
 from horae.model.definition.interruption import read_interruption
+from horae.model.definition.meeting import FIELDS as MEETINGS
+from horae.model.definition.meeting import read_meetings
 from horae.model.definition.placement import FIELDS as PLACEMENT
 from horae.model.definition.placement import read_placement
 from horae.model.definition.retry import parse_retry
@@ -41,6 +43,7 @@ FIELDS = (
     *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
     *("grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout", "onDependencyTimeout", "tags"),
     *("env", "delivery", "keyFor", *INTERRUPTION),
+    *MEETINGS,
 )
 MOST_DESCRIPTION = 4096
 MOST_ENV = 256
@@ -120,6 +123,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         env=_env(given.get("env", {})),
         delivery=delivery,
         key_for=a_duration(given.get("keyFor", "1d"), "keyFor", SECOND, 400 * DAY),
+        **read_meetings(given),
         **read_interruption(given),
     )
     if delivery == "at-most-once" and spec.retry.most_tries:

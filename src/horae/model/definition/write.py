@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from horae.model.definition.dependencies import render_dependency
+from horae.model.definition.meeting import FIELDS as MEETINGS
+from horae.model.definition.meeting import render_meeting
 from horae.model.definition.placement import render_placement
 from horae.model.definition.retry import render_retry
 from horae.model.definition.task import render_task
@@ -40,4 +42,5 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "env": spec.env,
         "delivery": spec.delivery,
         "keyFor": format_duration(spec.key_for),
+        **{name: render_meeting(getattr(spec, name)) for name in MEETINGS},
     }

@@ -13,7 +13,7 @@ from horae.server.queries import ExecutionList, Logs
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
-from horae.server.submission import bulk, lot, merged, one, readable, requests_of, terms_of
+from horae.server.submission import bulk, is_old, lot, merged, one, readable, requests_of, terms_of, with_result
 from horae.server.views import Accepted, BulkAccepted
 
 
@@ -25,8 +25,9 @@ from horae.server.views import Accepted, BulkAccepted
 async def submit(call: Call, body: Submission) -> Reply:
     """Submit one execution, or many.
 
-    One answers 201, or 200 with `deduplicated` when its key stood for an execution already. Many answer 201 when all
-    were accepted and 207 when some were refused, each with its error; `atomic` refuses all when one is wrong.
+    One answers 201, or 200 with `deduplicated` when its key stood for an execution already, or with `cached` and the
+    `result` of an execution that its job remembers. Many answer 201 when all were accepted and 207 when some were
+    refused, each with its error; `atomic` refuses all when one is wrong.
     """
     if body.items is not None and body.job is not None:
         return await _submit_lot(call, body, body.job, body.items)
@@ -39,8 +40,8 @@ async def submit(call: Call, body: Submission) -> Reply:
     if body.items is not None:
         answer = bulk(merged(requests, receipts))
         return ok(answer, 207 if answer.refused else 201)
-    receipt = one(receipts)
-    return ok(receipt, 200 if receipt.deduplicated else 201, location=f"{API}/executions/{receipt.execution_id}")
+    receipt = await with_result(call, one(receipts))
+    return ok(receipt, 200 if is_old(receipt) else 201, location=f"{API}/executions/{receipt.execution_id}")
 
 
 async def _submit_lot(call: Call, body: Submission, job: str, items: Sequence[Raw]) -> Reply:

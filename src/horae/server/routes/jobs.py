@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import msgspec
+
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, Stale
 from horae.model.view import DependenciesView, ExecutionView, JobVersionView, JobView, Page
 from horae.server.bodies import JobBody, JobPatch, Rollback, Trigger
@@ -10,8 +12,8 @@ from horae.server.once import submission_key
 from horae.server.queries import DeleteJob, JobExecutions, JobList
 from horae.server.reply import Reply, ok
 from horae.server.route import API, delete, get, patch, post, put
-from horae.server.submission import one, submit_of
-from horae.server.views import Triggered
+from horae.server.submission import is_old, one, submit_of, with_result
+from horae.server.views import Forgotten, Triggered
 
 IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused when somebody changed it meanwhile."}
 
@@ -107,25 +109,23 @@ async def versions(call: Call) -> Reply:
 async def trigger(call: Call, body: Trigger) -> Reply:
     """Run a job now, after a delay or at an instant; an empty body runs it now with its own params.
 
-    A `key` makes the submission unique for a time: a repetition answers 200 with the execution it stands for. It runs
+    A `key` makes the submission unique for a time: a repetition answers 200 with the execution it stands for, as does
+    one that meets another under the job's `unique` or `debounce`, or has a result in its `cache`. It runs
     whatever the job depends on, unless it is asked to wait, and its end is told to the jobs that depend on it, unless
     it is asked not to: `note` says so.
     """
     request = submit_of(call.path("ref"), body, call.header(b"traceparent"))
-    receipt = one(
-        await call.node.submitter.submit(
-            call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
-        )
+    receipts = await call.node.submitter.submit(
+        call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
     )
+    receipt = await with_result(call, one(receipts))
     about = await call.node.dependencies.about(call.namespace, call.path("ref"))
     answer = Triggered(
-        execution_id=receipt.execution_id,
-        status=receipt.status,
-        deduplicated=receipt.deduplicated,
+        **msgspec.structs.asdict(receipt),
         fires=tuple(about.dependents) if body.propagate else (),
         note=about.note(propagate=body.propagate, wait=body.wait_for_dependencies),
     )
-    return ok(answer, 200 if receipt.deduplicated else 202, location=f"{API}/executions/{receipt.execution_id}")
+    return ok(answer, 200 if is_old(receipt) else 202, location=f"{API}/executions/{receipt.execution_id}")
 
 
 @get(f"{API}/jobs/{{ref}}/dependencies", "jobs.dependencies", DependenciesView, refuses=(NotFound,))
@@ -142,3 +142,9 @@ async def executions(call: Call, query: JobExecutions) -> Reply:
         since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
     return ok(page)
+
+
+@delete(f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", Forgotten, refuses=(NotFound,))
+async def forget_results(call: Call) -> Reply:
+    """Let no remembered result of a job answer a submission any more."""
+    return ok(Forgotten(forgotten=await call.node.jobs.forget_results(call.namespace, call.path("ref"))))

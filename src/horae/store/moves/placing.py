@@ -1,6 +1,6 @@
 """Placing: executions that were accepted come to lie in parcels."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
@@ -10,11 +10,20 @@ from horae.model.ids import execution_id, parcel_id
 from horae.model.parcel import Envelope, Parcel, loads, make_parcel
 from horae.store.moves.submission import Asked, NewExecution, Receipt, UniqueKey
 
+NOBODY: Mapping[int, Receipt | int] = {}
+
 
 def place(
-    executions: Sequence[Asked], known: dict[UniqueKey, UUID], new_id: Callable[[], UUID], now: Instant
+    executions: Sequence[Asked],
+    known: Mapping[UniqueKey, UUID],
+    new_id: Callable[[], UUID],
+    now: Instant,
+    elsewhere: Mapping[int, Receipt | int] = NOBODY,
 ) -> tuple[list[list[Receipt]], list[tuple[Parcel, int]]]:
-    """Give winners their place in a parcel, losers what their key stands for; the receipts of each, in order."""
+    """Give winners their place in a parcel, losers what their key stands for; the receipts of each, in order.
+
+    Those `elsewhere` have their answer, or that of another by its index.
+    """
     groups: dict[tuple[Envelope, int, bool], list[int]] = {}
     first: dict[UniqueKey, int] = {}
     for i, e in enumerate(executions):
@@ -22,6 +31,8 @@ def place(
             continue
         if e.unique is not None:
             first[e.unique] = i
+        if i in elsewhere:
+            continue
         groups.setdefault((e.envelope, e.rank_lead, e.patience is None), []).append(i)
     receipts: dict[int, list[Receipt]] = {}
     parcels: list[tuple[Parcel, int]] = []
@@ -35,11 +46,20 @@ def place(
         filled = list(_fill(envelope, [executions[i] for i in members], new_id, now))
         parcels += [(parcel, lead) for parcel in filled]
         receipts |= zip(members, _receipts([_items(executions[i]) for i in members], filled, now), strict=True)
+    for i in elsewhere:
+        receipts[i] = [_answer(i, elsewhere, receipts)]
     for i, e in enumerate(executions):
         if i not in receipts and e.unique is not None:
             held = known.get(e.unique) or receipts[first[e.unique]][0].execution_id
             receipts[i] = [Receipt(held, deduplicated=True)]
     return [receipts[i] for i in range(len(executions))], parcels
+
+
+def _answer(index: int, elsewhere: Mapping[int, Receipt | int], receipts: Mapping[int, Sequence[Receipt]]) -> Receipt:
+    answer: Receipt | int = index
+    while isinstance(answer, int) and answer in elsewhere:
+        answer = elsewhere[answer]
+    return Receipt(receipts[answer][0].execution_id, deduplicated=True) if isinstance(answer, int) else answer
 
 
 def _items(asked: Asked) -> Sequence[bytes]:

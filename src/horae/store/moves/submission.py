@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.model.execution import Extra
+from horae.model.meeting import Meeting
 from horae.model.parcel import Envelope, Parcel
 from horae.model.slice import Running
 
@@ -23,6 +24,7 @@ class NewExecution(Struct, frozen=True, kw_only=True, gc=False):
     unique: UniqueKey | None = None
     unique_for: int = 0
     patience: Micros | None = None  # how long it waits for what its job depends on; None: it does not
+    meets: tuple[Meeting, ...] = ()  # what it shares with others of its job
 
 
 class NewLot(Struct, frozen=True, kw_only=True):
@@ -34,6 +36,7 @@ class NewLot(Struct, frozen=True, kw_only=True):
     extra: Extra = Extra()
     unique: None = None
     patience: Micros | None = None
+    meets: tuple[()] = ()
 
 
 Asked = NewExecution | NewLot
@@ -63,6 +66,9 @@ class Receipt(Struct, frozen=True, rename="camel", omit_defaults=True):
     deduplicated: bool = False
     state: str = "queued"
     count: int = 1
+    cached: bool = False  # its result was there already
+    batched: bool = False
+    index: int | None = None  # its place in the batch
 
 
 class Repeated(Struct, frozen=True):
@@ -79,10 +85,14 @@ Answered = list[Receipt] | Repeated | Reused
 
 
 class Submitted(Struct, frozen=True):
-    """Answers in the order of the submissions; the parcels written; lanes and timers to hint; and what already runs."""
+    """Answers in the order of the submissions; the parcels written; lanes and timers to hint; and what already runs.
+
+    Parcels of `windows` may still change: nobody may keep them.
+    """
 
     answers: list[Answered]
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
     running: list[Running] = []
+    windows: list[Parcel] = []

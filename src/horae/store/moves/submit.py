@@ -12,9 +12,9 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.parcel import Parcel
-from horae.store.moves import waits
+from horae.store.moves import meetings, waits
 from horae.store.moves.parcels import put_parcels
-from horae.store.moves.placing import place
+from horae.store.moves.placing import NOBODY, place
 from horae.store.moves.repeats import known_requests, remember
 from horae.store.moves.restating import as_they_stand
 from horae.store.moves.starts import Started
@@ -48,19 +48,28 @@ def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: I
     fresh = [(i, s) for i, s in everything if i not in answers]
     asked = [e for _, s in fresh for e in s.executions]
     yield from _check_jobs(asked)
+    met = meetings.Met()
     if drafted is not None and len(fresh) == len(everything):
         placed, changes = drafted, []
     else:
         known = yield from take_keys(asked, now)
-        placed = _placed(fresh, known, new_id, now)
-        changes = [*name_keys(asked, placed.receipts), *remember((s, placed.answers[i]) for i, s in fresh)]
+        met = yield from meetings.meet(asked, known, new_id, now)
+        placed = _placed(fresh, known, new_id, now, met)
+        changes = [
+            *name_keys(asked, placed.receipts, known),
+            *remember((s, placed.answers[i]) for i, s in fresh),
+            *met.changes(asked, placed.receipts),
+        ]
     waiting = list(_waits(asked, placed.receipts, placed.parcels)) if any(e.patience is not None for e in asked) else []
     held = {parcel_of(wait.execution) for wait in waiting}
     lanes, wake_at = yield from put_parcels(placed.parcels, now, changes, held)
+    done = Started(lanes=lanes, wake_at=wake_at)
+    opened = (yield from meetings.settle(met, asked, new_id, now, done)) if met.acts else []
     if waiting:
-        lanes, wake_at = yield from waits.begin(waiting, new_id, now, Started(lanes=lanes, wake_at=wake_at))
+        yield from waits.begin(waiting, new_id, now, done)
     answers = yield from as_they_stand({**answers, **placed.answers}, held)
-    return Submitted([answers[i] for i in range(len(submissions))], [p for p, _ in placed.parcels], lanes, wake_at)
+    told = [answers[i] for i in range(len(submissions))]
+    return Submitted(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
 
 
 def _waits(
@@ -71,7 +80,7 @@ def _waits(
     for e, mine in zip(asked, receipts, strict=True):
         for receipt in mine if e.patience is not None else ():
             parcel, first = parcel_of(receipt.execution_id), index_of(receipt.execution_id)
-            for item in () if receipt.deduplicated else range(first, first + receipt.count):
+            for item in range(first, first + receipt.count) if parcel in due and not receipt.deduplicated else ():
                 yield Wait(
                     dependent=e.envelope.job, execution=execution_id(parcel, item), interval=e.extra.interval,
                     deadline=due[parcel] + (e.patience or 0), own=False,
@@ -90,7 +99,7 @@ def if_nothing_is_known(
     submissions: Sequence[tuple[int, Submission]], new_id: Callable[[], UUID], now: Instant
 ) -> Placed | None:
     """What everything would be answered if nothing was asked before: mostly so, and then written with the keys."""
-    if any(e.unique for _, s in submissions for e in s.executions):
+    if any(e.unique or e.meets for _, s in submissions for e in s.executions):
         return None
     return _placed(submissions, {}, new_id, now)
 
@@ -100,8 +109,10 @@ def _placed(
     known: dict[UniqueKey, UUID],
     new_id: Callable[[], UUID],
     now: Instant,
+    met: meetings.Met | None = None,
 ) -> Placed:
-    receipts, parcels = place([e for _, s in submissions for e in s.executions], known, new_id, now)
+    elsewhere = met.elsewhere if met is not None else NOBODY
+    receipts, parcels = place([e for _, s in submissions for e in s.executions], known, new_id, now, elsewhere)
     each = iter(receipts)
     answers = {i: [receipt for _ in s.executions for receipt in next(each)] for i, s in submissions}
     return Placed(receipts, parcels, answers)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.execution import Extra
 from horae.model.job import JobState, Spec
+from horae.model.meeting import batch_of
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.rank import Leads
 from horae.store.moves.shelves import Columns
@@ -72,6 +73,7 @@ def execution_of(
     `extra` tells what asked for it. It is accepted as it is: whoever makes `item` has checked it against the schema.
     """
     spec = target.spec
+    item = item if spec.batch is None else batch_of(item)
     urgency = spec.priority if priority is None else priority
     envelope = Envelope(
         namespace=target.namespace, job=target.job, version=target.version, queue=target.queue, lane=target.lane,

@@ -1,6 +1,6 @@
 """Unique keys: a key stands for one execution for a stated time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from uuid import UUID
 
 from horae.env import Instant
@@ -52,10 +52,16 @@ def take_keys(executions: Sequence[Asked], now: Instant) -> Script[dict[UniqueKe
     return {(row[0], row[1], row[2]): row[3] for row in held}
 
 
-def name_keys(asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]]) -> Iterator[ForEach]:
-    """Write into each key taken which execution it stands for."""
-    keyed = [(e.unique, mine[0]) for e, mine in zip(asked, placed, strict=True) if e.unique is not None]
-    rows = [(*unique, receipt.execution_id) for unique, receipt in keyed if not receipt.deduplicated]
+def name_keys(
+    asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]], known: Collection[UniqueKey]
+) -> Iterator[ForEach]:
+    """Write into each key taken, not `known` before, which execution it stands for."""
+    taken = {
+        e.unique: mine[0].execution_id
+        for e, mine in zip(asked, placed, strict=True)
+        if e.unique is not None and e.unique not in known
+    }
+    rows = [(*unique, execution) for unique, execution in taken.items()]
     if rows:
         columns: shelves.Columns = (*UNIQUE, ("execution", "uuid"))
         yield ForEach(NAME_KEYS, columns, rows)

@@ -5,7 +5,18 @@ Instants are microseconds in BIGINT, JSON is TEXT, ids are native UUIDs on Postg
 `ddl.py`; a released store is changed by a migration, never here alone.
 """
 
-from horae.store.schema import access, backfills, calendars, definitions, events, executions, fleet, holds, limits
+from horae.store.schema import (
+    access,
+    backfills,
+    calendars,
+    definitions,
+    events,
+    executions,
+    fleet,
+    holds,
+    limits,
+    meetings,
+)
 from horae.store.schema.columns import metadata
 
 __all__ = (
@@ -18,5 +29,6 @@ __all__ = (
     "fleet",
     "holds",
     "limits",
+    "meetings",
     "metadata",
 )

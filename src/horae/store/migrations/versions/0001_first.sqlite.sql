@@ -421,6 +421,21 @@ CREATE TABLE marks (
 )
  WITHOUT ROWID;
 
+CREATE TABLE meetings (
+    job UUID NOT NULL,
+    kind TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    execution UUID NOT NULL,
+    opened_at BIGINT NOT NULL,
+    until BIGINT,
+    span BIGINT,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (job, kind, "key")
+)
+ WITHOUT ROWID;
+
+CREATE INDEX meetings_until ON meetings (until) WHERE until IS NOT NULL;
+
 CREATE TABLE namespaces (
     id INTEGER NOT NULL,
     name TEXT NOT NULL,
