@@ -15,6 +15,7 @@ from horae.model.choice import LaneView
 from horae.model.deal import Want
 from horae.model.ids import index_of, parcel_of
 from horae.model.job import Command, Spec
+from horae.model.keys import Keys, encode_keys
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.policy import Policy
 from horae.model.protocol import Exchange, Failure, LogLines, Outcome, Progress, Register, Started
@@ -25,7 +26,7 @@ from horae.model.trigger import Rules, Trigger, When
 from horae.store import schema
 from horae.store.contract import Store
 from horae.store.driver import Driver, one
-from horae.store.moves import audit, audit_fires, audit_joins, jobs, lanes, shelves, submission, triggers
+from horae.store.moves import audit, audit_fires, audit_joins, holder_sweep, jobs, lanes, shelves, submission, triggers
 from horae.store.moves.exchange import Head, Parked, Reply
 from horae.store.script import Fetch, Rows, Script, Statement
 from tests.solo import in_order
@@ -113,12 +114,13 @@ class World:
         key_for: int = 60_000_000,
         priority: int | None = None,
         parent: UUID | None = None,
+        keys: Keys | None = None,
     ) -> list[submission.NewExecution]:
         """Executions as they are asked for."""
         level = job.spec.priority if priority is None else priority
         envelope = Envelope(
             namespace=NAMESPACE, job=job.id, version=job.version, queue=job.queue, lane=job.lane, priority=level,
-            due_at=due_at, keys=job.spec.keys, parent=parent,
+            due_at=due_at, parent=parent, keys=job.spec.keys if keys is None else encode_keys(keys),
             delivery=AT_MOST_ONCE if job.spec.delivery == "at-most-once" else AT_LEAST_ONCE,
         )  # fmt: skip
         unique = None if key is None else (NAMESPACE, f"job:{job.id}", key)
@@ -212,8 +214,17 @@ class World:
             if slice.solo:
                 solo[slice.session] += [(slice.losses, slice.granted_at)] * (slice.hi - slice.lo)
         assert all(map(in_order, solo.values())), "a session holds items that were lost before and may not meet"
+        await self._check_keys(now)
         if self.driver.dialect == "postgresql":
             assert self.driver.retries == 0, "a deadlock or a serialization failure"
+
+    async def _check_keys(self, now: Instant) -> None:
+        """What keys are held by is what lies on the shelves, and nobody waits at one that has room."""
+        assert len(await self.store.read(lambda: holder_sweep.stale(10))) == 0, "a key is held by what has ended"
+        gates = await self.store.read(lambda: holder_sweep.gates("", 1000))
+        keys = [gate for gate in gates if holder_sweep.is_key(gate)]
+        entered = await self.store.write(lambda: holder_sweep.let_in(keys, now))
+        assert entered.queued == [], "somebody waited at a key that had room"
 
 
 class Worker:

@@ -59,7 +59,7 @@ class Promoter:
             return SAFETY
         asked_at = self._env.now()
         promoted = await self._store.promote_due(self._from(), self._batch, self._directory.rank)
-        self._hints.tell(Hint(lanes=promoted.lanes))
+        self._hints.tell(Hint(lanes=promoted.lanes, wake_at=promoted.wake_at))
         if promoted.rows == self._batch:
             return 0.0
         self._low = self._env.now() - SECOND

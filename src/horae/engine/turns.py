@@ -72,7 +72,7 @@ class Turns:
             done = await self._store.change(
                 lambda now: turns.pass_on(one.key, self._directory.rank, self._env.new_id, now)
             )
-            self._hints.tell(Hint(lanes=done.lanes))
+            self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at))
         elif one.cancels:
             asked[one.key] = one.holder
             if self._asked.get(one.key) != one.holder:

@@ -8,9 +8,11 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.dependency import Condition, Late
+from horae.model.limits import KeyLimit, Limit
 from horae.model.keys import encode_keys, keys_of_job
 from horae.model.meeting import Batch, Cache, Debounce, Unique
 from horae.model.placement import Affinity, Cost, Preference, spell
+from horae.model.rate import Rate
 from horae.model.retry import RetryPolicy
 
 STEADY = "steady:"  # offered by workers that are not labelled spot; no label can be spelled so
@@ -87,6 +89,10 @@ class Spec(Definition, frozen=True, kw_only=True):
     tags: dict[str, str] = {}
     env: dict[str, str] = {}
     delivery: Delivery = "at-least-once"
+    concurrency: int | None = None  # how many of it run at once
+    rate: Rate | None = None  # how often it starts
+    limits: tuple[KeyLimit, ...] = ()  # the same for each value of a key
+    sequence: str = ""  # a key: its executions run one at a time, in the order of submission
     key_for: Micros = DAY  # how long a submission's key stays taken
     unique: Unique | None = None
     debounce: Debounce | None = None
@@ -107,6 +113,11 @@ class Spec(Definition, frozen=True, kw_only=True):
     def meets(self) -> bool:
         """Whether its submissions share something."""
         return any((self.unique, self.debounce, self.batch, self.cache))
+
+    @property
+    def limit(self) -> Limit:
+        """What it is limited to as a whole."""
+        return Limit(concurrency=self.concurrency, rate=self.rate)
 
     @property
     def capabilities(self) -> tuple[str, ...]:

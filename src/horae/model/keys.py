@@ -11,6 +11,7 @@ from msgspec import Struct
 # Flags of a slice: what its leaving a shelf frees. A slice without flags frees nothing, and costs no look.
 KEYED = 1  # its parcel holds keys of limits, or has its place in sequences
 LIMITED = 2  # it was claimed from a lane with a limit of its job, its queue or its namespace
+RATED = 4  # its start is charged to the rate of a key
 # And what place it gives or takes: these free nothing.
 PREEMPTS = 16  # its job takes the place of less urgent work
 PREEMPTIBLE = 32  # its job gives its place to more urgent work
@@ -23,6 +24,7 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gated: bool = False  # its items wait for that turn
     share: str = ""  # whose share of the queue they use
     limits: tuple[str, ...] = ()  # of limits by key, sorted
+    rated: bool = False  # some of these have a rate
     sequence: str | None = None  # runs one at a time, in the order of submission
     standing: int = 0  # whether they preempt, or are preemptible: flags of their slices
 
@@ -34,7 +36,8 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def flags(self) -> int:
         """The flags of slices under these keys."""
-        return self.standing | (KEYED if self.limits or self.sequence is not None else 0)
+        keyed = KEYED if self.limits or self.sequence is not None else 0
+        return self.standing | keyed | RATED if self.rated else self.standing | keyed
 
 
 NO_KEYS = Keys()
@@ -61,3 +64,8 @@ def keys_of(encoded: str | None) -> Keys:
 def flags_of(encoded: str | None) -> int:
     """The flags of slices under an envelope's keys."""
     return 0 if encoded is None else keys_of(encoded).flags
+
+
+def is_keyed(flags: int) -> bool:
+    """Whether a slice with these flags stands under keys of limits, or in sequences."""
+    return bool(flags & KEYED)

@@ -30,6 +30,7 @@ from horae.store.moves.claim import Claimed
 from horae.store.moves.effects import Effects
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.report import Asked, requests_of
+from horae.store.moves.starts import Started
 from horae.store.moves.submission import Submission, Submitted
 from horae.store.moves.targets import Lead
 from horae.store.script import Script, ScriptFactory
@@ -46,6 +47,7 @@ class Store:
     def __init__(self, driver: Driver, env: Env) -> None:
         self.driver = driver
         self.env = env
+        self.on_started: Callable[[Started], object] = lambda started: None  # told of what a cancellation let go on
 
     async def write(self, make: ScriptFactory[T]) -> T:
         """Run a script in one transaction."""
@@ -201,11 +203,12 @@ class Store:
         for tried in range(CANCEL_TRIES + CANCEL_PAUSES):
             if tried >= CANCEL_TRIES:
                 await self.env.clock.sleep(CANCEL_PAUSE)
-            now = self.env.now()
+            now, done = self.env.now(), Started()
             verdict, session = await self.driver.write(
-                lambda: cancels.cancel(parcel, item, reason, now, self.env.new_id)  # noqa: B023
+                lambda: cancels.cancel(parcel, item, reason, now, self.env.new_id, done)  # noqa: B023
             )
             if verdict != "moving":
+                self.on_started(done)
                 return verdict, session
         raise Busy("The execution was on its way from one state to another whenever it was to be cancelled.")
 

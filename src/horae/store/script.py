@@ -71,11 +71,14 @@ class Among(Struct, frozen=True):
 class Lock(Struct, frozen=True):
     """Take transaction-level advisory locks on these names, in sorted order; SQLite's writer is the lock.
 
+    What is `shared` comes first, and keeps out only whoever names it.
+
     Or lock a `table` against whoever selects from it FOR KEY SHARE: transactions that did are waited for, and those
     that come later see what this one commits. A table's lock comes before a statement's snapshot, a row's does not.
     """
 
     names: tuple[str, ...] = ()
+    shared: str = ""
     table: str = ""
 
 

@@ -7,10 +7,11 @@ from typing import Literal
 from uuid import UUID
 
 from horae.env import Instant
+from horae.model.keys import KEYED
 from horae.model.protocol import RequestKind
 from horae.model.settle import Finished
-from horae.model.slice import S, part
-from horae.store.moves import shelves
+from horae.model.slice import S, Slice, part
+from horae.store.moves import holders, shelves
 from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.starts import NewId, Started
@@ -38,16 +39,21 @@ REQUESTS: shelves.Columns = (
 Cancelled = Literal["cancelled", "asked", "final", "moving", "unknown"]
 
 
-def cancel(parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId) -> Script[tuple[Cancelled, UUID | None]]:
+def cancel(
+    parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId, done: Started | None = None
+) -> Script[tuple[Cancelled, UUID | None]]:
     """Try to cancel one item; `moving` asks the caller to try again in a new transaction.
 
-    `asked` comes with the session that was asked. Jobs that depend on its job hear of it.
+    `asked` comes with the session that was asked. Jobs that depend on its job hear of it, and who waited for its keys
+    goes on: `done` tells what was started.
     """
+    done = Started() if done is None else done
     for shelf, find in (("waiting", ON_WAITING), ("queued", ON_QUEUED)):
         rows = yield Fetch(find, (parcel, item))
         if rows:
-            job = yield from _end(shelf, rows[0], item, reason, now)
-            yield from arrive([Over(parcel, item, item + 1, job, "cancelled")], new_id, now, Started())
+            ended = yield from _end(shelf, rows[0], item, reason, now)
+            yield from free(ended, now, done)
+            yield from arrive([Over(parcel, item, item + 1, ended.job, "cancelled")], new_id, now, done)
             return "cancelled", None
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if rows:
@@ -62,8 +68,8 @@ def cancel(parcel: UUID, item: int, reason: str, now: Instant, new_id: NewId) ->
 EXISTS = Statement("item_exists", "SELECT 1 FROM parcels WHERE id = $1 AND n > $2")
 
 
-def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[UUID]:
-    """Split the slice around the item and put the item on history; its job."""
+def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[Slice]:
+    """Split the slice around the item and put the item on history, as which it is told."""
     if shelf == "waiting":
         waits = shelves.waiting(row)
         yield shelves.take(shelf, [waits])
@@ -76,7 +82,15 @@ def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[U
         one = part(stands, item, item + 1)
         ended = Finished(slice=one, state="cancelled", reason=reason, queued_at=stands.queued_at, completed_at=now)
     yield shelves.put_finished([ended])
-    return ended.slice.job
+    return ended.slice
+
+
+def free(ended: Slice, now: Instant, done: Started) -> Script[None]:
+    """An item has ended: who waited for its keys goes on."""
+    if ended.flags & KEYED:
+        entered = yield from holders.free([ended.parcel], now)
+        done.queue(entered.queued)
+        done.wake(entered.wake_at)
 
 
 def _around(slice: S, item: int) -> list[S]:

@@ -4,6 +4,7 @@ What a deletion was asked to end is kept in its job's row until it has been done
 can go on. A submission holds its job's row while it is written, so a deletion sees all that was accepted before it.
 """
 
+from collections.abc import Sequence
 from typing import Literal
 from uuid import UUID
 
@@ -11,9 +12,10 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.execution import READS_AS_RUNNING
+from horae.model.keys import KEYED
 from horae.model.settle import Finished
 from horae.model.slice import Queued, Waiting
-from horae.store.moves import shelves
+from horae.store.moves import holders, shelves
 from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.cancel import REQUESTS
 from horae.store.moves.exchange import lock_sessions
@@ -90,12 +92,22 @@ def _end(
         return Batch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
     slices: list[Waiting | Queued] = [read(row) for row in rows]
-    yield shelves.take(shelf, slices)
-    yield shelves.put_finished([_cancelled(s, reason, now) for s in slices])
-    over = [Over(s.parcel, s.lo, s.hi, s.job, "cancelled") for s in slices]
-    yield from arrive(over, new_id, now, Started())
+    yield from cancel_slices(shelf, slices, new_id, reason, now)
     last = slices[-1]
     return Batch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
+
+
+def cancel_slices(
+    shelf: str, slices: Sequence[Waiting | Queued], new_id: NewId, reason: str, now: Instant
+) -> Script[None]:
+    """Put slices that somebody holds on history; whoever waits for their end hears of it."""
+    yield shelves.take(shelf, slices)
+    yield shelves.put_finished([_cancelled(s, reason, now) for s in slices])
+    keyed = {s.parcel for s in slices if s.flags & KEYED}
+    if keyed:
+        yield from holders.free(keyed, now)
+    over = [Over(s.parcel, s.lo, s.hi, s.job, "cancelled") for s in slices]
+    yield from arrive(over, new_id, now, Started())
 
 
 def _cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:

@@ -9,10 +9,11 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.keys import KEYED
 from horae.model.protocol import Range
 from horae.model.settle import Fates, Finished
 from horae.model.slice import Queued, Running, Slice
-from horae.store.moves import shelves
+from horae.store.moves import holders, shelves
 from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Insert, Script
@@ -54,11 +55,22 @@ class Effects(Struct):
     logged: list[Moved] = []
     moved: list[Moved] = []  # what went on without ending
     feeding: set[UUID] = set()  # jobs of these slices on which others depend
+    freed: set[UUID] = set()  # parcels of which items no longer hold their keys
     started: list[Moved] = []  # executions of those others
 
     def may_claim(self, slice: Queued | Running) -> None:
         """Something can be claimed where this slice lies, or came from."""
         self.requeued[slice.lane] = min(slice.rank, self.requeued.get(slice.lane, slice.rank))
+
+
+def free_keys(effects: Effects, now: Instant) -> Script[None]:
+    """What has ended, or waits to be tried again, may be what others wait for under the same keys."""
+    entered = yield from holders.free(effects.freed, now)
+    for slice in entered.queued:
+        effects.may_claim(slice)
+    effects.started += [_moved(slice, "queued") for slice in entered.queued]
+    if entered.wake_at is not None:
+        effects.wakes.append(entered.wake_at)
 
 
 def tell_dependents(effects: Effects, new_id: NewId, now: Instant) -> Script[None]:
@@ -84,9 +96,11 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
     """Put settled items where they go."""
     if fates.finished:
         yield shelves.put_finished(fates.finished)
+        effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
         effects.ended += [_ended(f) for f in fates.finished]
     if fates.waiting:
         yield shelves.put_waiting(fates.waiting)
+        effects.freed |= {w.parcel for w in fates.waiting if w.flags & KEYED}
         effects.wakes += [w.wake_at for w in fates.waiting if w.wake_at is not None]
         effects.retried += sum(w.hi - w.lo for w in fates.waiting)
         effects.moved += [_moved(w, "waiting") for w in fates.waiting]

@@ -20,7 +20,7 @@ from horae.store.moves import shelves
 from horae.store.moves.claim import granted
 from horae.store.moves.exchange import Parked
 from horae.store.moves.held import held
-from horae.store.moves.parcels import first_wake, heads, shelved, written
+from horae.store.moves.parcels import first_wake, heads, is_keyed, shelved, written
 from horae.store.moves.submission import Submission, Submitted
 from horae.store.moves.submit import if_nothing_is_known
 from horae.store.script import ForEach, Provided, Statement
@@ -65,7 +65,7 @@ def draft(
     if any(s.idempotency or any(e.patience is not None for e in s.executions) for s in submissions):
         return None
     placed = if_nothing_is_known(list(enumerate(submissions)), new_id, now)
-    if placed is None or not placed.parcels:
+    if placed is None or not placed.parcels or any(is_keyed(p) for p, _ in placed.parcels):
         return None
     ready, later = shelved(placed.parcels, now)
     running, left = _dealt(ready, takers, paused, now)

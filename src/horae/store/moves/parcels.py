@@ -6,12 +6,14 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.env import Instant
-from horae.model.keys import flags_of
+from horae.model.gate import Entry, on_the_way
+from horae.model.keys import KEYED, flags_of, keys_of
 from horae.model.packing import Packed
 from horae.model.parcel import Envelope, Parcel
 from horae.model.rank import ranked
 from horae.model.slice import Queued, Waiting
 from horae.store.moves import shelves
+from horae.store.moves.holders import Admitted, enter
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 
 PARCELS: shelves.Columns = (
@@ -31,14 +33,32 @@ def put_parcels(
     now: Instant,
     also: Sequence[ForEach | Insert] = (),
     held: Collection[UUID] = (),
+    admitted: Admitted | None = None,
 ) -> Script[tuple[dict[int, int], Instant | None]]:
     """Write parcels and put each on its shelf, and change what else there is to change.
 
-    Those that are `held` wait for what their job depends on. Returns the lanes that got something and the next timer.
+    Those that are `held` wait for what their job depends on; those that were `admitted` go where their keys let them.
+    Returns the lanes that got something and the next timer.
     """
-    ready, later = shelved(parcels, now, held)
-    yield Together([written(parcels), shelves.put_queued(ready), shelves.put_waiting(later), *also])
-    return heads(ready), first_wake(later)
+    if admitted is None:
+        ready, later = shelved(parcels, now, held)
+        yield Together([written(parcels), shelves.put_queued(ready), shelves.put_waiting(later), *also])
+        return heads(ready), first_wake(later)
+    passed = admitted.passed
+    gone = {s.parcel for s in (*passed.queued, *passed.waiting)}
+    ready, later = shelved([one for one in parcels if one[0].id not in gone], now, held)
+    ready, later = [*ready, *passed.queued], [*later, *passed.waiting]
+    shelf = [shelves.put_queued(ready), shelves.put_waiting(later)]
+    yield Together([written(parcels), *shelf, *admitted.changes, *also])
+    return heads([*ready, *admitted.entered.queued]), earliest(first_wake(later), admitted.entered.wake_at)
+
+
+def enter_parcels(parcels: Sequence[tuple[Parcel, int]], held: Collection[UUID], now: Instant) -> Script[Admitted]:
+    """Bring parcels with keys to the gate that are to be written; all take their places in sequences."""
+    places = {p.id: keys_of(p.envelope.keys) for p, _ in parcels}
+    ready = [(p, lead) for p, lead in parcels if p.id not in held and p.envelope.due_at <= now]
+    entries = [Entry(_waiting(p), places[p.id], p.envelope.lane, _rank(p, lead)) for p, lead in ready]
+    return (yield from enter(entries, now, fresh=True, places=places))
 
 
 def written(parcels: Sequence[tuple[Parcel, int]]) -> Insert:
@@ -51,9 +71,26 @@ def shelved(
 ) -> tuple[list[Queued], list[Waiting]]:
     """What goes to the queue at once, and what waits: for its time, or for what its job depends on."""
     free = [(p, lead) for p, lead in parcels if p.id not in held] if held else parcels
-    ready = [_queued(p, lead, now) for p, lead in free if p.envelope.due_at <= now]
+    ready = [_queued(p, lead, now) for p, lead in free if p.envelope.due_at <= now and not is_keyed(p)]
     later = [_waiting(p) for p, _ in free if p.envelope.due_at > now]
+    later += [on_the_way(_waiting(p), _rank(p, lead), now) for p, lead in free if is_keyed(p, now)]
     return ready, [*later, *(_held(p) for p, _ in parcels if p.id in held)] if held else later
+
+
+def is_keyed(p: Parcel, due: Instant | None = None) -> bool:
+    """Whether only a parcel's keys decide when it is queued; with `due`, and it is due then."""
+    if p.envelope.keys is None or (due is not None and p.envelope.due_at > due):
+        return False
+    return bool(flags_of(p.envelope.keys) & KEYED)
+
+
+def _rank(p: Parcel, lead: int) -> int:
+    return ranked(p.envelope.due_at, lead, p.envelope.deadline)
+
+
+def earliest(*instants: Instant | None) -> Instant | None:
+    """The first of some instants, those that there are."""
+    return min((at for at in instants if at is not None), default=None)
 
 
 def heads(ready: Iterable[Queued]) -> dict[int, int]:
@@ -86,7 +123,7 @@ def _queued(p: Parcel, lead: int, now: Instant) -> Queued:
     e = p.envelope
     return Queued(
         parcel=p.id, lo=0, hi=len(p), job=e.job, queue=e.queue, namespace=e.namespace, lane=e.lane,
-        rank=ranked(e.due_at, lead, e.deadline), queued_at=now, width=p.width, flags=flags_of(e.keys),
+        rank=_rank(p, lead), queued_at=now, width=p.width, flags=flags_of(e.keys),
     )  # fmt: skip
 
 

@@ -6,12 +6,15 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.gate import Entry
+from horae.model.keys import KEYED, keys_of
 from horae.model.slice import Queued, Waiting, merge
 from horae.store.moves import shelves
 from horae.store.moves.claim import job_gate
-from horae.store.script import Fetch, Rows, Script, Statement
+from horae.store.moves.holders import enter
+from horae.store.script import Fetch, Rows, Script, Statement, Together
 
-_COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline"
+_COLUMNS = f"{shelves.names(shelves.WAITING, 'w.')}, p.lane, p.due_at, p.priority, p.deadline, p.keys"
 DUE = Statement(
     "due_waiting",
     f"SELECT {_COLUMNS} FROM waiting w JOIN parcels p ON p.id = w.parcel"
@@ -39,6 +42,7 @@ class Promoted(Struct, frozen=True):
     lanes: dict[int, int]
     rows: int
     slices: list[Queued]
+    wake_at: Instant | None = None  # of what was woken to go on
 
 
 def promote_due(low: Instant, now: Instant, limit: int, rank: Ranker) -> Script[Promoted]:
@@ -70,11 +74,27 @@ def _promote(rows: Rows, rank: Ranker, now: Instant) -> Script[Promoted]:
     """Neighbours of equal fate are joined on the way, so fragments heal."""
     if not rows:
         return Promoted({}, 0, [])
-    waiting = [(shelves.waiting(row), row) for row in rows]
-    queued = merge([to_queue(w, row[16], rank(w.queue, row[17], row[18], row[19], w.job), now) for w, row in waiting])
-    yield shelves.take("waiting", [w for w, *_ in waiting])
+    waiting = [shelves.waiting(row) for row in rows]
+    ranks = [rank(w.queue, row[17], row[18], row[19], w.job) for w, row in zip(waiting, rows, strict=True)]
+    came = [Entry(w, keys_of(row[20]), row[16], at) for w, row, at in zip(waiting, rows, ranks, strict=True)]
+    queued = [to_queue(e.slice, e.lane, e.rank, now) for e in came if not e.slice.flags & KEYED]
+    keyed = [entry for entry in came if entry.slice.flags & KEYED]
+    if keyed:
+        return (yield from _enter(keyed, queued, now, came))
+    queued = merge(queued)
+    yield shelves.take("waiting", waiting)
     yield shelves.put_queued(queued)
     return Promoted(least_ranks(queued), len(rows), queued)
+
+
+def _enter(keyed: Sequence[Entry], queued: list[Queued], now: Instant, came: Sequence[Entry]) -> Script[Promoted]:
+    """What has keys is queued as far as they have room; the rest waits at their gates."""
+    admitted = yield from enter(sorted(keyed, key=lambda e: (e.rank, e.slice.parcel, e.slice.lo)), now)
+    queued = merge([*queued, *admitted.passed.queued])
+    yield shelves.take("waiting", [entry.slice for entry in came])
+    yield Together([shelves.put_queued(queued), shelves.put_waiting(admitted.passed.waiting), *admitted.changes])
+    queued += admitted.entered.queued
+    return Promoted(least_ranks(queued), len(came), queued, admitted.entered.wake_at)
 
 
 def least_ranks(slices: Sequence[Queued]) -> dict[int, int]:

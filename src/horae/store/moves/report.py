@@ -14,6 +14,7 @@ from msgspec import structs
 
 from horae.env import Instant
 from horae.model.job import Spec
+from horae.model.keys import LIMITED
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
@@ -21,7 +22,7 @@ from horae.model.settle import Failed, Rules, Settler, has_begun
 from horae.model.slice import Running, Span, match, part
 from horae.store.moves import shelves
 from horae.store.moves.deferred import Change, Deferred
-from horae.store.moves.effects import Effects, Moved, put_fates, tell_dependents
+from horae.store.moves.effects import Effects, Moved, free_keys, put_fates, tell_dependents
 from horae.store.moves.starts import NewId
 from horae.store.moves.stops import NO_STOPS, Cancels, cancel_asked, stops_of
 from horae.store.script import ForEach, Insert, Script, Statement, Together
@@ -104,6 +105,9 @@ def settle(
             row = sessions[head.session]
             row.dirty = True
             yield from _settle_one(head, row, mine, policies, effects, moves, now, rng)
+    if effects.freed:
+        yield from moves.make()
+        yield from free_keys(effects, now)
     if effects.feeding:
         yield from moves.make()
         yield from tell_dependents(effects, new_id, now)
@@ -233,7 +237,7 @@ def _settle_one(
     stops = (yield from stops_of(head.session)) if stopped else NO_STOPS
     settler = Settler(row.worker, now, rng, stops.preempted)
     for slice, i, lo, hi in matched.hits:
-        if slice.solo:  # its session may have another one now
+        if slice.solo or slice.flags & LIMITED:  # there may be room for another one now
             effects.may_claim(slice)
         _decide(settler, slice, lo, hi, outcomes[i], rules.get(slice.parcel), stops.cancels)
     gone = [(slice.parcel, lo, hi) for slice, _, lo, hi in matched.hits]

@@ -4,12 +4,13 @@ from random import Random
 from uuid import UUID
 
 from horae.env import Instant
+from horae.model.keys import LIMITED
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.session import LIVE
 from horae.model.settle import Settler, lost
 from horae.model.slice import Running, part
 from horae.store.moves import report, shelves
-from horae.store.moves.effects import Effects, put_fates, tell_dependents
+from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.jobs import definitions
 from horae.store.moves.starts import NewId
@@ -73,11 +74,15 @@ def rescue(
     bounds = yield from _bounds({(r[-3], r[-2]) for r in rows})
     for slice, r in zip(held, rows, strict=True):
         _give_up(settler, slice, r[-1], bounds.get((r[-3], r[-2])), cancels, charge)
+        if slice.flags & LIMITED:
+            effects.may_claim(slice)
         if r[report.FEEDS_AT]:
             effects.feeding.add(slice.job)
     fates = put_fates(settler.fates, row.worker, session, effects)
     gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     yield Together([shelves.take("running", held), *fates, gone])
+    if effects.freed:
+        yield from free_keys(effects, now)
     if effects.feeding:
         yield from tell_dependents(effects, new_id, now)
     return effects

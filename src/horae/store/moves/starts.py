@@ -9,7 +9,9 @@ from msgspec import Struct, structs
 from horae.env import SECOND, Instant, Micros
 from horae.model.dependency import Join, Parts
 from horae.model.execution import Extra
+from horae.model.gate import on_the_way
 from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.keys import KEYED
 from horae.model.parcel import Parcel
 from horae.model.policy import Policy
 from horae.model.rank import Leads
@@ -110,7 +112,8 @@ def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -
 
 def _put(asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Started) -> Script[list[UUID]]:
     placed, parcels = place(asked, {}, new_id, now)
-    lanes, _ = yield from put_parcels(parcels, now)
+    lanes, wake_at = yield from put_parcels(parcels, now)
+    done.wake(wake_at)
     for lane, rank in lanes.items():
         done.queue_lane(lane, rank)
     done.parcels += [parcel for parcel, _ in parcels]
@@ -157,7 +160,11 @@ def release(joins: Sequence[Join], now: Instant, done: Started) -> Script[list[J
             done.wake(due_at)
         else:
             rank = lead.rank(slice.queue, due_at, priority, deadline, slice.job)
-            queued.append(to_queue(slice, lane, rank, now))
+            if slice.flags & KEYED:
+                later.append(on_the_way(slice, rank, now))
+                done.wake(now)
+            else:
+                queued.append(to_queue(slice, lane, rank, now))
     if queued:
         yield shelves.put_queued(queued)
         done.queue(queued)

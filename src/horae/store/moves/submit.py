@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.keys import KEYED, flags_of
 from horae.model.parcel import Parcel
 from horae.store.moves import meetings, waits
-from horae.store.moves.parcels import put_parcels
+from horae.store.moves.parcels import enter_parcels, put_parcels
 from horae.store.moves.placing import NOBODY, place
 from horae.store.moves.repeats import known_requests, remember
 from horae.store.moves.restating import as_they_stand
@@ -62,12 +63,15 @@ def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: I
         ]
     waiting = list(_waits(asked, placed.receipts, placed.parcels)) if any(e.patience is not None for e in asked) else []
     held = {parcel_of(wait.execution) for wait in waiting}
-    lanes, wake_at = yield from put_parcels(placed.parcels, now, changes, held)
+    keyed = [one for one in placed.parcels if flags_of(one[0].envelope.keys) & KEYED]
+    admitted = (yield from enter_parcels(keyed, held, now)) if keyed else None
+    lanes, wake_at = yield from put_parcels(placed.parcels, now, changes, held, admitted)
     done = Started(lanes=lanes, wake_at=wake_at)
     opened = (yield from meetings.settle(met, asked, new_id, now, done)) if met.acts else []
     if waiting:
         yield from waits.begin(waiting, new_id, now, done)
-    answers = yield from as_they_stand({**answers, **placed.answers}, held)
+    moved = held | {parcel.id for parcel, _ in keyed}
+    answers = yield from as_they_stand({**answers, **placed.answers}, moved)
     told = [answers[i] for i in range(len(submissions))]
     return Submitted(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
 

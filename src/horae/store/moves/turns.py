@@ -13,8 +13,9 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.execution import Extra, WaitReason
+from horae.model.gate import on_the_way
 from horae.model.ids import execution_id, index_of, parcel_of
-from horae.model.keys import encode_keys, flags_of, keys_of
+from horae.model.keys import encode_keys, flags_of, is_keyed, keys_of
 from horae.model.parcel import Parcel, extra_of
 from horae.model.settle import Finished
 from horae.model.slice import Waiting, part
@@ -68,7 +69,9 @@ RULES = Statement(
     " WHERE g.state <> 'ended'",
 )
 AFTER = Statement(
-    "turns_after", "SELECT h.key FROM holders h WHERE h.key > $1 ORDER BY h.key LIMIT $2 FOR UPDATE SKIP LOCKED"
+    "turns_after",
+    "SELECT h.key FROM holders h WHERE h.key > $1 AND h.key LIKE 'turn:%' ORDER BY h.key LIMIT $2"
+    " FOR UPDATE SKIP LOCKED",
 )
 
 
@@ -238,6 +241,9 @@ def _begin(one: Waiting, row: Row, rank: Ranker, new_id: NewId, now: Instant) ->
     if due_at > now:
         yield shelves.put_waiting([structs.replace(one, reason="delay", wake_at=due_at, gate=None)])
         return Promoted({}, 1, [])
+    if is_keyed(one.flags):
+        yield shelves.put_waiting([on_the_way(one, rank(one.queue, due_at, priority, latest, one.job), now)])
+        return Promoted({}, 1, [], now)
     queued = [to_queue(one, lane, rank(one.queue, due_at, priority, latest, one.job), now)]
     yield shelves.put_queued(queued)
     return Promoted(least_ranks(queued), 1, queued)

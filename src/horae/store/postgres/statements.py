@@ -16,6 +16,9 @@ COPIED = 200  # rows of one insert
 _TYPES = {"float": "float8"}
 # A statement of its own: what follows must see what the previous holder of the lock committed.
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM unnest($1::text[]) WITH ORDINALITY AS n(name, at)"
+_LOCK_BESIDE = (
+    f"WITH beside AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(hashtextextended($2, 0))) {_LOCK}, beside"
+)
 
 _PLACE = re.compile(r"\$(\d+)")
 
@@ -26,7 +29,8 @@ async def execute(connection: asyncpg.Connection, op: Op) -> Rows:
         if op.table:
             await connection.execute(f"LOCK TABLE {op.table} IN EXCLUSIVE MODE")
         else:
-            await connection.fetch(_LOCK, sorted(set(op.names)))
+            names = sorted(set(op.names))
+            await (connection.fetch(_LOCK_BESIDE, names, op.shared) if op.shared else connection.fetch(_LOCK, names))
         return []
     if isinstance(op, Together):
         return await _together(connection, op)

@@ -1,13 +1,16 @@
 """What limits remember: places in sequences, the pace of rates, and what jobs, queues and namespaces are limited to."""
 
+from sqlalchemy import Index
+
 from horae.store.schema.columns import BIG, ID, INT, TEXT, col, key, opt, partial, table
 
 # The order of a sequence: a parcel's place is taken when it is submitted, under the key's lock.
 tickets = table(
     "tickets",
     key("key", TEXT),
-    key("ticket", BIG),
-    col("parcel", ID),
+    key("parcel", ID),
+    col("ticket", BIG),
+    Index("tickets_order", "key", "ticket"),
     small=True,
 )
 
