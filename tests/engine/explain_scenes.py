@@ -164,6 +164,43 @@ async def busy(stage: Stage) -> Played:
     return Played(id, end)
 
 
+async def preferred(stage: Stage) -> Played:
+    await stage.job("other", needs=["zone=eu"])
+    await stage.job(prefers=[{"label": "zone=eu", "patience": "5s"}])
+    await stage.worker()
+    await stage.worker(labels={"zone": "eu"})
+    assert await stage.starts(await stage.submit("other"))
+    return Played(await stage.submit(), nothing)
+
+
+async def spread(stage: Stage) -> Played:
+    await stage.job(spread=True)
+    await stage.worker(slots=4)
+    assert await stage.starts(await stage.submit())
+    await stage.worker()
+    stage.workers.pop()  # it asks for nothing
+    await stage.look()
+    return Played(await stage.submit(), nothing)
+
+
+async def room(stage: Stage) -> Played:
+    await stage.job("slim")
+    await stage.job(slots=2)
+    worker = await stage.worker(slots=2)
+    worker.free = 1
+    assert await stage.starts(await stage.submit("slim"))
+    worker.free = 1
+    id = await stage.submit()
+
+    async def end(blocker: BlockerView) -> None:
+        (told,) = blocker.details["workers"]
+        assert (told["worker"], told["used"], told["has"]) == ("w0", {"slots": 1}, {"slots": 2})
+        await worker.end()
+        worker.free = 2
+
+    return Played(id, end)
+
+
 async def ahead(stage: Stage) -> Played:
     await stage.job()
     worker = await stage.worker()
@@ -192,6 +229,9 @@ SCENES: Mapping[str, Scene] = {
     "held": held,
     "no-worker": no_worker,
     "solo": solo,
+    "preferred": preferred,
+    "spread": spread,
     "busy": busy,
+    "room": room,
     "ahead": ahead,
 }

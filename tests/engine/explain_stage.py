@@ -65,7 +65,7 @@ class Stage:
 
     async def worker(self, slots: int = 1, **more: Any) -> Worker:
         presence = Register(
-            protocol=1, worker=f"w{len(self.workers)}", concurrency=slots,
+            protocol=2, worker=f"w{len(self.workers)}", concurrency=slots,
             **{"queues": ("default",), "labels": {}, "functions": ()} | more,
         )  # fmt: skip
         session = (await self.node.gateway.register(NAMESPACE, presence)).session_id

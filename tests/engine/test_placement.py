@@ -260,3 +260,22 @@ async def test_a_worker_is_not_kept_for_ever_for_what_does_not_come_to_it(place:
     await place.submit("slim")
 
     assert await worker.ask(2) == []
+
+
+async def test_needs_that_no_worker_ever_had_are_accepted_and_warned_about(place: Place):
+    view = await place.node.jobs.create(
+        1, {"name": "job", "command": "true", "needs": ["gpu=h100"], "slots": 9, "resources": {"memory": 7}}
+    )
+    said = "No worker has ever had gpu=h100 and 9 slots and 7 memory: executions stay queued until one does."
+    assert view.notes[0] == said
+    await place.submit()
+    assert await place.node.warning(1, "job") == said
+
+    worker = await place.worker("w1", 9, labels={"gpu": "h100"}, resources={"memory": 8})
+    await place.node.gateway.close(1, worker.session)
+
+    assert await place.node.warning(1, "job") is None, "one had them, and is gone"
+    assert (await place.node.jobs.get(1, "job")).notes == []
+    await place.job("plain")
+    await place.submit("plain")
+    assert await place.node.warning(1, "plain") is None

@@ -72,6 +72,7 @@ class Execution(View, frozen=True, kw_only=True):
     cached: bool = False  # it ended before, and its result answers
     batched: bool = False  # it takes in this submission with others
     index: int | None = None  # as the item at this place
+    warning: str | None = None  # of its submission: it needs what no worker ever had
     scheduled_at: datetime | None = None
     queued_at: datetime | None = None
     started_at: datetime | None = None

@@ -54,7 +54,7 @@ class Explainer:
         job, sessions = stored.job, await self._sessions(namespace)
         case = Case(
             now=self._env.now(), namespace=namespace, job=job, queue=stored.queue, queue_name=job.spec.queue,
-            needs=frozenset(job.spec.capabilities), sessions=sessions,
+            needs=frozenset(job.spec.lane_needs), sessions=sessions,
         )  # fmt: skip
         blockers = [
             blocker

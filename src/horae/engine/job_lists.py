@@ -1,6 +1,6 @@
 """Jobs as they are read: one, a page of them, or one's versions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated
 from uuid import UUID
 
@@ -29,14 +29,15 @@ APART = (
 
 Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]{1,128}\Z")]
 Held = Callable[[int, str], str | None]
+Warn = Callable[[int, Spec], Awaitable[str | None]]
 
 
 class JobLists:
     """What can be read about jobs. A `ref` is a job's name or id."""
 
-    def __init__(self, store: Store, held: Held = lambda namespace, queue: None) -> None:
-        """`held` tells in words why nothing of a queue is started, by its name."""
-        self._store, self._held = store, held
+    def __init__(self, store: Store, held: Held = lambda namespace, queue: None, warn: Warn | None = None) -> None:
+        """`held` tells in words why nothing of a queue is started, by its name; `warn`, what is odd about a spec."""
+        self._store, self._held, self._warn = store, held, warn
         self._renderings = Renderings()
         self._doing: Lookup[job_reads.Ref, job_reads.Doing] = Lookup(
             lambda refs: self._store.look_up(lambda: job_reads.doing(refs))
@@ -52,6 +53,8 @@ class JobLists:
         view = show_job(job, rendering, job.activity, names)
         if names and (note := await self._apart({**names, job.id: job.name})):
             view = structs.replace(view, notes=[*view.notes, note])
+        if self._warn is not None and (odd := await self._warn(namespace, rendering.spec)):
+            view = structs.replace(view, notes=[odd, *view.notes])
         if job.state != "deleted" and (why := self._held(namespace, rendering.spec.queue)):
             view = structs.replace(view, notes=[why, *view.notes])
         return await self._by_calendars(namespace, view) if is_met_between_fires(rendering.spec) else view

@@ -9,7 +9,7 @@ import msgspec
 from horae.engine import job_changes as changes
 from horae.engine.job_deletions import Deletions
 from horae.engine.job_drafts import CheckPlace, Drafts
-from horae.engine.job_lists import Held, JobLists, one_of
+from horae.engine.job_lists import Held, JobLists, Warn, one_of
 from horae.engine.refs import as_id, find_job
 from horae.env import Env
 from horae.errors import Busy, Conflict, NotFound, Stale
@@ -46,13 +46,15 @@ class Jobs(JobLists):
         deletions: Deletions | None = None,
         check_place: CheckPlace = lambda place, field: None,
         held: Held = lambda namespace, queue: None,
+        warn: Warn | None = None,
     ) -> None:
         """`directory_hint` is called when a queue or lane may be new, `on_change` with every job that changed and
         `on_event` with what to tell people, `on_queued` with lanes and their least new rank; `fire_due` lets the
         scheduler decide what is due before a trigger ends, `deletions` goes on with what a deletion began;
-        `check_place` refuses places that must not be watched; `held` tells why nothing of a queue is started.
+        `check_place` refuses places that must not be watched; `held` tells why nothing of a queue is started;
+        `warn`, what is odd about a spec.
         """
-        super().__init__(store, held)
+        super().__init__(store, held, warn)
         self._env, self._directory_hint, self._rank = env, directory_hint, rank
         self._on_change, self._on_queued, self._on_event = on_change, on_queued, on_event
         self._fire_due = fire_due

@@ -111,6 +111,7 @@ class Node:
             deletions=self.deletions,
             check_place=places.check,
             held=self.hold_watch.why_named,
+            warn=self.fleet.warning,
         )
         self.fires = Fires(env, store)
         self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
@@ -228,6 +229,11 @@ class Node:
         except HoraeError as error:
             log.warning("left without a word", error=error.detail)
         await self.store.driver.close()
+
+    async def warning(self, namespace: int, ref: str) -> str | None:
+        """What is odd about a job that was just submitted, if it needs what no worker ever had."""
+        stored = self.directory.known(namespace, ref)
+        return None if stored is None else await self.fleet.warning(namespace, stored.job.spec)
 
     def _on_store(self, reachable: bool) -> None:
         self.ready = reachable

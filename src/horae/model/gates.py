@@ -94,9 +94,24 @@ GATES: tuple[Gate, ...] = (
         opens="One of those ends, or has run for ten seconds.",
     ),
     Gate(
+        name="preferred",
+        means="It waits for a worker that its job prefers, or that had its key last.",
+        opens="Such a worker has a slot free, leaves, or the patience ends.",
+    ),
+    Gate(
+        name="spread",
+        means="Its job is spread over workers, and those that ask have their share.",
+        opens="Others take it; after five seconds, any.",
+    ),
+    Gate(
         name="busy",
         means="Every worker that fits has all its slots taken.",
         opens="Something that runs there ends, or another worker is started.",
+    ),
+    Gate(
+        name="room",
+        means="No worker that fits has as many slots and as much of its resources free at once as it takes.",
+        opens="Enough of what runs on one of them ends; after 30 seconds one is kept for it.",
     ),
     Gate(
         name="ahead",

@@ -132,6 +132,12 @@ async def with_result(call: Call, receipt: Accepted) -> Accepted:
     return msgspec.structs.replace(receipt, result=known.result)
 
 
+async def with_warning(call: Call, job: str, receipt: Accepted) -> Accepted:
+    """A receipt with what is odd about its job, when something is."""
+    warning = await call.node.warning(call.namespace, job)
+    return receipt if warning is None else msgspec.structs.replace(receipt, warning=warning)
+
+
 def one(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
     """The only receipt."""
     receipt = receipts[0]

@@ -20,6 +20,7 @@ class Accepted(View, frozen=True, kw_only=True):
 
     `cached` says that the execution ended before, and its `result` answers; `batched`, that it takes in this submission
     as the item at `index`.
+    `warning` is there when it needs what no worker ever had.
     """
 
     execution_id: UUID
@@ -29,6 +30,7 @@ class Accepted(View, frozen=True, kw_only=True):
     result: Any | UnsetType = UNSET
     batched: bool | UnsetType = UNSET
     index: int | UnsetType = UNSET
+    warning: str | UnsetType = UNSET
 
 
 class Triggered(Accepted, frozen=True, kw_only=True):

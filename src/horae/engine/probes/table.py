@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from horae.engine.probes import others, queues, times, triggers, workers
+from horae.engine.probes import others, placement, queues, times, triggers, workers
 from horae.engine.probes.case import Case, ExecutionCase, Sources
 from horae.model.gates import Blocker
 
@@ -21,7 +21,10 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
     "held": queues.held,
     "no-worker": workers.no_worker,
     "solo": workers.solo,
+    "preferred": placement.preferred,
+    "spread": placement.spread,
     "busy": workers.busy,
+    "room": placement.room,
     "ahead": workers.ahead,
 }
 OF_JOBS: Mapping[str, JobProbe] = {

@@ -13,7 +13,18 @@ from horae.server.queries import ExecutionList, Logs
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
-from horae.server.submission import bulk, is_old, lot, merged, one, readable, requests_of, terms_of, with_result
+from horae.server.submission import (
+    bulk,
+    is_old,
+    lot,
+    merged,
+    one,
+    readable,
+    requests_of,
+    terms_of,
+    with_result,
+    with_warning,
+)
 from horae.server.views import Accepted, BulkAccepted
 
 
@@ -41,6 +52,8 @@ async def submit(call: Call, body: Submission) -> Reply:
         answer = bulk(merged(requests, receipts))
         return ok(answer, 207 if answer.refused else 201)
     receipt = await with_result(call, one(receipts))
+    if body.job is not None:
+        receipt = await with_warning(call, body.job, receipt)
     return ok(receipt, 200 if is_old(receipt) else 201, location=f"{API}/executions/{receipt.execution_id}")
 
 

@@ -12,7 +12,7 @@ from horae.server.once import submission_key
 from horae.server.queries import DeleteJob, JobExecutions, JobList
 from horae.server.reply import Reply, ok
 from horae.server.route import API, delete, get, patch, post, put
-from horae.server.submission import is_old, one, submit_of, with_result
+from horae.server.submission import is_old, one, submit_of, with_result, with_warning
 from horae.server.views import Forgotten, Triggered
 
 IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused when somebody changed it meanwhile."}
@@ -118,7 +118,7 @@ async def trigger(call: Call, body: Trigger) -> Reply:
     receipts = await call.node.submitter.submit(
         call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
     )
-    receipt = await with_result(call, one(receipts))
+    receipt = await with_warning(call, call.path("ref"), await with_result(call, one(receipts)))
     about = await call.node.dependencies.about(call.namespace, call.path("ref"))
     answer = Triggered(
         **msgspec.structs.asdict(receipt),

@@ -93,6 +93,7 @@ OLDEST = Statement(
 OFFERS = Statement(
     "offers", "SELECT queues, capabilities, id FROM sessions WHERE state = 'live' AND namespace = $1 LIMIT 2000"
 )
+EVER_OFFERED = Statement("ever_offered", "SELECT DISTINCT capabilities FROM sessions WHERE namespace = $1 LIMIT 5000")
 ATTEMPTS = Statement(
     "attempts_of",
     "SELECT attempt, worker, outcome, started_at, ended_at, exit_code, error FROM attempts"
@@ -168,6 +169,12 @@ def offers(namespace: int) -> Script[list[Offer]]:
     """What live workers can take."""
     rows = yield Fetch(OFFERS, (namespace,))
     return [Offer(frozenset(msgspec.json.decode(q)), frozenset(msgspec.json.decode(c)), id) for q, c, id in rows]
+
+
+def ever_offered(namespace: int) -> Script[list[frozenset[str]]]:
+    """What workers offer that are there, or were lately."""
+    rows = yield Fetch(EVER_OFFERED, (namespace,))
+    return [frozenset(msgspec.json.decode(row[0])) for row in rows]
 
 
 def attempts(id: UUID) -> Script[list[Attempt]]:
