@@ -31,7 +31,10 @@ async function request(method, path, body, timeout, isOver) {
 const keyOf = ({ parcel, item, attempt }) => `${parcel} ${item} ${attempt}`;
 const failed = (type, message, more) => ({ outcome: "failed", error: { type, message, ...more } });
 // What becomes of an attempt that was told to stop. What goes back is charged nothing.
-const stopped = { cancel: { outcome: "cancelled" }, timeout: failed("Timeout", "longer than the job's timeout") };
+const late = (type, message) => failed(type, message, { kind: "timeout" });
+const stopped = { cancel: { outcome: "cancelled" }, timeout: late("RunTimeout", "longer than the job's timeout") };
+stopped.heartbeatTimeout = late("HeartbeatTimeout", "silent for too long");
+stopped.totalTimeout = late("TotalTimeout", "all attempts took too long together");
 const interrupted = failed("Interrupted", "its worker left, and the job may begin only once", { permanent: true });
 const handedBack = ({ delivery }) => (delivery === "at-most-once" ? interrupted : { outcome: "released" });
 
@@ -92,7 +95,8 @@ class Session {
       const { answer, sentAt } = await request("POST", path, up, timeout, () => this.isOver);
       this.learn(answer, sentAt);
       for (const grant of answer.slices ?? []) this.begin(grant, answer.jobs[`${grant.job}:${grant.version}`]);
-      for (const asked of answer.requests ?? []) this.runs.get(keyOf(asked))?.abort(asked.kind);
+      const requests = (answer.requests ?? []).filter(({ kind }) => kind !== "startTimeout"); // all have begun
+      for (const asked of requests) this.runs.get(keyOf(asked))?.abort(asked.kind);
       if (answer.drain) drain();
     } catch (error) {
       if (!this.isOver) this.finish(error);

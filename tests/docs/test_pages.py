@@ -99,7 +99,7 @@ def test_every_error_is_there_as_it_is():
 
 
 def failure_types() -> set[str]:
-    """The names that Horae itself gives to failures: in `failed("Timeout", ...)` and `Failure(type="Lost", ...)`."""
+    """The names that Horae itself gives to failures: in `failed("RunTimeout", ...)` and `Failure(type="Lost", ...)`."""
     found = set()
     for path in SOURCE.rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):

@@ -7,7 +7,9 @@ from horae.engine.backstop import SLACK, Backstop
 from horae.engine.directory import Directory
 from horae.engine.hints import Hints
 from horae.env import SECOND
-from tests.store_contract.world import World
+from horae.model.retry import RetryPolicy
+from horae.model.timeouts import Timeouts
+from tests.store_contract.world import World, began, progress
 
 
 @pytest.fixture
@@ -37,6 +39,63 @@ async def test_what_runs_past_its_timeout_is_asked_to_end_once(world: World, bac
         (late.parcel, "timeout")
     ]
     assert backstop.asked == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "begins", "kind"),
+    [
+        ({"timeouts": Timeouts(start=10 * SECOND)}, False, "startTimeout"),
+        ({"timeouts": Timeouts(start=10 * SECOND)}, True, None),
+        ({"timeouts": Timeouts(heartbeat=10 * SECOND)}, True, "heartbeatTimeout"),
+        ({"timeouts": Timeouts(heartbeat=10 * SECOND)}, False, None),
+        ({"retry": RetryPolicy(within=10 * SECOND)}, True, "totalTimeout"),
+        ({"retry": RetryPolicy(within=10 * SECOND)}, False, "totalTimeout"),
+    ],
+)
+async def test_each_timeout_is_asked_for_by_its_name(world: World, backstop: Backstop, spec, begins, kind):
+    await world.parcel(await world.job(**spec), 1)
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    if begins:
+        await worker.exchange(started=[began(slice, world.now())])
+    world.clock.advance(11 * SECOND + SLACK)
+    await backstop.step()
+    await backstop.step()
+
+    asked = [request[3] for request in await world.store.requests_of(worker.session)]
+    assert asked == ([] if kind is None else [kind])
+    assert backstop.asked == len(asked)
+
+
+async def test_what_tells_of_itself_is_not_asked_to_end(world: World, backstop: Backstop):
+    await world.parcel(await world.job(timeouts=Timeouts(heartbeat=10 * SECOND)), 1)
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    await worker.exchange(started=[began(slice, world.now())], progress=[progress(slice, 0, 40.0, message="on it")])
+    for _ in range(3):
+        world.clock.advance(8 * SECOND + SLACK)
+        await worker.exchange(progress=[progress(slice, 0, None)])
+        await backstop.step()
+
+    assert await world.store.requests_of(worker.session) == []
+    assert await world.rows("SELECT percent, message FROM progress") == [(40.0, "on it")]
+    world.clock.advance(11 * SECOND + SLACK)
+    await backstop.step()
+    assert [request[3] for request in await world.store.requests_of(worker.session)] == ["heartbeatTimeout"]
+
+
+async def test_what_was_not_to_begin_and_did_is_still_asked_to_end(world: World, backstop: Backstop):
+    await world.parcel(await world.job(timeouts=Timeouts(start=SECOND), timeout=60 * SECOND), 1)
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    world.clock.advance(2 * SECOND + SLACK)
+    await backstop.step()
+    await worker.exchange(started=[began(slice, world.now())])
+    world.clock.advance(71 * SECOND + SLACK)
+    await backstop.step()
+
+    asked = await world.store.requests_of(worker.session)
+    assert [request[3] for request in asked] == ["startTimeout", "timeout"]
 
 
 async def test_a_definition_is_read_and_decoded_once(world: World, backstop: Backstop, monkeypatch):

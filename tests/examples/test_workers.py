@@ -78,7 +78,7 @@ def test_a_running_one_is_cancelled(settled, tmp_path):
 def test_one_that_takes_too_long_is_stopped(settled, tmp_path):
     settled.post("/jobs", {"name": "hurried", "python": "waits_for", "timeout": "200ms"})
     done = settled.until(settled.submit("hurried", {"path": str(tmp_path / "go")}), "failed", "success")
-    assert (done["status"], done["error"]["type"]) == ("failed", "Timeout")
+    assert (done["status"], done["error"]["type"]) == ("failed", "RunTimeout")
 
 
 def all_ended(fleet: Fleet, ids: list[str]) -> list[Any]:

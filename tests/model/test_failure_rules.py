@@ -45,7 +45,7 @@ def test_what_is_not_known_of_a_failure_is_not_met():
     "rule", ["", "exit:", "exit:x", "exit:9-1", "http:6xx", "http:-1", "message:", "status:500", "a b", "^a|b$", ":"]
 )
 def test_what_says_nothing_is_refused(rule):
-    with pytest.raises(ValueError):  # noqa: PT011
+    with pytest.raises(ValueError):
         compile_rule(rule)
 
 

@@ -121,7 +121,7 @@ class World:
         envelope = Envelope(
             namespace=NAMESPACE, job=job.id, version=job.version, queue=job.queue, lane=job.lane, priority=level,
             due_at=due_at, parent=parent, keys=job.spec.keys if keys is None else encode_keys(keys),
-            delivery=AT_MOST_ONCE if job.spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+            delivery=AT_MOST_ONCE if job.spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=job.spec.bounds,
         )  # fmt: skip
         unique = None if key is None else (NAMESPACE, f"job:{job.id}", key)
         return [
@@ -321,7 +321,7 @@ def began(slice: Any, at: Instant, lo: int | None = None, hi: int | None = None)
     return Started(parcel=slice.parcel, lo=first, hi=last, attempt=slice.attempt, at=at)
 
 
-def progress(slice: Any, item: int, percent: float, **more: Any) -> Progress:
+def progress(slice: Any, item: int, percent: float | None, **more: Any) -> Progress:
     return Progress(parcel=slice.parcel, item=item, percent=percent, **{"attempt": slice.attempt} | more)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from horae.client.app import App
 from horae.model.signals import Cancelled, GiveUp, Retry
-from horae.worker.context import current
+from horae.worker.context import Context, current
 
 app = App()
 forever = threading.Event()
@@ -240,3 +240,13 @@ def thread_name() -> str:
 @app.job()
 def echo(value: str = "") -> str:
     return value
+
+
+@app.job()
+def beat(times: int, ctx: Context) -> int:
+    """Tell of life for a while, then be silent until stopped."""
+    for _ in range(times):
+        ctx.heartbeat()
+        forever.wait(0.1)
+    forever.wait()
+    return times

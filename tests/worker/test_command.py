@@ -192,7 +192,7 @@ async def test_stopping_a_command_leaves_nothing_of_it(tmp_path, reason):
         outcome = await it.outcome(parcel)
 
         assert outcome.outcome == ("cancelled" if reason == "cancel" else "failed")
-        assert outcome.error is None or outcome.error.type == "Timeout"
+        assert outcome.error is None or outcome.error.type == "RunTimeout"
         await eventually(lambda: not any(map(alive, pids)), within=5)
 
 
@@ -316,7 +316,7 @@ async def test_a_thousand_stopped_commands_leave_no_process(tmp_path):
     async with shop(concurrency=50) as it:
         parcel = it.submit(shell(line), *[{}] * 1000, timeout=2 * SECOND, grace=SECOND // 10)
         for index in range(1000):
-            assert (await it.outcome(parcel, index, within=300)).error.type == "Timeout"
+            assert (await it.outcome(parcel, index, within=300)).error.type == "RunTimeout"
         pids = await pids_in(tmp_path, 1000)
 
         await eventually(lambda: not any(map(alive, pids)))

@@ -113,7 +113,7 @@ async def test_a_server_that_is_not_there_is_a_failure():
 
 async def test_a_silent_server_runs_into_the_timeout():
     async with web(lambda asked: None) as site, shop() as it:
-        assert (await it.run(Http(url=site.url), timeout=SECOND // 5)).error.type == "Timeout"
+        assert (await it.run(Http(url=site.url), timeout=SECOND // 5)).error.type == "RunTimeout"
 
 
 async def test_a_request_can_be_cancelled():

@@ -10,6 +10,7 @@ from horae.env import SECOND
 from horae.errors import Conflict
 from horae.model.job import Python
 from horae.model.retry import RetryPolicy
+from horae.model.timeouts import Timeouts
 from tests.waiting import eventually
 from tests.worker.functions import app
 from tests.worker.local import Jobs, result, shop
@@ -181,7 +182,7 @@ async def test_a_sync_function_with_a_timeout_runs_in_a_process_and_is_killed(tm
         outcome = await it.outcome(parcel)
 
         assert os.getpid() not in pids
-        assert outcome.error.type == "Timeout"
+        assert outcome.error.type == "RunTimeout"
         await eventually(lambda: not any(map(alive, pids)), within=5)
 
 
@@ -189,15 +190,33 @@ async def test_a_function_in_a_process_may_clean_up(tmp_path):
     async with shop(app) as it:
         outcome = await it.run(python("clean"), {"folder": str(tmp_path)}, timeout=SECOND // 2, grace=10 * SECOND)
 
-        assert outcome.error.type == "Timeout"
+        assert outcome.error.type == "RunTimeout"
         assert (tmp_path / "cleaned").exists()
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+async def test_a_function_that_falls_silent_is_stopped(isolation):
+    async with shop(app, replace=False) as it:
+        silence = Timeouts(heartbeat=SECOND // 2)
+        outcome = await it.run(python("beat", isolation), {"times": 10}, timeouts=silence)
+
+        assert (outcome.error.type, outcome.error.kind) == ("HeartbeatTimeout", "timeout")
+        assert outcome.ended_at[0] - outcome.started_at[0] > SECOND, "what it told kept it alive"
+        assert {told.percent for told in it.gateway.progress} == {None}, "the server heard of it"
+
+
+async def test_an_execution_whose_time_is_up_is_stopped_whatever_attempt_it_is(tmp_path):
+    async with shop(app) as it:
+        outcome = await it.run(python("sleep"), {"folder": str(tmp_path)}, retry=RetryPolicy(within=SECOND // 5))
+
+        assert (outcome.error.type, outcome.error.kind) == ("TotalTimeout", "timeout")
 
 
 async def test_an_async_function_times_out(tmp_path):
     async with shop(app) as it:
         outcome = await it.run(python("sleep"), {"folder": str(tmp_path)}, timeout=SECOND // 5)
 
-        assert outcome.error.type == "Timeout"
+        assert outcome.error.type == "RunTimeout"
         assert (tmp_path / "up.cleaned").exists()
 
 
@@ -205,7 +224,7 @@ async def test_a_thread_that_times_out_fails_at_once_and_keeps_its_slot(tmp_path
     async with shop(app, concurrency=2, replace=False) as it:
         stuck = it.submit(python("stuck", "thread"), {"folder": str(tmp_path), "seconds": 3}, timeout=SECOND // 5)
         outcome = await it.outcome(stuck)
-        assert outcome.error.type == "Timeout"
+        assert outcome.error.type == "RunTimeout"
         assert len(it.worker.session.stock.chunks) == 1
 
         assert result(await it.run(python("add"), {"a": 1}, name="other")) == 3
@@ -218,14 +237,14 @@ async def test_a_worker_with_a_thread_that_will_not_stop_replaces_itself(tmp_pat
         it.submit(python("stuck", "thread"), {"folder": str(tmp_path)}, timeout=SECOND // 5, grace=SECOND // 10)
 
         assert await asyncio.wait_for(it.end, 20) == "replace"
-        assert it.gateway.outcomes[0].error.type == "Timeout"
+        assert it.gateway.outcomes[0].error.type == "RunTimeout"
 
 
 async def test_a_coroutine_that_will_not_stop_is_reported_and_keeps_its_slot(tmp_path):
     async with shop(app, concurrency=2, replace=False) as it:
         outcome = await it.run(python("deaf"), {"folder": str(tmp_path)}, timeout=SECOND // 5, grace=SECOND // 5)
 
-        assert outcome.error.type == "Timeout"
+        assert outcome.error.type == "RunTimeout"
         assert len(it.worker.session.stock.chunks) == 1
         Path(tmp_path, "go").touch()
         await eventually(lambda: not it.worker.session.stock.chunks)

@@ -1,5 +1,7 @@
 """The session's promises, whatever the network does."""
 
+from uuid import UUID
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -8,7 +10,8 @@ from msgspec import Raw
 
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.model.job import Python, Spec
-from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Outcome, Request
+from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, Outcome, Request
+from horae.model.timeouts import Timeouts
 from horae.worker.holding import RELEASED, Chunk, Fate
 from horae.worker.pace import Pace
 from horae.worker.session import Session, halve
@@ -586,9 +589,60 @@ def test_an_outcome_that_was_decided_is_not_decided_again():
     chunk = bench.session.take()
     begun = chunk.begin(bench.clock.monotonic())
 
-    assert bench.session.decide(chunk, begun, Fate(outcome="failed", error=Failure(type="Timeout")))
+    assert bench.session.decide(chunk, begun, Fate(outcome="failed", error=Failure(type="RunTimeout")))
     assert not bench.session.decide(chunk, begun, Fate(outcome="cancelled"))
     assert not chunk.end(begun, bench.clock.monotonic(), b"1")
     bench.session.finish(chunk)
 
     assert [o.outcome for o in bench.up().outcomes] == ["failed"]
+
+
+def test_what_must_begin_in_time_and_does_not_fails_without_having_begun():
+    bench = Bench(slots=1)
+    hasty = Spec(name="h", task=Python(function="f"), timeouts=Timeouts(start=SECOND // 2))
+    bench.gateway.submit(hasty, parameters(3))
+    exchange = bench.up()
+    bench.gateway.exchange(bench.session.id, exchange, False)
+    grants = [
+        Grant(parcel=UUID(int=1 << 16), lo=0, hi=3, job=UUID(int=7), version=1, attempt=1, token=1, due_at=0,
+              items=[Raw(b"{}")] * 3)
+    ]  # fmt: skip
+    answer = Answer(slices=grants, jobs={f"{UUID(int=7)}:1": Raw(msgspec.json.encode(hasty))}, now=0)
+    bench.session.answered(exchange, answer, bench.clock.monotonic())
+    chunk = bench.session.take()
+    assert chunk.begin(bench.clock.monotonic()) is not None
+    assert bench.session.wake_at() is not None
+
+    bench.clock.advance(SECOND // 2 - 1)
+    bench.session.tick()
+    assert not bench.session.outbox.has_outcomes
+    bench.clock.advance(1)
+    bench.session.tick()
+
+    (outcome,) = bench.up().outcomes
+    assert (outcome.lo, outcome.hi, outcome.error.type, outcome.started_at) == (1, 3, "StartTimeout", [])
+    assert bench.session.stock.late_from() is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "begun", "unstarted"),
+    [
+        ("timeout", "timeout", "StartTimeout"),
+        ("startTimeout", None, "StartTimeout"),
+        ("heartbeatTimeout", "heartbeat", "StartTimeout"),
+        ("totalTimeout", "total", "TotalTimeout"),
+    ],
+)
+def test_each_timeout_that_a_server_asks_for_ends_what_it_is_about(kind, begun, unstarted):
+    bench = Bench(slots=2)
+    parcel = bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    item = chunk.begin(bench.clock.monotonic())
+    both = [Request(parcel=parcel, item=i, attempt=1, kind=kind) for i in range(2)]
+    exchange = bench.up()
+    interrupts = bench.session.answered(exchange, Answer(requests=both, now=0), bench.clock.monotonic())
+
+    assert [(i.begun, i.kind) for i in interrupts] == ([(item, begun)] if begun else [])
+    (outcome,) = bench.up().outcomes
+    assert (outcome.lo, outcome.hi, outcome.error.type) == (1, 2, unstarted)

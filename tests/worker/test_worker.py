@@ -268,7 +268,7 @@ async def test_time_is_the_environments(tmp_path):
             env.clock.advance(60 * SECOND)
             return it.gateway.finished.get((parcel, 0))
 
-        assert (await eventually(moved)).error.type == "Timeout"
+        assert (await eventually(moved)).error.type == "RunTimeout"
 
 
 VICTIM = Path(__file__).with_name("victim.py")

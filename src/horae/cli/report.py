@@ -1,4 +1,4 @@
-"""`horae report`: a command's way to tell progress and its result, by lines in the file that HORAE_OUTPUT names."""
+"""`horae report`: how a command tells progress, life and its result, by lines in the file that HORAE_OUTPUT names."""
 
 import os
 
@@ -20,7 +20,8 @@ from horae.errors import BadInput
 @click.option("--progress", type=click.FloatRange(0, 100), metavar="PERCENT", help="How far it is, from 0 to 100.")
 @click.option("--message", metavar="TEXT", help="A word about it.")
 @click.option("--result", metavar="JSON", help="The execution's result; @FILE or - reads it.")
-def report(progress: float | None, message: str | None, result: str | None) -> None:
+@click.option("--heartbeat", is_flag=True, help="Only tell that it is alive, for jobs with timeouts.heartbeat.")
+def report(progress: float | None, message: str | None, result: str | None, heartbeat: bool) -> None:
     """Tell progress or a result from inside a running job."""
     path = os.environ.get("HORAE_OUTPUT")
     if not path:
@@ -35,8 +36,10 @@ def report(progress: float | None, message: str | None, result: str | None) -> N
         line["message"] = message
     if result is not None:
         line["result"] = msgspec.Raw(msgspec.json.encode(read_json(result, "--result")))
+    if heartbeat:
+        line["heartbeat"] = True
     if not line:
-        raise click.UsageError("There is nothing to tell: give --progress, --message or --result.")
+        raise click.UsageError("There is nothing to tell: give --progress, --message, --result or --heartbeat.")
     _append(path, msgspec.json.encode(line) + b"\n")
 
 

@@ -1,4 +1,4 @@
-"""The backstop: run timeouts are the worker's; what it lets run on past them is asked to stop."""
+"""The backstop: timeouts of what runs are the worker's; what it lets go on past them is asked to stop."""
 
 from uuid import UUID
 
@@ -7,7 +7,8 @@ import structlog
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
-from horae.env import SECOND, Env, Micros
+from horae.env import SECOND, Env, Instant, Micros
+from horae.model.timeouts import REQUESTS, Allowance, Attempted, Held, overdue
 from horae.store.contract import Store
 from horae.store.moves import backstop
 
@@ -39,14 +40,24 @@ class Backstop:
         rows = await self._store.read(lambda: backstop.long_running(after, before, PAGE))
         known = await self._directory.definitions.get(sorted({(row.job, row.version) for row in rows}))
         for row in rows:
-            span = known[row.job, row.version].allowance
-            if span is not None and row.since + span < before:
-                await self._ask(row)
+            late = _late(row, known[row.job, row.version].allowance, before)
+            if late is not None:
+                await self._ask(row, late)
         return (rows[-1].parcel, rows[-1].lo) if len(rows) == PAGE else None
 
-    async def _ask(self, row: backstop.LongRunning) -> None:
+    async def _ask(self, row: backstop.LongRunning, late: Attempted) -> None:
         now = self._env.now()
-        if await self._store.write(lambda: backstop.ask_to_end(row, now)):
+        if await self._store.write(lambda: backstop.ask_to_end(row, REQUESTS[late], now)):
             self.asked += row.hi - row.lo
             self._hints.tell(Hint(sessions=[row.session]))
-            log.warning("running past its timeout", parcel=str(row.parcel), session=str(row.session))
+            log.warning("running past its timeout", timeout=late, parcel=str(row.parcel), session=str(row.session))
+
+
+def _late(row: backstop.LongRunning, allowed: Allowance, before: Instant) -> Attempted | None:
+    """Which timeout passed before an instant. Of several items under way together only the first may have spoken."""
+    if not allowed.is_bounded:
+        return None
+    heard_at = row.heard_at if row.hi - row.lo == 1 else before
+    held = Held(due_at=row.due_at, granted_at=row.granted_at, started_at=row.started_at, heard_at=heard_at)
+    late = overdue(held, allowed, before)
+    return None if late == "start" and row.not_to_begin else late

@@ -7,9 +7,9 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from horae.env import Micros
 from horae.model.job import Spec
 from horae.model.retry import RetryPolicy
+from horae.model.timeouts import Allowance
 from horae.store.contract import Store
 
 Version = tuple[UUID, int]  # a job and its version
@@ -23,7 +23,7 @@ class Definition(Struct, frozen=True):
 
     spec: bytes
     retry: RetryPolicy
-    allowance: Micros | None  # how long an attempt may take, its grace included; None for as long as it likes
+    allowance: Allowance  # how long an attempt may take
 
 
 class Definitions:
@@ -70,4 +70,4 @@ class Definitions:
 
 def _read(spec: bytes) -> Definition:
     read = msgspec.json.decode(spec, type=Spec)
-    return Definition(spec, read.retry, None if read.timeout is None else read.timeout + read.grace)
+    return Definition(spec, read.retry, read.allowance)

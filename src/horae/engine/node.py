@@ -44,6 +44,7 @@ from horae.engine.settings import EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
+from horae.engine.timeouts import Timeouts
 from horae.engine.triggers import Triggers
 from horae.engine.turns import Turns
 from horae.engine.watching.watcher import Places, Watcher
@@ -89,6 +90,7 @@ class Node:
         self.zones = ZoneRules(env, store, self.hints)
         self.joiner = Joiner(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
+        self.timeouts = Timeouts(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.backstop = Backstop(env, store, self.directory, self.hints)
         self.preemptor = Preemptor(env, store, self.directory, self.hints)
         self.deletions = Deletions(store, self._session_asked, self.statistics.cancelled)
@@ -188,6 +190,7 @@ class Node:
                 self.joiner,
                 self.backfiller,
                 self.rescuer,
+                self.timeouts,
                 self.backstop,
                 self.preemptor,
                 self.sweeper,

@@ -229,7 +229,7 @@ class Submitter:
             namespace=wanted.namespace, job=stored.job.id, version=stored.job.version, queue=stored.queue,
             lane=stored.lane, priority=_priority(request.priority, spec.priority), due_at=_due(request, now),
             keys=spec.keys, parent=wanted.parent,
-            delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+            delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
         )  # fmt: skip
 
     def _lead(self, envelope: Envelope) -> int:

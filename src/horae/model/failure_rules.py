@@ -53,7 +53,8 @@ def _named(rule: str) -> Test:
 
 def _names(failure: Failure) -> set[str]:
     """Everything that the error is called: its type, its class and their parents, with and without modules."""
-    return {failure.type, *failure.names, *(name.rpartition(".")[2] for name in failure.names)}
+    common = ("Timeout",) if failure.kind == "timeout" else ()
+    return {failure.type, *common, *failure.names, *(name.rpartition(".")[2] for name in failure.names)}
 
 
 def _statuses(text: str, wrong: str) -> tuple[int, int]:

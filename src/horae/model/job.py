@@ -14,6 +14,7 @@ from horae.model.meeting import Batch, Cache, Debounce, Unique
 from horae.model.placement import Affinity, Cost, Preference, spell
 from horae.model.rate import Rate
 from horae.model.retry import RetryPolicy
+from horae.model.timeouts import Allowance, Patience, Timeouts
 
 STEADY = "steady:"  # offered by workers that are not labelled spot; no label can be spelled so
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -69,7 +70,8 @@ class Spec(Definition, frozen=True, kw_only=True):
     params: dict[str, Any] = {}  # defaults, overridden key by key at submission
     schema: dict[str, Any] | None = None  # JSON schema of params, when the signature is known
     retry: RetryPolicy = RetryPolicy()
-    timeout: Micros | None = None
+    timeout: Micros | None = None  # of one try
+    timeouts: Timeouts = Timeouts()
     grace: Micros = 10 * SECOND  # between SIGTERM and SIGKILL
     priority: int = DEFAULT_PRIORITY
     queue: str = "default"
@@ -118,6 +120,19 @@ class Spec(Definition, frozen=True, kw_only=True):
     def limit(self) -> Limit:
         """What it is limited to as a whole."""
         return Limit(concurrency=self.concurrency, rate=self.rate)
+
+    @property
+    def allowance(self) -> Allowance:
+        """How long a worker may hold one of its executions."""
+        run = None if self.timeout is None else self.timeout + self.grace
+        bounds = self.timeouts
+        return Allowance(start=bounds.start, run=run, heartbeat=bounds.heartbeat, total=self.retry.within)
+
+    @property
+    def bounds(self) -> Patience | None:
+        """How long its executions may wait in the queue, and take altogether."""
+        queue, total = self.timeouts.queue, self.retry.within
+        return None if queue is None and total is None else Patience(queue=queue, total=total)
 
     @property
     def capabilities(self) -> tuple[str, ...]:

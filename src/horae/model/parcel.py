@@ -11,6 +11,7 @@ from horae.env import Instant
 from horae.errors import BadInput, TooLarge
 from horae.model.execution import Extra
 from horae.model.packing import Packed, pack
+from horae.model.timeouts import Patience
 
 MAX_ITEMS = 1024
 MAX_BYTES = 256 * 1024  # of items in one parcel; a bigger item travels alone
@@ -35,6 +36,7 @@ class Envelope(Struct, frozen=True, kw_only=True, gc=False):
     keys: str | None = None  # as model/keys reads them: limits, sequence, share, a trigger's turn
     parent: UUID | None = None
     delivery: int = AT_LEAST_ONCE
+    bounds: Patience | None = None  # of the time in the queue, or of all of it, where its job has such
 
 
 class Parcel(Struct, frozen=True, kw_only=True, gc=False):

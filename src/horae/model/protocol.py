@@ -29,7 +29,7 @@ At = Annotated[Instant, Meta(ge=EARLIEST, lt=LATEST)]  # a time that a worker te
 Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span that a worker asks for: up to a hundred years
 
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
-RequestKind = Literal["cancel", "timeout", "preempt"]
+RequestKind = Literal["cancel", "timeout", "preempt", "startTimeout", "heartbeatTimeout", "totalTimeout"]
 FailureKind = Literal["error", "timeout", "lost", "platform"]
 
 
@@ -121,7 +121,7 @@ class Progress(Wire, frozen=True, kw_only=True):
     parcel: UUID
     item: Count
     attempt: Count
-    percent: Annotated[float, Meta(ge=0, le=100)]
+    percent: Annotated[float, Meta(ge=0, le=100)] | None = None  # none: only a sign of life
     message: str = ""
 
 

@@ -69,6 +69,7 @@ class JobView(View, frozen=True, kw_only=True):
     retries: int = 0
     retry: Any = None
     timeout: str | None = None
+    timeouts: dict[str, str] = {}
     grace: str = "10s"
     priority: int = 4
     queue: str = "default"

@@ -65,6 +65,10 @@ class JobPatch(Body, frozen=True, kw_only=True):
         ),
     ] = None
     timeout: Duration | None = None
+    timeouts: Annotated[
+        dict[str, Any] | None,
+        Meta(description='{"queue", "start", "run", "heartbeat", "total"}: durations; `timeout` is `run`.'),
+    ] = None
     grace: Duration | None = None
     priority: Priority | None = None
     queue: Name | None = None

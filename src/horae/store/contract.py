@@ -19,7 +19,7 @@ from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.driver import Driver
-from horae.store.moves import backfill_work, due, hand_over, jobs, join_looks, joins, lanes, promote
+from horae.store.moves import backfill_work, due, hand_over, jobs, join_looks, joins, lanes, promote, timeouts
 from horae.store.moves import cancel as cancels
 from horae.store.moves import exchange as exchanges
 from horae.store.moves import fire as fires
@@ -164,6 +164,15 @@ class Store:
     async def next_join(self) -> Instant | None:
         """When the earliest join has to be looked at."""
         return await self.driver.read(joins.next_due)
+
+    async def end_overdue(self, limit: int) -> tuple[int, Effects]:
+        """End what no worker holds and is over its time: how many parcels were looked at, and what became of them.
+
+        What stood in the queue for longer than its job's `timeouts.queue`, or was not done `timeouts.total` after it
+        was due, ends as failed with that reason, once; jobs that depend on it hear of it in the same transaction.
+        """
+        now = self.env.now()
+        return await self.driver.write(lambda: timeouts.end_overdue(limit, self.env.new_id, now))
 
     async def mark_lost(self, session: UUID, last_seen: Instant) -> bool:
         """End a session that has not moved since `last_seen`; false when it has."""

@@ -27,6 +27,7 @@ from horae.worker.context import CURRENT, Ask, Context
 from horae.worker.failure import fate_of
 from horae.worker.frames import (
     HEADER,
+    Alive,
     Asked,
     Ended,
     Hello,
@@ -54,6 +55,9 @@ class PipePort:
     def __init__(self, child: "Child") -> None:
         self._child = child
         self.interrupted: str | None = None
+
+    def heartbeat(self) -> None:
+        self._child.send(Alive())
 
     def progress(self, percent: float, message: str) -> None:
         self._child.send(Progressed(percent, message))

@@ -85,6 +85,8 @@ class Port(Protocol):
         """Why the execution should stop, if it should."""
         ...
 
+    def heartbeat(self) -> None: ...
+
     def progress(self, percent: float, message: str) -> None: ...
 
     def log(self, stream: str, text: str) -> None: ...
@@ -187,7 +189,7 @@ class Context:
 
     @property
     def deadline(self) -> datetime | None:
-        """When this attempt must have ended: by its timeout or the execution's own deadline."""
+        """When this attempt must have ended: by its timeout, that of all attempts, or the execution's own deadline."""
         return None if self._facts.deadline is None else _moment(self._facts.deadline)
 
     @property
@@ -205,6 +207,10 @@ class Context:
         """Stop here if the execution should stop."""
         if self.cancelled:
             raise Cancelled(f"stopped by request ({self._port.interrupted})")
+
+    def heartbeat(self) -> None:
+        """Tell that the execution is alive, for jobs with `timeouts.heartbeat`; progress tells it, too. It is cheap."""
+        self._port.heartbeat()
 
     def progress(self, percent: float, message: str = "") -> None:
         """Tell how far the execution is, from 0 to 100."""

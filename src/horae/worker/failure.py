@@ -99,8 +99,8 @@ def stopped(kind: str, outcome: bytes | Fate, *, once: bool) -> bytes | Fate:
     A result that came in spite of it counts, except after a timeout. What was stopped for the worker's sake goes back
     uncharged, unless the job may begin only once.
     """
-    if kind == "timeout":
-        return TIMED_OUT
+    if kind in TIMED_OUT:
+        return TIMED_OUT[kind]
     if isinstance(outcome, bytes) or outcome.outcome == "success":
         return outcome
     if kind == "cancel":
@@ -158,4 +158,12 @@ def _message(error: BaseException) -> str:
         return f"{type(error).__name__} (its message cannot be shown)"
 
 
-TIMED_OUT = failed("Timeout", "the attempt took longer than the job's timeout")
+# By what told an item to stop.
+TIMED_OUT = {
+    "timeout": failed("RunTimeout", "the attempt took longer than the job's timeout", kind="timeout"),
+    "heartbeat": failed(
+        "HeartbeatTimeout", "nothing was heard of the attempt for as long as timeouts.heartbeat", kind="timeout"
+    ),
+    "total": failed("TotalTimeout", "all attempts took longer together than timeouts.total", kind="timeout"),
+    "start": failed("StartTimeout", "the worker did not begin it in time", kind="timeout"),
+}

@@ -45,6 +45,10 @@ class Ready(Struct, frozen=True, tag=True):
     """Up, once: the child can take orders."""
 
 
+class Alive(Struct, frozen=True, tag=True):
+    """Up: a sign of life."""
+
+
 class Progressed(Struct, frozen=True, tag=True):
     """Up: how far the execution is."""
 
@@ -74,7 +78,7 @@ class Ended(Struct, frozen=True, tag=True):
 
 
 Down = Hello | Order | Stop | Reply
-Up = Ready | Progressed | Logged | Asked | Ended
+Up = Ready | Alive | Progressed | Logged | Asked | Ended
 
 
 def framed(message: Down | Up) -> bytes:

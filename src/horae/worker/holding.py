@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.env import Instant
+from horae.env import SECOND, Instant
 from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.job import Spec
@@ -47,10 +47,11 @@ _NO_EXTRA = Extra()
 class Lot:
     """A granted slice, held until an answered exchange has carried the last of its outcomes."""
 
-    __slots__ = ("_extras", "acted", "grant", "open", "order", "pile")
+    __slots__ = ("_extras", "acted", "grant", "held_at", "open", "order", "pile")
 
-    def __init__(self, grant: Grant, pile: "Pile", number: int = 0) -> None:
+    def __init__(self, grant: Grant, pile: "Pile", number: int = 0, held_at: float = 0.0) -> None:
         self.grant = grant
+        self.held_at = held_at  # by the monotonic clock
         self.pile = pile
         self.order = number << 16  # lots sort by arrival, and `order + index` sorts items
         self.open = grant.hi - grant.lo  # items whose outcome no answered exchange has carried
@@ -96,6 +97,12 @@ class Pile:
         self.spread: dict[Chunk, None] = {}  # those of more than one item
         self.used_at = 0.0
         self.plan: Any = None  # what the loop has compiled from the spec
+
+    @property
+    def start_within(self) -> float | None:
+        """Seconds in which its items must begin once they are held."""
+        start = None if self.spec is None else self.spec.timeouts.start
+        return None if start is None else start / SECOND
 
     @property
     def may_fetch_ahead(self) -> bool:

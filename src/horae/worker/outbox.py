@@ -80,8 +80,10 @@ class Outbox:
         self._started.append(started)
 
     def progress(self, progress: Progress) -> None:
-        """Only the newest progress of an item is told."""
-        self._progress[progress.parcel, progress.item, progress.attempt] = progress
+        """Only the newest progress of an item is told; what tells of it is a sign of life, too."""
+        key = progress.parcel, progress.item, progress.attempt
+        if progress.percent is not None or key not in self._progress:
+            self._progress[key] = progress
 
     def log(self, key: Key, seq: int, line: Line) -> None:
         """Add a line; numbers of one attempt come in order, without gaps."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
+from horae.env import SECOND
 from horae.errors import HoraeError
 from horae.model.job import Command, Http, Python, Spec
 from horae.model.signature import BadParams, Bind
@@ -18,6 +19,7 @@ from horae.worker.holding import Fate, Lot, Pile
 from horae.worker.settings import JobFunction, Registry
 
 Kind = Literal["thread", "async", "process", "command", "http", "broken"]
+SOON = 0.25  # seconds
 
 _params = msgspec.json.Decoder(dict[str, Any] | None)
 
@@ -29,6 +31,9 @@ class Plan:
         self.kind: Kind = "broken"
         self.spec = spec
         self.once = spec.delivery == "at-most-once"
+        self.is_watched = _watched(spec)
+        spans = [span / SECOND for span in (spec.timeout, spec.timeouts.heartbeat) if span is not None]
+        self.look_after = min([SOON, *spans])  # seconds after which to look at a slot between two items
         self.defaults = Raw(msgspec.json.encode(spec.params))
         self.problem: Fate | None = None  # why nothing of it can run
         self.function: Callable[..., Any] = lambda: None
@@ -130,9 +135,14 @@ def _kind(entry: JobFunction, task: Python, spec: Spec) -> Kind:
         return "process"
     if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
         return "async"
-    may_stop = spec.timeout is not None or spec.preemptible
+    may_stop = spec.preemptible or _watched(spec)
     by_default = task.isolation is None and may_stop and is_importable(entry.function)
     return "process" if by_default else "thread"
+
+
+def _watched(spec: Spec) -> bool:
+    """Whether its executions are stopped when they run, are silent or take for too long."""
+    return any(span is not None for span in (spec.timeout, spec.timeouts.heartbeat, spec.retry.within))
 
 
 def is_importable(function: Any) -> bool:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from horae.env import SECOND, Clock, Instant
 from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, Registered, Request, Started
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
+from horae.worker.failure import TIMED_OUT
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate, Item, Pile
 from horae.worker.outbox import Key, Load, Outbox, key_of
 from horae.worker.pace import Pace
@@ -30,7 +31,7 @@ TOLD_AFTER = 1.0  # seconds that an item runs before its start is told: short on
 FLUSH = 0.2  # seconds that log lines, progress and starts wait for company
 POLLS, CARRIERS = 2, 2  # exchanges that wait for work, and that do not, in flight at once
 
-InterruptKind = Literal["cancel", "timeout", "preempt", "drain", "lost"]
+InterruptKind = Literal["cancel", "timeout", "heartbeat", "total", "preempt", "drain", "lost"]
 
 
 class Interrupt(Struct, frozen=True, eq=False):
@@ -175,8 +176,8 @@ class Session:
         self.collect(chunk)
         return decided
 
-    def progress(self, item: Item, percent: float, message: str = "") -> None:
-        """Tell how far a running item is."""
+    def progress(self, item: Item, percent: float | None, message: str = "") -> None:
+        """Tell how far a running item is; without that, only that it lives."""
         parcel, index, attempt = key_of(item)
         if not self.ended:
             told = Progress(parcel=parcel, item=index, attempt=attempt, percent=percent, message=message)
@@ -190,6 +191,10 @@ class Session:
     def instant(self, monotonic: float) -> Instant:
         """The server's time at a monotonic time."""
         return int(monotonic * SECOND) + self.outbox.offset
+
+    def monotonic(self, instant: Instant) -> float:
+        """The monotonic time at an instant of the server's clock."""
+        return (instant - self.outbox.offset) / SECOND
 
     def holds(self, parcel: UUID, item: int, attempt: int) -> bool:
         """Whether this worker answers for an item: unstarted, running, or ended and not yet heard of."""
@@ -221,6 +226,7 @@ class Session:
 
     def tick(self) -> None:
         """Look after what takes longer than expected; to be called when `wake_at` has come."""
+        self.outbox.end([(lot, index, None, None, TIMED_OUT["start"]) for lot, index in self.stock.too_late()])
         for chunk in self.stock.stalled():
             self.collect(chunk)
             self.stock.put_back(chunk)
@@ -234,6 +240,9 @@ class Session:
         times = [] if look is None else [self._clock.monotonic() + look]
         if self.outbox.has_news:
             times.append(self._flush_at)
+        late = self.stock.late_from()
+        if late is not None:
+            times.append(late)
         return min(times, default=None)
 
     # Inside
@@ -326,18 +335,30 @@ class Session:
             lot.acted.add(mark)
             self.outbox.end([(lot, request.item, None, None, _UNSTARTED[request.kind])])
             return None
+        kind = _BEGUN.get(request.kind)
         for chunk in lot.pile.chunks:
             begun = chunk.running()
             if begun is not None and begun[0] is lot and begun[1] == request.item:
                 lot.acted.add(mark)
-                return Interrupt(chunk, begun, request.kind)
+                return None if kind is None else Interrupt(chunk, begun, kind)
         return None
 
 
 _UNSTARTED: dict[str, Fate] = {
     "cancel": CANCELLED,
     "preempt": RELEASED,
-    "timeout": Fate(outcome="failed", error=Failure(type="Timeout", message="the worker did not begin it in time")),
+    "timeout": TIMED_OUT["start"],
+    "startTimeout": TIMED_OUT["start"],
+    "heartbeatTimeout": TIMED_OUT["start"],
+    "totalTimeout": TIMED_OUT["total"],
+}
+# What has begun is not too late to begin.
+_BEGUN: dict[str, InterruptKind] = {
+    "cancel": "cancel",
+    "preempt": "preempt",
+    "timeout": "timeout",
+    "heartbeatTimeout": "heartbeat",
+    "totalTimeout": "total",
 }
 
 

@@ -32,6 +32,7 @@ class Stock:
         self._spread: dict[Chunk, None] = {}  # chunks of more than one item
         self._waiting: deque[Pile] = deque()  # piles with ready items, in turn
         self._lots: dict[tuple[UUID, int], list[Lot]] = {}
+        self._pressed: dict[Pile, None] = {}  # piles whose items must begin in time
         self._count = 0
 
     @property
@@ -48,7 +49,9 @@ class Stock:
         if any(lot.grant.lo < grant.hi and grant.lo < lot.grant.hi for lot in lots):
             return
         self._count += 1
-        lot = Lot(grant, pile, self._count)
+        lot = Lot(grant, pile, self._count, self._clock.monotonic())
+        if pile.start_within is not None:
+            self._pressed[pile] = None
         lots.append(lot)
         self._offer(pile)
         pile.ready.extend([(lot, index) for index in range(grant.lo, grant.hi)])
@@ -120,6 +123,28 @@ class Stock:
             return True
         return False
 
+    def too_late(self) -> list[Item]:
+        """Take out unstarted items that should have begun by now."""
+        late: list[Item] = []
+        now = self._clock.monotonic()
+        for pile in list(self._pressed):
+            patience = pile.start_within or 0.0
+            unstarted = [*pile.ready, *(item for chunk in pile.chunks for item in list(chunk.left))]
+            late += [item for item in unstarted if now - item[0].held_at >= patience and self.withdraw(item)]
+            if len(late) >= len(unstarted):
+                del self._pressed[pile]
+        return late
+
+    def late_from(self) -> float | None:
+        """When the next item will be too late to begin, by the monotonic clock."""
+        firsts = (
+            items[0][0].held_at + (pile.start_within or 0.0)
+            for pile in self._pressed
+            for items in (pile.ready, *(list(chunk.left) for chunk in pile.chunks))
+            if items
+        )
+        return min(firsts, default=None) if self._pressed else None
+
     def running(self) -> Iterator[tuple[Chunk, Begun]]:
         """Every item that runs now."""
         for chunk in list(self.chunks):
@@ -163,6 +188,7 @@ class Stock:
             chunk.left.clear()
         self.piles.clear()
         self._waiting.clear()
+        self._pressed.clear()
         self._lots.clear()
 
     def _offer(self, pile: Pile) -> None:

@@ -4,18 +4,19 @@ from typing import Any
 
 from horae.errors import BadInput
 from horae.model.definition.task import PARSERS
+from horae.model.definition.timeouts import with_run
 from horae.model.definition.values import an_object
 
-MERGED = frozenset({"params", "tags", "env"})
+MERGED = frozenset({"params", "tags", "env", "timeouts"})
 
 
 def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
     """The definition with what the patch names; null takes a field back to its default.
 
-    `params`, `tags` and `env` merge key by key as RFC 7396 says; every other field is one value and is replaced. A new
-    task takes the place of the old one, whatever its kind.
+    `params`, `tags`, `env` and `timeouts` merge key by key as RFC 7396 says; every other field is one value and is
+    replaced. A new task takes the place of the old one, whatever its kind.
     """
-    given = an_object(patch, "body", 'Send what changes, such as {"timeout": "5m"}.')
+    given = with_run(an_object(patch, "body", 'Send what changes, such as {"timeout": "5m"}.'))
     if "name" in given and given["name"] is None:
         raise BadInput("A job needs a name.", "Give another one or leave it out.", field="name")
     new_task = any(given.get(kind) is not None for kind in PARSERS)

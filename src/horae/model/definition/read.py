@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import SECOND, Instant
 from horae.errors import BadInput
@@ -19,6 +19,7 @@ from horae.model.definition.placement import read_placement
 from horae.model.definition.retry import parse_retry
 from horae.model.definition.schedule import name_triggers, parse_trigger, parse_when, speaking_of
 from horae.model.definition.task import PARSERS
+from horae.model.definition.timeouts import read_timeouts, with_run
 from horae.model.definition.values import (
     a_duration,
     a_name,
@@ -32,7 +33,7 @@ from horae.model.definition.values import (
     tags,
 )
 from horae.model.dependency import LATE, Condition
-from horae.model.duration import DAY, HOUR, parse_duration
+from horae.model.duration import DAY, HOUR
 from horae.model.job import DEFAULT_PRIORITY, NAME, Spec, Task
 from horae.model.parcel import check_item
 from horae.model.template import compile_template
@@ -41,7 +42,8 @@ from horae.model.trigger import When
 TASKS = tuple(PARSERS)
 FIELDS = (
     *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
-    *("grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout", "onDependencyTimeout", "tags"),
+    *("timeouts", "grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout"),
+    *("onDependencyTimeout", "tags"),
     *("env", "delivery", "keyFor", *INTERRUPTION),
     *MEETINGS,
 )
@@ -72,7 +74,7 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
     given = an_object(body, "body", 'Send an object such as {"name": "report", "command": "python report.py"}.')
     shallow(given, "body")
     refuse_unknown(given, FIELDS, "A job")
-    given = {name: value for name, value in given.items() if value is not None}
+    given = with_run({name: value for name, value in given.items() if value is not None})
     if "name" not in given:
         raise BadInput("A job needs a name.", 'Add "name": "daily-report".', field="name")
     name = a_name(given["name"], "name", NAME)
@@ -103,6 +105,7 @@ def parse_whens(spec: Spec, *, key: str, created_at: Instant, past: bool = False
 def _spec(name: str, given: dict[str, Any]) -> Spec:
     late: Any = one_of(given.get("onDependencyTimeout", "fail"), "onDependencyTimeout", LATE)
     delivery: Any = one_of(given.get("delivery", "at-least-once"), "delivery", ("at-least-once", "at-most-once"))
+    run, timeouts, total = read_timeouts(given)
     spec = Spec(
         name=name,
         task=_task(given),
@@ -111,8 +114,9 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         triggers=tuple(name_triggers(given.get("triggers", []))),
         params=_params(given.get("params", {})),
         schema=_schema(given.get("schema")),
-        retry=parse_retry(given.get("retries"), given.get("retry")),
-        timeout=_timeout(given.get("timeout")),
+        retry=structs.replace(parse_retry(given.get("retries"), given.get("retry")), within=total),
+        timeout=run,
+        timeouts=timeouts,
         grace=a_duration(given.get("grace", "10s"), "grace", 0, HOUR),
         priority=an_int(given.get("priority", DEFAULT_PRIORITY), "priority", 0, 9, _PRIORITY),
         queue=a_name(given.get("queue", "default"), "queue", NAME),
@@ -142,14 +146,6 @@ def _task(given: dict[str, Any]) -> Task:
     if not named:
         raise BadInput("Nothing says what this job runs.", _ONE_TASK, field="command")
     return PARSERS[named[0]](given[named[0]])
-
-
-def _timeout(value: Any) -> int | None:
-    if value is None:
-        return None
-    if parse_duration(value, field="timeout") == 0:
-        raise BadInput("timeout cannot be 0.", "Leave it out for none.", field="timeout")
-    return a_duration(value, "timeout", 1000, 365 * DAY)
 
 
 def _params(value: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from horae.model.definition.meeting import render_meeting
 from horae.model.definition.placement import render_placement
 from horae.model.definition.retry import render_retry
 from horae.model.definition.task import render_task
+from horae.model.definition.timeouts import render_timeouts
 from horae.model.duration import format_duration
 from horae.model.job import Spec
 
@@ -28,6 +29,7 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "retries": spec.retry.retries,
         "retry": render_retry(spec.retry),
         "timeout": None if spec.timeout is None else format_duration(spec.timeout),
+        "timeouts": render_timeouts(spec.timeouts, spec.retry.within),
         "grace": format_duration(spec.grace),
         "priority": spec.priority,
         "queue": spec.queue,

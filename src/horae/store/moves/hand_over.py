@@ -17,6 +17,7 @@ from horae.env import Instant
 from horae.model.deal import deal
 from horae.model.slice import Queued, Running
 from horae.store.moves import shelves
+from horae.store.moves.bounds import bounded
 from horae.store.moves.claim import granted
 from horae.store.moves.exchange import Parked
 from horae.store.moves.held import held
@@ -84,6 +85,7 @@ def draft(
                 shelves.put_queued(left),
                 shelves.put_waiting(later),
                 shelves.put_running(running),
+                *bounded(placed.parcels),
                 _after(taken, now),
             ],
         ),

@@ -13,6 +13,7 @@ from horae.model.parcel import Envelope, Parcel
 from horae.model.rank import ranked
 from horae.model.slice import Queued, Waiting
 from horae.store.moves import shelves
+from horae.store.moves.bounds import bounded
 from horae.store.moves.holders import Admitted, enter
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 
@@ -42,14 +43,15 @@ def put_parcels(
     """
     if admitted is None:
         ready, later = shelved(parcels, now, held)
-        yield Together([written(parcels), shelves.put_queued(ready), shelves.put_waiting(later), *also])
+        shelf = [shelves.put_queued(ready), shelves.put_waiting(later)]
+        yield Together([written(parcels), *shelf, *bounded(parcels), *also])
         return heads(ready), first_wake(later)
     passed = admitted.passed
     gone = {s.parcel for s in (*passed.queued, *passed.waiting)}
     ready, later = shelved([one for one in parcels if one[0].id not in gone], now, held)
     ready, later = [*ready, *passed.queued], [*later, *passed.waiting]
     shelf = [shelves.put_queued(ready), shelves.put_waiting(later)]
-    yield Together([written(parcels), *shelf, *admitted.changes, *also])
+    yield Together([written(parcels), *shelf, *bounded(parcels), *admitted.changes, *also])
     return heads([*ready, *admitted.entered.queued]), earliest(first_wake(later), admitted.entered.wake_at)
 
 

@@ -72,6 +72,13 @@ PROGRESS: shelves.Columns = (
 LOGS: shelves.Columns = (
     ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("seq", "int"), ("count", "int"), ("lines", "bytea"),
 )  # fmt: skip
+# A sign of life leaves standing what the attempt told of itself before.
+_SIGN = "excluded.percent IS NULL AND excluded.attempt = progress.attempt"
+_PROGRESS = (
+    "ON CONFLICT (parcel, item) DO UPDATE SET attempt = excluded.attempt,"
+    f" percent = CASE WHEN {_SIGN} THEN progress.percent ELSE excluded.percent END,"
+    f" message = CASE WHEN {_SIGN} THEN progress.message ELSE excluded.message END, at = excluded.at"
+)
 
 HANDED_BACK = Failure(
     type="HandedBack", message="The worker handed back an execution that had begun and may run at most once."
@@ -183,10 +190,7 @@ def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[No
         if holds(p.parcel, p.item, p.attempt)
     }
     if progress:
-        update = "attempt = excluded.attempt, percent = excluded.percent, message = excluded.message, at = excluded.at"
-        yield Insert(
-            "progress", PROGRESS, list(progress.values()), conflict=f"ON CONFLICT (parcel, item) DO UPDATE SET {update}"
-        )
+        yield Insert("progress", PROGRESS, list(progress.values()), conflict=_PROGRESS)
         effects.moved += [holds.moved(parcel, item) for parcel, item in progress]
     lines = [
         (log.parcel, log.item, log.attempt, log.seq, len(log.lines), msgspec.json.encode(log.lines))

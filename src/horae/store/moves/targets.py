@@ -78,6 +78,6 @@ def execution_of(
     envelope = Envelope(
         namespace=target.namespace, job=target.job, version=target.version, queue=target.queue, lane=target.lane,
         priority=urgency, due_at=due_at, keys=spec.keys,
-        delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE,
+        delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
     )  # fmt: skip
     return NewExecution(envelope=envelope, rank_lead=lead(target.queue, urgency, target.job), item=item, extra=extra)

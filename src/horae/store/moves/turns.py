@@ -22,6 +22,7 @@ from horae.model.slice import Waiting, part
 from horae.model.trigger import Rules
 from horae.store.moves import shelves, waits
 from horae.store.moves.arrivals import Over
+from horae.store.moves.bounds import bounded
 from horae.store.moves.parcels import read_parcels, written
 from horae.store.moves.promote import Promoted, Ranker, least_ranks, to_queue
 from horae.store.moves.starts import NewId, Started
@@ -157,7 +158,8 @@ def settle(parcels: Iterable[Parcel], replacing: Collection[str], now: Instant) 
     taken = [(_key_of(parcel), parcel.id, 0) for parcel in keyed if not is_gated(parcel)]
     yield ForEach(DROP, _KEY, [(key,) for key, *_ in taken])
     waiting = shelves.put_waiting([_waiting(parcel) for parcel in late])
-    yield Together([written([(parcel, 0) for parcel in late]), waiting, Insert("holders", _HOLDERS, taken)])
+    fresh = [(parcel, 0) for parcel in late]
+    yield Together([written(fresh), waiting, Insert("holders", _HOLDERS, taken), *bounded(fresh)])
     return over
 
 

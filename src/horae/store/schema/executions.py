@@ -174,7 +174,7 @@ progress = table(
     key("parcel", ID),
     key("item", INT),
     col("attempt", INT),
-    col("percent", FLOAT),
+    opt("percent", FLOAT),  # none: only a sign of life
     col("message", TEXT),
     col("at", BIG),
     small=True,
@@ -201,6 +201,19 @@ requests = table(
     col("created_at", BIG),
     Index("requests_session", "session"),
     small=True,
+)
+
+# One for each parcel whose executions may not wait, or take altogether, for as long as they like.
+timeouts = table(
+    "timeouts",
+    key("parcel", ID),
+    col("at", BIG),  # when something of it may be over its time
+    col("due_at", BIG),
+    opt("queue_for", BIG),
+    opt("total_for", BIG),
+    Index("timeouts_at", "at", "parcel"),
+    small=True,
+    storage=BUSY,
 )
 
 holders = table("holders", key("key", TEXT), key("parcel", ID), key("lo", INT), small=True)

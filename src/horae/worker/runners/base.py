@@ -17,7 +17,7 @@ from horae.worker.timers import Timer
 
 MAX_LOG = 10 * 1024 * 1024  # bytes of log lines per attempt
 MAX_LINE = 16 * 1024
-SOON = 0.25  # seconds after which to look again at a slot between two items
+BEATS = 3  # signs of life that the server hears of in the time that they may be away
 MAX_BACKLOG = 64 * 1024 * 1024  # bytes of log lines that wait for a server; beyond it lines are lost
 
 
@@ -57,6 +57,7 @@ class Run:
         "_context_of",
         "chunk",
         "grip",
+        "heard",
         "held",
         "host",
         "is_over",
@@ -76,6 +77,7 @@ class Run:
         self.watch: Timer | None = None  # on the present item's time
         self.grip: Any = None  # the task that works through the chunk
         self.held: tuple[Begun, Any] | None = None  # what the present item is run by
+        self.heard: tuple[Begun, float] | None = None  # when an item last told of itself
         self._context: Context | None = None
         self._context_of: Begun | None = None
 
@@ -111,8 +113,27 @@ class Run:
         return self._context if begun is None else self.context_of(begun)
 
     def deadline(self, begun: Begun) -> Instant | None:
-        timeout = self.plan.spec.timeout
-        return None if timeout is None else self.session.instant(begun[2]) + timeout
+        """When an item must have ended."""
+        timeout, within = self.plan.spec.timeout, self.plan.spec.retry.within
+        ends = [] if timeout is None else [self.session.instant(begun[2]) + timeout]
+        if within is not None:
+            ends.append(begun[0].grant.due_at + within)
+        return min(ends, default=None)
+
+    def time_left(self, begun: Begun, now: float) -> tuple[float, str]:
+        """How many seconds an item has before it is stopped, and by what; its job has at least one timeout."""
+        spec = self.plan.spec
+        ends: list[tuple[float, str]] = []
+        if spec.timeout is not None:
+            ends.append((begun[2] + spec.timeout / SECOND, "timeout"))
+        if spec.timeouts.heartbeat is not None:
+            heard = self.heard
+            last = heard[1] if heard is not None and heard[0] is begun else begun[2]
+            ends.append((last + spec.timeouts.heartbeat / SECOND, "heartbeat"))
+        if spec.retry.within is not None:
+            ends.append((self.session.monotonic(begun[0].grant.due_at + spec.retry.within), "total"))
+        end, kind = min(ends)
+        return end - now, kind
 
 
 class Journal:
@@ -173,6 +194,7 @@ class LocalPort:
         self._begun = begun
         self._journal = Journal(run, begun)
         self._progress: tuple[float, str] | None = None
+        self._beat_at = 0.0  # before which no sign of life is sent on
 
     @property
     def interrupted(self) -> str | None:
@@ -182,7 +204,17 @@ class LocalPort:
     def journal(self) -> Journal:
         return self._journal
 
+    def heartbeat(self) -> None:
+        """A sign of life; the server hears of some of them, so that it knows, too."""
+        now = self._run.host.env.clock.monotonic()
+        self._run.heard = (self._begun, now)
+        allowed = self._run.plan.spec.timeouts.heartbeat
+        if allowed is not None and now >= self._beat_at:
+            self._beat_at = now + allowed / SECOND / BEATS
+            self._run.host.post(self._run.session.progress, self._begun[:2], None)
+
     def progress(self, percent: float, message: str) -> None:
+        self._run.heard = (self._begun, self._run.host.env.clock.monotonic())
         posted = self._progress is not None
         self._progress = (percent, clean(message)[:1000])
         if not posted:
@@ -211,9 +243,9 @@ class Runner:
         """Begin to work through a chunk; `Host.over` hears when it is done."""
         run = Run(self.host, session, chunk, plan)
         chunk.run = run
-        if plan.spec.timeout is not None:
-            self._watch(run, plan.spec.timeout / SECOND)
         self.begin(run)
+        if plan.is_watched:
+            self._watch(run, plan.look_after)
 
     def interrupt(self, run: Run, begun: Begun, kind: str) -> None:
         """Make an item stop, for the first reason that comes."""
@@ -234,12 +266,11 @@ class Runner:
 
     def _look(self, run: Run) -> None:
         """Stop the running item when its time is up; otherwise come back when it would be."""
-        if run.is_over or run.plan.spec.timeout is None:
+        if run.is_over:
             return
-        timeout = run.plan.spec.timeout / SECOND
         begun = run.chunk.running()
-        left = min(timeout, SOON) if begun is None else begun[2] + timeout - self.clock.monotonic()
+        left, kind = run.time_left(begun, self.clock.monotonic()) if begun else (run.plan.look_after, "")
         if begun is not None and left <= 0:
-            self.interrupt(run, begun, "timeout")
-            left = timeout
+            self.interrupt(run, begun, kind)
+            left = run.plan.look_after
         self._watch(run, left)

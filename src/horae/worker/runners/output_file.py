@@ -1,6 +1,6 @@
 """HORAE_OUTPUT: the file through which a command talks back, one JSON object per line.
 
-{"progress": 50, "message": "half"}     {"result": {...}}
+{"progress": 50, "message": "half"}     {"heartbeat": true}     {"result": {...}}
 """
 
 import os
@@ -62,6 +62,8 @@ class OutputFile:
             told = _object.decode(line)
             if "progress" in told:
                 self._port.progress(float(told["progress"]), str(told.get("message", "")))
+            if told.get("heartbeat"):
+                self._port.heartbeat()
             if "result" in told:
                 self.result = msgspec.json.encode(told["result"])
         except (msgspec.DecodeError, UnicodeDecodeError, TypeError, ValueError, RecursionError) as error:

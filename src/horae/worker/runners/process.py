@@ -16,6 +16,7 @@ from horae.env import SECOND
 from horae.worker.failure import failed
 from horae.worker.frames import (
     HEADER,
+    Alive,
     Asked,
     Down,
     Ended,
@@ -195,6 +196,8 @@ class ProcessRunner(TaskRunner):
                 return message.fate if message.fate is not None else message.result
             if isinstance(message, Logged):
                 port.log(message.stream, message.text)
+            elif isinstance(message, Alive):
+                port.heartbeat()
             elif isinstance(message, Progressed):
                 port.progress(message.percent, message.message)
             elif isinstance(message, Asked):

@@ -5,7 +5,7 @@ from threading import Thread
 
 from horae.env import SECOND
 from horae.worker.context import CURRENT
-from horae.worker.failure import stopped
+from horae.worker.failure import TIMED_OUT, stopped
 from horae.worker.holding import RELEASED, Begun, Fate
 from horae.worker.runners.base import Host, Run, Runner
 from horae.worker.runners.outcome import encoded, raised
@@ -29,7 +29,7 @@ class ThreadRunner(Runner):
 
     def stop(self, run: Run, begun: Begun, kind: str) -> None:
         """The function sees `ctx.cancelled`; a timeout and a leaving worker do not wait until it looks."""
-        if kind not in ("timeout", "drain"):
+        if kind != "drain" and kind not in TIMED_OUT:
             return
         fate = stopped(kind, RELEASED, once=run.plan.once)
         if isinstance(fate, Fate) and run.session.decide(run.chunk, begun, fate):

@@ -460,7 +460,7 @@ CREATE TABLE progress (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,
     attempt INTEGER NOT NULL,
-    percent DOUBLE PRECISION NOT NULL,
+    percent DOUBLE PRECISION,
     message TEXT NOT NULL,
     at BIGINT NOT NULL,
     PRIMARY KEY (parcel, item)
@@ -641,10 +641,24 @@ CREATE TABLE store (
 
 CREATE TABLE tickets (
     key TEXT NOT NULL,
-    ticket BIGINT NOT NULL,
     parcel UUID NOT NULL,
-    PRIMARY KEY (key, ticket)
+    ticket BIGINT NOT NULL,
+    PRIMARY KEY (key, parcel)
 );
+
+CREATE INDEX tickets_order ON tickets (key, ticket);
+
+CREATE TABLE timeouts (
+    parcel UUID NOT NULL,
+    at BIGINT NOT NULL,
+    due_at BIGINT NOT NULL,
+    queue_for BIGINT,
+    total_for BIGINT,
+    PRIMARY KEY (parcel)
+)
+ WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
+
+CREATE INDEX timeouts_at ON timeouts (at, parcel);
 
 CREATE TABLE timers (
     trigger_id UUID NOT NULL,
@@ -729,6 +743,8 @@ CREATE INDEX waiting_limited ON waiting (queue) WHERE (flags & 2) <> 0;
 CREATE INDEX waiting_turn ON waiting (gate) WHERE reason = 'overlap';
 
 CREATE INDEX waiting_wake_at ON waiting (wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE INDEX waiting_woken ON waiting (gate) WHERE gate IS NOT NULL AND wake_at IS NOT NULL;
 
 CREATE TABLE watched (
     watch UUID NOT NULL,
