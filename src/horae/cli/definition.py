@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from horae.cli import failing
 from horae.cli.flags import in_flags
 from horae.cli.placement import FIELDS as PLACEMENT
 from horae.cli.placement import PLACEMENT_OPTIONS, placement
@@ -15,7 +16,18 @@ from horae.errors import BadInput
 # What of a job's document is its definition; the rest is what Horae says about it.
 FIELDS = (
     *("name", "description", "schedule", "triggers", "command", "python", "http", "params", "retries", "retry"),
-    *("timeout", "grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout", "onDependencyTimeout"),
+    *(
+        "timeout",
+        "timeouts",
+        "pauseAfter",
+        "grace",
+        "priority",
+        "queue",
+        *PLACEMENT,
+        "dependencies",
+        "dependencyTimeout",
+        "onDependencyTimeout",
+    ),
     *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts"),
     *("unique", "debounce", "batch", "cache"),
 )
@@ -38,6 +50,7 @@ _OPTIONS = (
     click.option("--retries", type=click.IntRange(0), metavar="N", help="How many further tries after a failure."),
     click.option("--retry-delay", metavar="SPAN", help="The wait before the first retry; it doubles each time."),
     click.option("--timeout", metavar="SPAN", help="How long one try may take, as 1h."),
+    *failing.OPTIONS,
     click.option(
         "--priority", type=click.IntRange(0, 9), metavar="N", help="From 0 (least urgent) to 9 (most); 4 otherwise."
     ),
@@ -112,7 +125,7 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
     return {
         **{field: options[field] for field in (*same, "interruptible", "preemptible", "preempts")},
         "params": params(options["param"]),
-        "retry": {"delay": options["retry_delay"]} if options["retry_delay"] else None,
+        **failing.read_failing(options),
         **placement(options),
         "dependencies": [_dependency(one) for one in options["depends_on"]],
         "dependencyTimeout": options["dependency_timeout"],

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from horae.cli.failing import FLAGS
 from horae.errors import BadInput
 
 # The most exact first: `schedule` is spoken of when no more is known.
@@ -15,6 +16,7 @@ _FLAGS = {
     "schedule.at": "--at",
     "schedule.timezone": "--tz",
     "schedule": "--schedule",
+    **FLAGS,
     "retry": "--retry-delay",
     "params": "--param",
     "needs": "--need",

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from msgspec import NODEFAULT
 
-from horae.env import SECOND
+from horae.client import spelling
+from horae.client.spelling import camel, policy, spelled
 from horae.errors import BadInput
 from horae.model.dependency import Late
 from horae.model.job import NAME, Delivery, Isolation
-from horae.model.signals import Span, micros_of
+from horae.model.signals import Span
 from horae.model.signature import Signature, signature_of
 
 if TYPE_CHECKING:
@@ -58,14 +59,14 @@ def once(at: datetime | str, **rules: Any) -> dict[str, Any]:
 
 
 def _trigger(**parts: Any) -> dict[str, Any]:
-    named = {_camel(name): part for name, part in parts.items() if part is not None}
+    named = {camel(name): part for name, part in parts.items() if part is not None}
     return {name: part if name == "params" else _plain(part, name) for name, part in named.items()}
 
 
 def _plain(part: Any, name: str) -> Any:
     """A rule as JSON carries it: spans and instants may be Python's, also inside `misfire`."""
     if isinstance(part, timedelta):
-        return _spelled(part)
+        return spelled(part)
     if isinstance(part, datetime):
         if part.tzinfo is None:
             raise BadInput(f"{part} does not say its offset from UTC.", "Give it a tzinfo.", field=f"schedule.{name}")
@@ -160,6 +161,8 @@ class App:
         retries: int | None = ...,
         retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None = ...,
         timeout: Span | None = ...,
+        timeouts: Mapping[str, Span] | None = ...,
+        pause_after: int | None = ...,
         grace: Span | None = ...,
         queue: str | None = ...,
         priority: int | None = ...,
@@ -196,6 +199,8 @@ class App:
         retries: int | None = None,
         retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None = None,
         timeout: Span | None = None,
+        timeouts: Mapping[str, Span] | None = None,
+        pause_after: int | None = None,
         grace: Span | None = None,
         queue: str | None = None,
         priority: int | None = None,
@@ -237,9 +242,11 @@ class App:
             "schedule": dict(schedule) if isinstance(schedule, Mapping) else schedule,
             "triggers": None if triggers is None else [one if isinstance(one, str) else dict(one) for one in triggers],
             "retries": retries,
-            "retry": None if rule is not None else _policy(retry),
-            "timeout": _spelled(timeout),
-            "grace": _spelled(grace),
+            "retry": None if rule is not None else policy(retry),
+            "timeout": spelled(timeout),
+            "timeouts": spelling.timeouts(timeouts),
+            "pauseAfter": pause_after,
+            "grace": spelled(grace),
             "queue": queue,
             "priority": priority,
             "needs": needs if needs is None or isinstance(needs, Mapping) else list(needs),
@@ -252,12 +259,12 @@ class App:
             "affinity": _patient(affinity),
             "spread": spread,
             "dependencies": None if dependencies is None else [_dependency(job) for job in dependencies],
-            "dependencyTimeout": _spelled(dependency_timeout),
+            "dependencyTimeout": spelled(dependency_timeout),
             "onDependencyTimeout": on_dependency_timeout,
             "tags": tags,
             "delivery": delivery,
             "params": params,
-            "keyFor": _spelled(key_for),
+            "keyFor": spelled(key_for),
             "unique": unique if isinstance(unique, bool) else _rule(unique),
             "debounce": _rule(debounce),
             "batch": _rule(batch),
@@ -308,29 +315,9 @@ def _dependency(job: Any) -> Any:
 
 def _patient(part: Any) -> Any:
     """A preference or an affinity; its patience may be Python's."""
-    return {**part, "patience": _spelled(part.get("patience"))} if isinstance(part, Mapping) else part
+    return {**part, "patience": spelled(part.get("patience"))} if isinstance(part, Mapping) else part
 
 
 def _rule(rule: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """A rule of what submissions share, as JSON carries it: its spans may be Python's."""
     return None if rule is None else {name: _plain(value, name) for name, value in rule.items()}
-
-
-def _policy(retry: Any) -> Any:
-    if isinstance(retry, Mapping):
-        spans = ("delay", "max")
-        return {name: _spelled(value) if name in spans else value for name, value in retry.items()}
-    return None if retry is None else [_spelled(delay) for delay in retry]
-
-
-def _spelled(span: Span | None) -> str | float | None:
-    """A span as JSON carries it; a wrong one is refused here, where it stands."""
-    if span is None:
-        return None
-    micros = micros_of(span)
-    return micros / SECOND if isinstance(span, timedelta) else span
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.title() for part in rest)

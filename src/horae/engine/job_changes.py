@@ -10,7 +10,7 @@ from horae.env import Instant
 from horae.errors import BadInput, Conflict
 from horae.model.job import Job, Spec
 from horae.model.trigger import SCHEDULE, Disposition, Once, When
-from horae.store.moves import calendars, cancel_job, dependents, job_reads, jobs, lanes, triggers, waits
+from horae.store.moves import calendars, cancel_job, dependents, job_reads, jobs, lanes, streaks, triggers, waits
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.triggers import Owner
 from horae.store.script import Lock, Script
@@ -133,6 +133,7 @@ def resume(before: StoredJob, now: Instant) -> Script[bool]:
     yield from jobs.set_state(job.id, "active", now)
     for timer in (yield from triggers.of_job(job.id, lock=True)):
         yield from triggers.resume(timer, now)
+    yield from streaks.resume(job.id, job.namespace, job.version, now)
     return True
 
 
@@ -147,6 +148,8 @@ def switch(before: StoredJob, name: str, state: Literal["active", "paused"]) -> 
         for timer in (yield from triggers.of_job(job.id, lock=True)):
             if timer.name == name:
                 yield from triggers.set_state(timer, state, owner, now)
+                if state == "active":
+                    yield from streaks.reset(job.id, now)
                 return True
         return False
 

@@ -13,10 +13,11 @@ from horae.engine.trigger_calendars import is_met_between_fires, next_runs
 from horae.errors import BadInput
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
+from horae.model.instant import format_instant
 from horae.model.job import Spec
-from horae.model.view import JobVersionView, JobView, Page, shown_time
+from horae.model.view import AutoPaused, JobVersionView, JobView, Page, shown_time
 from horae.store.contract import Store
-from horae.store.moves import dependency_reads, job_pages, job_reads, triggers
+from horae.store.moves import dependency_reads, job_pages, job_reads, streaks, triggers
 from horae.store.moves.job_pages import JobFilter
 from horae.store.moves.jobs import StoredJob
 
@@ -51,6 +52,8 @@ class JobLists:
         rendering = self._renderings.of(job.id, job.version, job.spec)
         names = await self._names([rendering.spec]) if rendering.spec.dependencies else {}
         view = show_job(job, rendering, job.activity, names)
+        if rendering.spec.pause_after is not None:
+            view = await self._by_streak(view)
         if names and (note := await self._apart({**names, job.id: job.name})):
             view = structs.replace(view, notes=[*view.notes, note])
         if self._warn is not None and (odd := await self._warn(namespace, rendering.spec)):
@@ -63,6 +66,18 @@ class JobLists:
         """What to say when a job and those it depends on have schedules that do not go together."""
         apart = await self._store.read(lambda: dependency_reads.without_common_schedule(names))
         return APART.format(", ".join(f'"{names[id]}"' for id in apart)) if apart else None
+
+    async def _by_streak(self, view: JobView) -> JobView:
+        """Whether its triggers are paused because it failed too often in a row."""
+        pause = (await self._store.read(lambda: streaks.pauses([view.job_id]))).get(view.job_id)
+        if pause is None:
+            return view
+        told = AutoPaused(
+            at=format_instant(pause.at), failures=pause.failures, execution_id=pause.execution,
+            triggers=list(pause.triggers),
+        )  # fmt: skip
+        note = f"Its triggers are paused: {pause.failures} executions failed in a row. `horae jobs resume {view.name}`."
+        return structs.replace(view, auto_paused=told, notes=[note, *view.notes])
 
     async def _by_calendars(self, namespace: int, view: JobView) -> JobView:
         """The view with the fire that runs next, instead of the next that is only decided."""

@@ -7,13 +7,13 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.model.definition import render_definition
 from horae.model.definition.dependencies import render_dependency
 from horae.model.instant import format_instant
 from horae.model.job import Job, JobVersion, Spec
-from horae.model.retry import RetryPolicy
+from horae.model.retry import Budgets, RetryPolicy
 from horae.model.show import as_fields
 from horae.model.trigger import SCHEDULE, Trigger, describe
 from horae.model.trigger.describe import warnings
@@ -54,7 +54,7 @@ class Rendering(Struct, frozen=True):
 def render(spec: Spec) -> Rendering:
     """A definition as it is shown."""
     notes = []
-    if spec.retry.retries == 0 and spec.retry != RetryPolicy():
+    if spec.retry.most_tries == 0 and structs.replace(spec.retry, within=None, budgets=Budgets()) != RetryPolicy():
         notes.append(NO_RETRIES)
     return Rendering(spec, as_fields(render_definition(spec)), tuple(notes))
 

@@ -15,10 +15,10 @@ from horae.env import Env
 from horae.errors import Busy, Conflict, NotFound, Stale
 from horae.model.definition import Definition
 from horae.model.event import Event
-from horae.model.job import NAME
+from horae.model.job import NAME, Job
 from horae.model.view import JobView
 from horae.store.contract import Store
-from horae.store.moves import cancel_job, job_reads
+from horae.store.moves import cancel_job, job_reads, streaks
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.meeting_sweep import forget_results
 from horae.store.moves.promote import Ranker
@@ -195,6 +195,8 @@ class Jobs(JobLists):
         for _ in range(TRIES):
             before = await self._present(namespace, ref, None)
             if before.job.state == state:
+                if state == "active":
+                    await self._resume_failing(before.job)
                 return await self.get(namespace, str(before.job.id))
             change = changes.pause if state == "paused" else changes.resume
             await self._decide_due()
@@ -204,6 +206,11 @@ class Jobs(JobLists):
                     await self._open_gate(before.job.id)
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
+
+    async def _resume_failing(self, job: Job) -> None:
+        """Resume the triggers that paused after failures, though the job itself is not paused."""
+        if await self._store.change(lambda now: streaks.resume(job.id, job.namespace, job.version, now)):
+            self._tell(job.id, job.namespace, "active")
 
     async def _open_gate(self, job: UUID) -> None:
         """Queue all that waited for a job to be resumed; what a claim is just putting there the sweep finds."""

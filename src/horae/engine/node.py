@@ -42,6 +42,7 @@ from horae.engine.reserver import Reserver
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
 from horae.engine.statistics import Statistics
+from horae.engine.streaks import Streaks
 from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
 from horae.engine.timeouts import Timeouts
@@ -91,6 +92,7 @@ class Node:
         self.joiner = Joiner(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.timeouts = Timeouts(env, store, self.hints, self.settings, self.statistics, self.clock)
+        self.streaks = Streaks(env, store, self.hints, self.statistics)
         self.backstop = Backstop(env, store, self.directory, self.hints)
         self.preemptor = Preemptor(env, store, self.directory, self.hints)
         self.deletions = Deletions(store, self._session_asked, self.statistics.cancelled)
@@ -191,6 +193,7 @@ class Node:
                 self.backfiller,
                 self.rescuer,
                 self.timeouts,
+                self.streaks,
                 self.backstop,
                 self.preemptor,
                 self.sweeper,

@@ -1,5 +1,6 @@
 """Statistics: each server adds up per job and minute in memory and writes its own rows every five seconds."""
 
+from collections.abc import Callable
 from uuid import UUID
 
 from horae.engine.service import Alarm, Wait
@@ -24,7 +25,14 @@ class Statistics:
         self._env, self._store, self._node = env, store, node
         self._counts: dict[tuple[UUID, int], statistics.Counts] = {}
         self.totals: dict[str, int] = {"success": 0, "failed": 0, "cancelled": 0, "skipped": 0, "retried": 0, "lost": 0}
+        self._failed: set[UUID] = set()
+        self.on_failed: Callable[[], object] = lambda: None  # told when an execution has failed
         self.alarm = Alarm()
+
+    def take_failed(self) -> set[UUID]:
+        """The jobs of which something failed since this was last asked."""
+        failed, self._failed = self._failed, set()
+        return failed
 
     def add(self, effects: Effects) -> None:
         """Count what a batch of reports did."""
@@ -33,7 +41,11 @@ class Statistics:
             counts = self._counts.setdefault((ended.job, minute), statistics.Counts())
             counts.add(ended.state, ended.hi - ended.lo, ended.busy)
             self.totals[ended.state] += ended.hi - ended.lo
+            if ended.state == "failed":
+                self._failed.add(ended.job)
         self.totals["retried"] += effects.retried
+        if self._failed:
+            self.on_failed()
 
     def cancelled(self, job: UUID, count: int) -> None:
         """Count what was cancelled before it ran."""

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.dependency import Condition, Late
-from horae.model.limits import KeyLimit, Limit
 from horae.model.keys import encode_keys, keys_of_job
+from horae.model.limits import KeyLimit, Limit
 from horae.model.meeting import Batch, Cache, Debounce, Unique
 from horae.model.placement import Affinity, Cost, Preference, spell
 from horae.model.rate import Rate
@@ -95,6 +95,7 @@ class Spec(Definition, frozen=True, kw_only=True):
     rate: Rate | None = None  # how often it starts
     limits: tuple[KeyLimit, ...] = ()  # the same for each value of a key
     sequence: str = ""  # a key: its executions run one at a time, in the order of submission
+    pause_after: int | None = None  # failed executions in a row after which its triggers pause
     key_for: Micros = DAY  # how long a submission's key stays taken
     unique: Unique | None = None
     debounce: Debounce | None = None

@@ -102,6 +102,7 @@ def as_fields(rendered: Mapping[str, Any]) -> dict[str, Any]:
     """A rendered definition's fields as a view's."""
     renamed = {
         "keyFor": "key_for",
+        "pauseAfter": "pause_after",
         "dependencyTimeout": "dependency_timeout",
         "onDependencyTimeout": "on_dependency_timeout",
     }

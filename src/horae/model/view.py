@@ -37,6 +37,15 @@ class LastExecution(View, frozen=True, kw_only=True):
     completed_at: Time | None = None
 
 
+class AutoPaused(View, frozen=True, kw_only=True):
+    """Why a job's triggers are paused by themselves: so many executions failed in a row, up to this one."""
+
+    at: Time
+    failures: int
+    execution_id: UUID
+    triggers: list[str]
+
+
 class JobView(View, frozen=True, kw_only=True):
     """A job and its definition.
 
@@ -70,6 +79,8 @@ class JobView(View, frozen=True, kw_only=True):
     retry: Any = None
     timeout: str | None = None
     timeouts: dict[str, str] = {}
+    pause_after: int | None = None
+    auto_paused: AutoPaused | None = None
     grace: str = "10s"
     priority: int = 4
     queue: str = "default"

@@ -69,6 +69,10 @@ class JobPatch(Body, frozen=True, kw_only=True):
         dict[str, Any] | None,
         Meta(description='{"queue", "start", "run", "heartbeat", "total"}: durations; `timeout` is `run`.'),
     ] = None
+    pause_after: (
+        Annotated[int, Meta(ge=1, le=1000, description="Failed executions in a row after which its triggers pause.")]
+        | None
+    ) = None
     grace: Duration | None = None
     priority: Priority | None = None
     queue: Name | None = None

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from horae.model.keys import Keys
+from horae.model.limits import KeyLimit, key_name
 from horae.model.retry import RetryPolicy
 from horae.model.timeouts import AGAIN, Timeouts
 from tests.store_contract.world import World, failed, rank, released, spans, success
@@ -139,3 +141,17 @@ async def test_two_servers_end_each_once(world: World):
             ended += [(e.parcel, i) for e in effects.ended for i in range(e.lo, e.hi)]
 
     assert sorted(ended) == sorted((parcel, i) for parcel in parcels for i in range(3))
+
+
+async def test_who_waits_for_the_keys_of_what_ends_goes_on(world: World):
+    job = await world.job(**QUEUE, limits=(KeyLimit(key="${params.i}", concurrency=1),))
+    keys = Keys(limits=(key_name(job.id, "${params.i}", "a"),))
+    first = await world.parcel(job, 1, keys=keys)
+    world.clock.advance(5 * SECOND)
+    second = await world.parcel(job, 1, keys=keys)
+    assert [s.reason for s in await world.on("waiting", second)] == ["limit"]
+    world.clock.advance(5 * SECOND)
+
+    assert await look(world) == 1
+    assert await world.states(first) == ["failed"]
+    assert await world.states(second) == ["queued"]

@@ -9,7 +9,7 @@ from horae.model.duration import DAY
 from horae.model.gates import Blocker, closed
 from horae.model.instant import format_instant
 from horae.model.trigger import Timed, describe
-from horae.store.moves import calendars, explain_reads, trigger_reads
+from horae.store.moves import calendars, explain_reads, streaks, trigger_reads
 from horae.store.moves.trigger_reads import Shown
 
 DID_NOT_RUN = "skipped-"
@@ -33,10 +33,17 @@ async def no_trigger(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def trigger_paused(sources: Sources, case: Case) -> list[Blocker]:
+    because = (await sources.store.read(lambda: streaks.pauses([case.job.id]))).get(case.job.id)
+
     def tell(shown: Shown) -> Blocker | None:
         name = shown.timer.name
         if shown.timer.state != "paused":
             return None
+        if because is not None and name in because.triggers:
+            failed = f"{because.failures} executions failed in a row, the last {because.execution}"
+            message = f'The trigger "{name}" is paused by itself: {failed}.'
+            remedy = f"See what is wrong, then resume it with `horae jobs resume {case.job.name}`."
+            return closed("trigger-paused", message, remedy, trigger=name, execution=str(because.execution))
         remedy = f"Resume it with `horae triggers resume {case.job.name} {name}`."
         return closed("trigger-paused", f'The trigger "{name}" is paused.', remedy, trigger=name)
 

@@ -43,7 +43,7 @@ TASKS = tuple(PARSERS)
 FIELDS = (
     *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
     *("timeouts", "grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout"),
-    *("onDependencyTimeout", "tags"),
+    *("onDependencyTimeout", "tags", "pauseAfter"),
     *("env", "delivery", "keyFor", *INTERRUPTION),
     *MEETINGS,
 )
@@ -117,6 +117,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         retry=structs.replace(parse_retry(given.get("retries"), given.get("retry")), within=total),
         timeout=run,
         timeouts=timeouts,
+        pause_after=_pause_after(given.get("pauseAfter")),
         grace=a_duration(given.get("grace", "10s"), "grace", 0, HOUR),
         priority=an_int(given.get("priority", DEFAULT_PRIORITY), "priority", 0, 9, _PRIORITY),
         queue=a_name(given.get("queue", "default"), "queue", NAME),
@@ -146,6 +147,11 @@ def _task(given: dict[str, Any]) -> Task:
     if not named:
         raise BadInput("Nothing says what this job runs.", _ONE_TASK, field="command")
     return PARSERS[named[0]](given[named[0]])
+
+
+def _pause_after(value: Any) -> int | None:
+    remedy = "It counts failed executions in a row: 1 to 1000."
+    return None if value is None else an_int(value, "pauseAfter", 1, 1000, remedy)
 
 
 def _params(value: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "retry": render_retry(spec.retry),
         "timeout": None if spec.timeout is None else format_duration(spec.timeout),
         "timeouts": render_timeouts(spec.timeouts, spec.retry.within),
+        "pauseAfter": spec.pause_after,
         "grace": format_duration(spec.grace),
         "priority": spec.priority,
         "queue": spec.queue,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from horae.env import SECOND, Instant, Micros
+from horae.model.keys import KEYED
 from horae.model.protocol import Failure
 from horae.model.retry import TIMEOUTS
 from horae.model.settle import Finished
@@ -16,7 +17,7 @@ from horae.model.timeouts import Patience
 from horae.store.moves import shelves
 from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.bounds import COLUMNS
-from horae.store.moves.effects import Effects, Ended, take_in
+from horae.store.moves.effects import Effects, Ended, free_keys, take_in
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
 
@@ -121,6 +122,9 @@ def _tell(ended: Sequence[Finished], new_id: NewId, now: Instant) -> Script[Effe
         return effects
     slices = [f.slice for f in ended]
     effects.ended += [Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0) for s in slices]
+    effects.freed |= {s.parcel for s in slices if s.flags & KEYED}
+    if effects.freed:
+        yield from free_keys(effects, now)
     done = Started()
     yield from arrive([Over(s.parcel, s.lo, s.hi, s.job, "failed") for s in slices], new_id, now, done)
     take_in(effects, done)

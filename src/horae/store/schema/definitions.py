@@ -57,6 +57,17 @@ jobs = table(
     partial("jobs_name", "namespace", "name", where="state <> 'deleted'", unique=True),
 )
 
+streaks = table(
+    "streaks",
+    key("job", ID),
+    col("since", BIG),  # failures before this do not count any more
+    opt("paused_at", BIG),  # its triggers are paused because of the failures that follow
+    opt("failures", INT),
+    opt("execution", ID),
+    opt("triggers", TEXT),
+    small=True,
+)
+
 job_versions = table(
     "job_versions",
     key("job", ID),

@@ -639,6 +639,16 @@ CREATE TABLE store (
     PRIMARY KEY (key)
 );
 
+CREATE TABLE streaks (
+    job UUID NOT NULL,
+    since BIGINT NOT NULL,
+    paused_at BIGINT,
+    failures INTEGER,
+    execution UUID,
+    triggers TEXT,
+    PRIMARY KEY (job)
+);
+
 CREATE TABLE tickets (
     key TEXT NOT NULL,
     parcel UUID NOT NULL,

@@ -654,6 +654,17 @@ CREATE TABLE store (
 )
  WITHOUT ROWID;
 
+CREATE TABLE streaks (
+    job UUID NOT NULL,
+    since BIGINT NOT NULL,
+    paused_at BIGINT,
+    failures INTEGER,
+    execution UUID,
+    triggers TEXT,
+    PRIMARY KEY (job)
+)
+ WITHOUT ROWID;
+
 CREATE TABLE tickets (
     "key" TEXT NOT NULL,
     parcel UUID NOT NULL,
