@@ -267,3 +267,12 @@ def test_what_is_spread_goes_to_each_session_up_to_its_bound(slices, wants, most
         got[twice[d.want].session] += d.hi - d.lo
 
     assert all(count <= most.get(session, 0) for session, count in got.items())
+
+
+def test_nothing_is_fetched_ahead_past_what_finds_no_room_and_goes_before_it():
+    urgent, near, far = (queued(parcel, 0, 1, job=JOBS[i > 0], rank=i * 600_000) for i, parcel in enumerate(PARCELS))
+    want = Want(session=SESSIONS[0], channel=0, n=1, free=0, prefetch={JOBS[1]: 9})
+
+    assert [d.slice for d in deal([urgent, near, far], [want]).dealt] == [near]
+    assert [d.slice for d in deal([urgent, near, far], [structs.replace(want, free=1)]).dealt] == [urgent, near, far]
+    assert [d.slice for d in deal([structs.replace(urgent, solo=True), near, far], [want]).dealt] == [near, far]

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from horae.env import SECOND, VirtualClock, virtual_env
 from horae.model.job import Python, Spec
-from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, Outcome, Request
+from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, Outcome, Range, Request
 from horae.model.timeouts import Timeouts
 from horae.worker.holding import RELEASED, Chunk, Fate
 from horae.worker.pace import Pace
@@ -646,3 +646,36 @@ def test_each_timeout_that_a_server_asks_for_ends_what_it_is_about(kind, begun, 
     assert [(i.begun, i.kind) for i in interrupts] == ([(item, begun)] if begun else [])
     (outcome,) = bench.up().outcomes
     assert (outcome.lo, outcome.hi, outcome.error.type) == (1, 2, unstarted)
+
+
+def test_what_goes_behind_something_else_is_handed_back_and_nothing_is_fetched_until_a_slot_was_idle():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    bench.run_all(0.02)
+    parcel = bench.gateway.submit(JOB, parameters(20))
+    bench.talk()
+    bench.talk()
+    runs = bench.session.take()
+    begun = runs.begin(bench.clock.monotonic())
+    held = [place for place in bench.gateway.running if place[0] == parcel]
+    assert len(held) > 2
+
+    attempt = bench.gateway.running[held[0]].item.attempt
+    (first, *_) = bench.session.unanswered()
+    ranges = [Range(parcel=parcel, lo=0, hi=len(held) - 1, attempt=attempt)]
+    answer = msgspec.structs.replace(bench.gateway.exchange(bench.session.id, first, False), hand_back=ranges)
+    bench.session.answered(first, answer, bench.clock.monotonic())
+    told = bench.talk()
+
+    released = [i for up in told for o in up.outcomes if o.outcome == "released" for i in range(o.lo, o.hi)]
+    assert released == list(range(1, len(held) - 1))
+    assert not any(up.prefetch for up in told)
+    assert bench.session.holds(parcel, 0, attempt)
+    assert bench.session.holds(parcel, len(held) - 1, attempt)
+
+    bench.clock.advance(SECOND // 50)
+    runs.end(begun, bench.clock.monotonic(), b"1")
+    bench.session.finish(runs)
+    bench.run_all(0.02)
+    assert any(up.free for up in bench.talk())

@@ -65,6 +65,7 @@ class Answers:
         slices: Sequence[Running],
         *,
         requests: Sequence[Request] = (),
+        hand_back: Sequence[Range] = (),
         ignored: Sequence[Range] = (),
         drain: bool = False,
     ) -> bytes:
@@ -76,6 +77,7 @@ class Answers:
             slices=[self._grant(s, parcels[s.parcel]) for s in slices],
             jobs={f"{job}:{version}": Raw(known.spec) for (job, version), known in definitions.items()},
             requests=list(requests),
+            hand_back=list(hand_back),
             ignored=list(ignored),
             servers=self.servers,
             drain=drain,

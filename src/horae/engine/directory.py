@@ -14,6 +14,7 @@ from horae.engine.hints import MANY, Hint, Hints, add_amounts
 from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
+from horae.model.ahead import goes_before
 from horae.model.choice import LaneView
 from horae.model.deal import Want
 from horae.model.placement import PLAIN, Cost, Terms, fits, read_needs
@@ -136,10 +137,27 @@ class Directory:
         return frozenset()
 
     def occupied(self, lanes: frozenset[int], of: Collection[UUID] | None = None) -> bool:
-        """Whether any of these lanes has something; with `of`, one that executions of these jobs came from."""
+        """Whether any of these lanes has something; with `of`, one that executions of these jobs came from, and
+        nothing that goes before them waits for a slot.
+        """
         if of is None:
             return not lanes.isdisjoint(self._heads)
-        return any(lane in lanes and not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of) for lane in self._heads)
+        theirs = {lane for lane in self._heads if not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of)} & lanes
+        return bool(theirs) and self._may_fetch(theirs, lanes)
+
+    def _may_fetch(self, theirs: Collection[int], lanes: frozenset[int]) -> bool:
+        """Whether no lane of the same queue and share that these are not to be fetched from goes before them."""
+        others = [lane for lane in lanes.intersection(self._heads) if lane not in theirs and lane not in self.costs]
+        waiting: dict[tuple[int, str], int] = {}
+        for lane in others:
+            key, head = self._line(lane), self._heads[lane]
+            waiting[key] = min(head, waiting.get(key, head))
+        heads = ((self._heads[lane], waiting.get(self._line(lane))) for lane in theirs)
+        return any(first is None or not goes_before(first, head) for head, first in heads)
+
+    def _line(self, lane: int) -> tuple[int, str]:
+        known = self.lanes.get(lane)
+        return (known.queue, known.share) if known else (0, "")
 
     def affords(self, want: Want, lanes: frozenset[int]) -> bool:
         """Whether a want has room for what one of these lanes has, if that takes more than a slot."""

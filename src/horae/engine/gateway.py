@@ -12,6 +12,7 @@ from msgspec import Raw, structs
 from horae.engine.answers import Answers
 from horae.engine.batcher import Batcher, all_fail
 from horae.engine.directory import Directory
+from horae.engine.hand_backs import HandBacks
 from horae.engine.hints import Hint, Hints
 from horae.engine.known_sessions import Known, KnownSessions
 from horae.engine.lookup import Lookup
@@ -72,6 +73,7 @@ class Gateway:
         self.answers = Answers(env, store, directory)
         self._sessions = KnownSessions(env, store, directory)
         self.lot = ParkingLot(env, store, directory, hints, self._sessions.lanes_of)
+        self.hand_backs = HandBacks(env, store, directory, hints, self._sessions.lanes_of)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
@@ -114,6 +116,7 @@ class Gateway:
         granted = await self._store.stamped(session, up.channel, up.n) if reply.known else reply.granted
         if up.free:
             self.lot.make_room(session)
+        self.hand_backs.note(session, up, granted)
         telling = not granted and not self.lot.has(session)  # one that waits is told when its wait ends
         return await self._encode(session, granted, reply.ignored, reply.draining, telling=telling)
 
@@ -124,6 +127,7 @@ class Gateway:
 
     def _forget(self, session: UUID) -> None:
         self._sessions.forget(session)
+        self.hand_backs.forget(session)
         self._asked.discard(session)
 
     async def _commit(self, heads: Sequence[Head]) -> Sequence[Reply]:
@@ -162,6 +166,7 @@ class Gateway:
         granted = served.granted
         if served.decision == "taken":
             granted = await self._store.stamped(session, up.channel, up.n)
+        self.hand_backs.note(session, up, granted)
         draining = reply.draining or served.draining
         return await self._encode(session, granted, reply.ignored, draining, telling=not granted)
 
@@ -177,13 +182,21 @@ class Gateway:
     ) -> bytes:
         """Requests are told with answers that bring no work, and at once when somebody just asked."""
         requests: list[Request] = []
+        hand_back: list[Range] = []
         if telling or session in self._asked:
             self._asked.discard(session)
+            hand_back = await self.hand_backs.take(session)
             requests = [
                 Request(parcel=parcel, item=item, attempt=attempt, kind=kind)  # type: ignore[arg-type]
                 for parcel, item, attempt, kind in await self._requests.get(session) or ()
             ]
-        return await self.answers.encode(granted, requests=requests, ignored=ignored, drain=draining)  # type: ignore[arg-type]
+        return await self.answers.encode(
+            granted,  # type: ignore[arg-type]
+            requests=requests,
+            hand_back=hand_back,
+            ignored=ignored,
+            drain=draining,
+        )
 
     def _on_hint(self, hint: Hint) -> None:
         """Somebody asked something of a session: its parked exchanges are answered."""

@@ -181,7 +181,7 @@ class Node:
             *(self.epochs, self.clock, self.directory, self.hold_watch, self.hints, self.statistics, self.presence)
         ]
         if "gateway" in parts:
-            chosen += [self.gateway.lot, self.reserver]
+            chosen += [self.gateway.lot, self.gateway.hand_backs, self.reserver]
         if "scheduler" in parts:
             chosen += [
                 self.promoter,

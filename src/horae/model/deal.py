@@ -5,6 +5,7 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
+from horae.model.ahead import goes_before
 from horae.model.placement import PLAIN, Cost
 from horae.model.protocol import MAX_EXCHANGE
 from horae.model.slice import Queued
@@ -133,7 +134,8 @@ def deal(
 
     A slice is taken from its front, so what is left of it is one slice that begins later. A session gets one
     solo item at most, and only if it has place for it. An answer grows to MAX_EXCHANGE bytes, or by one item if that
-    is larger. Each item takes its cost of the want's room; `most` bounds what sessions get of what is spread.
+    is larger. Each item takes its cost of the want's room; `most` bounds what sessions get of what is spread. Nothing
+    is fetched ahead past what finds no room and goes before it.
     """
     places = {want.session: want.solo for want in wants if want.solo is not None}
     bounds = None if most is None else dict(most)
@@ -144,12 +146,18 @@ def deal(
     whole: list[Queued] = []
     cut: list[tuple[Queued, int]] = []
     shares = [fair] * len(wants)
+    passed: int | None = None  # the first rank that found no room
     for slice in slices:
+        if passed is not None and goes_before(passed, slice.rank):
+            for room in rooms:
+                room.prefetch = {}
         lo = _deal_one(slice, order, rooms, shares, dealt)
         if lo == slice.hi:
             whole.append(slice)
         elif lo > slice.lo:
             cut.append((slice, lo))
+        if lo < slice.hi and passed is None and not slice.solo:
+            passed = slice.rank
     return Deal(dealt, whole, cut, [room.left() for room in rooms])
 
 

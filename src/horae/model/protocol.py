@@ -188,7 +188,7 @@ class Request(Wire, frozen=True, kw_only=True):
 
 
 class Range(Wire, frozen=True, kw_only=True):
-    """Items named in an outcome that this session no longer holds: the worker forgets them."""
+    """Items of a parcel at an attempt: those that this session no longer holds, or that it should hand back."""
 
     parcel: UUID
     lo: Count
@@ -202,6 +202,7 @@ class Answer(Wire, frozen=True, kw_only=True):
     slices: list[Grant] = []
     jobs: dict[str, Raw] = {}  # "jobId:version" -> the definition of each granted slice's job
     requests: list[Request] = []
+    hand_back: list[Range] = []  # what of these has not begun is to be released: something goes before it
     ignored: list[Range] = []
     servers: list[str] = []
     drain: bool = False  # somebody asked this worker to drain

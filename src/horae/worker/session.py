@@ -10,7 +10,8 @@ have expired.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Literal
 from uuid import UUID
 
@@ -18,7 +19,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import SECOND, Clock, Instant
-from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, Registered, Request, Started
+from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, Range, Registered, Request, Started
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
 from horae.worker.failure import TIMED_OUT
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate, Item, Pile
@@ -114,6 +115,8 @@ class Session:
         self._learn(answer.now, sent_at)
         for grant in answer.slices:
             self.stock.hold(grant, answer)
+        if answer.hand_back:
+            self._hand_back(answer.hand_back)
         if answer.drain or self.draining:
             self.drain()
         return [found for request in answer.requests if (found := self._act(request))]
@@ -324,6 +327,21 @@ class Session:
     def _release(self, pile: Pile) -> None:
         """Hand back the unstarted items of a pile; it charges them nothing."""
         self.outbox.end([(lot, index, None, None, RELEASED) for lot, index in self.stock.empty(pile)])
+
+    def _hand_back(self, ranges: Sequence[Range]) -> None:
+        """Something goes before these: what has not begun goes back, and nothing is fetched until a slot was idle."""
+        named: dict[tuple[UUID, int], list[Range]] = {}
+        for range in ranges:
+            named.setdefault((range.parcel, range.attempt), []).append(range)
+
+        def is_named(item: Item) -> bool:
+            parcel, index, attempt = key_of(item)
+            return any(range.lo <= index < range.hi for range in named.get((parcel, attempt), ()))
+
+        for pile in self.stock.piles.values():
+            back = self.stock.take_out(pile, is_named)
+            self.outbox.end([(lot, index, None, None, RELEASED) for lot, index in back])
+        self._asked_free_at = -inf
 
     def _act(self, request: Request) -> Interrupt | None:
         """Do what is asked of an item once; an unstarted one ends here. One that is not found is asked for again."""

@@ -1,7 +1,7 @@
 """All that a session holds, and who gets which part of it to work on."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from uuid import UUID
 
 import msgspec
@@ -111,6 +111,16 @@ class Stock:
             self.put_back(chunk)
         while pile.ready:
             yield pile.ready.popleft()
+
+    def take_out(self, pile: Pile, wanted: Callable[[Item], bool]) -> list[Item]:
+        """Take some of the unstarted items out of a pile, also those that slots were about to begin."""
+        unstarted = list(self.empty(pile))
+        taken = [item for item in unstarted if wanted(item)]
+        left = [item for item in unstarted if not wanted(item)] if taken else unstarted
+        if left:
+            self._offer(pile)
+            pile.ready.extend(left)
+        return taken
 
     def withdraw(self, item: Item) -> bool:
         """Take one unstarted item out; False when it has begun or ended."""

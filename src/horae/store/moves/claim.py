@@ -10,6 +10,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.env import Instant
+from horae.model.ahead import goes_before
 from horae.model.choice import LaneView, Taste, Turn, after, is_plain, plan
 from horae.model.deal import Deal, Want, capacity, deal_most
 from horae.model.slice import Queued, Running, Waiting
@@ -120,10 +121,14 @@ def _claim_lanes(
     marks: dict[int, int | None] = {}
     solo: set[int] = set()
     left = list(wants)
+    passed: int | None = None  # the first rank that found no slot
     for view in lanes:
+        if passed is not None and goes_before(passed, view.low):
+            left = [structs.replace(want, prefetch={}) for want in left]
         if capacity(left) <= 0:
             break
         if capacity(left, view.jobs, view.cost) <= 0:
+            passed = view.low if passed is None and not view.cost else passed
             continue
         took = yield from _claim_lane(left, view, paused, moves, now)
         claimed += took.running

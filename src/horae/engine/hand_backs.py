@@ -1,0 +1,124 @@
+"""Hand-backs: what workers hold ready goes back when something that goes before it waits.
+
+A server remembers what it gave beyond idle slots, and to whom: a worker that asks for an idle slot has begun all of it.
+When something that ranks well before that comes into a lane such a worker may take from, and nobody takes it at once,
+as many workers as there are executions are told to hand back what has not begun.
+"""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.model.ahead import MARGIN, goes_before
+from horae.model.preempt import is_in_front
+from horae.model.protocol import Exchange, Range
+from horae.model.slice import Running
+from horae.store.contract import Store
+from horae.store.moves import ahead
+
+SOON = 0.02  # seconds within which an idle slot takes what comes
+PAUSE = 0.25  # seconds before a worker is asked again
+IDLE = 60.0
+LanesOf = Callable[[UUID], frozenset[int]]
+
+
+class HandBacks:
+    """Decides who hands back what it holds ready. A service: its step asks."""
+
+    name = "hand-backs"
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, lanes_of: LanesOf) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._lanes_of = lanes_of
+        self._ready: dict[UUID, dict[int, int]] = {}  # session -> queue -> the greatest rank it was given in advance
+        self._came: dict[int, tuple[float, int]] = {}  # lane -> when to look whether what came there still waits
+        self._asked_at: dict[UUID, float] = {}
+        self._due: dict[UUID, tuple[int, int]] = {}  # session -> queue and rank: what ranks after it goes back
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def note(self, session: UUID, up: Exchange, granted: Sequence[Running]) -> None:
+        """A session was answered: what it had in advance it has begun, if it asked for idle slots."""
+        if up.free:
+            self._ready.pop(session, None)
+        if up.prefetch and granted and sum(s.hi - s.lo for s in granted) > up.free:
+            ready = self._ready.setdefault(session, {})
+            for slice in granted:
+                ready[slice.queue] = max(slice.rank, ready.get(slice.queue, slice.rank))
+
+    def forget(self, session: UUID) -> None:
+        for known in (self._ready, self._asked_at, self._due):
+            known.pop(session, None)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if not self._ready or not hint.lanes:
+            return
+        for lane, rank in hint.lanes.items():
+            known = self._directory.lanes.get(lane)
+            if known is not None and lane not in self._came and self._is_behind(known.queue, rank):
+                self._came[lane] = self._env.clock.monotonic() + SOON, known.queue
+                self.alarm.ring()
+
+    def _is_behind(self, queue: int, rank: int) -> bool:
+        """Whether some session holds something ready that this goes before."""
+        return any(_goes_before(queue, rank, ready) for ready in self._ready.values())
+
+    async def step(self) -> Wait:
+        """Ask for what is held behind what came a moment ago and still waits."""
+        now = self._env.clock.monotonic()
+        due = {lane: queue for lane, (at, queue) in self._came.items() if at <= now}
+        for lane in due:
+            del self._came[lane]
+        if due:
+            await self._look(due, now)
+        return min((at - now for at, _ in self._came.values()), default=IDLE)
+
+    async def _look(self, lanes: dict[int, int], now: float) -> None:
+        highest = {lane: self._highest(queue) for lane, queue in lanes.items()}
+        wanted = [(lane, rank) for lane, rank in highest.items() if rank is not None]
+        found = await self._store.read(lambda: ahead.first_in(wanted))
+        asked: list[UUID] = []
+        for lane, first in sorted(found.items(), key=lambda one: one[1].rank):
+            able = self._behind(lane, lanes[lane], first.rank, now)
+            for session in able[: first.count]:
+                self._due[session] = lanes[lane], first.rank
+                self._asked_at[session] = now
+                self._ready.pop(session, None)
+                asked.append(session)
+        if asked:
+            self._hints.tell_here(Hint(sessions=asked))
+
+    def _highest(self, queue: int) -> int | None:
+        """Up to which rank it is worth a look; what is in front goes before whatever is held."""
+        ranks = [ready[queue] - MARGIN for ready in self._ready.values() if queue in ready]
+        return max(ranks, default=0 if self._ready else None)
+
+    def _behind(self, lane: int, queue: int, rank: int, now: float) -> list[UUID]:
+        """Who holds something ready that this goes before, and could run it; who holds the last of it first."""
+        able = [
+            (ready.get(queue, 0), session)
+            for session, ready in self._ready.items()
+            if _goes_before(queue, rank, ready)
+            and lane in self._lanes_of(session)
+            and self._asked_at.get(session, -PAUSE) + PAUSE <= now
+        ]
+        return [session for _, session in sorted(able, reverse=True)]
+
+    async def take(self, session: UUID) -> list[Range]:
+        """What a session is to hand back, told once."""
+        due = self._due.pop(session, None)
+        if due is None:
+            return []
+        queue, rank = due
+        found = await self._store.read(lambda: ahead.held_ready(session, queue, rank, is_in_front(rank)))
+        return found
+
+
+def _goes_before(queue: int, rank: int, ready: dict[int, int]) -> bool:
+    """Ranks of one queue are told from each other; what is in front goes before all queues."""
+    if is_in_front(rank):
+        return any(not is_in_front(held) for held in ready.values())
+    return queue in ready and goes_before(rank, ready[queue])

@@ -1,0 +1,178 @@
+"""What workers hold ready goes back when something that goes before it waits: no priority is turned upside down."""
+
+import asyncio
+
+import pytest
+from msgspec import json
+
+from horae.engine.node import Node
+from horae.env import SECOND, virtual_env
+from horae.model.protocol import Answer, Exchange, Outcome, Register
+from horae.store.contract import Store
+from horae.store.sqlite.memory import MemoryDriver
+from horae.worker.pace import AHEAD_SECONDS, Pace
+from horae.worker.session import Session
+from tests.store_contract.world import World
+
+STEP = 0.005  # seconds of virtual time
+LENGTH = 0.05  # seconds that an execution takes
+
+
+@pytest.fixture
+async def node():
+    env = virtual_env()
+    driver = MemoryDriver(env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env))
+    await node.start({"gateway"})
+    yield node
+    await node.stop()
+
+
+class Hand:
+    """A worker whose every execution takes the same time, with the bundled worker's own side of the protocol."""
+
+    def __init__(self, node, registered, slots):
+        self.node, self.session = node, Session(node.env.clock, registered, slots, Pace())
+        self.calls, self.ends, self.begun = [], {}, {}
+
+    @property
+    def ready(self):
+        """How many executions it holds that have not begun."""
+        return sum(len(pile) for pile in self.session.stock.piles.values())
+
+    def turn(self):
+        now = self.node.env.clock.monotonic()
+        for call in [call for call in self.calls if call[1].done()]:
+            self.calls.remove(call)
+            self.session.answered(call[0], json.decode(call[1].result(), type=Answer), call[2])
+        for chunk, (begun, end) in list(self.ends.items()):
+            if now >= end:
+                chunk.end(begun, now, b"1")
+                del self.ends[chunk]
+                self._begin(chunk, now)
+        while chunk := self.session.take():
+            self._begin(chunk, now)
+        self.session.tick()
+        while exchange := self.session.next_exchange():
+            task = asyncio.ensure_future(self.node.gateway.exchange(1, self.session.id, exchange))
+            self.calls.append((exchange, task, now))
+
+    def _begin(self, chunk, now):
+        begun = chunk.begin(now)
+        if begun is None:
+            self.session.finish(chunk)
+        else:
+            self.begun[begun[0].grant.parcel] = now
+            self.ends[chunk] = begun, now + LENGTH
+
+
+async def hire(node, count, slots):
+    presences = [Register(protocol=1, worker=f"w{i}", concurrency=slots) for i in range(count)]
+    return [Hand(node, await node.gateway.register(1, presence), slots) for presence in presences]
+
+
+async def pass_time(node, hands, until, within=5.0):
+    """Let everybody work until something holds; how long that took."""
+    start = node.env.clock.monotonic()
+    while not until():
+        took = node.env.clock.monotonic() - start
+        assert took < within, "it did not happen in time"
+        node.env.clock.advance(int(STEP * SECOND))
+        for _ in range(4):
+            for hand in hands:
+                hand.turn()
+            for _ in range(10):
+                await asyncio.sleep(0)
+    return node.env.clock.monotonic() - start
+
+
+async def busy(node, world, workers=3, slots=2):
+    """A fleet that is full of short executions of the lowest priority, and holds more of them ready."""
+    low = await world.job("low", priority=0)
+    for _ in range(30):
+        await world.submit(low, 20)
+    hands = await hire(node, workers, slots)
+    await node.directory.step()
+    await pass_time(node, hands, lambda: all(hand.ready >= slots for hand in hands))
+    return low, hands
+
+
+async def submit(node, world, job):
+    parcel = await world.parcel(job)
+    await node.directory.step()
+    return parcel
+
+
+async def test_urgent_work_starts_within_the_length_of_one_running_execution(node):
+    world = World(node.store.driver, node.env)
+    _, hands = await busy(node, world)
+    assert all(hand.ready * LENGTH <= AHEAD_SECONDS * 2 for hand in hands)
+    urgent = await world.job("urgent", priority=9)
+
+    for _ in range(5):
+        parcel = await submit(node, world, urgent)
+        took = await pass_time(node, hands, lambda parcel=parcel: any(parcel in hand.begun for hand in hands))
+        assert took <= LENGTH + 6 * STEP
+
+
+async def test_as_much_urgent_work_as_there_are_slots_starts_within_that_time(node):
+    world = World(node.store.driver, node.env)
+    _, hands = await busy(node, world)
+    urgent = await world.job("urgent", priority=9)
+
+    parcels = [await world.parcel(urgent) for _ in range(6)]
+    await node.directory.step()
+    took = await pass_time(node, hands, lambda: all(any(parcel in hand.begun for hand in hands) for parcel in parcels))
+    assert took <= 2 * LENGTH + 8 * STEP
+
+
+async def test_what_went_back_is_queued_as_it_was_and_runs(node):
+    world = World(node.store.driver, node.env)
+    low, hands = await busy(node, world, workers=1)
+    before = {(s.parcel, s.lo, s.rank) for s in await world.on("running")}
+    urgent = await world.job("urgent", priority=9)
+
+    parcel = await submit(node, world, urgent)
+    await pass_time(node, hands, lambda: parcel in hands[0].begun)
+    back = [s for s in await world.on("queued") if s.attempt == 1] + [
+        s for s in await world.on("running") if s.attempt == 2
+    ]
+    assert back
+    assert all((s.failures, s.losses) == (0, 0) for s in back)
+    assert {s.rank for s in back} <= {rank for _, _, rank in before}
+    assert low.spec.priority == 0
+
+
+async def test_equal_work_takes_nothing_back(node):
+    world = World(node.store.driver, node.env)
+    low, hands = await busy(node, world, workers=1)
+
+    await submit(node, world, low)
+    until = node.env.clock.monotonic() + 0.5
+    await pass_time(node, hands, lambda: node.env.clock.monotonic() > until)
+    assert "held_ready" not in node.store.driver.statements
+
+
+async def exchange(node, session, **up):
+    return json.decode(await node.gateway.exchange(1, session, Exchange(**up)), type=Answer)
+
+
+async def test_nothing_is_fetched_ahead_past_what_goes_before_it(node):
+    """A worker without an idle slot is given no more of a short job while something more urgent waits for a slot."""
+    world = World(node.store.driver, node.env)
+    low, urgent = await world.job("low", priority=0), await world.job("urgent", priority=9, queue="default")
+    await world.submit(low, 9)
+    await node.directory.step()
+    session = (await node.gateway.register(1, Register(protocol=1, worker="w"))).session_id
+    first = await exchange(node, session, channel=0, n=1, free=1)
+    await world.submit(urgent, 1)
+    await node.directory.step()
+
+    ahead = await exchange(node, session, channel=0, n=2, prefetch={low.id: 5})
+    assert ahead.slices == []
+    (one,) = first.slices
+    done = Outcome(parcel=one.parcel, lo=one.lo, hi=one.hi, attempt=one.attempt, outcome="success")
+    both = await exchange(node, session, channel=0, n=3, free=1, prefetch={low.id: 5}, outcomes=[done])
+    assert both.slices[0].job == urgent.id
+    assert sum(grant.hi - grant.lo for grant in both.slices) == 6
