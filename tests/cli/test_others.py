@@ -26,7 +26,7 @@ def test_workers():
 
 
 def test_queues():
-    queue = {"name": "default", "policy": "fifo", "state": "active", "queued": 7, "lanes": [{}, {}]}
+    queue = {"name": "default", "policy": {"kind": "fifo"}, "state": "active", "queued": 7, "lanes": [{}, {}]}
     assert run(FakeApi({"GET /queues": page(queue)}), "queues", "list").stdout.splitlines()[1].split() == [
         "default", "fifo", "active", "7", "2",
     ]  # fmt: skip

@@ -88,7 +88,7 @@ def test_holds_and_windows_are_listed():
 
 def test_queues_show_what_holds_them():
     queue = {
-        "name": "reports", "policy": "priority", "state": "held", "queued": 7, "running": 2, "lanes": [],
+        "name": "reports", "policy": {"kind": "priority"}, "state": "held", "queued": 7, "running": 2, "lanes": [],
         "holds": [HOLD, {**WINDOW, "until": None}],
     }  # fmt: skip
     table = run(FakeApi({"GET /queues": page(queue)}), "queues", "list").stdout

@@ -181,7 +181,7 @@ def test_a_worker_with_weights_lets_no_queue_starve():
         taste.shares.present({0, 1})
         for turn in plan(queue_views(UNKNOWN, UNKNOWN), 4, taste):
             got[turn.view.queue] += turn.most
-            taste.shares.charge(turn.view.queue, turn.most * taste.price(turn.view.queue))
+            taste.shares.charge(turn.view.queue, turn.most * taste.price(turn.view.queue, 1.0))
 
     assert sum(got) == 240
     assert abs(got[0] - 200) <= QUANTUM

@@ -33,6 +33,7 @@ from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Together
 from tests.store_contract.outside_life import hear
+from tests.store_contract.policy_life import divide
 from tests.store_contract.world import (
     NAMESPACE,
     World,
@@ -54,7 +55,7 @@ RARE_MOVES = {
     "trigger_reads",
     "fire_reads",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
-    *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "triggers"),
+    *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }
 RARE = {
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
@@ -122,6 +123,7 @@ async def live_through(world: World) -> None:
     await other.claim(50, channel=1)
     await depend(world)
     await hear(world)
+    await divide(world)
     await clean(world)
 
 

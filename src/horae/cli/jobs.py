@@ -213,6 +213,8 @@ async def rollback(api: Api, job: str, version: int) -> None:
     metavar="N",
     help="From 0 (least urgent) to 9 (most); the job's own otherwise.",
 )
+@click.option("--deadline", metavar="TIME", help="When it should have ended; queues by deadline order by it.")
+@click.option("--within", metavar="SPAN", help="The same, from when it is due: 5m.")
 @click.option("--tag", multiple=True, metavar="NAME=VALUE", help="Tag the execution; repeatable.")
 @click.option(
     "--interval", metavar="START/END", help="The data it is about, as 2026-11-14T00:00:00Z/2026-11-15T00:00:00Z."

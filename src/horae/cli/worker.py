@@ -43,7 +43,12 @@ class NoFunctions:
 @click.option("--key", "--api-key", "key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
 @click.option("--app", metavar="MODULE:APP", help="Where the python jobs are.  [env: HORAE_APP]")
 @click.option(
-    "--queue", "queues", multiple=True, metavar="QUEUE", help="A queue to take from; repeatable.  [default: default]"
+    "--queue",
+    "queues",
+    multiple=True,
+    metavar="QUEUE[=WEIGHT]",
+    help="A queue to take from; repeatable. By weights as critical=5; A,B takes from B only when A has nothing."
+    "  [default: default]",
 )
 @click.option(
     "--concurrency",
@@ -122,11 +127,15 @@ def noticing(made: "Worker", clock: "Clock", settings: "Settings") -> Iterator[N
 def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     """The worker's part of the settings."""
     from horae.model.definition.placement import read_resources
+    from horae.model.queue import read_served
     from horae.worker.settings import Settings as WorkerSettings
 
+    served = read_served(settings.queues)
     chosen = {
         "name": settings.worker_name,
-        "queues": settings.queues,
+        "queues": served.queues,
+        "weights": served.weights,
+        "strict": served.strict,
         "labels": {"spot": "true", **settings.labels} if settings.spot else settings.labels,
         "concurrency": settings.concurrency,
         "resources": read_resources(settings.resources),

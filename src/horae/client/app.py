@@ -36,7 +36,7 @@ R = TypeVar("R")
 RetryFunction = Callable[[int, BaseException], Span | bool | None]
 
 RULED_RETRIES = 100  # how often a job with a rule of its own is tried again unless it says otherwise
-OPTIONS = ("delay", "at", "key", "key_for", "priority", "tags")
+OPTIONS = ("delay", "at", "key", "key_for", "priority", "deadline", "within", "tags")
 _MOST_DESCRIPTION = 4096
 
 
@@ -97,7 +97,8 @@ class JobFunction(Generic[P, R]):
         return {**self._document, "schema": self.signature.schema}
 
     async def submit(self, *args: Any, **named: Any) -> Any:
-        """Submit one execution with these params; `delay`, `at`, `key`, `key_for`, `priority` and `tags` say how.
+        """Submit one execution with these params; `delay`, `at`, `key`, `key_for`, `priority`, `deadline`,
+        `within` and `tags` say how.
 
         An option whose name the function uses for a parameter is that parameter; then say how by `app.client.submit`.
         """

@@ -81,6 +81,8 @@ class Client:
         key: str | None = None,
         key_for: Span | None = None,
         priority: int | None = None,
+        deadline: datetime | str | None = None,
+        within: Span | None = None,
         tags: dict[str, str] | None = None,
         interval: tuple[datetime | str, datetime | str] | None = None,
         propagate: bool = True,
@@ -88,12 +90,13 @@ class Client:
     ) -> Execution:
         """Ask for one execution of a job, by name or id. It is on disk when this returns.
 
-        `key` makes it unique: while the key is taken, the same execution is answered, marked `deduplicated`. The last
-        three are as in `jobs.trigger`.
+        `key` makes it unique: while the key is taken, the same execution is answered, marked `deduplicated`. Queues by
+        deadline order by `deadline`, or by `within` a span. The last three are as in `jobs.trigger`.
         """
         envelope = given(
-            job=job, delay=span(delay), at=instant(at), key=key, key_for=span(key_for), priority=priority, tags=tags
-        )
+            job=job, delay=span(delay), at=instant(at), key=key, key_for=span(key_for), priority=priority, tags=tags,
+            deadline=instant(deadline), within=span(within),
+        )  # fmt: skip
         envelope |= circumstances(interval, propagate, wait_for_dependencies)
         body = envelope if params is None else {**envelope, "params": msgspec.Raw(encode(params))}
         return Execution.of(await self._caller.post(path_of("executions"), body))
@@ -107,13 +110,18 @@ class Client:
         delay: Span | None = None,
         at: datetime | str | None = None,
         priority: int | None = None,
+        deadline: datetime | str | None = None,
+        within: Span | None = None,
         tags: dict[str, str] | None = None,
     ) -> list[Submitted]:
         """Ask for an execution for each of `params`, in order, a thousand a request.
 
         Refused items carry their `error` and do not hold up the others; `atomic` takes all or none, in one request.
         """
-        envelope = given(job=job, delay=span(delay), at=instant(at), priority=priority, tags=tags)
+        envelope = given(
+            job=job, delay=span(delay), at=instant(at), priority=priority, tags=tags, deadline=instant(deadline),
+            within=span(within),
+        )  # fmt: skip
         return await submit_many(self._caller, envelope, params, atomic=atomic)
 
     async def stream(self, *topics: str, execution: str | None = None) -> AsyncIterator[Event]:

@@ -128,6 +128,8 @@ class Jobs:
         key: str | None = None,
         key_for: Span | None = None,
         priority: int | None = None,
+        deadline: datetime | str | None = None,
+        within: Span | None = None,
         tags: dict[str, str] | None = None,
         interval: tuple[datetime | str, datetime | str] | None = None,
         propagate: bool = True,
@@ -138,7 +140,7 @@ class Jobs:
         It runs whatever the job depends on, unless it is to `wait_for_dependencies`; its end is told to the jobs that
         depend on it unless `propagate` is False. `interval` is the data it is about. The answer's `note` tells of both.
         """
-        when = given(delay=span(delay), at=instant(at))
+        when = given(delay=span(delay), at=instant(at), deadline=instant(deadline), within=span(within))
         body = {**when, **given(params=params, key=key, key_for=span(key_for), priority=priority, tags=tags)}
         body |= circumstances(interval, propagate, wait_for_dependencies)
         return Execution.of(await self._caller.post(path_of("jobs", ref, "trigger"), body))

@@ -2,12 +2,13 @@
 
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from horae.client.calls import Caller, path_of
 from horae.client.encode import instant, span
 from horae.client.views import Page, View, page_of
 from horae.env import Env
-from horae.errors import Conflict
+from horae.errors import Conflict, NotFound
 from horae.model.signals import Span
 
 LOOK = 0.5  # seconds between looks at a queue that is waited for
@@ -42,6 +43,41 @@ class Queues:
     async def list(self) -> Page[View]:
         """Queues with their lanes, what is queued and runs in each, and what holds them."""
         return page_of(View, await self._caller.get(path_of("queues")))
+
+    async def get(self, name: str) -> View:
+        """A queue: its `policy`, `state`, what is `queued` and `running`, and what `holds` it."""
+        return View.of(await self._caller.get(path_of("queues", name)))
+
+    async def set(self, name: str, **definition: Any) -> View:
+        """Define a queue, or change what is said of it: `policy` ("fair" or an object) and `default`."""
+        try:
+            return View.of(await self._caller.edit("PATCH", path_of("queues", name), definition, None))
+        except NotFound:
+            return View.of(await self._caller.edit("PUT", path_of("queues", name), definition, None))
+
+    async def pause(self, name: str, *, reason: str = "") -> View:
+        """Start nothing of a queue until it is resumed."""
+        return View.of(await self._caller.post(path_of("queues", name, "pause"), {"reason": reason} if reason else {}))
+
+    async def resume(self, name: str) -> View:
+        """Let a queue that was paused or drained go on."""
+        return View.of(await self._caller.post(path_of("queues", name, "resume"), {}))
+
+    async def drain(self, name: str) -> View:
+        """Refuse what is submitted to a queue, and run what it has."""
+        return View.of(await self._caller.post(path_of("queues", name, "drain"), {}))
+
+    async def purge(self, name: str) -> View:
+        """Cancel everything of a queue that has not begun; `raw` tells how many were `cancelled`."""
+        return View.of(await self._caller.post(f"{path_of('queues', name, 'purge')}?confirm={quote(name)}", {}))
+
+    async def emptied(self, name: str) -> View:
+        """Wait until nothing of a queue is queued or runs."""
+        while True:
+            queue = await self.get(name)
+            if not queue.raw["queued"] and not queue.raw["running"]:
+                return queue
+            await self._env.clock.sleep(LOOK)
 
     async def hold(
         self,

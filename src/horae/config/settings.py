@@ -109,7 +109,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = Secret()
 
     # Workers
-    queues: Annotated[tuple[str, ...], _about("The queues a worker takes from.")] = ("default",)
+    queues: Annotated[
+        tuple[str, ...],
+        _about('The queues a worker takes from; with weights "critical=5,default=1", in an order "critical>default".'),
+    ] = ("default",)
     concurrency: Annotated[int, Meta(ge=1, le=100_000), _about("How many executions a worker runs at a time.")] = 10
     labels: Annotated[dict[str, str], _about('What a worker has that jobs may need, as "gpu=a100,region=eu".')] = {}
     resources: Annotated[

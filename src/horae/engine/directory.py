@@ -8,12 +8,17 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
+from msgspec import structs
+
 from horae.engine.definitions import Definitions, Version
-from horae.engine.expectations import Expectations
+from horae.engine.expectations import UNKNOWN, Expectations
+from horae.engine.fair_shares import FairShares
 from horae.engine.hints import MANY, Hint, Hints, add_amounts
 from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
+from horae.engine.tastes import Tastes
 from horae.env import Env
+from horae.errors import Conflict
 from horae.model.ahead import goes_before
 from horae.model.choice import LaneView
 from horae.model.deal import Want
@@ -25,10 +30,12 @@ from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.contract import Store
+from horae.store.moves.effects import Effects
 from horae.store.moves.jobs import StoredJob
-from horae.store.moves.lanes import Lane
+from horae.store.moves.lanes import Lane, revisions
 
 MOST_JOBS = 10_000
+MOST_REACHES = 1_000  # different sets of lanes that sessions may take from
 _NO_JOBS: frozenset[UUID] = frozenset()
 SCAN = 1.0  # seconds between scans for lanes that hints did not tell of
 
@@ -51,14 +58,21 @@ class Directory:
         self.paused: frozenset[UUID] = frozenset()
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
+        self._revisions = (0, 0)  # of the queues, as they were read
         self._heads: dict[int, int] = {}
         self._moved: dict[int, int] = {}
         self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
         self._means: dict[int, float] = {}
+        self._expected: dict[int, float] = {}  # microseconds that an execution of each lane takes
+        self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ in their shares alone
+        self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
+        self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
         self._jobs_in: dict[int, frozenset[UUID]] = {}  # what was granted from each lane
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
         self.definitions = Definitions(store)
         self.expectations = Expectations(env, store)
+        self.fair = FairShares(env, store, self.expectations)
+        self.tastes = Tastes()
         self.lead = Leads(self.policy, self.expectations.of)
         self.rank = self.lead.rank
         hints.listen(self._on_hint)
@@ -75,6 +89,8 @@ class Directory:
         for lane in [k for k in self._heads if k not in occupied and moved.get(k) == self._moved.get(k)]:
             del self._heads[lane]
         self.paused = await self._store.paused_jobs()
+        if await self._store.read(revisions) != self._revisions:
+            await self.load()
         if occupied:
             self._hints.tell_here(Hint(lanes=occupied))
         return SCAN
@@ -88,6 +104,15 @@ class Directory:
         self.costs = {id: terms.cost for id, terms in self.terms.items() if terms.cost}
         self._passing = frozenset(id for id, terms in self.terms.items() if terms.is_passing)
         self.among = {id: self.among.get(id, frozenset()) for id, terms in self.terms.items() if terms.spread}
+        self._families = {}
+        self._by_share = {(lane.queue, lane.needs, lane.share): lane.id for lane in directory.lanes}
+        for lane in directory.lanes:
+            self._families.setdefault((lane.queue, lane.needs), []).append(lane.id)
+        self.fair.know(self.queues, self.lanes, {id: cost.slots for id, cost in self.costs.items() if cost.slots > 1})
+        self.tastes.know(directory.queues)
+        self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()))
+        self._passing = frozenset(id for id, terms in self.terms.items() if terms.is_passing)
+        self.among = {id: self.among.get(id, frozenset()) for id, terms in self.terms.items() if terms.spread}
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:
@@ -99,6 +124,8 @@ class Directory:
                 self.alarm.ring()
         for job in hint.jobs:
             self._forget(job)
+        if hint.queues:
+            self.alarm.ring()
 
     def _forget(self, job: UUID) -> None:
         for key in [key for key, stored in self._jobs.items() if stored.job.id == job]:
@@ -121,15 +148,42 @@ class Directory:
         """The lanes a session may take from: its namespace's, of its queues unless held, whose needs it offers."""
         if session.id in self.reserved:
             return frozenset({self.reserved[session.id]})
-        return frozenset(
-            lane.id
-            for lane in self.lanes.values()
-            if lane.namespace == session.namespace
-            and self.queues[lane.queue].name in session.queues
-            and self.queues[lane.queue].state == "active"
-            and lane.queue not in self.held
-            and fits(self.terms[lane.id], session.capabilities)
+        families = frozenset(
+            family
+            for family, (first, *_) in self._families.items()
+            if (queue := self.queues[family[0]]).namespace == session.namespace
+            and queue.name in session.queues
+            and queue.id not in self.held
+            and fits(self.terms[first], session.capabilities)
         )
+        known = self._reaches.get((self.version, families))
+        if known is None:
+            if len(self._reaches) > MOST_REACHES:
+                self._reaches.clear()
+            known = frozenset(lane for family in families for lane in self._families[family])
+            self._reaches[self.version, families] = known
+        return known
+
+    def lane_of_share(self, base: int, share: str) -> int | None:
+        """The lane with the needs of another and this share, if this server knows it."""
+        lane = self.lanes.get(base)
+        return None if lane is None else self._by_share.get((lane.queue, lane.needs, share))
+
+    def add_share(self, base: int, share: str, id: int) -> None:
+        """A lane was made for a share: it is like another but for that."""
+        like = self.lanes.get(base)
+        if like is None or id in self.lanes:
+            return
+        lane = structs.replace(like, id=id, share=share)
+        self.lanes[id] = lane
+        self.terms[id] = self.terms[base]
+        if base in self.costs:
+            self.costs[id] = self.costs[base]
+        if base in self.among:
+            self.among[id] = self.among[base]
+        self._families[lane.queue, lane.needs].append(id)
+        self._by_share[lane.queue, lane.needs, share] = id
+        self.version += 1
 
     @property
     def preempting(self) -> frozenset[int]:
@@ -204,13 +258,19 @@ class Directory:
     def views(self) -> list[LaneView]:
         """The occupied lanes, least rank first."""
         ordered = sorted(self._heads.items(), key=lambda item: item[1])
-        return [
+        lanes = self.lanes
+        views = [
             LaneView(
                 lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
-                cost=self.costs.get(lane, PLAIN), among=self.among.get(lane),
+                cost=self.costs.get(lane, PLAIN), among=self.among.get(lane), queue=lanes[lane].queue,
+                amount=self._amounts.get(lane, MANY), expected=self._expected.get(lane, UNKNOWN),
             )
             for lane, low in ordered
+            if lane in lanes
         ]  # fmt: skip
+        if self.tastes:
+            self.tastes.present({view.queue for view in views})
+        return self.fair.fill_in(views) if self.fair else views
 
     def marks(self) -> dict[int, int]:
         """How often each lane was hinted so far: taken before a claim, given back after it."""
@@ -237,9 +297,29 @@ class Directory:
         self._amounts[lane] = amount if amount == MANY else max(0, amount - total)
         mean = total / len(slices)
         self._means[lane] = 0.7 * self._means.get(lane, 1.0) + 0.3 * mean
+        expects = self.expectations.of
+        taken = sum((s.hi - s.lo) * expects(s.job) for s in slices) / total
+        self._expected[lane] = 0.7 * self._expected.get(lane, taken) + 0.3 * taken
+        if self.fair:
+            self.fair.given(lane, slices)
         known, jobs = self._jobs_in.get(lane, _NO_JOBS), {s.job for s in slices}
         if not jobs <= known:
             self._jobs_in[lane] = frozenset(jobs) if len(known) > MOST_JOBS else known | jobs
+
+    def settled(self, effects: Effects) -> None:
+        """Executions have ended: learn how long they took, and what their shares have had."""
+        self.expectations.learn(effects.ended)
+        if self.fair:
+            self.fair.settled(effects)
+
+    def check_accepts(self, queue: int) -> None:
+        """Refuse what is submitted to a queue that is being drained."""
+        known = self.queues.get(queue)
+        if known is not None and known.state == "draining":
+            raise Conflict(
+                f'The queue "{known.name}" is being drained and accepts nothing new.',
+                f"`horae queues resume {known.name}` opens it; or submit a job of another queue.",
+            )
 
     # Ranks
 

@@ -72,7 +72,7 @@ class Gateway:
         self._submitter, self._settings, self._statistics = submitter, settings, statistics
         self.answers = Answers(env, store, directory)
         self._sessions = KnownSessions(env, store, directory)
-        self.lot = ParkingLot(env, store, directory, hints, self._sessions.lanes_of)
+        self.lot = ParkingLot(env, store, directory, hints, self._sessions.lanes_of, self._sessions.taste_of)
         self.hand_backs = HandBacks(env, store, directory, hints, self._sessions.lanes_of)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
@@ -100,7 +100,8 @@ class Gateway:
         _check_exchange(up)
         known = await self._sessions.get(namespace, session)
         patient = up.wait > 0 and not self.lot.closed and session not in self._asked
-        head = Head(session=session, exchange=up, lanes=self._sessions.lanes(known), patient=patient)
+        lanes = self._sessions.lanes(known)
+        head = Head(session=session, exchange=up, lanes=lanes, taste=known.taste, patient=patient)
         reply = await self._decide(head)
         match reply.decision:
             case "ended":
@@ -138,6 +139,7 @@ class Gateway:
         self.lot.committed()
         left = self.lot.learn(done.claimed, marks)
         self._statistics.add(done.effects)
+        self._directory.settled(done.effects)
         events = self._statistics.events(done.effects)
         self._hints.tell(
             Hint(

@@ -34,9 +34,10 @@ class Hint(Struct, omit_defaults=True, rename="camel"):
     events: list[Event] = []
     accept_clock: bool = False
     holds: bool = False  # something is held, or no longer
+    queues: bool = False  # a queue was defined or changed
 
     def __bool__(self) -> bool:
-        changes = (self.lanes, self.sessions, self.jobs, self.events, self.accept_clock, self.holds)
+        changes = (self.lanes, self.sessions, self.jobs, self.events, self.accept_clock, self.holds, self.queues)
         return any(changes) or self.wake_at is not None or self.fire_at is not None
 
 
@@ -88,6 +89,7 @@ class Hints:
         pending.fire_at = earlier(pending.fire_at, hint.fire_at)
         pending.accept_clock |= hint.accept_clock
         pending.holds |= hint.holds
+        pending.queues |= hint.queues
         pending.sessions += hint.sessions
         pending.jobs += hint.jobs
         pending.events = (pending.events + hint.events)[-MOST_EVENTS:]

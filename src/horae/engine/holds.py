@@ -77,6 +77,29 @@ class Holds:
             note=_note(queue, released, left, self._env.now()),
         )
 
+    async def pause(self, namespace: int, queue: str | None, reason: str, drain: bool, by: str) -> HoldView:
+        """Start nothing of a queue until it is resumed."""
+        now = self._env.now()
+        hold = Hold(
+            id=self._env.new_id(), namespace=namespace, queue=await self._queue(namespace, queue), until_at=None,
+            drain=drain, reason=_reason(reason), created_at=now, created_by=by,
+        )  # fmt: skip
+        made = await self._store.write(lambda: moves.open_hold(hold))
+        log.info("queue paused", hold=str(made.id), queue=queue, reason=made.reason, by=by)
+        return await self._told(namespace, made)
+
+    async def resume(self, namespace: int, queue: str | None, by: str) -> ReleasedView:
+        """End the pause of a queue at once on all servers; again: nothing more."""
+        id, now = await self._queue(namespace, queue), self._env.now()
+        resumed = await self._store.write(lambda: moves.resume(namespace, id, by, now))
+        for hold in resumed:
+            log.info("queue resumed", hold=str(hold.id), queue=queue, by=by)
+        await self._spread()
+        left = [hold for hold in self._watch.known if hold.namespace == namespace and hold.queue in (None, id)]
+        view = await self._viewer(namespace)
+        said = _note(queue, resumed, left, self._env.now()).replace("was not held by hand", "was not paused")
+        return ReleasedView(released=[view(hold) for hold in resumed], holds=[view(hold) for hold in left], note=said)
+
     async def put_window(
         self, namespace: int, queue: str | None, calendar: str, *, drain: bool, reason: str, by: str
     ) -> HoldView:

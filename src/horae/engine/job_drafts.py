@@ -15,6 +15,7 @@ from horae.env import Env, Instant
 from horae.errors import BadInput
 from horae.model.definition import Definition, merge_definition, parse_definition, parse_whens, render_definition
 from horae.model.job import Spec
+from horae.model.queue import DEFAULT_QUEUE
 from horae.model.trigger import Watch, When
 from horae.store.contract import Store
 from horae.store.moves import job_reads
@@ -26,13 +27,22 @@ CheckPlace = Callable[[Watch, str], None]
 class Drafts:
     """Makes drafts; nothing is written here."""
 
-    def __init__(self, env: Env, store: Store, check_place: CheckPlace = lambda place, field: None) -> None:
-        """`check_place` refuses places that must not be watched."""
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        check_place: CheckPlace = lambda place, field: None,
+        default_queue: Callable[[int], str] = lambda namespace: DEFAULT_QUEUE,
+    ) -> None:
+        """`check_place` refuses places that must not be watched; `default_queue` is where jobs go that name none."""
         self._env, self._store, self._check_place = env, store, check_place
+        self._default_queue = default_queue
         self._namespaces: dict[int, str] = {}
 
     async def parse(self, namespace: int, body: Any, created_at: Instant) -> Definition:
         """A definition from a request's body."""
+        if isinstance(body, dict) and body.get("queue") is None:
+            body = {**body, "queue": self._default_queue(namespace)}
         definition = parse_definition(body, namespace_name=await self._namespace(namespace), created_at=created_at)
         _check_schema(definition.spec)
         for when in definition.whens:

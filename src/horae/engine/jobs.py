@@ -16,6 +16,7 @@ from horae.errors import Busy, Conflict, NotFound, Stale
 from horae.model.definition import Definition
 from horae.model.event import Event
 from horae.model.job import NAME, Job
+from horae.model.queue import DEFAULT_QUEUE
 from horae.model.view import JobView
 from horae.store.contract import Store
 from horae.store.moves import cancel_job, job_reads, streaks
@@ -46,19 +47,20 @@ class Jobs(JobLists):
         deletions: Deletions | None = None,
         check_place: CheckPlace = lambda place, field: None,
         held: Held = lambda namespace, queue: None,
+        default_queue: Callable[[int], str] = lambda namespace: DEFAULT_QUEUE,
         warn: Warn | None = None,
     ) -> None:
         """`directory_hint` is called when a queue or lane may be new, `on_change` with every job that changed and
         `on_event` with what to tell people, `on_queued` with lanes and their least new rank; `fire_due` lets the
         scheduler decide what is due before a trigger ends, `deletions` goes on with what a deletion began;
-        `check_place` refuses places that must not be watched; `held` tells why nothing of a queue is started;
-        `warn`, what is odd about a spec.
+        `check_place` refuses places that must not be watched; `held` tells why nothing of a queue is started,
+        `default_queue` where jobs go that name none, `warn` what is odd about a spec.
         """
         super().__init__(store, held, warn)
         self._env, self._directory_hint, self._rank = env, directory_hint, rank
         self._on_change, self._on_queued, self._on_event = on_change, on_queued, on_event
         self._fire_due = fire_due
-        self._drafts = Drafts(env, store, check_place)
+        self._drafts = Drafts(env, store, check_place, default_queue)
         self._deletions = deletions or Deletions(store)
 
     async def create(self, namespace: int, body: Any) -> JobView:

@@ -8,6 +8,7 @@ from horae.engine.directory import Directory
 from horae.engine.lookup import Lookup
 from horae.env import Env
 from horae.errors import NotFound
+from horae.model.choice import Taste
 from horae.model.session import Session
 from horae.store.contract import Store
 
@@ -23,6 +24,7 @@ class Known(Struct):
     is_new: bool = False  # it came from elsewhere and has not waited here yet
     version: int = -1
     lanes: frozenset[int] = frozenset()
+    taste: Taste | None = None  # how it chooses between its queues
 
 
 class KnownSessions:
@@ -65,12 +67,18 @@ class KnownSessions:
         """What a session may take from now."""
         if known.version != self._directory.version:
             known.lanes, known.version = self._directory.may_take(known.session), self._directory.version
+            known.taste = self._directory.tastes.of(known.session)
         return known.lanes
 
     def lanes_of(self, id: UUID) -> frozenset[int]:
         """The same by id; one that is not known may take nothing."""
         known = self._known.get(id)
         return self.lanes(known) if known is not None else frozenset()
+
+    def taste_of(self, id: UUID) -> Taste | None:
+        """How a session chooses between its queues, as it was when its lanes were looked up."""
+        known = self._known.get(id)
+        return None if known is None else known.taste
 
     def forget(self, id: UUID) -> None:
         self._known.pop(id, None)

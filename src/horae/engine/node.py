@@ -37,6 +37,8 @@ from horae.engine.placer import Placer
 from horae.engine.preemptor import Preemptor
 from horae.engine.presence import Presence
 from horae.engine.promote import Promoter
+from horae.engine.queues import Queues
+from horae.engine.reranking import Reranker
 from horae.engine.rescue import Rescuer
 from horae.engine.reserver import Reserver
 from horae.engine.service import Runner, Service
@@ -74,10 +76,13 @@ class Node:
         self.ready = False
         self.hints = Hints(env, store, self.id)
         self.directory = Directory(env, store, self.hints)
+        self.directory.fair.node = self.id
         self.statistics = Statistics(env, store, self.id)
         self.clock = ClockWatch(env, store, self.hints)
         self.hold_watch = HoldWatch(env, store, self.directory, self.hints, self.clock)
         self.holds = Holds(env, store, self.directory, self.hold_watch, self.hints)
+        self.queues = Queues(env, store, self.directory, self.hints, self.statistics.cancelled)
+        self.reranker = Reranker(env, store, self.directory, self.hints)
         self.events = Events(self.hints)
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
@@ -115,6 +120,7 @@ class Node:
             deletions=self.deletions,
             check_place=places.check,
             held=self.hold_watch.why_named,
+            default_queue=self.queues.default_of,
             warn=self.fleet.warning,
         )
         self.fires = Fires(env, store)
@@ -178,13 +184,15 @@ class Node:
     def services(self, parts: Collection[str] = PARTS) -> list[Service]:
         """The services of the parts this server runs. Hints and the directory serve all parts."""
         chosen: list[Service] = [
-            *(self.epochs, self.clock, self.directory, self.hold_watch, self.hints, self.statistics, self.presence)
+            *(self.epochs, self.clock, self.directory, self.hold_watch, self.hints, self.statistics, self.presence),
+            self.directory.expectations,
         ]
         if "gateway" in parts:
-            chosen += [self.gateway.lot, self.gateway.hand_backs, self.reserver]
+            chosen += [self.gateway.lot, self.gateway.hand_backs, self.directory.fair, self.reserver]
         if "scheduler" in parts:
             chosen += [
                 self.promoter,
+                self.reranker,
                 self.placer,
                 self.scheduler,
                 self.turns,
@@ -206,6 +214,7 @@ class Node:
         await self.epochs.step()
         await self.clock.step()
         await self.directory.load()
+        await self.directory.expectations.step()
         await self.hold_watch.step()
         await self.directory.step()
         self.ready = True

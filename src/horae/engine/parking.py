@@ -12,8 +12,10 @@ from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.places import Parked, Place, Places, Served
 from horae.engine.service import Alarm, Wait
+from horae.engine.tastes import charge
 from horae.env import Env
 from horae.errors import HoraeError, StoreUnavailable
+from horae.model.choice import Taste
 from horae.model.deal import Want
 from horae.model.slice import Running
 from horae.store.contract import Store
@@ -21,6 +23,7 @@ from horae.store.moves import exchange
 from horae.store.moves.claim import Claimed
 
 LanesOf = Callable[[UUID], frozenset[int]]
+TasteOf = Callable[[UUID], Taste | None]
 MOST_AT_ONCE = 64  # exchanges served by one claim
 log = structlog.get_logger("horae.engine")
 
@@ -30,9 +33,18 @@ class ParkingLot:
 
     name = "parking"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, lanes_of: LanesOf) -> None:
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        lanes_of: LanesOf,
+        taste_of: TasteOf = lambda session: None,
+    ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._lanes_of = lanes_of  # asked at every claim: lanes come and go while exchanges wait
+        self._taste_of = taste_of
         self._places = Places(lanes_of)
         self._claiming: asyncio.Task[None] | None = None
         self._looks_at = inf  # when `step` comes next, unless rung
@@ -173,7 +185,7 @@ class ParkingLot:
     async def _claim(self, able: Sequence[Place]) -> bool:
         """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
         marks, commits = self._directory.marks(), self._commits
-        parked = [exchange.Parked(want=place.parked.want, lanes=place.lanes) for place in able]
+        parked = [self._as_it_stands(place) for place in able]
         done = await self._store.claim_for_parked(parked, self._directory.views(), self._directory.paused)
         left = self.learn(done, marks)
         self._serve(done.running)
@@ -183,6 +195,10 @@ class ParkingLot:
             self._passed_over = commits == self._commits
             return not self._passed_over
         return bool(done.running) or any(low is None for low in done.lanes.values())
+
+    def _as_it_stands(self, place: Place) -> exchange.Parked:
+        want = place.parked.want
+        return exchange.Parked(want=want, lanes=place.lanes, taste=self._taste_of(want.session))
 
     def _serve(self, running: Sequence[Running]) -> None:
         """Answer those for whom something was claimed."""
@@ -220,6 +236,9 @@ class ParkingLot:
         granted: dict[int, list[Running]] = {}
         for slice in claimed.running:
             granted.setdefault(slice.lane, []).append(slice)
+            taste = self._taste_of(slice.session)
+            if taste is not None:
+                charge(taste, slice, self._directory.expectations.of(slice.job))
         for lane, slices in granted.items():
             self._directory.granted(lane, slices)
         left = self._directory.claimed(claimed.lanes, marks)

@@ -6,12 +6,14 @@ from uuid import UUID
 from msgspec import Raw, Struct, structs
 
 from horae.engine.batcher import Batcher
+from horae.engine.deadlines import deadline_of
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.meetings import meeting, whole_params
 from horae.engine.params import Params
 from horae.engine.parking import ParkingLot
 from horae.engine.settings import EngineSettings
+from horae.engine.share_lanes import ShareLanes, split
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, Busy, Conflict, HoraeError, KeyReused, NotFound
 from horae.model.event import Event
@@ -69,6 +71,7 @@ class Submitter:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._settings = settings
         self._params = Params()
+        self._shares = ShareLanes(env, store, directory)
         self.on_parcels: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of what was written
         self.lot: ParkingLot | None = None  # whose exchanges wait for what is submitted here
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
@@ -157,7 +160,7 @@ class Submitter:
                 refused[i] = error
                 if isinstance(error, NotFound):
                     missing[request.job] = error
-        return Submission(executions=executions, idempotency=wanted.idempotency)
+        return await self._shares.in_lanes(Submission(executions=executions, idempotency=wanted.idempotency))
 
     async def _resolve_lot(
         self, wanted: Wanted, items: Sequence[bytes], refused: dict[int, HoraeError] | None, now: Instant
@@ -166,8 +169,9 @@ class Submitter:
         (terms,) = wanted.requests
         stored = await self._job(wanted, terms)
         if stored.job.spec.meets:
-            return self._resolve_each(wanted, items, stored, refused, now)
+            return await self._shares.in_lanes(self._resolve_each(wanted, items, stored, refused, now))
         wrong = self._params.check_all(items, stored.job)
+        shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
         if wrong and refused is None:
             first = min(wrong)
             raise _placed(wrong[first], first, len(items))
@@ -179,7 +183,10 @@ class Submitter:
             envelope=envelope, rank_lead=self._lead(envelope), items=kept,
             extra=_extra(wanted, 0, terms), patience=_patience(terms, stored),
         )  # fmt: skip
-        return Submission(executions=[lot] if kept else [], idempotency=wanted.idempotency)
+        if wrong and shares is not None:
+            shares = [share for i, share in enumerate(shares) if i not in wrong]
+        lots = split(lot, shares) if kept else []
+        return await self._shares.in_lanes(Submission(executions=lots, idempotency=wanted.idempotency))
 
     def _resolve_each(
         self,
@@ -202,9 +209,11 @@ class Submitter:
         return Submission(executions=executions, idempotency=wanted.idempotency)
 
     async def _job(self, wanted: Wanted, request: Submit) -> StoredJob:
-        return self._directory.known(wanted.namespace, request.job) or await self._directory.job(
+        stored = self._directory.known(wanted.namespace, request.job) or await self._directory.job(
             wanted.namespace, request.job
         )
+        self._directory.check_accepts(stored.queue)
+        return stored
 
     def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
         item = bytes(request.params) or b"{}"
@@ -219,16 +228,17 @@ class Submitter:
             unique=None if request.key is None else (wanted.namespace, f"job:{stored.job.id}", _key(request.key)),
             unique_for=request.key_for if request.key_for is not None else spec.key_for,
             patience=_patience(request, stored),
+            share=self._shares.share(stored, item, extra),
         )
         return meeting(one, spec) if spec.meets else one
 
     def _envelope(self, wanted: Wanted, request: Submit, stored: StoredJob, now: Instant) -> Envelope:
         check_key(request)
-        spec = stored.job.spec
+        spec, due_at = stored.job.spec, _due(request, now)
         return Envelope(
             namespace=wanted.namespace, job=stored.job.id, version=stored.job.version, queue=stored.queue,
-            lane=stored.lane, priority=_priority(request.priority, spec.priority), due_at=_due(request, now),
-            keys=spec.keys, parent=wanted.parent,
+            lane=stored.lane, priority=_priority(request.priority, spec.priority), due_at=due_at,
+            deadline=deadline_of(request, due_at, now), keys=spec.keys, parent=wanted.parent,
             delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
         )  # fmt: skip
 

@@ -38,6 +38,7 @@ class LaneView(Struct, frozen=True, kw_only=True):
     virtual: float = 0.0  # what its share has had
     served: int = 0  # when its share was served last, in order
     price: float = 0.0  # what an execution adds to that
+    expected: float = 1.0  # microseconds that an execution takes
     owed: int = 0  # slots that are reserved for its share and not in use
 
 
@@ -48,16 +49,21 @@ class Taste:
     """
 
     def __init__(self, weights: Mapping[int, float], *, strict: bool = False) -> None:
-        self.weights, self.strict = weights, strict  # in the worker's order
+        self.strict = strict
         self.shares: Shares[int] = Shares()
+        self.choose(weights)
+
+    def choose(self, weights: Mapping[int, float]) -> None:
+        """Choose between these queues from now on, given in the worker's order."""
+        self.weights = weights
         self._places = {queue: place for place, queue in enumerate(weights)}
 
     def place(self, queue: int) -> int:
         return self._places.get(queue, len(self._places))
 
-    def price(self, queue: int) -> float:
-        """What an execution adds to a queue's virtual time."""
-        return 1.0 / self.weights.get(queue, 1.0)
+    def price(self, queue: int, cost: float) -> float:
+        """What an execution of this cost adds to a queue's virtual time."""
+        return cost / self.weights.get(queue, 1.0)
 
 
 class Turn(Struct):
@@ -155,7 +161,7 @@ def plan(views: Sequence[LaneView], room: int, taste: Taste | None = None) -> li
         turn.most += count
         room -= count
         if taste is not None:
-            had[queue] += count * taste.price(queue)
+            had[queue] += count * taste.price(queue, view.expected)
         if not lines[queue].has_more:
             del lines[queue]
     return list(turns.values())

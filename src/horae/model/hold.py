@@ -49,6 +49,11 @@ class Hold(Struct, frozen=True, kw_only=True):
             return "ended"
         return "open" if self.from_at <= now else "planned"
 
+    @property
+    def is_pause(self) -> bool:
+        """Whether it lasts until somebody resumes the queue."""
+        return self.calendar is None and self.until_at is None
+
     def is_about(self, namespace: int, queue: int) -> bool:
         return self.namespace == namespace and self.queue in (None, queue)
 
@@ -113,6 +118,9 @@ def why_held(hold: Hold, queue: str) -> str:
     """What keeps an execution queued, until when, and what to do about it."""
     whose = f'The queue "{queue}" is' if hold.queue is not None else "All queues are"
     name = queue if hold.queue is not None else "--all"
+    if hold.is_pause:
+        cause = f" ({hold.reason})" if hold.reason else ""
+        return f"{whose} paused{cause}; `horae queues resume {name}` lets it go on."
     if hold.calendar is not None:
         cause = f'by the maintenance window "{hold.calendar}"' + (f" ({hold.reason})" if hold.reason else "")
         remedy = f"`horae queues window {name} --calendar {hold.calendar} --remove` ends it"
@@ -123,4 +131,6 @@ def why_held(hold: Hold, queue: str) -> str:
 
 
 def until_text(hold: Hold) -> str:
+    if hold.is_pause:
+        return "until it is resumed"
     return "until it is released" if hold.until_at is None else f"until {format_instant(hold.until_at)}"

@@ -23,6 +23,7 @@ class HoldView(View, frozen=True, kw_only=True):
     queue: Annotated[str | None, Meta(description="Null for every queue of the namespace.")]
     calendar: Annotated[str | None, Meta(description="The calendar of a maintenance window.")] = None
     state: HoldState
+    paused: Annotated[bool, Meta(description="It has no end: it lasts until the queue is resumed.")] = False
     reason: str
     since: Time | None = field(name="from")
     until: Time | None
@@ -51,6 +52,7 @@ def show_hold(hold: Hold, queues: Mapping[int, str], running: Mapping[int, int],
         queue=None if hold.queue is None else queues.get(hold.queue, str(hold.queue)),
         calendar=hold.calendar,
         state=hold.state(now),
+        paused=hold.is_pause,
         reason=hold.reason,
         since=None if since == NEVER else format_instant(since),
         until=None if since == NEVER else shown_time(hold.until_at),

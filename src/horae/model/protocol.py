@@ -54,6 +54,8 @@ class Register(Wire, frozen=True, kw_only=True):
     version: str = ""
     labels: dict[str, str] = {}
     queues: tuple[str, ...] = ("default",)
+    weights: dict[str, Annotated[float, Meta(gt=0, le=1000)]] = {}  # of queues, against one another; 1 unless given
+    strict: bool = False  # its queues in their order: the next only when those before it have nothing
     concurrency: Count = 1  # its slots
     resources: dict[str, Amount] = {}  # what it has of other things that executions take
     kinds: tuple[str, ...] = ("command", "http")  # of work it can run beside its functions
@@ -219,6 +221,8 @@ class Submit(Wire, frozen=True, kw_only=True):
     key: str | None = None
     key_for: Length | None = None  # how long the key stays taken; the job's own span otherwise
     priority: int | None = None
+    deadline: At | None = None  # when it should have ended: what queues by deadline order by
+    within: Length | None = None  # the same, from when it is due
     tags: dict[str, str] = {}
     trace: str | None = None
     interval: tuple[At, At] | None = None  # the data it is about; what depends on it inherits that

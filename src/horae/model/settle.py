@@ -10,7 +10,7 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
-from horae.env import Instant
+from horae.env import Instant, Micros
 from horae.model.execution import WaitReason
 from horae.model.packing import Packed, pack
 from horae.model.parcel import AT_MOST_ONCE
@@ -276,6 +276,16 @@ def encode_timings(first: Instant, starts: Sequence[Instant], ends: Sequence[Ins
     if sys.byteorder == "big":
         offsets.byteswap()
     return offsets.tobytes()
+
+
+def time_worked(first: Instant | None, last: Instant, timings: bytes | None) -> Micros:
+    """How long workers were busy with the items together: the sum of each one's time, where that is known."""
+    if timings is None:
+        return max(0, last - (first or last))
+    spans = array("I", timings[len(timings) // 2 :])
+    if sys.byteorder == "big":
+        spans.byteswap()
+    return sum(spans)
 
 
 def _bounded(micros: int) -> int:

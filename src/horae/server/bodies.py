@@ -197,6 +197,10 @@ class Trigger(Body, frozen=True, kw_only=True):
     key: Key | None = None
     key_for: Duration | None = None
     priority: Priority | None = None
+    deadline: Annotated[When, Meta(description="When it should have ended; queues by deadline order by it.")] | None = (
+        None
+    )
+    within: Annotated[Duration, Meta(description="The same, from when it is due.")] | None = None
     tags: dict[str, str] = {}
     interval: Annotated[
         Span | None, Meta(description="The data it is about; jobs that depend on this one inherit it.")

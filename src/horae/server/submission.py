@@ -34,6 +34,8 @@ def submit_of(job: str, wish: Trigger, trace: str | None) -> Submit:
         key=wish.key,
         key_for=None if wish.key_for is None else parse_duration(wish.key_for, field="keyFor"),
         priority=wish.priority,
+        deadline=None if wish.deadline is None else parse_instant(wish.deadline, field="deadline"),
+        within=None if wish.within is None else parse_duration(wish.within, field="within"),
         tags=wish.tags,
         trace=trace,
         interval=None if wish.interval is None else _interval(wish.interval),

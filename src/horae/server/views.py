@@ -151,15 +151,26 @@ class LaneView(View, frozen=True, kw_only=True):
 
 
 class QueueView(View, frozen=True, kw_only=True):
-    """A named queue; its `state` is active, or held while something of `holds` keeps it from starting anything."""
+    """A named queue; its `lanes` are those with most in them, a hundred at most.
+
+    Its `state` is active; paused until it is resumed; held while something of `holds` keeps it from starting anything;
+    or draining, when it accepts nothing new.
+    """
 
     name: str
-    policy: str
+    policy: Annotated[dict[str, Any], Meta(description="Its kind, and what that takes.")]
+    default: Annotated[bool, Meta(description="Jobs that name no queue go here.")] = False
     state: str
     queued: int
     running: int
     lanes: list[LaneView]
     holds: list[HoldView]
+
+
+class PurgedView(View, frozen=True, kw_only=True):
+    """How many executions were cancelled."""
+
+    cancelled: int
 
 
 class Me(View, frozen=True, kw_only=True):

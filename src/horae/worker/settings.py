@@ -14,6 +14,8 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     name: str = ""  # shown as workerId; the host's name and the process id otherwise
     queues: tuple[str, ...] = ("default",)
+    weights: dict[str, float] = {}  # of queues, against one another
+    strict: bool = False  # its queues in their order
     labels: dict[str, str] = {}
     concurrency: int = 10  # its slots
     resources: dict[str, int] = {}  # what else it has that executions take, as memory in bytes

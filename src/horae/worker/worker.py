@@ -198,6 +198,8 @@ class Worker:
             version=__version__,
             labels=self.settings.labels,
             queues=self.settings.queues,
+            weights=self.settings.weights,
+            strict=self.settings.strict,
             concurrency=self.settings.concurrency,
             resources=self.settings.resources,
             kinds=self.settings.kinds,

@@ -1,39 +1,140 @@
-"""Queues: where executions stand in line."""
+"""Queues: where executions stand in line, and what decides who is next."""
 
-from horae.model.hold_view import HoldView
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
+
+from horae.engine.holds import MOST_REASON
+from horae.errors import Conflict, NotFound
+from horae.model.definition.policy import show_policy
 from horae.model.queue import Queue
 from horae.model.view import Page
+from horae.server.bodies import Body
 from horae.server.call import Call
+from horae.server.queries import Query, Text
 from horae.server.reply import Reply, ok
-from horae.server.route import API, get
-from horae.server.views import LaneView, QueueView
+from horae.server.route import API, get, patch, post, put
+from horae.server.views import LaneView, PurgedView, QueueView
 from horae.store.moves.depths import depths
 from horae.store.moves.holds import running
-from horae.store.moves.lanes import Directory
+
+MOST_LANES = 100  # shown of a queue; those with most in them
+Policy = Annotated[
+    str | dict[str, Any],
+    Meta(
+        description='A kind, or {"kind": "fifo|priority|fair|deadline|shortest"} with what it takes: ageing, strict; '
+        "factor; by, within, weights, defaultWeight, reserve, charge."
+    ),
+]
+
+
+class QueueBody(Body, frozen=True, kw_only=True):
+    """A queue's definition; null takes a field back to its default."""
+
+    policy: Policy | UnsetType | None = UNSET
+    default: Annotated[bool, Meta(description="Whether jobs that name no queue go here.")] | UnsetType | None = UNSET
+
+
+class PauseBody(Body, frozen=True, kw_only=True):
+    """Why."""
+
+    reason: Annotated[str, Meta(max_length=MOST_REASON, description="What is held says so.")] = ""
+
+
+class Purge(Query, frozen=True, kw_only=True):
+    """Whether it is meant."""
+
+    confirm: Annotated[Text, Meta(description="The queue's name once more.")] | None = None
 
 
 @get(f"{API}/queues", "queues.list", Page[QueueView])
 async def list_queues(call: Call) -> Reply:
     """List queues with their lanes, how much is queued and runs in each, and what holds them now."""
     directory = await call.node.store.directory()
+    view = await _viewer(call)
+    return ok(Page(items=[view(queue) for queue in directory.queues if queue.namespace == call.namespace]))
+
+
+@get(f"{API}/queues/{{name}}", "queues.get", QueueView, refuses=(NotFound,))
+async def get_queue(call: Call) -> Reply:
+    """Read a queue: its policy, what is queued and runs, and what holds it."""
+    return await _shown(call, await call.node.queues.get(call.namespace, call.path("name")))
+
+
+@put(f"{API}/queues/{{name}}", "queues.put", QueueView, refuses=(Conflict,))
+async def put_queue(call: Call, body: QueueBody) -> Reply:
+    """Define a queue; it acts at once, also on what is queued. What is left out takes its default."""
+    return await _shown(call, await call.node.queues.put(call.namespace, call.path("name"), _said(body)))
+
+
+@patch(f"{API}/queues/{{name}}", "queues.patch", QueueView, refuses=(NotFound,))
+async def patch_queue(call: Call, body: QueueBody) -> Reply:
+    """Change some of a queue's definition."""
+    return await _shown(call, await call.node.queues.patch(call.namespace, call.path("name"), _said(body)))
+
+
+@post(f"{API}/queues/{{name}}/pause", "queues.pause", QueueView, refuses=(NotFound, Conflict))
+async def pause(call: Call, body: PauseBody) -> Reply:
+    """Start nothing of a queue until it is resumed: once this is answered, no server does. What runs goes on."""
+    name = call.path("name")
+    await call.node.holds.pause(call.namespace, name, body.reason, False, call.caller)
+    return await _shown(call, await call.node.queues.get(call.namespace, name))
+
+
+@post(f"{API}/queues/{{name}}/resume", "queues.resume", QueueView, refuses=(NotFound,))
+async def resume(call: Call) -> Reply:
+    """Let a queue that was paused or drained go on; holds with an end, and windows, last as long as they do."""
+    name = call.path("name")
+    await call.node.holds.resume(call.namespace, name, call.caller)
+    return await _shown(call, await call.node.queues.set_state(call.namespace, name, "active"))
+
+
+@post(f"{API}/queues/{{name}}/drain", "queues.drain", QueueView, refuses=(NotFound,))
+async def drain(call: Call) -> Reply:
+    """Refuse what is submitted to a queue from now on, and run what it has. Triggers of its jobs go on firing."""
+    return await _shown(call, await call.node.queues.set_state(call.namespace, call.path("name"), "draining"))
+
+
+@post(f"{API}/queues/{{name}}/purge", "queues.purge", PurgedView, refuses=(NotFound,))
+async def purge(call: Call, query: Purge) -> Reply:
+    """Cancel everything of a queue that has not begun; `confirm` must be its name."""
+    done = await call.node.queues.purge(call.namespace, call.path("name"), query.confirm, call.caller)
+    return ok(PurgedView(cancelled=done.cancelled))
+
+
+def _said(body: QueueBody) -> dict[str, Any]:
+    return {name: value for name in ("policy", "default") if (value := getattr(body, name)) is not UNSET}
+
+
+async def _shown(call: Call, queue: Queue) -> Reply:
+    return ok((await _viewer(call))(queue))
+
+
+async def _viewer(call: Call) -> Callable[[Queue], QueueView]:
+    """How queues of a namespace are shown: everything that is counted is counted once."""
     queued = await call.node.store.read(lambda: depths(call.namespace))
     runs = await call.node.store.read(lambda: running(call.namespace))
     holds = [hold for hold in await call.node.holds.list(call.namespace) if hold.state == "open"]
-    own = (queue for queue in directory.queues if queue.namespace == call.namespace)
-    return ok(Page(items=[_view(queue, directory, queued, runs, holds) for queue in own]))
+    lanes = [lane for lane in call.node.directory.lanes.values() if lane.namespace == call.namespace]
 
+    def view(queue: Queue) -> QueueView:
+        own = [
+            LaneView(needs=sorted(lane.needs), share=lane.share, queued=queued.get(lane.id, 0))
+            for lane in lanes
+            if lane.queue == queue.id
+        ]
+        held = [hold for hold in holds if hold.queue in (None, queue.name)]
+        paused = any(hold.paused for hold in held)
+        return QueueView(
+            name=queue.name,
+            policy=show_policy(queue.policy),
+            default=queue.is_default,
+            state="paused" if paused else "held" if held else queue.state,
+            queued=sum(lane.queued for lane in own),
+            running=runs.get(queue.id, 0),
+            lanes=sorted(own, key=lambda lane: -lane.queued)[:MOST_LANES],
+            holds=held,
+        )
 
-def _view(
-    queue: Queue, directory: Directory, queued: dict[int, int], runs: dict[int, int], holds: list[HoldView]
-) -> QueueView:
-    lanes = [
-        LaneView(needs=sorted(lane.needs), share=lane.share, queued=queued.get(lane.id, 0))
-        for lane in directory.lanes
-        if lane.queue == queue.id
-    ]
-    total = sum(lane.queued for lane in lanes)
-    held = [hold for hold in holds if hold.queue in (None, queue.name)]
-    return QueueView(
-        name=queue.name, policy=queue.policy.kind, state="held" if held else queue.state, queued=total,
-        running=runs.get(queue.id, 0), lanes=lanes, holds=held,
-    )  # fmt: skip
+    return view

@@ -24,6 +24,7 @@ from horae.store.moves.ledger import Versioned
 from horae.store.moves.live import live_among
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
+from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.shelves import Columns, names
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.submit import CURRENT
@@ -220,7 +221,7 @@ def _make(
     backfill: Backfill, chosen: Chosen, wanted: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> Script[_Made]:
     """Executions for the next fires, the ledger's rows of them, and what the backfill remembers."""
-    placed, parcels = place(wanted, {}, new_id, now)
+    placed, parcels = place((yield from in_their_lanes(wanted, now)), {}, new_id, now)
     executions = [mine[0].execution_id for mine in placed]
     lanes, wake_at = yield from put_parcels(parcels, now)
     gone, come = rewrite(chosen.picks, executions, backfill.id, now)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.keys import KEYED
 from horae.model.protocol import Range
-from horae.model.settle import Fates, Finished
+from horae.model.settle import Fates, Finished, time_worked
 from horae.model.slice import Queued, Running, Slice
 from horae.store.moves import holders, shelves
 from horae.store.moves.arrivals import Over, arrive
@@ -31,6 +31,7 @@ class Ended(Struct, frozen=True):
     namespace: int
     state: str
     busy: int
+    lane: int = 0  # where it was claimed from, if it was
 
 
 class Moved(Struct, frozen=True):
@@ -57,6 +58,7 @@ class Effects(Struct):
     feeding: set[UUID] = set()  # jobs of these slices on which others depend
     freed: set[UUID] = set()  # parcels of which items no longer hold their keys
     started: list[Moved] = []  # executions of those others
+    returned: list[Queued] = []  # what went back to the queue as it was
 
     def may_claim(self, slice: Queued | Running) -> None:
         """Something can be claimed where this slice lies, or came from."""
@@ -108,6 +110,7 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
         yield shelves.put_queued(fates.queued)
         for q in fates.queued:
             effects.may_claim(q)
+        effects.returned += fates.queued
         effects.moved += [_moved(q, "queued") for q in fates.queued]
     if fates.tried:
         yield shelves.put_tried(fates.tried, worker, session)
@@ -122,5 +125,6 @@ def _moved(slice: Slice, state: str) -> Moved:
 
 def _ended(finished: Finished) -> Ended:
     s = finished.slice
-    busy = max(0, finished.completed_at - (finished.started_at or finished.completed_at))
-    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy)
+    busy = time_worked(finished.started_at, finished.completed_at, finished.timings)
+    lane = s.lane if isinstance(s, Running) else 0
+    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, lane)

@@ -20,6 +20,7 @@ from horae.store.moves.due import FIRST, Due, Mark, Trouble
 from horae.store.moves.fire_decisions import Decided, decide_all, open_times_of
 from horae.store.moves.fire_parcels import lay
 from horae.store.moves.parcels import put_parcels
+from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.shelves import Columns
 from horae.store.moves.starts import Started
 from horae.store.moves.targets import Lead
@@ -88,7 +89,7 @@ def fire(
     standing |= yield from turns.adopt(_unruly(due, busy, standing))
     open_times = yield from open_times_of(due)
     decided = decide_all(due, busy, standing, open_times, lead, now, troubles)
-    terms = [one for d in decided for one in d.wanted]
+    terms = yield from in_their_lanes([one for d in decided for one in d.wanted], now)
     executions, parcels = lay(decided, terms, new_id, now)
     gated = {parcel.id for parcel, _ in parcels if turns.is_gated(parcel)} if keys else set()
     free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels

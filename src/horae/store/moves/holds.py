@@ -31,14 +31,20 @@ COUNT = Statement("count_holds", "SELECT count(*) FROM holds WHERE namespace = $
 SAME = Statement(
     "same_hold",
     f"SELECT {names(HOLD)} FROM holds WHERE namespace = $1 AND coalesce(queue, 0) = $2 AND coalesce(calendar, '') = $3"
-    " AND (calendar IS NOT NULL OR reason = $4) AND ended_at IS NULL",
+    " AND (calendar IS NOT NULL OR (reason = $4 AND (until_at IS NULL) = (CAST($5 AS bigint) = 0)))"
+    " AND ended_at IS NULL",
 )
 CHANGE = Statement("change_hold", "UPDATE holds SET from_at = $2, until_at = $3, drain = $4, reason = $5 WHERE id = $1")
 RELEASE = Statement(
     "release_holds",
     "UPDATE holds SET ended_at = $4, ended_by = $5 WHERE namespace = $1 AND coalesce(queue, 0) = $2"
-    " AND calendar IS NULL AND (CAST($3 AS text) IS NULL OR reason = $3) AND ended_at IS NULL"
-    f" RETURNING {names(HOLD)}",
+    " AND calendar IS NULL AND until_at IS NOT NULL AND (CAST($3 AS text) IS NULL OR reason = $3)"
+    f" AND ended_at IS NULL RETURNING {names(HOLD)}",
+)
+RESUME = Statement(
+    "resume_queue",
+    "UPDATE holds SET ended_at = $3, ended_by = $4 WHERE namespace = $1 AND coalesce(queue, 0) = $2"
+    f" AND calendar IS NULL AND until_at IS NULL AND ended_at IS NULL RETURNING {names(HOLD)}",
 )
 REMOVE = Statement(
     "remove_window",
@@ -112,7 +118,8 @@ def open_hold(hold: Hold) -> Script[Hold]:
     """
     yield Lock(table="holds")
     yield Fetch(FORGET, (hold.created_at - KEPT,))
-    rows = yield Fetch(SAME, (hold.namespace, hold.queue or 0, hold.calendar or "", hold.reason))
+    same = (hold.namespace, hold.queue or 0, hold.calendar or "", hold.reason, hold.until_at or 0)
+    rows = yield Fetch(SAME, same)
     if rows:
         before = read_hold(rows[0])
         yield Fetch(CHANGE, (before.id, hold.from_at, hold.until_at, hold.drain, hold.reason))
@@ -131,6 +138,12 @@ def open_hold(hold: Hold) -> Script[Hold]:
 def release(namespace: int, queue: int | None, reason: str | None, by: str, now: Instant) -> Script[list[Hold]]:
     """End the holds of a queue, or of the whole namespace, that were opened by hand; only those with this reason."""
     rows = yield Fetch(RELEASE, (namespace, queue or 0, reason, now, by))
+    return [read_hold(row) for row in rows]
+
+
+def resume(namespace: int, queue: int | None, by: str, now: Instant) -> Script[list[Hold]]:
+    """End the pause of a queue, or that of the whole namespace; what is held for a time stays held."""
+    rows = yield Fetch(RESUME, (namespace, queue or 0, now, by))
     return [read_hold(row) for row in rows]
 
 

@@ -20,6 +20,7 @@ from horae.store.moves.dependents import lock_around
 from horae.store.moves.live import live_among
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
+from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.shelves import Columns
 from horae.store.moves.starts import Started
 from horae.store.moves.submission import NewExecution
@@ -185,7 +186,8 @@ class Written(Struct, frozen=True):
 def write_fires(decided: Sequence[Decided], new_id: Callable[[], UUID], now: Instant) -> Script[Written]:
     """Executions of what fired, and the ledger of all that was decided."""
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
-    placed, parcels = place([wanted for _, wanted in fired], {}, new_id, now)
+    asked = yield from in_their_lanes([wanted for _, wanted in fired], now)
+    placed, parcels = place(asked, {}, new_id, now)
     free = [(parcel, ahead) for parcel, ahead in parcels if not turns.is_gated(parcel)]
     done = Started()
     if free:

@@ -21,6 +21,7 @@ from horae.store.moves.expectations import expected_of
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
 from horae.store.moves.promote import to_queue
+from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import Lead, Target, execution_of, targets
 from horae.store.script import ForEach, Row, Script, Statement
@@ -111,7 +112,7 @@ def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -
 
 
 def _put(asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Started) -> Script[list[UUID]]:
-    placed, parcels = place(asked, {}, new_id, now)
+    placed, parcels = place((yield from in_their_lanes(asked, now)), {}, new_id, now)
     lanes, wake_at = yield from put_parcels(parcels, now)
     done.wake(wake_at)
     for lane, rank in lanes.items():

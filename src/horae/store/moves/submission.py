@@ -24,6 +24,7 @@ class NewExecution(Struct, frozen=True, kw_only=True, gc=False):
     unique: UniqueKey | None = None
     unique_for: int = 0
     patience: Micros | None = None  # how long it waits for what its job depends on; None: it does not
+    share: str = ""  # of a fair queue, whose lane is still to be looked up
     meets: tuple[Meeting, ...] = ()  # what it shares with others of its job
 
 
@@ -34,6 +35,7 @@ class NewLot(Struct, frozen=True, kw_only=True):
     rank_lead: int
     items: Sequence[bytes]
     extra: Extra = Extra()
+    share: str = ""
     unique: None = None
     patience: Micros | None = None
     meets: tuple[()] = ()

@@ -17,6 +17,7 @@ from horae.model.job import JobState, Spec
 from horae.model.meeting import batch_of
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.rank import Leads
+from horae.model.share_key import share_or_none
 from horae.store.moves.shelves import Columns
 from horae.store.moves.submission import NewExecution
 from horae.store.script import ForEach, Row, Script, Statement
@@ -80,4 +81,8 @@ def execution_of(
         priority=urgency, due_at=due_at, keys=spec.keys,
         delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
     )  # fmt: skip
-    return NewExecution(envelope=envelope, rank_lead=lead(target.queue, urgency, target.job), item=item, extra=extra)
+    policy = lead.policy(target.queue)
+    share = share_or_none(policy, spec, item, extra.tags) if policy.is_fair else ""
+    return NewExecution(
+        envelope=envelope, rank_lead=lead(target.queue, urgency, target.job), item=item, extra=extra, share=share
+    )

@@ -1,0 +1,27 @@
+"""Deadlines that submissions give: an instant, or a span from when they are due."""
+
+from horae.env import Instant
+from horae.errors import BadInput
+from horae.model.instant import format_instant
+from horae.model.protocol import Submit
+
+GRAIN = 10_000  # microseconds to which a span's end is rounded up: what comes together may travel together
+
+
+def deadline_of(request: Submit, due_at: Instant, now: Instant) -> Instant | None:
+    """Until when an execution is wanted; None when it does not say. Raises BadInput when that cannot be."""
+    if request.deadline is None and request.within is None:
+        return None
+    if request.deadline is not None and request.within is not None:
+        raise BadInput("deadline and within are both given.", "Give one of them.", field="within")
+    start = due_at or now
+    if request.within is not None:
+        if request.within == 0:
+            raise BadInput("within cannot be 0.", 'Say how long it may take, as "5m".', field="within")
+        return -(-(start + request.within) // GRAIN) * GRAIN
+    assert request.deadline is not None
+    if request.deadline <= start:
+        what = "has passed" if request.deadline <= now else f"is before it is due ({format_instant(start)})"
+        remedy = "Give an instant that can still be met, or leave it out."
+        raise BadInput(f"The deadline {format_instant(request.deadline)} {what}.", remedy, field="deadline")
+    return request.deadline

@@ -1,0 +1,204 @@
+"""Fair shares: what each share of a fair queue has had, here and by the other servers.
+
+A share is charged for what is claimed, by what that is expected to take, and corrected when it has ended. Everything is
+in memory; a server writes down what it gave out at most once a second, and adds what the others did: fairness may be
+off by a second's work, safety never depends on it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.engine.expectations import Expectations
+from horae.engine.service import Alarm, Wait
+from horae.env import Env
+from horae.model.choice import LaneView
+from horae.model.policy import Policy, slots_reserved
+from horae.model.queue import Queue
+from horae.model.shares import Shares
+from horae.model.slice import Running
+from horae.store.contract import Store
+from horae.store.moves import shares as moves
+from horae.store.moves.effects import Effects
+from horae.store.moves.lanes import Lane
+
+FLUSH = 1.0  # seconds
+EXECUTION = 1_000_000.0  # what each costs where executions are counted
+QUIET = 60.0  # seconds between looks while no queue is fair
+
+
+class _Out(Struct):
+    """What is out of one job from one lane, and what was charged for it."""
+
+    count: int = 0
+    charged: float = 0.0
+
+
+class FairShares:
+    """Virtual times of the shares of fair queues. A service: its step tells the other servers and hears of them."""
+
+    name = "shares"
+
+    def __init__(self, env: Env, store: Store, expectations: Expectations) -> None:
+        self._env, self._store, self._expectations = env, store, expectations
+        self.node: UUID | None = None  # whose rows are this server's own
+        self.alarm = Alarm()
+        self._queues: Mapping[int, Queue] = {}
+        self._lanes: Mapping[int, Lane] = {}
+        self._slots: Mapping[int, int] = {}  # that an execution of a lane takes, where it is not one
+        self._shares: dict[int, Shares[str]] = {}
+        self._out: dict[tuple[int, UUID], _Out] = {}
+        self._given: dict[moves.Share, float] = {}  # by this server, ever
+        self._unsaid: set[moves.Share] = set()
+        self._heard: dict[tuple[int, str, UUID], int] = {}
+        self._servers: set[UUID] = set()  # that were heard of
+        self._since = 0
+        self._running: dict[moves.Share, int] = {}  # of queues with reserves, as last counted and since
+        self._capacity: dict[int, int] = {}  # slots that serve a queue
+        self._used: set[int] = set()  # lanes that were taken from since they were last written down
+
+    def know(self, queues: Mapping[int, Queue], lanes: Mapping[int, Lane], slots: Mapping[int, int]) -> None:
+        """Queues or lanes have changed."""
+        fair = {id: queue for id, queue in queues.items() if queue.policy.is_fair}
+        self._queues, self._lanes, self._slots = fair, lanes, slots
+        self._shares = {id: self._shares.get(id) or Shares() for id in fair}
+        if fair:
+            self.alarm.ring()
+
+    def __bool__(self) -> bool:
+        """Whether any queue is fair."""
+        return bool(self._queues)
+
+    def policy_of(self, lane: int) -> Policy | None:
+        """The policy of the fair queue that a lane belongs to."""
+        known = self._lanes.get(lane)
+        queue = None if known is None else self._queues.get(known.queue)
+        return None if queue is None else queue.policy
+
+    # Before a claim
+
+    def fill_in(self, views: Sequence[LaneView]) -> list[LaneView]:
+        """The same lanes, those of fair queues with their shares and what these have had."""
+        busy: dict[int, set[str]] = {id: set() for id in self._queues}
+        for view in views:
+            if view.queue in busy:
+                busy[view.queue].add(self._lanes[view.lane].share)
+        for id, shares in busy.items():
+            self._shares[id].present(shares)
+        return [self._filled(view) if view.queue in busy else view for view in views]
+
+    def _filled(self, view: LaneView) -> LaneView:
+        share, policy, shares = self._lanes[view.lane].share, self._queues[view.queue].policy, self._shares[view.queue]
+        cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)
+        return structs.replace(
+            view, share=share, virtual=shares.virtual(share), served=shares.served(share),
+            price=cost / policy.weight(share), owed=self._owed(view.queue, share, policy),
+        )  # fmt: skip
+
+    def _owed(self, queue: int, share: str, policy: Policy) -> int:
+        reserve = policy.reserve.get(share)
+        if reserve is None:
+            return 0
+        return max(0, slots_reserved(reserve, self._capacity.get(queue, 0)) - self._running.get((queue, share), 0))
+
+    # After a claim, and after a report
+
+    def given(self, lane: int, slices: Sequence[Running]) -> None:
+        """Slices were claimed from a lane: its share is charged what they are expected to take."""
+        policy = self.policy_of(lane)
+        if policy is None:
+            return
+        key, total = self._key(lane), 0.0
+        for slice in slices:
+            count = slice.hi - slice.lo
+            charged = count * self._cost(policy, lane, slice.job)
+            out = self._out.setdefault((lane, slice.job), _Out())
+            out.count, out.charged, total = out.count + count, out.charged + charged, total + charged
+            self._running[key] = self._running.get(key, 0) + count
+        self._shares[key[0]].charge(key[1], total / policy.weight(key[1]))
+        self._say(key, total / policy.weight(key[1]))
+        self._used.add(lane)
+
+    def settled(self, effects: Effects) -> None:
+        """Executions have ended, or came back unstarted: what was charged for them is corrected."""
+        for one in effects.ended:
+            policy = self.policy_of(one.lane)
+            if policy is not None:
+                count = one.hi - one.lo
+                actual = count * EXECUTION if policy.charge == "executions" else one.busy * self._slots.get(one.lane, 1)
+                self._correct(policy, one.lane, one.job, count, actual)
+        for slice in effects.returned:
+            policy = self.policy_of(slice.lane)
+            if policy is not None:
+                self._correct(policy, slice.lane, slice.job, slice.hi - slice.lo, 0.0)
+
+    def _correct(self, policy: Policy, lane: int, job: UUID, count: int, actual: float) -> None:
+        key, out = self._key(lane), self._out.get((lane, job))
+        charged = count * self._cost(policy, lane, job)
+        if out is not None:  # claimed here, as most of what is reported here is
+            charged = out.charged * min(1.0, count / out.count)
+            out.count, out.charged = out.count - count, out.charged - charged
+            if out.count <= 0:
+                del self._out[lane, job]
+        amount = (actual - charged) / policy.weight(key[1])
+        self._running[key] = max(0, self._running.get(key, 0) - count)
+        self._shares[key[0]].correct(key[1], amount)
+        self._say(key, amount)
+
+    def _cost(self, policy: Policy, lane: int, job: UUID) -> float:
+        if policy.charge == "executions":
+            return EXECUTION
+        return float(self._expectations.of(job) * self._slots.get(lane, 1))
+
+    def _key(self, lane: int) -> moves.Share:
+        known = self._lanes[lane]
+        return known.queue, known.share
+
+    def _say(self, key: moves.Share, amount: float) -> None:
+        self._given[key] = self._given.get(key, 0.0) + amount
+        self._unsaid.add(key)
+
+    # The other servers
+
+    async def step(self) -> Wait:
+        """Write down what was given out here, and add what was given out elsewhere."""
+        if not self._queues:
+            return QUIET
+        if self._store.driver.dialect != "sqlite" and self.node is not None:
+            await self._tell_others(self.node)
+        reserving = [id for id, queue in self._queues.items() if queue.policy.reserve]
+        if reserving:
+            await self._count(reserving)
+        if self._used:
+            used, self._used, now = self._used, set(), self._env.now()
+            await self._store.write(lambda: moves.touch(used, now))
+        return FLUSH
+
+    async def _tell_others(self, node: UUID) -> None:
+        unsaid, self._unsaid, now = self._unsaid, set(), self._env.now()
+        rows = [(*key, int(self._given[key])) for key in sorted(unsaid)]
+        since = self._since
+        told = await self._store.write(lambda: moves.exchange_charges(node, rows, since, now))
+        for queue, share, server, charged, at in told:
+            self._since = max(self._since, at - moves.LATE)
+            self._hear(queue, share, server, charged)
+        self._servers.update(server for _, _, server, _, _ in told)
+
+    def _hear(self, queue: int, share: str, server: UUID, charged: int) -> None:
+        """What a server has given out grows; what it had when first heard of is nobody's advantage any more."""
+        before = self._heard.get((queue, share, server), 0 if server in self._servers else None)
+        self._heard[queue, share, server] = charged
+        if queue in self._shares and before is not None:
+            self._shares[queue].correct(share, float(charged - before))
+
+    async def _count(self, queues: Iterable[int]) -> None:
+        """What runs of each share, and how many slots serve a queue: reserves are measured by them."""
+        names = {id: (self._queues[id].namespace, self._queues[id].name) for id in queues}
+        counted = await self._store.read(lambda: moves.in_use(names))
+        running: dict[moves.Share, int] = {}
+        for lane, count in counted.running.items():
+            if lane in self._lanes:
+                key = self._key(lane)
+                running[key] = running.get(key, 0) + count
+        self._running, self._capacity = running, counted.slots

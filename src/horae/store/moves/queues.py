@@ -1,0 +1,213 @@
+"""Queues as people manage them: defined, made the default, drained, purged; and what is queued ordered anew."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.model.execution import READS_AS_RUNNING
+from horae.model.job import Spec
+from horae.model.parcel import Parcel, extra_of
+from horae.model.policy import Policy
+from horae.model.queue import Queue, QueueSpec, QueueState
+from horae.model.rank import Leads
+from horae.model.share_key import share_or_none
+from horae.model.slice import Queued, part
+from horae.store.moves import lanes, shelves
+from horae.store.moves.cancel_job import START, cancel_slices
+from horae.store.moves.cancel_job import Place as Walked
+from horae.store.moves.parcels import read_parcels
+from horae.store.moves.share_lanes import lanes_of
+from horae.store.moves.starts import NewId
+from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
+
+# Another revision with the same policy: what was ordered stays so.
+_NEXT = "ranked = CASE WHEN ranked = revision THEN revision + 1 ELSE ranked END, revision = revision + 1"
+SAVE = Statement(
+    "save_queue",
+    "UPDATE queues SET policy = $3, spec = $4, is_default = $5, revision = revision + 1"
+    " WHERE namespace = $1 AND name = $2",
+)
+NO_DEFAULT = Statement(
+    "no_default_queue",
+    f"UPDATE queues SET is_default = false, {_NEXT} WHERE namespace = $1 AND is_default",
+)
+SET_STATE = Statement("set_queue_state", f"UPDATE queues SET state = $2, {_NEXT} WHERE id = $1")
+RANKED = Statement("queue_ranked", "UPDATE queues SET ranked = $2 WHERE id = $1 AND ranked < $2")
+LANES = Statement("lanes_of_queue", "SELECT id FROM lanes WHERE queue = $1 ORDER BY id")
+# In the order of the ranks that they have: what gets a later one is met again, and then stays where it is.
+UNRANKED = Statement(
+    "queued_of_lane",
+    f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.due_at, p.priority, p.deadline, v.spec FROM queued q"
+    " JOIN parcels p ON p.id = q.parcel JOIN job_versions v ON v.job = p.job AND v.version = p.version"
+    " WHERE q.lane = $1 AND (q.rank, q.parcel, q.lo) > ($2, $3, $4)"
+    " ORDER BY q.lane, q.rank, q.parcel, q.lo LIMIT $5 FOR UPDATE OF q SKIP LOCKED",
+)
+RERANK = Statement(
+    "rerank_queued",
+    "UPDATE queued SET rank = given.rank, lane = given.lane FROM given"
+    " WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
+)
+PURGED = Statement(
+    "purge_queued",
+    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 ORDER BY lane, rank, parcel, lo LIMIT $2"
+    " FOR UPDATE SKIP LOCKED",
+)
+_BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
+PURGED_WAITING = Statement(
+    "purge_waiting",
+    f"SELECT {shelves.names(shelves.WAITING)} FROM waiting WHERE queue = $1 AND (parcel, lo) > ($2, $3)"
+    f" AND reason NOT IN ({_BEGUN}) ORDER BY parcel, lo LIMIT $4 FOR UPDATE SKIP LOCKED",
+)
+
+At = tuple[int, UUID, int]  # rank, parcel, lo
+FIRST: At = (-(1 << 62), UUID(int=0), -1)
+
+
+class Reranked(Struct, frozen=True):
+    """What a batch did: lanes with their least new rank, and where the next begins; None when the lane was walked."""
+
+    lanes: dict[int, int]
+    next: At | None
+
+
+class Purged(Struct, frozen=True):
+    """What a batch of a purge ended, by job, and where the next begins; None when nothing is left to walk."""
+
+    jobs: dict[UUID, int]
+    next: Walked | None
+
+
+def define(
+    namespace: int, name: str, change: Callable[[Queue | None], tuple[QueueSpec, bool | None]], now: Instant
+) -> Script[Queue]:
+    """Make or change a queue, by what it is under the lock; one that becomes the default is it alone."""
+    yield Lock((f"queues:{namespace}",))
+    rows = yield Fetch(lanes.QUEUE, (namespace, name))
+    before = lanes.read_queue(rows[0]) if rows else None
+    spec, default = change(before)
+    is_default = before is not None and before.is_default if default is None else default
+    policy = msgspec.json.encode(spec.policy).decode()
+    if before is None:
+        yield Fetch(lanes.ADD_QUEUE, (namespace, name, policy, now))
+    if is_default and not (before is not None and before.is_default):
+        yield Fetch(NO_DEFAULT, (namespace,))
+    rest = msgspec.json.encode(structs.replace(spec, policy=Policy())).decode()
+    yield Fetch(SAVE, (namespace, name, policy, rest, is_default))
+    after = lanes.read_queue((yield Fetch(lanes.QUEUE, (namespace, name)))[0])
+    if before is None or (before.policy == after.policy and before.ranked == before.revision):
+        yield Fetch(RANKED, (after.id, after.revision))
+        return structs.replace(after, ranked=after.revision)
+    return after
+
+
+def set_state(queue: int, state: QueueState) -> Script[None]:
+    """Let a queue accept what is submitted, or nothing more."""
+    yield Fetch(SET_STATE, (queue, state))
+
+
+def ranked(queue: int, revision: int) -> Script[None]:
+    """What is queued is ordered by this revision's policy."""
+    yield Fetch(RANKED, (queue, revision))
+
+
+def lanes_of_queue(queue: int) -> Script[list[int]]:
+    return [row[0] for row in (yield Fetch(LANES, (queue,)))]
+
+
+def rerank(lane: int, lead: Leads, after: At, limit: int, now: Instant) -> Script[Reranked]:
+    """Order a batch of a lane's slices by the policy that its queue has now; they move to other lanes with their share.
+
+    What a claim holds right now is left to it.
+    """
+    rows = yield Fetch(UNRANKED, (lane, *after, limit))
+    if not rows:
+        return Reranked({}, None)
+    policy = lead.policy(rows[0][4])
+    parcels: dict[UUID, Parcel] = {}
+    if policy.is_fair and policy.by != "job":
+        parcels = {parcel.id: parcel for parcel in (yield from read_parcels(sorted({row[0] for row in rows})))}
+    wanted = [(slice, share) for row in rows for slice, share in _by_share(row, lead, parcels)]
+    places = yield from lanes_of({(lane, share) for _, share in wanted}, now)
+    moved = [structs.replace(slice, lane=places[lane, share]) for slice, share in wanted]
+    yield from _put_back([shelves.queued(row) for row in rows], moved)
+    last = shelves.queued(rows[-1])
+    heads: dict[int, int] = {}
+    for slice in moved:
+        heads[slice.lane] = min(slice.rank, heads.get(slice.lane, slice.rank))
+    return Reranked(heads, (last.rank, last.parcel, last.lo) if len(rows) == limit else None)
+
+
+_COLUMNS = len(shelves.QUEUED)
+_read_spec = msgspec.json.Decoder(Spec).decode
+
+
+def _by_share(row: Row, lead: Leads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[Queued, str]]:
+    """A slice with its new rank, in pieces whose items use one share."""
+    slice = shelves.queued(row)
+    due_at, priority, deadline, spec = row[_COLUMNS : _COLUMNS + 4]
+    slice = structs.replace(slice, rank=lead.rank(slice.queue, due_at, priority, deadline, slice.job))
+    policy = lead.policy(slice.queue)
+    if not policy.is_fair:
+        yield slice, ""
+        return
+    of = _sharer(policy, _read_spec(spec), parcels.get(slice.parcel))
+    lo = slice.lo
+    for item in range(slice.lo + 1, slice.hi + 1):
+        if item == slice.hi or of(item) != of(lo):
+            yield part(slice, lo, item), of(lo)
+            lo = item
+
+
+def _sharer(policy: Policy, spec: Spec, parcel: Parcel | None) -> Callable[[int], str]:
+    if parcel is None:
+        return lambda item: spec.name
+
+    def of(item: int) -> str:
+        extra = extra_of(parcel.extras, item)
+        if policy.by == "caller":
+            return extra.caller
+        return share_or_none(policy, spec, parcel.items.one(item), extra.tags)
+
+    return of
+
+
+def _put_back(before: Sequence[Queued], after: Sequence[Queued]) -> Script[None]:
+    """Whole slices are changed in place; those in pieces are written anew."""
+    whole = {(s.parcel, s.lo, s.hi) for s in before}
+    same = [s for s in after if (s.parcel, s.lo, s.hi) in whole]
+    kept = {(s.parcel, s.lo) for s in same}
+    columns: shelves.Columns = (*shelves.SPAN, ("rank", "bigint"), ("lane", "int"))
+    if same:
+        yield ForEach(RERANK, columns, [(s.parcel, s.lo, s.rank, s.lane) for s in same])
+    split = [s for s in before if (s.parcel, s.lo) not in kept]
+    if split:
+        yield shelves.take("queued", split)
+        yield shelves.put_queued([s for s in after if (s.parcel, s.lo, s.hi) not in whole])
+
+
+def purge_lane(lane: int, new_id: NewId, limit: int, reason: str, now: Instant) -> Script[Purged]:
+    """End a batch of what is queued in a lane; what a claim holds right now is left to it."""
+    slices = [shelves.queued(row) for row in (yield Fetch(PURGED, (lane, limit)))]
+    if slices:
+        yield from cancel_slices("queued", slices, new_id, reason, now)
+    return Purged(_counted(slices), START if len(slices) == limit else None)
+
+
+def purge_waiting(queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant) -> Script[Purged]:
+    """End a batch of what waits to be queued: delays, retries, gates; what sleeps has begun, and stays."""
+    slices = [shelves.waiting(row) for row in (yield Fetch(PURGED_WAITING, (queue, *after, limit)))]
+    if slices:
+        yield from cancel_slices("waiting", slices, new_id, reason, now)
+    more = len(slices) == limit
+    return Purged(_counted(slices), (slices[-1].parcel, slices[-1].lo) if more else None)
+
+
+def _counted(slices: Sequence[Any]) -> dict[UUID, int]:
+    jobs: dict[UUID, int] = {}
+    for slice in slices:
+        jobs[slice.job] = jobs.get(slice.job, 0) + slice.hi - slice.lo
+    return jobs

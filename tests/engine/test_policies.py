@@ -1,0 +1,266 @@
+"""Policies as they come out: a whole server on a virtual clock, and a worker whose executions only take time."""
+
+from collections import Counter
+
+import pytest
+
+from horae.bench.trial import trial
+from horae.engine.keys import DEFAULT_NAMESPACE as NAMESPACE
+from horae.env import SECOND
+from horae.errors import BadInput, Conflict
+from horae.model.protocol import Submit
+from horae.model.shares import jain
+
+MS = SECOND // 1000
+
+
+async def fair(t, **policy):
+    await t.queue("work", policy={"kind": "fair", "by": "${params.tenant}", **policy})
+    await t.job("job", "work")
+
+
+def of(tenant, takes):
+    return {"takes": takes, "tenant": tenant}
+
+
+async def test_a_fair_queue_gives_tenants_their_part_of_the_workers_time():
+    """Weights 1 and 3, parcels of a thousand, one of them with executions that last a hundred times as long."""
+    async with trial(4, ["work"]) as t:
+        await fair(t, weights={"long": 3})
+        await t.job("other", "work")
+        start = t.now
+        for _ in range(3):
+            t.submit_many(start, "job", [of("short", 10 * MS)] * 1000)
+        t.submit_many(start, "other", [of("long", SECOND)] * 100)
+
+        await t.run(start + 20 * SECOND)
+
+    got = Counter[str]()
+    for one in t.ran:
+        got[one.params["tenant"]] += one.ended_at - one.started_at
+    assert jain([got["short"], got["long"] / 3]) >= 0.98
+
+
+async def test_a_light_tenant_hardly_waits_behind_one_that_submitted_thousands():
+    async with trial(2, ["work"]) as t:
+        await fair(t)
+        start = t.now
+        t.submit_many(start, "job", [of("heavy", 100 * MS)] * 1000)
+        for i in range(20):
+            t.submit(start + (5 + i) * SECOND // 4, "job", 100 * MS, params={"tenant": "light"})
+
+        await t.run(start + 8 * SECOND)
+
+    waits = [one.wait for one in t.ran if one.params["tenant"] == "light"]
+    assert len(waits) == 20
+    assert max(waits) <= 100 * MS  # until a slot is free
+
+
+async def test_a_reserve_is_there_while_its_share_has_work_and_is_lent_otherwise():
+    async with trial(4, ["work"]) as t:
+        await fair(t, weights={"batch": 100}, reserve={"acme": 2})
+        start = t.now
+        t.submit_many(start, "job", [of("batch", SECOND)] * 100)
+        t.submit_many(start + 3 * SECOND, "job", [of("acme", SECOND)] * 10)
+
+        await t.run(start + 12 * SECOND)
+
+    began = Counter((one.started_at - start) // SECOND for one in t.ran if one.params["tenant"] == "acme")
+    assert sum(one.params["tenant"] == "batch" for one in t.ran if one.started_at < start + 3 * SECOND) == 12
+    assert sum(began.values()) == 10
+    assert max(began.values()) <= 3  # its two slots, and its own share of the others
+
+
+async def test_shares_are_charged_by_execution_on_request():
+    async with trial(4, ["work"]) as t:
+        await fair(t, charge="executions")
+        await t.job("other", "work")
+        start = t.now
+        t.submit_many(start, "job", [of("short", 100 * MS)] * 200)
+        t.submit_many(start, "other", [of("long", SECOND)] * 200)
+
+        await t.run(start + 30 * SECOND)
+
+    began = Counter(one.params["tenant"] for one in t.ran)
+    assert abs(began["short"] - began["long"]) <= 20
+
+
+async def test_nothing_urgent_that_comes_later_than_its_head_start_goes_before():
+    async with trial(1, ["work"]) as t:
+        await t.queue("work", policy={"kind": "priority", "ageing": "1s"})
+        await t.job("job", "work")
+        start = t.now
+        t.submit(start, "job", 500 * MS, priority=9)
+        t.submit(start + 1, "job", 500 * MS, priority=0, params={"old": True})
+        for i in range(60):
+            t.submit(start + 1 + i * 400 * MS, "job", 500 * MS, priority=9)
+
+        await t.run(start + 40 * SECOND)
+
+    old = next(one for one in t.ran if one.params.get("old"))
+    later = [one for one in t.ran if one.arrived_at > old.arrived_at + 9 * SECOND]
+    assert later
+    assert all(one.started_at > old.started_at for one in later)
+    assert any(one.started_at < old.started_at for one in t.ran if one.arrived_at > old.arrived_at)
+
+
+async def test_a_strict_priority_lets_the_higher_level_go_first_always():
+    async with trial(1, ["work"]) as t:
+        await t.queue("work", policy={"kind": "priority", "strict": True})
+        await t.job("job", "work")
+        start = t.now
+        t.submit(start, "job", SECOND, priority=5)
+        t.submit(start + 1, "job", SECOND, priority=1)
+        for i in range(30):
+            t.submit(start + i * SECOND, "job", SECOND, priority=9)
+
+        await t.run(start + 40 * SECOND)
+
+    assert t.ran[-1].started_at == start + 31 * SECOND
+    assert [one.arrived_at - start for one in t.ran[:2]] == [0, 0] or t.ran[0].arrived_at == start
+
+
+async def test_the_earliest_deadline_first_meets_all_that_can_be_met():
+    lengths = [7, 1, 5, 3, 2, 6, 4]
+    async with trial(1, ["work"]) as t:
+        await t.queue("work", policy="deadline")
+        await t.job("job", "work")
+        start = t.now
+        for k in lengths:
+            t.submit(start, "job", SECOND, deadline=start + k * SECOND)
+
+        await t.run(start + 20 * SECOND)
+
+    assert len(t.ran) == 7
+    assert all(one.deadline is not None and one.ended_at <= one.deadline for one in t.ran)
+
+
+async def test_the_shortest_first_waits_less_on_the_whole_and_the_long_one_runs_too():
+    async def mean_wait(policy):
+        async with trial(1, ["work"]) as t:
+            await t.queue("work", policy=policy)
+            for name, takes in (("short", 100 * MS), ("long", 5 * SECOND)):
+                await t.job(name, "work")
+                t.submit(t.now, name, takes)
+            start = t.now
+            await t.run(start + 6 * SECOND)  # it learns
+            begun = t.now
+            t.submit(begun, "short", 100 * MS)
+            t.submit(begun + 1, "long", 5 * SECOND)
+            for i in range(20):
+                t.submit(begun + 2 + i, "short", 100 * MS)
+            await t.run(begun + 60 * SECOND)
+        waits = [one.wait for one in t.ran if one.arrived_at >= begun]
+        assert len(waits) == 22
+        return sum(waits) / len(waits)
+
+    assert await mean_wait("shortest") < await mean_wait("fifo") / 2
+
+
+async def test_a_worker_divides_its_time_by_the_weights_of_its_queues():
+    async with trial(2, ["critical", "default"], weights={"critical": 4}) as t:
+        await t.queue("critical", policy="fifo")
+        for name, queue in (("a", "critical"), ("b", "default")):
+            await t.job(name, queue)
+            t.submit_many(t.now, name, [{"takes": 100 * MS}] * 1000)
+
+        await t.run(t.now + 20 * SECOND)
+
+    began = Counter(one.job for one in t.ran)
+    assert abs(began["a"] / began["b"] - 4) < 0.8
+
+
+async def test_a_worker_with_an_order_takes_the_second_queue_when_the_first_is_empty():
+    async with trial(1, ["critical", "default"], strict=True) as t:
+        await t.queue("critical", policy="fifo")
+        await t.job("a", "critical")
+        await t.job("b", "default")
+        start = t.now
+        t.submit_many(start, "b", [{"takes": 100 * MS}] * 10)
+        t.submit_many(start + 250 * MS, "a", [{"takes": 100 * MS}] * 5)
+
+        await t.run(start + 5 * SECOND)
+
+    assert [one.job for one in t.ran] == [*"bbb", *"aaaaa", *"bbbbbbb"]
+
+
+async def test_a_policy_that_changes_orders_what_is_queued_and_shares_move_to_their_lanes():
+    async with trial(1, ["work"]) as t:
+        await t.queue("work", policy="fifo")
+        await t.job("job", "work")
+        start = t.now
+        t.submit_many(start, "job", [of("heavy", SECOND)] * 50 + [of("light", SECOND)] * 2)
+        await t.run(start + 2 * SECOND)
+
+        await fair(t)
+        await t.node.reranker.step()
+        await t.run(start + 10 * SECOND)
+
+    assert [one.params["tenant"] for one in t.ran].count("light") == 2
+
+
+async def test_a_share_that_cannot_be_told_refuses_the_submission():
+    async with trial(1, ["work"]) as t:
+        await fair(t)
+
+        with pytest.raises(BadInput, match="there is no 'tenant'") as refused:
+            await t.node.submitter.submit(NAMESPACE, [Submit(job="job")], origin="submit")
+        receipts, wrong = await t.node.submitter.submit_lot(
+            NAMESPACE, Submit(job="job"), [b'{"tenant":"a"}', b"{}", b'{"tenant":"b"}'], origin="submit", partial=True
+        )
+
+    assert "${params.tenant}" in refused.value.remedy
+    assert (sum(receipt.count for receipt in receipts), list(wrong)) == (2, [1])
+
+
+async def test_a_deadline_that_has_passed_or_says_two_things_is_refused():
+    async with trial(1) as t:
+        await t.job("job", "default")
+        for how in ({"deadline": t.now - 1}, {"deadline": t.now + 5, "within": 9}, {"within": 0}):
+            with pytest.raises(BadInput):
+                await t.node.submitter.submit(NAMESPACE, [Submit(job="job", **how)], origin="submit")
+
+
+async def test_a_drained_queue_runs_what_it_has_and_accepts_nothing():
+    async with trial(1, ["work"]) as t:
+        await t.queue("work", policy="fifo")
+        await t.job("job", "work")
+        t.submit_many(t.now, "job", [{"takes": SECOND}] * 3)
+        await t.run(t.now + SECOND // 2)
+
+        await t.node.queues.set_state(NAMESPACE, "work", "draining")
+        with pytest.raises(Conflict, match="drained"):
+            await t.node.submitter.submit(NAMESPACE, [Submit(job="job")], origin="submit")
+        await t.run(t.now + 5 * SECOND)
+
+        assert len(t.ran) == 3
+        await t.node.queues.set_state(NAMESPACE, "work", "active")
+        assert await t.node.submitter.submit(NAMESPACE, [Submit(job="job")], origin="submit")
+
+
+async def test_jobs_that_name_no_queue_go_to_the_default():
+    async with trial(1) as t:
+        await t.queue("mail", default=True)
+        one, _ = await t.node.jobs.put(NAMESPACE, {"name": "a", "command": ["true"]})
+        await t.queue("other", default=True)
+        two, _ = await t.node.jobs.put(NAMESPACE, {"name": "b", "command": ["true"]})
+
+        assert (one.queue, two.queue) == ("mail", "other")
+        assert not (await t.node.queues.get(NAMESPACE, "mail")).is_default
+
+
+async def test_a_purge_asks_for_the_name_and_cancels_what_has_not_begun():
+    async with trial(1, ["work"]) as t:
+        await fair(t)
+        start = t.now
+        t.submit_many(start, "job", [of("a", SECOND), of("b", SECOND), of("a", SECOND)])
+        t.submit(start, "job", SECOND, delay=SECOND, params={"tenant": "a"})
+        await t.run(start)
+
+        with pytest.raises(BadInput, match="has not begun"):
+            await t.node.queues.purge(NAMESPACE, "work", None, "me")
+        done = await t.node.queues.purge(NAMESPACE, "work", "work", "me")
+        await t.run(start + 9 * SECOND)
+
+    assert done.cancelled == 3
+    assert len(t.ran) == 1

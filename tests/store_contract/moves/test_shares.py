@@ -1,0 +1,227 @@
+"""Shares and queues in the store: lanes made once, claims by a plan, policies that change, what servers gave out."""
+
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from horae.model.choice import LaneView, Taste
+from horae.model.policy import FIFO, Policy
+from horae.model.queue import QueueSpec
+from horae.model.rank import Leads
+from horae.store.moves import expectations, queues, share_lanes, shares, statistics
+from horae.store.moves.lanes import revisions
+from tests.store_contract.policy_life import HOUR, shared
+from tests.store_contract.world import NAMESPACE, World, spans, success
+
+FAIR = Policy(kind="fair", by="job")
+
+
+def views_of(lanes: dict[str, int], **prices: float) -> list[LaneView]:
+    return [LaneView(lane=lane, share=share, price=prices.get(share, 1.0)) for share, lane in lanes.items()]
+
+
+async def define(world: World, name: str, spec: QueueSpec, default: bool | None = None):
+    return await world.store.change(lambda now: queues.define(NAMESPACE, name, lambda before: (spec, default), now))
+
+
+async def rerank(world: World, lane: int, policy: Policy) -> set[int]:
+    done = await world.store.change(
+        lambda now: queues.rerank(lane, Leads(lambda queue: policy), queues.FIRST, 100, now)
+    )
+    return set(done.lanes)
+
+
+async def test_a_share_has_one_lane_whoever_asks_for_it_first(world: World):
+    job = await world.job()
+
+    made = await asyncio.gather(*(shared(world, job, "a", "b") for _ in range(3)))
+
+    assert all(lanes == made[0] for lanes in made)
+    assert len({job.lane, *made[0].values()}) == 3
+
+
+async def test_a_claim_takes_from_each_share_what_the_plan_says(world: World):
+    job = await world.job()
+    lanes = await shared(world, job, *["a"] * 5, *["b"] * 5, *["c"] * 5)
+    w = await world.worker()
+
+    taken = await w.claim(9, views=views_of(lanes, b=0.5))
+
+    counts = {share: sum(s.hi - s.lo for s in taken if s.lane == lane) for share, lane in lanes.items()}
+    assert counts == {"a": 5, "b": 4, "c": 0}  # a quantum at a time, and each has less than that
+
+
+async def test_a_parcel_is_cut_where_the_share_of_its_lane_ends(world: World):
+    job = await world.job()
+    big = await world.parcel(job, 100)
+    lanes = await shared(world, job, "small")
+    w = await world.worker()
+    views = [LaneView(lane=job.lane, share="", price=1.0, virtual=1.0), *views_of(lanes)]
+
+    first = await w.claim(17, views=views)
+
+    assert spans(await world.on("queued", big)) == [(16, 100)]
+    assert sum(s.hi - s.lo for s in first if s.parcel == big) == 16
+    assert sum(s.hi - s.lo for s in first) == 17
+
+
+async def test_a_worker_with_an_order_takes_of_the_second_queue_when_the_first_has_no_more(world: World):
+    one, two = await world.job("one", queue="one"), await world.job("two", queue="two")
+    await world.parcel(one, 2)
+    await world.parcel(two, 9)
+    w = await world.worker()
+    views = [LaneView(lane=job.lane, queue=job.queue) for job in (two, one)]
+    parked = w.parked(5, frozenset({one.lane, two.lane}))
+    taste = Taste({one.queue: 1.0, two.queue: 1.0}, strict=True)
+
+    done = await world.store.claim_for_parked(
+        [type(parked)(want=parked.want, lanes=parked.lanes, taste=taste)], views, frozenset()
+    )
+
+    assert [(s.queue, s.hi - s.lo) for s in done.running] == [(one.queue, 2), (two.queue, 3)]
+
+
+async def test_a_queue_is_defined_and_one_is_the_default(world: World):
+    before = await world.store.read(revisions)
+    first = await define(world, "mail", QueueSpec(policy=FAIR), True)
+    second = await define(world, "other", QueueSpec(), True)
+
+    found = {queue.name: queue for queue in (await world.store.directory()).queues}
+    assert (first.policy, second.is_default, found["mail"].is_default) == (FAIR, True, False)
+    assert first.ranked == first.revision
+    assert await world.store.read(revisions) != before
+
+
+async def test_a_changed_policy_is_to_be_ranked_until_somebody_says_it_was(world: World):
+    await define(world, "mail", QueueSpec())
+    changed = await define(world, "mail", QueueSpec(policy=FIFO))
+    await world.store.write(lambda: queues.set_state(changed.id, "draining"))
+    (queue,) = [q for q in (await world.store.directory()).queues if q.name == "mail"]
+
+    assert queue.ranked < queue.revision
+    await world.store.write(lambda: queues.ranked(queue.id, queue.revision))
+    (queue,) = [q for q in (await world.store.directory()).queues if q.name == "mail"]
+    assert queue.ranked == queue.revision
+
+
+async def test_what_is_queued_is_ordered_by_the_policy_that_its_queue_has_now(world: World):
+    job = await world.job()
+    urgent = await world.parcel(job, 3, priority=9)
+    world.clock.advance(1)
+    usual = await world.parcel(job, 2)
+
+    await rerank(world, job.lane, FIFO)
+
+    queued = sorted(await world.on("queued"), key=lambda s: s.rank)
+    assert [s.parcel for s in queued] == [urgent, usual]
+    assert queued[1].rank - queued[0].rank == 1
+
+
+async def test_slices_move_to_the_lanes_of_their_shares_in_pieces_and_back(world: World):
+    job = await world.job()
+    parcel = await world.parcel(job, 6)  # with params i = 0..5
+    policy = Policy(kind="fair", by="${params.i < 2 ? 'low' : 'high'}")
+
+    lanes = await rerank(world, job.lane, policy)
+
+    assert job.lane not in lanes
+    assert spans(await world.on("queued", parcel)) == [(0, 2), (2, 6)]
+    back = set()
+    for lane in lanes:
+        back |= await rerank(world, lane, FIFO)
+    assert back == {job.lane}
+    assert await world.states(parcel) == ["queued"] * 6
+
+
+async def test_a_purge_ends_what_is_queued_and_what_waits(world: World):
+    job = await world.job()
+    queued, delayed = await world.parcel(job, 3), await world.parcel(job, 2, due_at=world.now() + HOUR)
+
+    new_id = world.env.new_id
+    one = await world.store.change(lambda now: queues.purge_lane(job.lane, new_id, 10, "purged", now))
+    two = await world.store.change(
+        lambda now: queues.purge_waiting(job.queue, new_id, (UUID(int=0), -1), 10, "purged", now)
+    )
+
+    assert (one.jobs, two.jobs) == ({job.id: 3}, {job.id: 2})
+    assert await world.states(queued) == ["cancelled"] * 3
+    assert await world.states(delayed) == ["cancelled"] * 2
+
+
+async def test_a_server_hears_what_the_others_gave_out_and_not_what_it_did_itself(world: World):
+    me, other = world.env.new_id(), world.env.new_id()
+    now = world.now()
+    await world.store.write(lambda: shares.exchange_charges(other, [(1, "a", 7)], 0, now))
+
+    heard = await world.store.write(lambda: shares.exchange_charges(me, [(1, "a", 3)], 0, now))
+
+    assert [tuple(row[:4]) for row in heard] == [(1, "a", other, 7)]
+    later = now + 3600 * 1_000_000
+    await world.store.write(lambda: shares.exchange_charges(me, [(1, "a", 4)], now, later))
+    assert await world.rows("SELECT charged FROM share_charges") == [(4,)]
+
+
+async def test_what_runs_and_the_slots_that_serve_a_queue_are_counted(world: World):
+    job = await world.job()
+    await world.parcel(job, 5)
+    w = await world.worker(concurrency=8)
+    await w.claim(3)
+
+    found = await world.store.read(lambda: shares.in_use({job.queue: (NAMESPACE, "default")}))
+
+    assert (found.running, found.slots) == ({job.lane: 3}, {job.queue: 8})
+
+
+async def test_how_long_jobs_take_is_known_from_the_statistics(world: World):
+    job = await world.job()
+    counts = statistics.Counts(success=4, busy=800)
+    minute = world.now() // 60_000_000
+    await world.store.write(lambda: statistics.add(world.env.new_id(), {(job.id, minute): counts}, world.now()))
+
+    assert await world.store.read(lambda: expectations.expected_since(minute - 1)) == {job.id: 200}
+    assert await world.store.change(lambda now: expectations.expected_of([job.id], now)) == {job.id: 200}
+
+
+@pytest.mark.parametrize("held", [False, True])
+async def test_a_plan_takes_nothing_of_a_queue_that_is_paused(world: World, held: bool):
+    from horae.model.hold import Hold
+    from horae.store.moves import holds
+
+    job = await world.job()
+    lanes = await shared(world, job, "a", "b")
+    pause = Hold(id=world.env.new_id(), namespace=NAMESPACE, queue=job.queue, until_at=None, created_at=world.now())
+    await world.store.write(lambda: holds.open_hold(pause))
+    if not held:
+        assert len(await world.store.write(lambda: holds.resume(NAMESPACE, job.queue, "me", world.now()))) == 1
+    w = await world.worker()
+
+    taken = await w.claim(2, views=views_of(lanes))
+
+    assert len(taken) == (0 if held else 2)
+    if not held:
+        await w.report(*(success(slice) for slice in taken))
+
+
+async def test_releasing_what_is_held_for_a_time_leaves_a_pause(world: World):
+    from horae.model.hold import Hold
+    from horae.store.moves import holds
+
+    job, now = await world.job(), world.now()
+    for end in (None, now + HOUR):
+        hold = Hold(id=world.env.new_id(), namespace=NAMESPACE, queue=job.queue, until_at=end, created_at=now)
+        await world.store.write(lambda hold=hold: holds.open_hold(hold))
+
+    released = await world.store.write(lambda: holds.release(NAMESPACE, job.queue, None, "me", now))
+
+    assert [hold.until_at for hold in released] == [now + HOUR]
+    assert [hold.is_pause for hold in await world.store.read(holds.all_open)] == [True]
+
+
+async def test_lanes_that_exist_are_found_without_a_write(world: World):
+    job = await world.job()
+    await shared(world, job, "a")
+
+    found = await world.store.read(lambda: share_lanes.lanes_of({(job.lane, "a")}, world.now()))
+
+    assert list(found) == [(job.lane, "a")]

@@ -1,0 +1,37 @@
+"""What fair queues ask of the store all day: lanes of shares, claims from several, and what servers gave out."""
+
+from msgspec import structs
+
+from horae.model.choice import LaneView
+from horae.store.moves import expectations, share_lanes, shares, starts
+from horae.store.moves.lanes import revisions
+from horae.store.moves.submission import Submission
+from tests.store_contract.world import NAMESPACE, TestJob, World, success
+
+HOUR = 3_600_000_000
+
+
+async def shared(world: World, job: TestJob, *given: str) -> dict[str, int]:
+    """Submit an execution for each of these shares; the lanes that they stand in."""
+    wanted = [structs.replace(one, share=share) for share in given for one in world.wanted(job)]
+    placed = await world.store.change(lambda now: share_lanes.in_their_lanes(wanted, now))
+    await world.store.submit([Submission(executions=placed)])
+    return {one.share: one.envelope.lane for one in placed}
+
+
+async def divide(world: World) -> None:
+    """Executions of two shares, taken by one claim; and what the servers tell one another of it."""
+    job = await world.job("divided", queue="fair")
+    lanes = await shared(world, job, "a", "b", "a")
+    worker = await world.worker("fair")
+    views = [LaneView(lane=lane, share=share, price=1.0) for share, lane in lanes.items()]
+    taken = await worker.claim(20, views=views)
+    await worker.report(*(success(slice) for slice in taken))
+    now = world.now()
+    await world.store.write(lambda: shares.exchange_charges(world.env.new_id(), [(job.queue, "a", 5)], 0, now))
+    await world.store.write(lambda: shares.touch(list(lanes.values()), now + 2 * HOUR))
+    await world.store.read(lambda: shares.in_use({job.queue: (NAMESPACE, "fair")}))
+    await world.store.read(lambda: expectations.expected_since(0))
+    await world.store.read(revisions)
+    await world.do("""UPDATE queues SET policy = '{"kind":"shortest"}' WHERE id = $1""", job.queue)
+    await world.store.change(lambda now: starts.leads_of({job.queue}, {job.id}, now))
