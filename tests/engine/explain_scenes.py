@@ -97,6 +97,22 @@ async def paused(stage: Stage) -> Played:
     return Played(id, resume)
 
 
+async def circuit(stage: Stage) -> Played:
+    await stage.job(circuit={"minimum": 1, "openFor": "1h"})
+    worker = await stage.worker()
+    assert await stage.starts(await stage.submit())
+    await worker.end("failed")
+    await stage.look()
+    id = await stage.submit()
+    await worker.ask()
+
+    async def reset(blocker: BlockerView) -> None:
+        assert blocker.details["cause"] == "1 of 1 attempts failed within 1m."
+        await stage.node.circuit_breakers.reset(NAMESPACE, blocker.details["job"], by="key:1")
+
+    return Played(id, reset)
+
+
 async def queue_paused(stage: Stage) -> Played:
     await stage.job()
     await stage.worker()
@@ -225,6 +241,7 @@ SCENES: Mapping[str, Scene] = {
     "window": window,
     "overlap": overlap,
     "paused": paused,
+    "circuit": circuit,
     "queue-paused": queue_paused,
     "held": held,
     "no-worker": no_worker,

@@ -256,7 +256,7 @@ CLAIMS = [
         by="claim / claim, one session, two channels and solo items",
     ),
     one(
-        "paused jobs are not set aside", "claim._set_paused_aside", "s.job in paused", "False",
+        "paused jobs are not set aside", "claim._set_aside", "s.job in paused", "False",
         by="test_claim.test_paused_jobs_are_set_aside_and_the_rest_goes_on",
     ),
 ]  # fmt: skip

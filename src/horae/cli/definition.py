@@ -10,7 +10,7 @@ from horae.cli import failing
 from horae.cli.flags import in_flags
 from horae.cli.placement import FIELDS as PLACEMENT
 from horae.cli.placement import PLACEMENT_OPTIONS, placement
-from horae.cli.values import pairs, params, read_documents, schedule
+from horae.cli.values import pairs, params, read_documents, read_json, schedule
 from horae.errors import BadInput
 
 # What of a job's document is its definition; the rest is what Horae says about it.
@@ -29,7 +29,7 @@ FIELDS = (
         "onDependencyTimeout",
     ),
     *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts"),
-    *("unique", "debounce", "batch", "cache"),
+    *("unique", "debounce", "batch", "cache", "circuit"),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -76,6 +76,11 @@ _OPTIONS = (
     click.option("--interruptible/--not-interruptible", default=None, help="Whether spot workers may run it."),
     click.option("--preemptible/--not-preemptible", default=None, help="Whether more urgent work may take its place."),
     click.option("--preempts/--preempts-nothing", default=None, help="Whether it takes the place of preemptible work."),
+    click.option(
+        "--circuit",
+        metavar="PERCENT|JSON",
+        help="Stop for a while from this share of failures on, as 50% or an object.",
+    ),
     click.option("--description", metavar="TEXT", help="What it is for."),
 )
 
@@ -124,6 +129,7 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
     same = ("retries", "timeout", "priority", "queue", "delivery", "description")
     return {
         **{field: options[field] for field in (*same, "interruptible", "preemptible", "preempts")},
+        "circuit": _circuit(options["circuit"]),
         "params": params(options["param"]),
         **failing.read_failing(options),
         **placement(options),
@@ -133,6 +139,10 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
         "tags": pairs(options["tag"], "--tag"),
         "env": pairs(options["env"], "--env"),
     }
+
+
+def _circuit(text: str | None) -> Any:
+    return read_json(text, "--circuit") if text is not None and text.lstrip().startswith(("{", "@")) else text
 
 
 def _dependency(text: str) -> str | dict[str, str]:

@@ -24,6 +24,7 @@ SECTIONS = {
         "calendars": "Write, list and look into calendars.",
         "backfills": "Run fires of the past that did not run.",
         "executions": "List, follow and cancel executions.",
+        "circuits": "Look at circuit breakers of jobs; override them.",
         "explain": "Say why an execution or a job does not run.",
         "events": "Send and list events; make webhooks.",
         "dlq": "Look at dead letters; retry or discard them.",

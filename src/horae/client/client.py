@@ -11,6 +11,7 @@ from horae.client.backfills import Backfills
 from horae.client.bulk import submit_many
 from horae.client.calendars import Calendars
 from horae.client.calls import Caller, Patience, path_of
+from horae.client.circuits import Circuits
 from horae.client.encode import circumstances, encode, given, instant, span
 from horae.client.events import Events
 from horae.client.executions import Executions
@@ -59,6 +60,7 @@ class Client:
         self.dlq = DeadLetters(self._caller)
         self.workers = Workers(self._caller)
         self.keys = Keys(self._caller)
+        self.circuits = Circuits(self._caller)
         self.queues = Queues(self._caller, self._env)
         self.servers = Listing(self._caller, "servers")
         self.clock = ServerClock(self._caller)

@@ -40,6 +40,7 @@ class JobFields(TypedDict, total=False):
     debounce: dict[str, Any]
     batch: dict[str, Any]
     cache: dict[str, Any]
+    circuit: Any
 
 
 class Jobs:

@@ -91,7 +91,7 @@ class Scheduler:
         met = 0
         through: Mark | None = low
         while most and through is not None:
-            done = await self._store.fire(self._batch, self._directory.lead, through, self._directory.held)
+            done = await self._store.fire(self._batch, self._directory.lead, through, self._directory.delays)
             self._tell(done)
             met, most = met + done.timers, most - 1
             through = done.through if done.timers == self._batch else None

@@ -12,6 +12,8 @@ from horae.engine.backfills import Backfills
 from horae.engine.backstop import Backstop
 from horae.engine.backups import Backups
 from horae.engine.calendars import Calendars
+from horae.engine.circuit_breakers import CircuitBreakers
+from horae.engine.circuits import Circuits
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.dependencies import Dependencies
@@ -83,6 +85,9 @@ class Node:
         self.holds = Holds(env, store, self.directory, self.hold_watch, self.hints)
         self.queues = Queues(env, store, self.directory, self.hints, self.statistics.cancelled)
         self.reranker = Reranker(env, store, self.directory, self.hints)
+        self.circuits = Circuits(env, store, self.id, self.directory, self.hints, self.clock)
+        self.circuit_breakers = CircuitBreakers(env, store, self.circuits)
+        self.statistics.on_attempted = self.circuits.add
         self.events = Events(self.hints)
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
@@ -186,6 +191,7 @@ class Node:
         chosen: list[Service] = [
             *(self.epochs, self.clock, self.directory, self.hold_watch, self.hints, self.statistics, self.presence),
             self.directory.expectations,
+            self.circuits,
         ]
         if "gateway" in parts:
             chosen += [self.gateway.lot, self.gateway.hand_backs, self.directory.fair, self.reserver]

@@ -1,11 +1,12 @@
 """Statistics: each server adds up per job and minute in memory and writes its own rows every five seconds."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import UUID
 
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.errors import StoreUnavailable
+from horae.model.circuit import Attempted
 from horae.model.event import Event
 from horae.model.ids import execution_id
 from horae.store.contract import Store
@@ -27,6 +28,7 @@ class Statistics:
         self.totals: dict[str, int] = {"success": 0, "failed": 0, "cancelled": 0, "skipped": 0, "retried": 0, "lost": 0}
         self._failed: set[UUID] = set()
         self.on_failed: Callable[[], object] = lambda: None  # told when an execution has failed
+        self.on_attempted: Callable[[Sequence[Attempted]], object] = lambda attempted: None
         self.alarm = Alarm()
 
     def take_failed(self) -> set[UUID]:
@@ -35,7 +37,9 @@ class Statistics:
         return failed
 
     def add(self, effects: Effects) -> None:
-        """Count what a batch of reports did."""
+        """Count what a batch of reports did; circuits are told of attempts of their jobs."""
+        if effects.attempted:
+            self.on_attempted(effects.attempted)
         minute = self._env.now() // MINUTE
         for ended in effects.ended:
             counts = self._counts.setdefault((ended.job, minute), statistics.Counts())

@@ -16,6 +16,7 @@ from horae.engine.settings import EngineSettings
 from horae.engine.share_lanes import ShareLanes, split
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, Busy, Conflict, HoraeError, KeyReused, NotFound
+from horae.model.circuit_key import by_circuit
 from horae.model.event import Event
 from horae.model.execution import Extra
 from horae.model.job import PRIORITIES
@@ -168,7 +169,8 @@ class Submitter:
         """Terms are checked once, params one by one."""
         (terms,) = wanted.requests
         stored = await self._job(wanted, terms)
-        if stored.job.spec.meets:
+        spec = stored.job.spec
+        if spec.meets or (spec.circuit is not None and spec.circuit.key is not None):
             return await self._shares.in_lanes(self._resolve_each(wanted, items, stored, refused, now))
         wrong = self._params.check_all(items, stored.job)
         shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
@@ -178,7 +180,7 @@ class Submitter:
         if refused is not None:
             refused |= wrong
         kept = [item for i, item in enumerate(items) if i not in wrong] if wrong else items
-        envelope = self._envelope(wanted, terms, stored, now)
+        envelope = by_circuit(self._envelope(wanted, terms, stored, now), stored.job.spec, b"{}", terms.tags)
         lot = NewLot(
             envelope=envelope, rank_lead=self._lead(envelope), items=kept,
             extra=_extra(wanted, 0, terms), patience=_patience(terms, stored),
@@ -219,7 +221,7 @@ class Submitter:
         item = bytes(request.params) or b"{}"
         spec, extra = stored.job.spec, _extra(wanted, index, request)
         self._params.check(whole_params(item, spec, retries=extra.retry_of is not None), stored.job)
-        envelope = self._envelope(wanted, request, stored, now)
+        envelope = by_circuit(self._envelope(wanted, request, stored, now), spec, item, request.tags)
         one = NewExecution(
             envelope=envelope,
             rank_lead=self._lead(envelope),

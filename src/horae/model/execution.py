@@ -37,6 +37,7 @@ WaitReason = Literal[
     "overlap",
     "debounce",
     "batch",
+    "circuit",
     "children",
     "sleep",
     "signal",

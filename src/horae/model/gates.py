@@ -71,6 +71,13 @@ GATES: tuple[Gate, ...] = (
         reasons=("paused",),
     ),
     Gate(
+        name="circuit",
+        about=BOTH,
+        means="Its job, or what it is about, failed too often: its circuit is open, or only probes are tried.",
+        opens="The circuit closes when probes succeed, or is reset.",
+        reasons=("circuit",),
+    ),
+    Gate(
         name="queue-paused",
         about=BOTH,
         means="Its queue is paused.",

@@ -7,6 +7,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
+from horae.model.circuit import Circuit
 from horae.model.dependency import Condition, Late
 from horae.model.keys import encode_keys, keys_of_job
 from horae.model.limits import KeyLimit, Limit
@@ -101,6 +102,7 @@ class Spec(Definition, frozen=True, kw_only=True):
     debounce: Debounce | None = None
     batch: Batch | None = None
     cache: Cache | None = None
+    circuit: Circuit | None = None
 
     @property
     def needed(self) -> dict[UUID, Condition]:

@@ -15,6 +15,7 @@ RATED = 4  # its start is charged to the rate of a key
 # And what place it gives or takes: these free nothing.
 PREEMPTS = 16  # its job takes the place of less urgent work
 PREEMPTIBLE = 32  # its job gives its place to more urgent work
+CIRCUIT = 64  # a circuit is asked before its start, and hears of its end
 
 
 class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -27,6 +28,7 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     rated: bool = False  # some of these have a rate
     sequence: str | None = None  # runs one at a time, in the order of submission
     standing: int = 0  # whether they preempt, or are preemptible: flags of their slices
+    circuit: str | None = None  # of the circuit that may keep them from starting; empty for the job's own
 
     @property
     def guarded(self) -> tuple[str, ...]:
@@ -37,7 +39,8 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     def flags(self) -> int:
         """The flags of slices under these keys."""
         keyed = KEYED if self.limits or self.sequence is not None else 0
-        return self.standing | keyed | RATED if self.rated else self.standing | keyed
+        rated = RATED if self.rated else 0
+        return self.standing | keyed | rated | (0 if self.circuit is None else CIRCUIT)
 
 
 NO_KEYS = Keys()

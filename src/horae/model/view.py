@@ -93,6 +93,7 @@ class JobView(View, frozen=True, kw_only=True):
     resources: dict[str, int] = {}
     affinity: dict[str, str] | None = None
     spread: bool = False
+    circuit: dict[str, Any] | None = None
     dependencies: list[str | dict[str, str]] = []
     dependency_timeout: str = "1d"
     on_dependency_timeout: str = "fail"

@@ -95,6 +95,10 @@ class JobPatch(Body, frozen=True, kw_only=True):
         Meta(description='Run where this key ran last: "${params.model}" or {"key": "...", "patience": "30s"}.'),
     ] = None
     spread: Annotated[bool, Meta(description="Spread its executions evenly over workers.")] | None = None
+    circuit: Annotated[
+        str | bool | dict[str, Any] | None,
+        Meta(description='A circuit breaker: "50%", or {"failures": "50%", "window": "1m", "minimum": 10, ...}.'),
+    ] = None
     dependencies: Annotated[
         list[str | dict[str, str]] | None,
         Meta(description='Names or ids of other jobs, or {"job": "extract", "condition": "success|failure|finished"}.'),

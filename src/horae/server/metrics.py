@@ -13,13 +13,15 @@ from prometheus_client.registry import Collector
 
 from horae.engine.hooks import Told
 from horae.engine.node import Node
+from horae.model.circuit import CircuitState
 from horae.server.call import Call
 from horae.server.route import Route
-from horae.store.moves import watches
+from horae.store.moves import circuit_reads, watches
 from horae.store.moves.depths import depths
 from horae.version import __version__
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
+MOST_CIRCUITS = 10_000
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -47,6 +49,20 @@ class Deliveries(Collector):
         family = CounterMetricFamily("horae_webhooks", told, labels=["outcome"])
         for outcome in get_args(Told):
             family.add_metric([outcome], self._counts.get(outcome, 0))
+        yield family
+
+
+class CircuitChanges(Collector):
+    """What this server changed circuits to."""
+
+    def __init__(self, counts: Mapping[CircuitState, int]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterator[Metric]:
+        told = "Changes of circuits that this server made, by what they changed to: open, half-open or closed."
+        family = CounterMetricFamily("horae_circuit_changes", told, labels=["state"])
+        for state, count in self._counts.items():
+            family.add_metric([state], count)
         yield family
 
 
@@ -88,6 +104,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.registry.register(Outcomes(node.statistics.totals))
         self.registry.register(Deliveries(node.hooks.counts))
+        self.registry.register(CircuitChanges(node.circuits.changes))
         self._answers = Answers()
         self.registry.register(self._answers)
         self.queued = Gauge(
@@ -97,6 +114,12 @@ class Metrics:
             "horae_held_queues",
             "1 for each queue of which nothing is started, by a hold or a maintenance window.",
             ["queue"],
+            registry=self.registry,
+        )
+        self.circuits = Gauge(
+            "horae_circuits",
+            "Circuits of jobs that are open or half-open, by job and state.",
+            ["job", "state"],
             registry=self.registry,
         )
         self.workers = Gauge("horae_workers", "Workers, by status.", ["status"], registry=self.registry)
@@ -148,6 +171,9 @@ async def _look(metrics: Metrics, node: Node, namespace: int) -> None:
     for queue in directory.queues:
         if queue.namespace == namespace and node.hold_watch.of_queue(namespace, queue.id):
             metrics.held.labels(queue.name).set(1)
+    metrics.circuits.clear()
+    for standing, name in await node.store.read(lambda: circuit_reads.shut_in(namespace, MOST_CIRCUITS)):
+        metrics.circuits.labels(name, standing.state).inc()
     metrics.workers.clear()
     for status, count in Tally(worker.status for worker in await node.workers.list(namespace)).items():
         metrics.workers.labels(status).set(count)

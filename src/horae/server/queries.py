@@ -132,7 +132,7 @@ class Topics(Query, frozen=True, kw_only=True):
     """Which events to follow; all of them when nothing is named."""
 
     topics: Annotated[
-        list[Literal["executions", "jobs", "workers", "holds"]],
+        list[Literal["executions", "jobs", "workers", "holds", "circuits"]],
         Meta(description="Kinds of things, separated by commas."),
     ] = []
     execution: (

@@ -287,13 +287,13 @@ class Store:
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
     async def fire(
-        self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: Mapping[int, str] = fires.NO_HOLDS
+        self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: fires.Delays = fires.NO_HOLDS
     ) -> fires.Fired:
         """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
 
         A nominal fire is decided once, by whichever server comes first. A trigger that cannot be decided is set aside
-        with the reason and tried again later; the others fire. `holds` tells of queues that are held: what fires there
-        is queued, and the ledger's cause says so.
+        with the reason and tried again later; the others fire. `holds` tells of queues that are held, and of jobs whose
+        circuit is not closed: what fires there is queued, and the ledger's cause says so.
         """
         now = self.env.now()
         return await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now, low, holds))

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from horae.engine.probes import others, placement, queues, times, triggers, workers
+from horae.engine.probes import circuits, others, placement, queues, times, triggers, workers
 from horae.engine.probes.case import Case, ExecutionCase, Sources
 from horae.model.gates import Blocker
 
@@ -17,6 +17,7 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
     "window": times.window,
     "overlap": others.overlap,
     "paused": queues.paused,
+    "circuit": circuits.circuit,
     "queue-paused": queues.queue_paused,
     "held": queues.held,
     "no-worker": workers.no_worker,
@@ -29,6 +30,7 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
 }
 OF_JOBS: Mapping[str, JobProbe] = {
     "paused": queues.paused,
+    "circuit": circuits.circuit_of_job,
     "queue-paused": queues.queue_paused,
     "held": queues.held,
     "no-worker": workers.no_worker,

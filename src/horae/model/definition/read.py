@@ -9,6 +9,8 @@ from msgspec import Struct, structs
 
 from horae.env import SECOND, Instant
 from horae.errors import BadInput
+from horae.model.definition.circuit import FIELDS as CIRCUITS
+from horae.model.definition.circuit import read_circuit
 from horae.model.definition.dependencies import read_dependencies
 from horae.model.definition.interruption import FIELDS as INTERRUPTION
 from horae.model.definition.interruption import read_interruption
@@ -46,6 +48,7 @@ FIELDS = (
     *("onDependencyTimeout", "tags", "pauseAfter"),
     *("env", "delivery", "keyFor", *INTERRUPTION),
     *MEETINGS,
+    *CIRCUITS,
 )
 MOST_DESCRIPTION = 4096
 MOST_ENV = 256
@@ -130,6 +133,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         key_for=a_duration(given.get("keyFor", "1d"), "keyFor", SECOND, 400 * DAY),
         **read_meetings(given),
         **read_interruption(given),
+        **read_circuit(given),
     )
     if delivery == "at-most-once" and spec.retry.most_tries:
         raise BadInput(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from horae.model.definition.circuit import render_circuit
 from horae.model.definition.dependencies import render_dependency
 from horae.model.definition.meeting import FIELDS as MEETINGS
 from horae.model.definition.meeting import render_meeting
@@ -46,4 +47,5 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "delivery": spec.delivery,
         "keyFor": format_duration(spec.key_for),
         **{name: render_meeting(getattr(spec, name)) for name in MEETINGS},
+        "circuit": render_circuit(spec.circuit),
     }

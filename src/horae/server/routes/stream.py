@@ -10,7 +10,7 @@ from horae.server.reply import Reply
 from horae.server.route import API, get
 from horae.server.stream import Stream, Wanted
 
-KINDS = {"executions": "execution", "jobs": "job", "workers": "worker", "holds": "hold"}
+KINDS = {"executions": "execution", "jobs": "job", "workers": "worker", "holds": "hold", "circuits": "circuit"}
 
 
 @get(f"{API}/stream", "stream.follow", str, media="text/event-stream")

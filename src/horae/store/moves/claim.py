@@ -13,12 +13,15 @@ from horae.env import Instant
 from horae.model.ahead import goes_before
 from horae.model.choice import LaneView, Taste, Turn, after, is_plain, plan
 from horae.model.deal import Deal, Want, capacity, deal_most
+from horae.model.keys import KEYED
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
 from horae.model.spread import PATIENCE, Holder, bounds
 from horae.store.moves import shelves
+from horae.store.moves.circuit_gates import shut_out
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.held import held
+from horae.store.moves.holders import free
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 # The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
@@ -224,7 +227,7 @@ def _claim_lane(
             picked, limit, first = first.slices, first.limit, None
         if not picked:
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
-        usable = yield from _set_paused_aside(picked, paused)
+        usable = yield from _set_aside(picked, paused, now)
         wants = yield from _look_up_solo(wants, usable, now)
         each = (yield from _shared_out(view.among, usable, wants, now)) if view.among is not None else None
         decided = deal_most(usable, wants, most, view.cost, each)
@@ -274,14 +277,22 @@ def _look_up_solo(wants: list[Want], usable: Sequence[Queued], now: Instant) -> 
     return [structs.replace(want, solo=places.get(want.session, Place.ANY)) for want in wants]
 
 
-def _set_paused_aside(picked: list[Queued], paused: frozenset[UUID]) -> Script[list[Queued]]:
-    """Slices of paused jobs leave the lane and wait for the job's gate."""
-    held = [s for s in picked if s.job in paused] if paused else []
+def _set_aside(picked: list[Queued], paused: frozenset[UUID], now: Instant) -> Script[list[Queued]]:
+    """Slices of paused jobs leave the lane and wait for the job's gate; those before an open circuit, at its own.
+
+    Others may have the keys that they held meanwhile.
+    """
+    held = [to_gate(s) for s in picked if s.job in paused] if paused else []
+    held += yield from shut_out([s for s in picked if s.job not in paused] if held else picked)
     if not held:
         return picked
     yield shelves.take("queued", held)
-    yield shelves.put_waiting(to_gate(s) for s in held)
-    return [s for s in picked if s.job not in paused]
+    yield shelves.put_waiting(held)
+    keyed = {s.parcel for s in held if s.flags & KEYED}
+    if keyed:
+        yield from free(keyed, now)
+    gone = {(s.parcel, s.lo) for s in held}
+    return [s for s in picked if (s.parcel, s.lo) not in gone]
 
 
 def to_gate(slice: Queued) -> Waiting:

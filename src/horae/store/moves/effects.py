@@ -9,7 +9,8 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.keys import KEYED
+from horae.model.circuit import Attempted
+from horae.model.keys import CIRCUIT, KEYED
 from horae.model.protocol import Range
 from horae.model.settle import Fates, Finished, time_worked
 from horae.model.slice import Queued, Running, Slice
@@ -59,6 +60,7 @@ class Effects(Struct):
     freed: set[UUID] = set()  # parcels of which items no longer hold their keys
     started: list[Moved] = []  # executions of those others
     returned: list[Queued] = []  # what went back to the queue as it was
+    attempted: list[Attempted] = []  # what circuits are judged by
 
     def may_claim(self, slice: Queued | Running) -> None:
         """Something can be claimed where this slice lies, or came from."""
@@ -96,6 +98,7 @@ def take_in(effects: Effects, done: Started) -> None:
 
 def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
     """Put settled items where they go."""
+    effects.attempted += _attempted(fates)
     if fates.finished:
         yield shelves.put_finished(fates.finished)
         effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
@@ -117,6 +120,18 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
     if fates.blobs:
         columns: shelves.Columns = (*shelves.ITEM, ("content", "bytea"))
         yield Insert("blobs", columns, fates.blobs, conflict="ON CONFLICT DO NOTHING")
+
+
+def _attempted(fates: Fates) -> Iterator[Attempted]:
+    """What circuits hear of; slices of other jobs carry no flag for them."""
+    for f in fates.finished:
+        s = f.slice
+        if s.flags & CIRCUIT and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
+            ok = f.state == "success"
+            yield Attempted(s.parcel, s.job, (s.hi - s.lo) * ok, (s.hi - s.lo) * (not ok))
+    for w in fates.waiting:
+        if w.flags & CIRCUIT and w.reason == "retry":
+            yield Attempted(w.parcel, w.job, 0, w.hi - w.lo)
 
 
 def _moved(slice: Slice, state: str) -> Moved:

@@ -49,7 +49,8 @@ RAN = ("fired", "moved")  # dispositions that name an execution
 AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
 
 
-NO_HOLDS: Mapping[int, str] = {}
+Delays = Mapping[int | UUID, str]  # of queues and jobs, in words
+NO_HOLDS: Delays = {}
 
 
 class Fired(Struct, frozen=True):
@@ -70,7 +71,7 @@ def fire(
     new_id: Callable[[], UUID],
     now: Instant,
     low: Mark = FIRST,
-    holds: Mapping[int, str] = NO_HOLDS,
+    holds: Delays = NO_HOLDS,
 ) -> Script[Fired]:
     """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
 
@@ -147,7 +148,7 @@ def _waits(decided: Iterable[Decided], executions: Iterable[UUID]) -> Iterable[w
 
 
 def _recorded(
-    decided: Iterable[Decided], executions: Iterable[UUID], holds: Mapping[int, str], now: Instant
+    decided: Iterable[Decided], executions: Iterable[UUID], holds: Delays, now: Instant
 ) -> tuple[Insert, ForEach]:
     """The ledger, one row per decided run, and the timers' advance.
 
@@ -159,7 +160,7 @@ def _recorded(
     for d in decided:
         timer, decision = d.due.timer, d.decision
         trigger, last = timer.id, timer.last_execution
-        held = holds.get(d.due.target.queue) if holds else None
+        held = holds.get(d.due.target.queue) or holds.get(d.due.target.job) if holds else None
         for run in decision.ledger:
             execution, cause = None, run.cause
             if run.disposition in RAN:

@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.deal import deal
+from horae.model.keys import CIRCUIT
 from horae.model.slice import Queued, Running
 from horae.store.moves import shelves
 from horae.store.moves.bounds import bounded
@@ -111,7 +112,7 @@ def _dealt(
         lanes.setdefault(slice.lane, []).append(slice)
     for lane, slices in lanes.items():
         may = [i for i, taker in enumerate(takers) if lane in taker.lanes]
-        free = [s for s in slices if s.job not in paused]
+        free = [s for s in slices if s.job not in paused and not s.flags & CIRCUIT]
         decided = deal(free, [wants[i] for i in may])
         running += [granted(d.slice, d.lo, d.hi, wants[may[d.want]], now) for d in decided.dealt]
         cut = {s.parcel: lo for s, lo in decided.cut}

@@ -72,6 +72,7 @@ waiting = table(
     partial("waiting_wake_at", "wake_at", where="wake_at IS NOT NULL"),
     partial("waiting_gate", "gate", "rank", "parcel", "lo", where="gate IS NOT NULL"),
     partial("waiting_woken", "gate", where="gate IS NOT NULL AND wake_at IS NOT NULL"),
+    partial("waiting_circuit", "gate", where="reason = 'circuit'"),
     partial("waiting_turn", "gate", where="reason = 'overlap'"),
     partial("waiting_limited", "queue", where="(flags & 2) <> 0"),
     Index("waiting_job", "job"),

@@ -107,6 +107,50 @@ CREATE TABLE calendars (
 
 CREATE UNIQUE INDEX calendars_present ON calendars (namespace, name) WHERE valid_to IS NULL;
 
+CREATE TABLE circuit_changes (
+    job UUID NOT NULL,
+    "key" TEXT NOT NULL,
+    era INTEGER NOT NULL,
+    at BIGINT NOT NULL,
+    state TEXT NOT NULL,
+    forced BOOLEAN NOT NULL,
+    cause TEXT NOT NULL,
+    changed_by TEXT NOT NULL,
+    PRIMARY KEY (job, "key", era)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX circuit_changes_at ON circuit_changes (at);
+
+CREATE TABLE circuit_counts (
+    job UUID NOT NULL,
+    "key" TEXT NOT NULL,
+    era INTEGER NOT NULL,
+    bucket BIGINT NOT NULL,
+    server UUID NOT NULL,
+    ok INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    PRIMARY KEY (job, "key", era, bucket, server)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX circuit_counts_bucket ON circuit_counts (bucket);
+
+CREATE TABLE circuits (
+    job UUID NOT NULL,
+    "key" TEXT NOT NULL,
+    state TEXT NOT NULL,
+    era INTEGER NOT NULL,
+    since BIGINT NOT NULL,
+    until_at BIGINT,
+    forced BOOLEAN NOT NULL,
+    cause TEXT NOT NULL,
+    changed_by TEXT NOT NULL,
+    probes TEXT NOT NULL,
+    PRIMARY KEY (job, "key")
+)
+ WITHOUT ROWID;
+
 CREATE TABLE cookies (
     hash BLOB NOT NULL,
     key_id TEXT NOT NULL,
@@ -762,6 +806,8 @@ CREATE TABLE waiting (
     PRIMARY KEY (parcel, lo)
 )
  WITHOUT ROWID;
+
+CREATE INDEX waiting_circuit ON waiting (gate) WHERE reason = 'circuit';
 
 CREATE INDEX waiting_gate ON waiting (gate, rank, parcel, lo) WHERE gate IS NOT NULL;
 

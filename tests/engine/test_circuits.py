@@ -1,0 +1,128 @@
+"""Circuit breakers at work: what reports tell opens them, probes close them, and people override them."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from msgspec import Raw
+
+from horae.errors import BadInput, Conflict
+from horae.model.protocol import Submit
+from tests.engine.explain_stage import Stage, staged
+from tests.store_contract.world import NAMESPACE, World
+
+CIRCUIT = {"failures": "50%", "minimum": 2, "openFor": "30s"}
+
+
+@pytest.fixture(params=("memory", "postgres"))
+def store_url(request: pytest.FixtureRequest) -> str:
+    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+
+
+@pytest.fixture
+async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    async with staged(world, monkeypatch) as made:
+        yield made
+
+
+async def state(stage: Stage, key: str | None = None) -> str:
+    (one,) = (await stage.node.circuit_breakers.of(NAMESPACE, "job", key)).circuits
+    return one.state
+
+
+async def test_failures_open_it_and_a_probe_closes_it(stage: Stage):
+    told: list[str] = []
+    stage.node.hints.listen(lambda hint: told.extend(e.state for e in hint.events if e.kind == "circuit"))
+    await stage.job(circuit=CIRCUIT, retries=0)
+    worker = await stage.worker(2)
+    for _ in range(2):
+        assert await stage.starts(await stage.submit())
+    await worker.end("failed")
+    await stage.look()
+    assert (await state(stage), told) == ("open", ["open"])
+
+    first = await stage.submit()
+    await stage.pass_time()
+    second = await stage.submit()
+    await worker.ask()
+    assert [not await stage.runs(id) for id in (first, second)] == [True, True]
+    (shown,) = await stage.node.circuit_breakers.list(NAMESPACE)
+    assert (shown.job, shown.state, shown.waiting, shown.by) == ("job", "open", 2, None)
+
+    assert await stage.starts(first), "it is the probe"
+    assert (await state(stage), await stage.runs(second)) == ("half-open", False)
+    await worker.end()
+    assert await stage.starts(second)
+    assert (await state(stage), told) == ("closed", ["open", "half-open", "closed"])
+    assert await stage.node.circuit_breakers.list(NAMESPACE) == []
+
+
+async def test_each_value_of_a_key_has_its_own(stage: Stage):
+    await stage.job(circuit={**CIRCUIT, "key": "${params.host}"}, retries=0)
+    worker = await stage.worker(2)
+    for _ in range(2):
+        assert await stage.starts(await stage.submit(params=Raw(b'{"host":"a"}')))
+    await worker.end("failed")
+    await stage.look()
+    assert (await state(stage, "a"), await state(stage, "b")) == ("open", "closed")
+    held, free = await stage.submit(params=Raw(b'{"host":"a"}')), await stage.submit(params=Raw(b'{"host":"b"}'))
+    assert await stage.starts(free)
+    assert not await stage.runs(held)
+    with pytest.raises(BadInput, match="cannot be filled in"):
+        await stage.submit(params=Raw(b"{}"))
+    receipts, refused = await stage.node.submitter.submit_lot(
+        NAMESPACE, Submit(job="job"), [b'{"host":"b"}', b"{}"], origin="submit", partial=True
+    )
+    assert (len(receipts), list(refused)) == (1, [1])
+
+
+async def test_by_hand_it_opens_at_once_and_stays_until_it_is_reset(stage: Stage):
+    await stage.job(circuit=CIRCUIT)
+    await stage.worker()
+    opened = await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1", reason="deploy")
+    assert (opened.state, opened.forced, opened.by, opened.cause, opened.until) == (
+        "open", True, "key:1", "deploy", None,
+    )  # fmt: skip
+    id = await stage.submit()
+    for _ in range(3):
+        await stage.pass_time(60)
+        await stage.workers[0].ask()
+    assert not await stage.runs(id)
+    await stage.node.circuit_breakers.reset(NAMESPACE, "job", by="key:2", reason="done")
+    assert await stage.starts(id)
+    changes = (await stage.node.circuit_breakers.of(NAMESPACE, "job")).changes
+    assert [(one.state, one.by, one.cause) for one in changes] == [
+        ("closed", "key:2", "done"), ("open", "key:1", "deploy"),
+    ]  # fmt: skip
+
+
+async def test_fires_are_delayed_and_the_ledger_says_so(stage: Stage):
+    await stage.job(circuit=CIRCUIT, schedule={"every": "10s"})
+    await stage.worker()
+    await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1")
+    await stage.pass_time(10)
+    await stage.pass_time(10)
+    fires = (await stage.node.fires.list(NAMESPACE, job="job")).items
+    assert [(one.disposition, one.cause) for one in fires[:2]] == [
+        ("fired", "delayed: its circuit is open"),
+        ("skipped-overlap", fires[1].cause),
+    ]
+
+
+async def test_a_job_without_a_circuit_has_none_to_override(stage: Stage):
+    await stage.job()
+    with pytest.raises(Conflict, match="has no circuit"):
+        await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1")
+    await stage.job("keyed", circuit={"key": "${params.host}"})
+    with pytest.raises(BadInput, match="for each value"):
+        await stage.node.circuit_breakers.open(NAMESPACE, "keyed", by="key:1")
+    await stage.job("whole", circuit=True)
+    with pytest.raises(BadInput, match="one circuit"):
+        await stage.node.circuit_breakers.open(NAMESPACE, "whole", by="key:1", key="a")
+
+
+async def test_jobs_without_a_circuit_tell_it_nothing(stage: Stage):
+    await stage.job()
+    worker = await stage.worker()
+    assert await stage.starts(await stage.submit())
+    await worker.end("failed")
+    assert stage.node.circuits._attempted == []

@@ -1,0 +1,98 @@
+"""When a circuit opens, is tried and closes: by the share of failures in a window, and by its probes."""
+
+import pytest
+
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.circuit import Circuit, Counted, Standing, bucket_of, gate_of, is_due, judge, read_gate, why_shut
+from horae.model.definition.circuit import read_circuit, render_circuit
+from tests.model.making import JOBS
+
+JOB = JOBS[0]
+NOW = 1_000 * SECOND
+CIRCUIT = Circuit(failures=50, window=60 * SECOND, minimum=10, open_for=30 * SECOND, probes=2)
+CLOSED = Standing(job=JOB)
+HALF = Standing(job=JOB, state="half-open", era=2)
+
+
+@pytest.mark.parametrize(("ok", "failed"), [(0, 0), (0, 9), (6, 5), (100, 99)])
+def test_it_stays_closed_below_the_share_and_below_the_minimum(ok, failed):
+    assert judge(CIRCUIT, CLOSED, Counted(ok, failed), NOW) is None
+
+
+@pytest.mark.parametrize(("ok", "failed"), [(0, 10), (5, 5), (99, 100)])
+def test_it_opens_from_the_share_on(ok, failed):
+    change = judge(CIRCUIT, CLOSED, Counted(ok, failed), NOW)
+    assert (change.state, change.until) == ("open", NOW + 30 * SECOND)
+    assert change.cause == f"{failed} of {ok + failed} attempts failed within 1m."
+
+
+def test_probes_decide_when_it_is_half_open():
+    assert judge(CIRCUIT, HALF, Counted(1, 0), NOW) is None
+    assert judge(CIRCUIT, HALF, Counted(2, 0), NOW).state == "closed"
+    again = judge(CIRCUIT, HALF, Counted(1, 1), NOW)
+    assert (again.state, again.until, again.cause) == ("open", NOW + 30 * SECOND, "A probe failed.")
+
+
+@pytest.mark.parametrize("state", ["closed", "open", "half-open"])
+def test_what_was_done_by_hand_is_not_judged(state):
+    assert judge(CIRCUIT, Standing(job=JOB, state=state, forced=True), Counted(0, 100), NOW) is None
+
+
+def test_an_open_one_is_due_when_its_time_is_over_and_only_then():
+    standing = Standing(job=JOB, state="open", until=NOW)
+    assert judge(CIRCUIT, standing, Counted(0, 100), NOW) is None
+    assert (is_due(standing, NOW - 1), is_due(standing, NOW)) == (False, True)
+    assert not is_due(Standing(job=JOB, state="open", until=None), NOW)
+
+
+def test_a_window_is_counted_in_parts():
+    assert bucket_of(CIRCUIT, NOW + 3 * SECOND) == NOW + 2 * SECOND
+    assert bucket_of(Circuit(window=SECOND), NOW + 999_999) == NOW
+
+
+def test_a_gate_names_the_job_and_the_key():
+    assert read_gate(gate_of(JOB, "a:b")) == (JOB, "a:b")
+    assert read_gate(gate_of(JOB, "")) == (JOB, "")
+
+
+def test_why_is_told_to_people():
+    standing = Standing(job=JOB, key="acme", state="open", until=NOW, cause="5 of 5 attempts failed within 1m.")
+    assert why_shut(standing, "pay") == (
+        'The circuit of "pay" for "acme" is open until 1970-01-01T00:16:40Z: 5 of 5 attempts failed within 1m.'
+    )
+
+
+def test_a_definition_is_read_and_written():
+    given = {"failures": "20%", "window": "2m", "minimum": 5, "openFor": "1m", "probes": 3, "key": "${params.host}"}
+    (circuit,) = read_circuit({"circuit": given}).values()
+    assert circuit == Circuit(
+        failures=20, window=120 * SECOND, minimum=5, open_for=60 * SECOND, probes=3, key="${params.host}"
+    )
+    assert render_circuit(circuit) == given
+    assert read_circuit({"circuit": "20%"}) == {"circuit": Circuit(failures=20)}
+    assert read_circuit({"circuit": True}) == {"circuit": Circuit()}
+    assert read_circuit({}) == {}
+
+
+@pytest.mark.parametrize(
+    ("circuit", "field"),
+    [
+        ({"failures": 0.5}, "circuit.failures"),
+        ({"failures": "0%"}, "circuit.failures"),
+        ({"failures": "101%"}, "circuit.failures"),
+        ({"window": "0s"}, "circuit.window"),
+        ({"window": "2h"}, "circuit.window"),
+        ({"minimum": 0}, "circuit.minimum"),
+        ({"probes": 0}, "circuit.probes"),
+        ({"openFor": "2d"}, "circuit.openFor"),
+        ({"key": "${nothing}"}, "circuit.key"),
+        ({"failure": "50%"}, "circuit.failure"),
+        ("often", "circuit.failures"),
+        ([], "circuit"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_field(circuit, field):
+    with pytest.raises(BadInput) as refused:
+        read_circuit({"circuit": circuit})
+    assert refused.value.fields["field"] == field
