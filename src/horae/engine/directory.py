@@ -57,7 +57,7 @@ class Directory:
         self.costs: dict[int, Cost] = {}  # of executions, in lanes where they take more than a slot
         self.paused: frozenset[UUID] = frozenset()
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
-        self.shut: Mapping[UUID, str] = {}  # jobs whose circuit is not closed, and until when, in words
+        self.open_circuits: Mapping[UUID, str] = {}  # jobs whose circuit is not closed, and until when, in words
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
         self._revisions = (0, 0)  # of the queues, as they were read
         self._heads: dict[int, int] = {}
@@ -148,7 +148,7 @@ class Directory:
     @property
     def delays(self) -> Mapping[int | UUID, str]:
         """Queues that are held and jobs whose circuit is not closed, and until when, in words."""
-        return dict([*self.held.items(), *self.shut.items()])
+        return dict([*self.held.items(), *self.open_circuits.items()])
 
     def may_take(self, session: Session) -> frozenset[int]:
         """The lanes a session may take from: its namespace's, of its queues unless held, whose needs it offers."""
