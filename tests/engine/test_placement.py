@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from horae.engine.node import Node
 from horae.env import SECOND, Env
+from horae.errors import BadInput
 from horae.model.ids import parcel_of
 from horae.model.protocol import Answer, Exchange, Grant, Outcome, Register, Submit
 from horae.store.contract import Store
@@ -273,9 +274,48 @@ async def test_needs_that_no_worker_ever_had_are_accepted_and_warned_about(place
 
     worker = await place.worker("w1", 9, labels={"gpu": "h100"}, resources={"memory": 8})
     await place.node.gateway.close(1, worker.session)
+    await place.pass_time(6)
 
     assert await place.node.warning(1, "job") is None, "one had them, and is gone"
     assert (await place.node.jobs.get(1, "job")).notes == []
     await place.job("plain")
     await place.submit("plain")
     assert await place.node.warning(1, "plain") is None
+
+
+async def test_what_has_a_key_goes_to_the_worker_that_had_it_last_while_that_has_a_slot_in_time(place: Place):
+    await place.job(affinity={"key": "${params.model}", "patience": "5s"})
+    first, second = await place.worker("w1"), await place.worker("w2")
+    await place.submit(model="a")
+    await place.look()
+    (grant,) = await first.ask()
+    again, new = await place.submit(model="a"), await place.submit(model="b")
+    await place.look()
+
+    assert parcels(await second.ask(4)) == [new]
+    assert parcels(await first.ask(4)) == [again]
+    late = await place.submit(model="a")
+    await place.look()
+    await place.pass_time(4.9)
+    assert await second.ask(4) == []
+    await place.pass_time(0.2)
+    assert parcels(await second.ask(4)) == [late]
+    await place.submit(model="a")
+    await place.look()
+    assert await first.ask(4) == [], "it was at the other last"
+    await place.node.gateway.close(1, second.session)
+    await place.look()
+    assert count(await first.ask(4)) == 1
+    await first.finish(grant)
+
+
+async def test_an_affinity_that_cannot_be_made_refuses_the_submission_and_no_fire(place: Place):
+    await place.job(affinity="${params.model}", schedule={"every": "10s"})
+    with pytest.raises(BadInput, match="affinity"):
+        await place.submit(other=1)
+    worker = await place.worker("w1")
+    await place.pass_time(10)
+    await place.node.scheduler.step()
+    await place.look()
+
+    assert count(await worker.ask()) == 1

@@ -15,7 +15,7 @@ async def preferring(world: World) -> tuple[Cast, Move]:
     """A job that prefers a label, and the move by which what is queued of it gives that up."""
     c = await cast(world, prefers=PREFERS)
     needs = next(lane.needs for lane in (await world.store.directory()).lanes if lane.id == c.job.lane)
-    return c, Move("relax", lambda: relax.relax(c.job.lane, c.now, widest(needs), 100))
+    return c, Move("relax", lambda: relax.relax(c.job.lane, c.now, widest(needs), 100, c.now))
 
 
 async def went_one_way(world: World, left: list[Any], right: list[Any]) -> None:

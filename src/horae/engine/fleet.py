@@ -9,8 +9,8 @@ from horae.model.placement import Cost, Terms, fits, missing_from
 from horae.store.contract import Store
 from horae.store.moves import execution_reads as reads
 
-MET_FOR = 60.0  # seconds for which nobody looks again whether needs were ever met
-MOST_MET = 10_000
+MET_FOR, UNMET_FOR = 60.0, 5.0  # seconds for which nobody looks again whether needs were ever met
+MOST_TOLD = 10_000
 FRESH = 20  # what was read is used for so many times as long as reading it took
 
 
@@ -20,23 +20,23 @@ class Fleet:
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
         self._known: dict[int, tuple[float, Sequence[Offer]]] = {}
-        self._met: dict[tuple[int, tuple[str, ...], Cost], float] = {}  # needs that some worker had, when last looked
+        self._told: dict[tuple[int, tuple[str, ...], Cost], tuple[float, str | None]] = {}  # until when, what of needs
 
     async def warning(self, namespace: int, spec: Spec) -> str | None:
         """What to say of a job that needs what no worker ever had, as far as anybody remembers."""
         if not spec.needs and spec.slots == 1 and not spec.resources:
             return None
         asked, now = (namespace, spec.needs, spec.cost), self._env.clock.monotonic()
-        if self._met.get(asked, -MET_FOR) > now - MET_FOR:
-            return None
+        until, said = self._told.get(asked, (now, None))
+        if now < until:
+            return said
         had = await self._store.read(lambda: reads.ever_offered(namespace))
         missing = missing_from(Terms(must=frozenset(spec.needs), cost=spec.cost), had)
-        if missing:
-            return f"No worker has ever had {' and '.join(missing)}: executions stay queued until one does."
-        if len(self._met) > MOST_MET:
-            self._met.clear()
-        self._met[asked] = now
-        return None
+        said = f"No worker has ever had {' and '.join(missing)}: executions stay queued until one does."
+        if len(self._told) > MOST_TOLD:
+            self._told.clear()
+        self._told[asked] = (now + UNMET_FOR, said) if missing else (now + MET_FOR, None)
+        return said if missing else None
 
     async def offers(self, namespace: int) -> Sequence[Offer]:
         """What each live worker offers."""

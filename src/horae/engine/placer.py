@@ -6,14 +6,16 @@ from horae.engine.fleet import Fleet, able
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant
+from horae.model.job import DAY
 from horae.model.placement import Terms, settle_for
 from horae.store.contract import Store
-from horae.store.moves import relax
+from horae.store.moves import affinity, relax
 from horae.store.moves.lanes import Lane
 from horae.store.moves.relax import Relaxed
 
 LOOK = 1.0  # seconds between looks that rely on no hint
 SOON = 0.02  # seconds before what others hold is looked at again
+FORGETS = 3600.0  # seconds between looks for lanes that nobody uses
 BATCH = 500  # slices moved in one transaction
 REST = 4  # a look rests for so many times as long as it took: a lane with a million slices is looked at less often
 
@@ -28,6 +30,7 @@ class Placer:
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._fleet, self._clock = fleet, clock
+        self._forgets_at = env.clock.monotonic() + FORGETS
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -37,6 +40,7 @@ class Placer:
 
     async def step(self) -> Wait:
         """Look at every lane that executions do not stay in, and that has some."""
+        await self._forget()
         await self._count()
         lanes = self._directory.passing()
         if not lanes or not self._clock.trusted:
@@ -45,6 +49,14 @@ class Placer:
         waits = [await self._look(lane) for lane in lanes]
         rest = REST * (self._env.clock.monotonic() - begun)
         return 0.0 if 0.0 in waits else min(LOOK, max(rest, min(waits)))
+
+    async def _forget(self) -> None:
+        """Now and then: lanes that nothing was sent to for a day."""
+        now = self._env.clock.monotonic()
+        if now >= self._forgets_at:
+            self._forgets_at = now + FORGETS
+            before = self._env.now() - DAY
+            await self._store.write(lambda: relax.forget_lanes(before))
 
     async def _count(self) -> None:
         """Learn over whom what is to be spread can be spread."""
@@ -57,6 +69,10 @@ class Placer:
     async def _look(self, lane: Lane) -> Wait:
         """Move what does not stay in a lane; the wait until something else of it is due."""
         now = self._env.now()
+        if self._directory.terms[lane.id].affinity is not None:
+            done = await self._store.write(lambda: affinity.direct(lane.id, lane.needs, BATCH, now))
+            await self._tell(done)
+            return 0.0 if done.rows == BATCH else LOOK
         patience = self._directory.terms[lane.id].patience
         offers, queue = await self._fleet.offers(lane.namespace), self._directory.queues[lane.queue].name
 
@@ -72,8 +88,11 @@ class Placer:
 
     async def _move(self, lane: Lane, needs: frozenset[str], since: Instant) -> Relaxed:
         """Move what is queued since then to the lane with these needs, and tell of it."""
-        moved = await self._store.write(lambda: relax.relax(lane.id, since, needs, BATCH))
+        moved = await self._store.write(lambda: relax.relax(lane.id, since, needs, BATCH, self._env.now()))
+        await self._tell(moved)
+        return moved
+
+    async def _tell(self, moved: Relaxed) -> None:
         if not moved.lanes.keys() <= self._directory.lanes.keys():
             await self._directory.load()
         self._hints.tell(Hint(lanes=moved.lanes, amounts=moved.amounts))
-        return moved

@@ -16,6 +16,7 @@ from horae.engine.settings import EngineSettings
 from horae.engine.share_lanes import ShareLanes, split
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, Busy, Conflict, HoraeError, KeyReused, NotFound
+from horae.model.affinity_key import by_affinity
 from horae.model.circuit_key import by_circuit
 from horae.model.event import Event
 from horae.model.execution import Extra
@@ -170,7 +171,7 @@ class Submitter:
         (terms,) = wanted.requests
         stored = await self._job(wanted, terms)
         spec = stored.job.spec
-        if spec.meets or (spec.circuit is not None and spec.circuit.key is not None):
+        if spec.meets or spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None):
             return await self._shares.in_lanes(self._resolve_each(wanted, items, stored, refused, now))
         wrong = self._params.check_all(items, stored.job)
         shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
@@ -222,6 +223,7 @@ class Submitter:
         spec, extra = stored.job.spec, _extra(wanted, index, request)
         self._params.check(whole_params(item, spec, retries=extra.retry_of is not None), stored.job)
         envelope = by_circuit(self._envelope(wanted, request, stored, now), spec, item, request.tags)
+        envelope = by_affinity(envelope, spec, item, request.tags)
         one = NewExecution(
             envelope=envelope,
             rank_lead=self._lead(envelope),

@@ -12,6 +12,7 @@ from msgspec import Struct
 KEYED = 1  # its parcel holds keys of limits, or has its place in sequences
 LIMITED = 2  # it was claimed from a lane with a limit of its job, its queue or its namespace
 RATED = 4  # its start is charged to the rate of a key
+AFFINE = 8  # it is remembered which worker has it: others with its key go there
 # And what place it gives or takes: these free nothing.
 PREEMPTS = 16  # its job takes the place of less urgent work
 PREEMPTIBLE = 32  # its job gives its place to more urgent work
@@ -27,6 +28,7 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     limits: tuple[str, ...] = ()  # of limits by key, sorted
     rated: bool = False  # some of these have a rate
     sequence: str | None = None  # runs one at a time, in the order of submission
+    affinity: str | None = None  # goes to the worker that had it last
     standing: int = 0  # whether they preempt, or are preemptible: flags of their slices
     circuit: str | None = None  # of the circuit that may keep them from starting; empty for the job's own
 
@@ -40,7 +42,8 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The flags of slices under these keys."""
         keyed = KEYED if self.limits or self.sequence is not None else 0
         rated = RATED if self.rated else 0
-        return self.standing | keyed | rated | (0 if self.circuit is None else CIRCUIT)
+        affine = 0 if self.affinity is None else AFFINE
+        return self.standing | keyed | rated | affine | (0 if self.circuit is None else CIRCUIT)
 
 
 NO_KEYS = Keys()

@@ -15,6 +15,8 @@ from msgspec import Struct
 from horae.env import Micros
 
 SLOTS = "slots"
+MOST_WEIGHT = 1000  # of a preference
+AFFINE_WEIGHT = MOST_WEIGHT + 1  # of one for the worker that had a key last: no job's own lane is spelled so
 COUNTS_COSTS = "protocol:2"  # what a worker that knows of costs offers
 _COST, _PREFER, _AFFINITY = "cost:", "prefer:", "affinity:"
 _SPREAD = "spread:"
@@ -179,10 +181,7 @@ def directed(needs: frozenset[str], worker: str | None) -> frozenset[str]:
     left = needs - {f"{_AFFINITY}{patience}"}
     if worker is None:
         return left
-    return left | {_preferring(Preference(label=f"worker={worker}", weight=MOST_WEIGHT, patience=patience))}
-
-
-MOST_WEIGHT = 1000
+    return left | {_preferring(Preference(label=f"worker={worker}", weight=AFFINE_WEIGHT, patience=patience))}
 
 
 def widest(needs: frozenset[str]) -> frozenset[str]:

@@ -17,7 +17,7 @@ async def needs_of(world: World, lane: int) -> frozenset[str]:
 
 async def relaxed(world: World, lane: int, since: int, limit: int = 100) -> relax.Relaxed:
     needs = widest(await needs_of(world, lane))
-    return await world.store.write(lambda: relax.relax(lane, since, needs, limit))
+    return await world.store.write(lambda: relax.relax(lane, since, needs, limit, world.now()))
 
 
 async def test_what_waited_so_long_goes_to_the_wider_lane_with_its_rank_and_arrival(world: World):

@@ -8,10 +8,10 @@ from msgspec import structs
 
 from horae.env import SECOND
 from horae.errors import BadInput
+from horae.model.definition.naming import a_key
 from horae.model.definition.values import TAG, a_duration, a_list, a_text, an_int, an_object, kind_of, refuse_unknown
 from horae.model.duration import DAY, format_duration
 from horae.model.placement import MOST_WEIGHT, SLOTS, Affinity, Preference
-from horae.model.template import compile_template
 
 FIELDS = ("needs", "prefers", "slots", "resources", "affinity", "spread")
 MOST_NEEDS = 32
@@ -105,9 +105,7 @@ def _affinity(value: Any) -> Affinity | None:
         return None
     given = {"key": value} if isinstance(value, str) else an_object(value, "affinity", _AFFINITY)
     refuse_unknown(given, ("key", "patience"), "affinity", "affinity.")
-    key = a_text(given.get("key", ""), "affinity.key", most=1024, least=1)
-    compile_template(key, "affinity")
-    return Affinity(key=key, patience=_patience(given, "affinity"))
+    return Affinity(key=a_key(given.get("key", ""), "affinity.key"), patience=_patience(given, "affinity"))
 
 
 def read_resources(value: Any, field: str = "resources") -> dict[str, int]:

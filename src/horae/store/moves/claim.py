@@ -13,11 +13,12 @@ from horae.env import Instant
 from horae.model.ahead import goes_before
 from horae.model.choice import LaneView, Taste, Turn, after, is_plain, plan
 from horae.model.deal import Deal, Want, capacity, deal_most
-from horae.model.keys import KEYED
+from horae.model.keys import AFFINE, KEYED
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
 from horae.model.spread import PATIENCE, Holder, bounds
 from horae.store.moves import shelves
+from horae.store.moves.affinity import remember
 from horae.store.moves.circuit_gates import shut_out
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.held import held
@@ -113,6 +114,9 @@ def claim(
             take = _claim_by_plan(group, views, taste, paused, moves, now)
         more = yield from take
         done = Claimed(done.running + more.running, done.lanes | more.lanes, done.solo | more.solo)
+    affine = [slice for slice in done.running if slice.flags & AFFINE]
+    if affine:
+        yield from remember(affine, now)
     return done
 
 

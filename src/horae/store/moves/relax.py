@@ -5,7 +5,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from horae.env import Instant
+from horae.env import SECOND, Instant
+from horae.model.placement import AFFINE_WEIGHT, read_needs
 from horae.store.moves import shelves
 from horae.store.script import Fetch, ForEach, Script, Statement
 
@@ -23,13 +24,25 @@ MOVES: shelves.Columns = (*shelves.SPAN, ("lane", "int"))
 LONGEST_WAIT = Statement("longest_wait", "SELECT min(queued_at) FROM queued WHERE lane = $1")
 ADD_SIBLING = Statement(
     "add_sibling_lane",
-    "INSERT INTO lanes (namespace, queue, needs, share) SELECT l.namespace, l.queue, $2, l.share FROM lanes l"
-    " WHERE l.id = $1 ON CONFLICT (queue, needs, share) DO NOTHING",
+    "INSERT INTO lanes (namespace, queue, needs, share, used_at) SELECT l.namespace, l.queue, $2, l.share, $3"
+    " FROM lanes l WHERE l.id = $1 ON CONFLICT (queue, needs, share) DO NOTHING",
 )
 SIBLING = Statement(
     "sibling_lane",
-    "SELECT s.id FROM lanes l JOIN lanes s ON s.queue = l.queue AND s.share = l.share AND s.needs = $2 WHERE l.id = $1",
+    "SELECT s.id, s.used_at FROM lanes l JOIN lanes s ON s.queue = l.queue AND s.share = l.share AND s.needs = $2"
+    " WHERE l.id = $1 FOR KEY SHARE OF s",
 )
+# Whoever forgets a lane waits for this, and finds it used.
+USED = Statement("lane_used", "UPDATE lanes SET used_at = $2 WHERE id = $1")
+# Lanes of workers that had a key last: there is one for each such worker, whose names may be new with every start.
+FORGET = Statement(
+    "forget_lanes_of_workers",
+    "DELETE FROM lanes WHERE used_at < $1 AND needs LIKE $2"
+    " AND NOT EXISTS (SELECT 1 FROM queued q WHERE q.lane = lanes.id)"
+    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.lane = lanes.id)",
+)
+OF_WORKERS = f"%:{AFFINE_WEIGHT}:worker=%"
+FRESH = 3600 * SECOND  # how exactly it is known when a lane was used
 
 
 class Relaxed(Struct, frozen=True):
@@ -40,15 +53,23 @@ class Relaxed(Struct, frozen=True):
     amounts: dict[int, int]
 
 
-def sibling(lane: int, needs: frozenset[str]) -> Script[int]:
-    """Find or make the lane that differs from this one in its needs alone."""
+def sibling(lane: int, needs: frozenset[str], now: Instant) -> Script[int]:
+    """Find or make the lane that differs from this one in its needs alone; it is there until the transaction ends."""
     text = msgspec.json.encode(sorted(needs)).decode()
-    yield Fetch(ADD_SIBLING, (lane, text))
-    rows = yield Fetch(SIBLING, (lane, text))
-    return int(rows[0][0])
+    is_of_worker = any(one.weight == AFFINE_WEIGHT for one in read_needs(needs).prefers)
+    yield Fetch(ADD_SIBLING, (lane, text, now if is_of_worker else 0))
+    ((id, used_at),) = yield Fetch(SIBLING, (lane, text))
+    if 0 < used_at < now - FRESH:
+        yield Fetch(USED, (id, now))
+    return int(id)
 
 
-def relax(lane: int, since: Instant, needs: frozenset[str], limit: int) -> Script[Relaxed]:
+def forget_lanes(before: Instant) -> Script[None]:
+    """Forget lanes of workers that had a key last, when nothing was sent there since then."""
+    yield Fetch(FORGET, (before, OF_WORKERS))
+
+
+def relax(lane: int, since: Instant, needs: frozenset[str], limit: int, now: Instant) -> Script[Relaxed]:
     """Move what is queued in a lane since this instant or longer to the one with these needs.
 
     What somebody holds right now stays.
@@ -56,11 +77,12 @@ def relax(lane: int, since: Instant, needs: frozenset[str], limit: int) -> Scrip
     rows = yield Fetch(WAITED, (lane, since, limit))
     if not rows:
         return Relaxed(0, {}, {})
-    wider = yield from sibling(lane, needs)
-    return (yield from _move([(parcel, lo, hi, rank, wider) for parcel, lo, hi, rank in rows]))
+    wider = yield from sibling(lane, needs, now)
+    return (yield from move([(parcel, lo, hi, rank, wider) for parcel, lo, hi, rank in rows]))
 
 
-def _move(found: list[tuple[UUID, int, int, int, int]]) -> Script[Relaxed]:
+def move(found: list[tuple[UUID, int, int, int, int]]) -> Script[Relaxed]:
+    """Move slices (parcel, lo, hi, rank) each to a lane; the caller holds their locks."""
     lanes: dict[int, int] = {}
     amounts: dict[int, int] = {}
     for _, lo, hi, rank, lane in found:

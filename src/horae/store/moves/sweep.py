@@ -32,6 +32,12 @@ EXPIRED = (
         " DELETE FROM idempotency WHERE (namespace, route, key) IN (SELECT namespace, route, key FROM expired)"
         " RETURNING 1",
     ),
+    Statement(
+        "expire_affinities",
+        "WITH expired AS MATERIALIZED"
+        " (SELECT job, key FROM affinities WHERE until <= $1 LIMIT $2 FOR UPDATE SKIP LOCKED)"
+        " DELETE FROM affinities WHERE (job, key) IN (SELECT job, key FROM expired) RETURNING 1",
+    ),
 )
 # A job that is restored later than this has its triggers as they are defined, not as they were.
 OLD_TRIGGERS = Statement(

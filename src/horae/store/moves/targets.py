@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.affinity_key import by_affinity
 from horae.model.circuit_key import by_circuit
 from horae.model.execution import Extra
 from horae.model.job import JobState, Spec
@@ -83,6 +84,7 @@ def execution_of(
         delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
     )  # fmt: skip
     envelope = by_circuit(envelope, spec, item, extra.tags)
+    envelope = by_affinity(envelope, spec, item, extra.tags, lenient=True)
     policy = lead.policy(target.queue)
     share = share_or_none(policy, spec, item, extra.tags) if policy.is_fair else ""
     return NewExecution(

@@ -65,8 +65,8 @@ affinities = table(
     key("job", ID),
     key("key", TEXT),
     col("worker", TEXT),
-    col("at", BIG),
-    Index("affinities_at", "at"),
+    col("until", BIG),
+    Index("affinities_until", "until"),
     small=True,
 )
 

@@ -2,11 +2,11 @@ CREATE TABLE affinities (
     job UUID NOT NULL,
     key TEXT NOT NULL,
     worker TEXT NOT NULL,
-    at BIGINT NOT NULL,
+    until BIGINT NOT NULL,
     PRIMARY KEY (job, key)
 );
 
-CREATE INDEX affinities_at ON affinities (at);
+CREATE INDEX affinities_until ON affinities (until);
 
 CREATE TABLE attempts (
     parcel UUID NOT NULL,

@@ -1,0 +1,59 @@
+"""Affinity: which worker had a key last, and what goes there."""
+
+from collections.abc import Sequence
+
+from horae.env import Instant
+from horae.model.job import DAY
+from horae.model.keys import keys_of
+from horae.model.placement import directed
+from horae.model.slice import Running
+from horae.store.moves.relax import Relaxed, move, sibling
+from horae.store.moves.shelves import Columns
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement
+
+REMEMBERED = 7 * DAY  # how long it is known who had a key
+UNDIRECTED = Statement(
+    "undirected",
+    "SELECT q.parcel, q.lo, q.hi, q.rank, q.job, p.keys FROM queued q JOIN parcels p ON p.id = q.parcel"
+    " WHERE q.lane = $1 ORDER BY q.lane, q.rank, q.parcel, q.lo LIMIT $2 FOR UPDATE OF q SKIP LOCKED",
+)
+HAD_LAST = Statement(
+    "had_last",
+    "SELECT a.job, a.key, a.worker FROM given JOIN affinities a ON a.job = given.job AND a.key = given.key",
+)
+HAVE = Statement(
+    "have_now",
+    "SELECT p.job, p.keys, s.worker FROM given JOIN parcels p ON p.id = given.parcel"
+    " JOIN sessions s ON s.id = given.session",
+)
+GRANT: Columns = (("parcel", "uuid"), ("session", "uuid"))
+KEY: Columns = (("job", "uuid"), ("key", "text"))
+COLUMNS: Columns = (*KEY, ("worker", "text"), ("until", "bigint"))
+
+
+def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script[Relaxed]:
+    """Send what stands in a lane to where its keys were last, or anywhere; what somebody holds right now stays."""
+    rows = yield Fetch(UNDIRECTED, (lane, limit))
+    if not rows:
+        return Relaxed(0, {}, {})
+    wanted = sorted({(row[4], key) for row in rows if (key := keys_of(row[5]).affinity) is not None})
+    known = yield ForEach(HAD_LAST, KEY, wanted)
+    last = {(job, key): worker for job, key, worker in known}
+    lanes: dict[str | None, int] = {}
+    found = []
+    for parcel, lo, hi, rank, job, keys in rows:
+        worker = last.get((job, keys_of(keys).affinity))
+        if worker not in lanes:
+            lanes[worker] = yield from sibling(lane, directed(needs, worker), now)
+        found.append((parcel, lo, hi, rank, lanes[worker]))
+    return (yield from move(found))
+
+
+def remember(granted: Sequence[Running], now: Instant) -> Script[None]:
+    """Sessions were given these slices: their workers have the keys now that these have an affinity by."""
+    rows = yield ForEach(HAVE, GRANT, sorted({(slice.parcel, slice.session) for slice in granted}))
+    have = {(job, key): worker for job, keys, worker in rows if (key := keys_of(keys).affinity) is not None}
+    given = [(job, key, worker, now + REMEMBERED) for (job, key), worker in sorted(have.items())]
+    if given:
+        update = "worker = excluded.worker, until = excluded.until"
+        yield Insert("affinities", COLUMNS, given, conflict=f"ON CONFLICT (job, key) DO UPDATE SET {update}")

@@ -1,0 +1,102 @@
+"""Affinity: what has a key goes to the worker that was given the last one with it."""
+
+from msgspec import structs
+
+from horae.model.job import DAY
+from horae.model.keys import Keys, encode_keys
+from horae.model.placement import Affinity, read_needs
+from horae.store.moves import affinity, relax, submission, sweep
+from tests.store_contract.world import TestJob, World, success
+
+WARM = Affinity(key="${params.model}", patience=5_000_000)
+
+
+async def submit(world: World, job: TestJob, key: str | None, n: int = 1) -> None:
+    """Executions under an affinity's key."""
+    keys = encode_keys(Keys(affinity=key))
+    asked = [structs.replace(one, envelope=structs.replace(one.envelope, keys=keys)) for one in world.wanted(job, n)]
+    await world.store.submit([submission.Submission(executions=asked)])
+
+
+async def directed(world: World, job: TestJob, limit: int = 100) -> relax.Relaxed:
+    needs = next(lane.needs for lane in (await world.store.directory()).lanes if lane.id == job.lane)
+    return await world.store.write(lambda: affinity.direct(job.lane, needs, limit, world.now()))
+
+
+async def waits_for(world: World) -> list[list[str]]:
+    """The labels that what is queued prefers."""
+    lanes = {lane.id: read_needs(lane.needs) for lane in (await world.store.directory()).lanes}
+    return [[one.label for one in lanes[slice.lane].prefers] for slice in await world.on("queued")]
+
+
+async def test_a_key_goes_where_it_was_last_and_a_new_one_anywhere(world: World):
+    job = await world.job(affinity=WARM)
+    await submit(world, job, "a", 2)
+    first, second = await world.worker("w1"), await world.worker("w2")
+    assert (await directed(world, job)).rows == 1
+    assert await waits_for(world) == [[]], "nobody had it"
+    held = await first.claim(2)
+    await submit(world, job, "a")
+    await submit(world, job, "b")
+    await submit(world, job, None)
+    assert (await directed(world, job)).rows == 3
+    assert sorted(await waits_for(world)) == [[], [], ["worker=w1"]]
+    await second.claim(3)
+    await submit(world, job, "a")
+    await directed(world, job)
+
+    assert await waits_for(world) == [["worker=w2"]], "whoever has it now had it last"
+    await first.report(*[success(slice) for slice in held])
+
+
+async def test_keys_are_those_of_one_job(world: World):
+    warm, other = await world.job("warm", affinity=WARM), await world.job("other", affinity=WARM)
+    await submit(world, warm, "a")
+    await directed(world, warm)
+    await (await world.worker("w1")).claim(1)
+    await submit(world, other, "a")
+    await directed(world, other)
+
+    assert await waits_for(world) == [[]]
+
+
+async def test_no_more_is_sent_at_once_than_asked_for(world: World):
+    job = await world.job(affinity=WARM)
+    for key in "abc":
+        await submit(world, job, key)
+
+    assert [(await directed(world, job, 2)).rows for _ in range(3)] == [2, 1, 0]
+
+
+async def test_who_had_a_key_is_forgotten_after_a_week(world: World):
+    job = await world.job(affinity=WARM)
+    await submit(world, job, "a")
+    await directed(world, job)
+    await (await world.worker("w1")).claim(1)
+    world.clock.advance(7 * DAY - 1)
+    await world.store.write(lambda: sweep.forget_expired(world.now(), 0))
+    assert len(await world.rows("SELECT key FROM affinities")) == 1
+    world.clock.advance(1)
+    await world.store.write(lambda: sweep.forget_expired(world.now(), 0))
+
+    assert await world.rows("SELECT key FROM affinities") == []
+
+
+async def test_lanes_of_workers_are_forgotten_when_nothing_was_sent_there_for_long(world: World):
+    job = await world.job(affinity=WARM)
+    worker = await world.worker("w1")
+    for _ in range(2):
+        await submit(world, job, "a")
+        await directed(world, job)
+        held = await worker.claim(1)
+    lanes = await world.all_lanes()
+    world.clock.advance(2 * DAY)
+    await world.store.write(lambda: relax.forget_lanes(world.now()))
+    assert await world.all_lanes() == lanes, "what runs may come back there"
+    await worker.report(*[success(slice) for slice in held], *[success(slice) for slice in await worker.holds()])
+    await world.store.write(lambda: relax.forget_lanes(world.now() - 3 * DAY))
+    assert await world.all_lanes() == lanes, "it was used since"
+    await world.store.write(lambda: relax.forget_lanes(world.now()))
+
+    assert len(await world.all_lanes()) == len(lanes) - 1
+    assert job.lane in await world.all_lanes()
