@@ -85,6 +85,12 @@ class ProtocolMismatch(HoraeError):
     status, slug, title, exit_code = 426, "protocol-mismatch", "Worker and server speak different protocol versions", 2
 
 
+class OverQuota(HoraeError):
+    """A quota, or what a queue takes, stands against it; `retryAfter` seconds is a good time to come back."""
+
+    status, slug, title = 429, "over-quota", "That is more than the quota allows"
+
+
 class Busy(HoraeError):
     """Too much at once; `retry_after` seconds is a good time to come back."""
 

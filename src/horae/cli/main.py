@@ -33,6 +33,7 @@ SECTIONS = {
     "Operate": {
         "workers": "List workers and drain them.",
         "queues": "List queues; hold and release them.",
+        "namespaces": "Show what namespaces may have and use, and what they used.",
         "keys": "Create, list and revoke keys.",
         "sign-in": "Print a link that signs one browser in.",
         "audit": "Check a live store for executions and fires out of place.",

@@ -26,6 +26,7 @@ _OPTIONS = (
         help="Of fair: slots (4) or a part (25%) for a share; repeatable.",
     ),
     click.option("--charge", type=click.Choice(("time", "executions")), help="Of fair: what shares are charged."),
+    click.option("--max-queued", metavar="N", help="How many executions it takes, or none for no bound."),
     click.option("--default/--no-default", default=None, help="Whether jobs that name no queue go here."),
 )
 
@@ -53,6 +54,8 @@ def definition_of(policy: str | None, default: bool | None, **given: Any) -> dic
     }
     rules = {name: value for name, value in said.items() if value is not None}
     body: dict[str, Any] = {} if default is None else {"default": default}
+    if (most := given["max_queued"]) is not None:
+        body["maxQueued"] = None if most == "none" else int(_number(most, "--max-queued"))
     if policy is not None and policy.lstrip().startswith("{"):
         if rules:
             raise click.UsageError("A policy as JSON says everything: leave the other options out.")

@@ -18,6 +18,7 @@ from horae.client.executions import Executions
 from horae.client.http import HttpTransport
 from horae.client.jobs import Jobs
 from horae.client.local import resolve
+from horae.client.namespaces import Namespaces
 from horae.client.queues import Queues
 from horae.client.resources import Audit, DeadLetters, Keys, Listing, ServerClock, Workers
 from horae.client.sse import events
@@ -62,6 +63,7 @@ class Client:
         self.keys = Keys(self._caller)
         self.circuits = Circuits(self._caller)
         self.queues = Queues(self._caller, self._env)
+        self.namespaces = Namespaces(self._caller)
         self.servers = Listing(self._caller, "servers")
         self.clock = ServerClock(self._caller)
         self.audit = Audit(self._caller)

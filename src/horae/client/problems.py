@@ -6,10 +6,13 @@ from typing import Any, ClassVar
 import msgspec
 
 from horae.client.transport import Reply, Unanswered
-from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, NotFound, TooLarge, Unauthorized
+from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, NotFound, OverQuota, TooLarge, Unauthorized
 
 _KNOWN = ("type", "title", "status", "detail", "remedy")
-_BY_STATUS = {400: BadInput, 401: Unauthorized, 403: Forbidden, 404: NotFound, 409: Conflict, 413: TooLarge, 503: Busy}
+_BY_STATUS = {
+    400: BadInput, 401: Unauthorized, 403: Forbidden, 404: NotFound, 409: Conflict, 413: TooLarge, 429: OverQuota,
+    503: Busy,
+}  # fmt: skip
 
 
 class Unreachable(HoraeError):

@@ -35,10 +35,11 @@ class Hint(Struct, omit_defaults=True, rename="camel"):
     accept_clock: bool = False
     holds: bool = False  # something is held, or no longer
     queues: bool = False  # a queue was defined or changed
+    quotas: bool = False  # a namespace got another quota
 
     def __bool__(self) -> bool:
         changes = (self.lanes, self.sessions, self.jobs, self.events, self.accept_clock, self.holds, self.queues)
-        return any(changes) or self.wake_at is not None or self.fire_at is not None
+        return any(changes) or self.quotas or self.wake_at is not None or self.fire_at is not None
 
 
 def add_amounts(amounts: dict[int, int], hint: Hint) -> None:
@@ -90,6 +91,7 @@ class Hints:
         pending.accept_clock |= hint.accept_clock
         pending.holds |= hint.holds
         pending.queues |= hint.queues
+        pending.quotas |= hint.quotas
         pending.sessions += hint.sessions
         pending.jobs += hint.jobs
         pending.events = (pending.events + hint.events)[-MOST_EVENTS:]

@@ -40,6 +40,7 @@ from horae.engine.preemptor import Preemptor
 from horae.engine.presence import Presence
 from horae.engine.promote import Promoter
 from horae.engine.queues import Queues
+from horae.engine.quotas import Quotas
 from horae.engine.reranking import Reranker
 from horae.engine.rescue import Rescuer
 from horae.engine.reserver import Reserver
@@ -89,7 +90,10 @@ class Node:
         self.circuit_breakers = CircuitBreakers(env, store, self.circuits)
         self.statistics.on_attempted = self.circuits.add
         self.events = Events(self.hints)
+        self.quotas = Quotas(env, store, self.directory, self.hints, self.id)
+        self.statistics.on_effects = self.quotas.ended
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
+        self.submitter.quotas = self.quotas
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
         self.fleet = Fleet(env, store)
         self.placer = Placer(env, store, self.directory, self.hints, self.fleet, self.clock)
@@ -192,6 +196,7 @@ class Node:
             *(self.epochs, self.clock, self.directory, self.hold_watch, self.hints, self.statistics, self.presence),
             self.directory.expectations,
             self.circuits,
+            self.quotas,
         ]
         if "gateway" in parts:
             chosen += [self.gateway.lot, self.gateway.hand_backs, self.directory.fair, self.reserver]
@@ -222,6 +227,7 @@ class Node:
         await self.directory.load()
         await self.directory.expectations.step()
         await self.hold_watch.step()
+        await self.quotas.step()
         await self.directory.step()
         self.ready = True
 
@@ -246,6 +252,7 @@ class Node:
         await self.watcher.stop()
         try:
             await self.statistics.step()
+            await self.quotas.flush()
             await self.presence.leave()
         except HoraeError as error:
             log.warning("left without a word", error=error.detail)

@@ -29,6 +29,7 @@ class Statistics:
         self._failed: set[UUID] = set()
         self.on_failed: Callable[[], object] = lambda: None  # told when an execution has failed
         self.on_attempted: Callable[[Sequence[Attempted]], object] = lambda attempted: None
+        self.on_effects: Callable[[Effects], object] = lambda effects: None  # told of all that is counted
         self.alarm = Alarm()
 
     def take_failed(self) -> set[UUID]:
@@ -50,6 +51,7 @@ class Statistics:
         self.totals["retried"] += effects.retried
         if self._failed:
             self.on_failed()
+        self.on_effects(effects)
 
     def cancelled(self, job: UUID, count: int) -> None:
         """Count what was cancelled before it ran."""

@@ -12,10 +12,11 @@ from horae.engine.hints import Hint, Hints
 from horae.engine.meetings import meeting, whole_params
 from horae.engine.params import Params
 from horae.engine.parking import ParkingLot
+from horae.engine.quotas import Quotas
 from horae.engine.settings import EngineSettings
 from horae.engine.share_lanes import ShareLanes, split
 from horae.env import Env, Instant, Micros
-from horae.errors import BadInput, Busy, Conflict, HoraeError, KeyReused, NotFound
+from horae.errors import BadInput, Busy, Conflict, HoraeError, KeyReused, NotFound, OverQuota
 from horae.model.affinity_key import by_affinity
 from horae.model.circuit_key import by_circuit
 from horae.model.event import Event
@@ -23,6 +24,7 @@ from horae.model.execution import Extra
 from horae.model.job import PRIORITIES
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel
 from horae.model.protocol import Submit
+from horae.model.quota import UNBOUNDED
 from horae.store.contract import Store
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.repeats import TwinRequests
@@ -76,6 +78,7 @@ class Submitter:
         self._shares = ShareLanes(env, store, directory)
         self.on_parcels: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of what was written
         self.lot: ParkingLot | None = None  # whose exchanges wait for what is submitted here
+        self.quotas: Quotas | None = None  # what bounds it
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
             self._commit,
             most=settings.batch_requests,
@@ -137,7 +140,12 @@ class Submitter:
         if not submission.executions:
             return []
         size = sum(map(_bytes_of, submission.executions))
-        return await self._batcher.do(_Pending(_without(wanted, refused or {}), submission, size))
+        try:
+            return await self._batcher.do(_Pending(_without(wanted, refused or {}), submission, size))
+        except OverQuota:
+            if self.quotas is not None:
+                self.quotas.refused(wanted.namespace, len(wanted.requests if wanted.items is None else wanted.items))
+            raise
 
     async def close(self) -> None:
         """Finish what was accepted."""
@@ -270,7 +278,10 @@ class Submitter:
         """Have them stored, and handed over to whoever waits for them; tell of the rest."""
         amounts = _amounts(submissions)
         takers = self.lot.takers(amounts) if self.lot is not None and amounts else []
-        done = await self._store.submit(submissions, takers, self._directory.paused)
+        bounds = UNBOUNDED if self.quotas is None else self.quotas.bounds
+        done = await self._store.submit(submissions, takers, self._directory.paused, bounds)
+        if self.quotas is not None:
+            self.quotas.accepted([*done.parcels, *done.windows] if done.windows else done.parcels)
         self.on_parcels(done.parcels)
         if self.lot is not None:
             self.lot.handed_over(done.running)

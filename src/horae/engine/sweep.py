@@ -10,14 +10,16 @@ from horae.engine.promote import Promoter
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
+from horae.model.quota import day_of
 from horae.store.contract import Store
 from horae.store.fire_expiry import LATE_BY
-from horae.store.moves import backfills, meeting_sweep, sweep
+from horae.store.moves import backfills, meeting_sweep, quotas, sweep
 from horae.store.moves.event_sweep import forget_events
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
 LOOK = 10.0
 MEETINGS = 1000  # keys looked at in one transaction
+KEEP_USAGE = 400  # days
 KEEP_SESSIONS = 86_400 * SECOND
 log = structlog.get_logger("horae.engine")
 
@@ -60,6 +62,8 @@ class Sweeper:
         while await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
         await self._forget_meetings(now)
+        while await self._store.write(lambda: quotas.forget_usage(day_of(now) - KEEP_USAGE, MEETINGS)):
+            await self._env.clock.sleep(0)
         await self._forget_fires(now - self._settings.fire_retention)
         kept = now - self._settings.retention
         while await self._store.write(lambda: sweep.forget_records(now - self._settings.fire_retention, kept)):

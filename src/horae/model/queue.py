@@ -59,6 +59,7 @@ class QueueSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     """What a user says about a queue; each field that is left out takes its default."""
 
     policy: Policy = Policy()
+    max_queued: int | None = None  # executions that it takes: queued, or to be
 
 
 class Queue(Struct, frozen=True, kw_only=True):

@@ -138,3 +138,10 @@ class Topics(Query, frozen=True, kw_only=True):
     execution: (
         Annotated[str, Meta(description="One execution, with its log.", extra_json_schema={"format": "uuid"})] | None
     ) = None
+
+
+class UsageDays(Query, frozen=True, kw_only=True):
+    """Which days, in UTC."""
+
+    from_: Annotated[When, Meta(description="Not before the day of this.")] | None = field(default=None, name="from")
+    to: Annotated[When, Meta(description="Up to the day before this ends.")] | None = None

@@ -160,6 +160,7 @@ class QueueView(View, frozen=True, kw_only=True):
     name: str
     policy: Annotated[dict[str, Any], Meta(description="Its kind, and what that takes.")]
     default: Annotated[bool, Meta(description="Jobs that name no queue go here.")] = False
+    max_queued: Annotated[int, Meta(description="How many executions it takes.")] | None = None
     state: str
     queued: int
     running: int

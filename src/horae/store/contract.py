@@ -15,6 +15,7 @@ from horae.model.job import JobVersion
 from horae.model.parcel import Parcel
 from horae.model.protocol import Register
 from horae.model.queue import Queue
+from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
@@ -62,19 +63,27 @@ class Store:
         return await self.driver.read(make, hot=True)
 
     async def submit(
-        self, submissions: Sequence[Submission], takers: Sequence[exchanges.Parked] = (), paused: Paused = frozenset()
+        self,
+        submissions: Sequence[Submission],
+        takers: Sequence[exchanges.Parked] = (),
+        paused: Paused = frozenset(),
+        bounds: Bounds = UNBOUNDED,
     ) -> Submitted:
         """Accept executions: on disk when this returns, each id on exactly one shelf.
 
         What is due goes to the takers, exchanges that wait, if their numbers are free and nobody holds their sessions.
         Raises JobMoved when a job has another version than the one resolved, TwinRequests when two requests share an
-        idempotency key; then nothing is written.
+        idempotency key, OverQuota when `bounds` leave no room for them; then nothing is written.
         """
         now = self.env.now()
-        draft = hand_over.draft(submissions, takers, paused, self.env.new_id, now)
+        bounded = bool(bounds) and any(
+            bounds.touch(e.envelope.namespace, e.envelope.queue) for s in submissions for e in s.executions
+        )
+        draft = None if bounded else hand_over.draft(submissions, takers, paused, self.env.new_id, now)
         if draft is not None and await self.driver.change(draft.change):
             return draft.submitted
-        return await self.driver.write(lambda: submits.submit(submissions, self.env.new_id, now))
+        limits = bounds if bounded else UNBOUNDED
+        return await self.driver.write(lambda: submits.submit(submissions, self.env.new_id, now, limits))
 
     async def parcels(self, ids: Sequence[UUID]) -> list[Parcel]:
         """Parcels by id; they never change."""

@@ -34,6 +34,9 @@ class QueueBody(Body, frozen=True, kw_only=True):
 
     policy: Policy | UnsetType | None = UNSET
     default: Annotated[bool, Meta(description="Whether jobs that name no queue go here.")] | UnsetType | None = UNSET
+    max_queued: Annotated[int, Meta(ge=0, le=10**9, description="How many executions it takes.")] | UnsetType | None = (
+        UNSET
+    )
 
 
 class PauseBody(Body, frozen=True, kw_only=True):
@@ -104,7 +107,8 @@ async def purge(call: Call, query: Purge) -> Reply:
 
 
 def _said(body: QueueBody) -> dict[str, Any]:
-    return {name: value for name in ("policy", "default") if (value := getattr(body, name)) is not UNSET}
+    given = {"policy": body.policy, "default": body.default, "maxQueued": body.max_queued}
+    return {name: value for name, value in given.items() if value is not UNSET}
 
 
 async def _shown(call: Call, queue: Queue) -> Reply:
@@ -130,6 +134,7 @@ async def _viewer(call: Call) -> Callable[[Queue], QueueView]:
             name=queue.name,
             policy=show_policy(queue.policy),
             default=queue.is_default,
+            max_queued=queue.spec.max_queued,
             state="paused" if paused else "held" if held else queue.state,
             queued=sum(lane.queued for lane in own),
             running=runs.get(queue.id, 0),

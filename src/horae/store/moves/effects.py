@@ -11,6 +11,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.circuit import Attempted
 from horae.model.keys import CIRCUIT, KEYED
+from horae.model.parcel import Parcel
 from horae.model.protocol import Range
 from horae.model.settle import Fates, Finished, time_worked
 from horae.model.slice import Queued, Running, Slice
@@ -61,6 +62,8 @@ class Effects(Struct):
     started: list[Moved] = []  # executions of those others
     returned: list[Queued] = []  # what went back to the queue as it was
     attempted: list[Attempted] = []  # what circuits are judged by
+    made: list[Parcel] = []  # those of them that are new
+    stored: dict[int, int] = {}  # namespace -> bytes of results
 
     def may_claim(self, slice: Queued | Running) -> None:
         """Something can be claimed where this slice lies, or came from."""
@@ -94,6 +97,7 @@ def take_in(effects: Effects, done: Started) -> None:
     effects.wakes += [at for at in (done.wake_at, done.look_at) if at is not None]
     effects.started += [Moved(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels]
     effects.started += [_moved(slice, "queued") for slice in done.released]
+    effects.made += done.parcels
 
 
 def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
@@ -103,6 +107,10 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
         yield shelves.put_finished(fates.finished)
         effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
         effects.ended += [_ended(f) for f in fates.finished]
+        for f in fates.finished:
+            if f.results is not None:
+                total = effects.stored.get(f.slice.namespace, 0)
+                effects.stored[f.slice.namespace] = total + len(f.results.blob)
     if fates.waiting:
         yield shelves.put_waiting(fates.waiting)
         effects.freed |= {w.parcel for w in fates.waiting if w.flags & KEYED}

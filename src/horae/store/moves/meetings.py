@@ -13,7 +13,7 @@ from msgspec import Struct
 from horae.env import Instant, Micros
 from horae.model.ids import index_of, parcel_of
 from horae.model.meeting import Cache, Known, Meeting, Unique, judge_unique, remembers
-from horae.model.parcel import Parcel
+from horae.model.parcel import Envelope, Parcel
 from horae.store.moves import cancel, shelves, windows
 from horae.store.moves.dependents import lock_around
 from horae.store.moves.starts import NewId, Started
@@ -81,6 +81,11 @@ class Met(Struct):
     def acts(self) -> bool:
         """Whether something else is to be written than what is placed."""
         return bool(self.windows or self.replaced)
+
+    @property
+    def made(self) -> Iterator[tuple[Envelope, int]]:
+        """Executions that are made here: those of new windows."""
+        return ((w.leads.envelope, 1) for w in self.windows.values() if w.is_new and w.leads is not None)
 
     @property
     def elsewhere(self) -> Mapping[int, Receipt | int]:

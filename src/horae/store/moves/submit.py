@@ -13,16 +13,17 @@ from horae.env import Instant
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.keys import KEYED, flags_of
 from horae.model.parcel import Parcel
-from horae.store.moves import meetings, waits
+from horae.model.quota import UNBOUNDED, Bounds
+from horae.store.moves import meetings, quotas, waits
 from horae.store.moves.parcels import enter_parcels, put_parcels
 from horae.store.moves.placing import NOBODY, place
 from horae.store.moves.repeats import known_requests, remember
 from horae.store.moves.restating import as_they_stand
 from horae.store.moves.starts import Started
-from horae.store.moves.submission import Answered, Asked, Receipt, Submission, Submitted, UniqueKey
+from horae.store.moves.submission import Answered, Asked, NewLot, Receipt, Submission, Submitted, UniqueKey
 from horae.store.moves.unique import name_keys, take_keys
 from horae.store.moves.waits import Wait
-from horae.store.script import ForEach, Script, Statement
+from horae.store.script import ForEach, Insert, Script, Statement
 
 # Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
 CURRENT = Statement(
@@ -39,8 +40,10 @@ class JobMoved(Exception):
         self.jobs = jobs
 
 
-def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant) -> Script[Submitted]:
-    """Accept these requests; each is answered, none half."""
+def submit(
+    submissions: Sequence[Submission], new_id: Callable[[], UUID], now: Instant, bounds: Bounds = UNBOUNDED
+) -> Script[Submitted]:
+    """Accept these requests; each is answered, none half. Raises OverQuota when there is no room for them."""
     answers: dict[int, Answered] = {}
     everything = list(enumerate(submissions))
     drafted = if_nothing_is_known(everything, new_id, now)
@@ -50,6 +53,7 @@ def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: I
     asked = [e for _, s in fresh for e in s.executions]
     yield from _check_jobs(asked)
     met = meetings.Met()
+    changes: list[ForEach | Insert]
     if drafted is not None and len(fresh) == len(everything):
         placed, changes = drafted, []
     else:
@@ -61,6 +65,9 @@ def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: I
             *remember((s, placed.answers[i]) for i, s in fresh),
             *met.changes(asked, placed.receipts),
         ]
+    if bounds:
+        made = [*((p.envelope, len(p)) for p, _ in placed.parcels), *met.made]
+        changes += yield from quotas.admit(bounds, _submitted(asked), made, now)
     waiting = list(_waits(asked, placed.receipts, placed.parcels)) if any(e.patience is not None for e in asked) else []
     held = {parcel_of(wait.execution) for wait in waiting}
     keyed = [one for one in placed.parcels if flags_of(one[0].envelope.keys) & KEYED]
@@ -74,6 +81,15 @@ def submit(submissions: Sequence[Submission], new_id: Callable[[], UUID], now: I
     answers = yield from as_they_stand({**answers, **placed.answers}, moved)
     told = [answers[i] for i in range(len(submissions))]
     return Submitted(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
+
+
+def _submitted(asked: Sequence[Asked]) -> Iterable[tuple[int, int]]:
+    """How many executions each namespace asks for."""
+    counts: dict[int, int] = {}
+    for e in asked:
+        count = len(e.items) if isinstance(e, NewLot) else 1
+        counts[e.envelope.namespace] = counts.get(e.envelope.namespace, 0) + count
+    return counts.items()
 
 
 def _waits(

@@ -17,6 +17,7 @@ from horae.store.schema import (
     holds,
     limits,
     meetings,
+    quotas,
 )
 from horae.store.schema.columns import metadata
 
@@ -33,4 +34,5 @@ __all__ = (
     "limits",
     "meetings",
     "metadata",
+    "quotas",
 )

@@ -76,6 +76,7 @@ waiting = table(
     partial("waiting_turn", "gate", where="reason = 'overlap'"),
     partial("waiting_limited", "queue", where="(flags & 2) <> 0"),
     Index("waiting_job", "job"),
+    Index("waiting_queue", "queue"),  # to count what a bounded queue is to take
     small=True,
     storage=BUSY,
 )

@@ -551,6 +551,13 @@ CREATE TABLE queues (
 
 CREATE UNIQUE INDEX queues_name ON queues (namespace, name);
 
+CREATE TABLE quotas (
+    namespace INTEGER NOT NULL,
+    spec TEXT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (namespace)
+);
+
 CREATE TABLE rates (
     name TEXT NOT NULL,
     pace BIGINT NOT NULL,
@@ -764,6 +771,17 @@ CREATE TABLE unique_keys (
 
 CREATE INDEX unique_keys_until ON unique_keys (until);
 
+CREATE TABLE usage_days (
+    namespace INTEGER NOT NULL,
+    day INTEGER NOT NULL,
+    server UUID NOT NULL,
+    executions BIGINT NOT NULL,
+    busy_micros BIGINT NOT NULL,
+    stored_bytes BIGINT NOT NULL,
+    refused BIGINT NOT NULL,
+    PRIMARY KEY (namespace, day, server)
+);
+
 CREATE TABLE waiting (
     parcel UUID NOT NULL,
     lo INTEGER NOT NULL,
@@ -792,6 +810,8 @@ CREATE INDEX waiting_gate ON waiting (gate, rank, parcel, lo) WHERE gate IS NOT 
 CREATE INDEX waiting_job ON waiting (job);
 
 CREATE INDEX waiting_limited ON waiting (queue) WHERE (flags & 2) <> 0;
+
+CREATE INDEX waiting_queue ON waiting (queue);
 
 CREATE INDEX waiting_turn ON waiting (gate) WHERE reason = 'overlap';
 

@@ -1,0 +1,177 @@
+"""Quotas: what namespaces may have and use, and what they used; known to every server, at most some seconds behind."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from uuid import UUID
+
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.service import Alarm, Wait
+from horae.env import Env, Instant
+from horae.errors import BadInput, NotFound, StoreUnavailable
+from horae.model.duration import DAY
+from horae.model.instant import format_instant
+from horae.model.parcel import Parcel
+from horae.model.quota import UNBOUNDED, Bounds, Quota, Use, day_of, over_day, read_quota, show_quota, spent
+from horae.model.quota_view import DayView, NamespaceView, QuotaView, UsageView
+from horae.store.contract import Store
+from horae.store.moves import quotas
+from horae.store.moves.effects import Effects
+
+LOOK = 1.0  # seconds between looks at quotas that others set
+FLUSH = 5.0  # and between writing what was used
+MOST_DAYS = 400
+
+
+class Quotas:
+    """Adds up what namespaces use, beside the hot transactions, and knows which of them are over their quota."""
+
+    name = "quotas"
+
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, node: UUID) -> None:
+        self._env, self._store, self._directory, self._hints, self._node = env, store, directory, hints, node
+        self.known: dict[int, Quota] = {}
+        self._uses: dict[tuple[int, int], Use] = {}  # not written yet, by namespace and day
+        self._told: dict[int, Use] = {}  # what all servers had written of this day
+        self._day = 0
+        self._flush_at = 0.0
+        self.bounds: Bounds = UNBOUNDED
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.quotas or hint.queues:
+            self.alarm.ring()
+
+    # What is used
+
+    def accepted(self, parcels: Iterable[Parcel]) -> None:
+        """Count executions that were made."""
+        day = day_of(self._env.now())
+        for parcel in parcels:
+            use = self._use(parcel.envelope.namespace, day)
+            use.executions += len(parcel)
+            use.stored += len(parcel.items.blob)
+        if self.known:
+            self._bound()
+
+    def ended(self, effects: Effects) -> None:
+        """Count what executions took and left."""
+        day = day_of(self._env.now())
+        for ended in effects.ended:
+            if ended.busy:
+                self._use(ended.namespace, day).busy += ended.busy
+        for namespace, stored in effects.stored.items():
+            self._use(namespace, day).stored += stored
+        self.accepted(effects.made)
+
+    def refused(self, namespace: int, count: int) -> None:
+        """Count executions that a quota refused."""
+        self._use(namespace, day_of(self._env.now())).refused += count
+
+    def _use(self, namespace: int, day: int) -> Use:
+        return self._uses.setdefault((namespace, day), Use())
+
+    def check(self, namespace: int) -> None:
+        """Refuse what a namespace asks for that has used up a quota of the day."""
+        reason = self.bounds.spent.get(namespace)
+        if reason is not None:
+            raise over_day(reason, self._env.now())
+
+    async def step(self) -> Wait:
+        """Learn which quotas there are, and every five seconds write what was used and read what all servers did."""
+        now = self._env.clock.monotonic()
+        if now >= self._flush_at:
+            self._flush_at = now + FLUSH
+            await self.flush()
+        self.known = await self._store.read(quotas.all_quotas)
+        today = day_of(self._env.now())
+        if today != self._day:
+            self._day, self._told = today, {}
+        self._bound()
+        return LOOK
+
+    async def flush(self) -> None:
+        """Write what was added up, and read what all servers wrote of this day."""
+        uses, self._uses = {key: use for key, use in self._uses.items() if use}, {}
+        if uses:
+            try:
+                await self._store.write(lambda: quotas.add_use(self._node, uses))
+            except StoreUnavailable as error:
+                if not error.fields.get("unknown"):
+                    for key, use in uses.items():
+                        self._uses.setdefault(key, Use()).join(use)
+                raise
+        day = day_of(self._env.now())
+        self._day, self._told = day, await self._store.read(lambda: quotas.used_on(day))
+
+    def _bound(self) -> None:
+        queues = {
+            queue.id: (queue.name, queue.spec.max_queued)
+            for queue in self._directory.queues.values()
+            if queue.spec.max_queued is not None
+        }
+        over = {id: reason for id, quota in self.known.items() if (reason := spent(quota, self._today(id)))}
+        self.bounds = Bounds(self.known, queues, over) if queues or self.known else UNBOUNDED
+
+    def _today(self, namespace: int) -> Use:
+        """What a namespace used today, as far as this server knows."""
+        use = Use()
+        use.join(self._told.get(namespace, use))
+        use.join(self._uses.get((namespace, self._day), Use()))
+        return use
+
+    # For people
+
+    async def get(self, namespace: int, name: str) -> QuotaView:
+        """The quota of a namespace."""
+        id = await self._id(namespace, name)
+        known = await self._store.read(quotas.all_quotas)
+        return QuotaView(namespace=name, **_fields(known.get(id, Quota())))
+
+    async def put(self, namespace: int, name: str, body: Any) -> QuotaView:
+        """Give a namespace a quota; what is left out is without a bound."""
+        id, quota = await self._id(namespace, name), read_quota(body)
+        await self._store.change(lambda now: quotas.set_quota(id, quota, now))
+        self._hints.tell(Hint(quotas=True))
+        await self.step()
+        return QuotaView(namespace=name, **_fields(quota))
+
+    async def usage(self, namespace: int, name: str, since: Instant | None, until: Instant | None) -> UsageView:
+        """What a namespace has and used, by day; the last thirty days unless told otherwise."""
+        id = await self._id(namespace, name)
+        await self.flush()
+        last = day_of(self._env.now() if until is None else until - 1)
+        first = last - 29 if since is None else day_of(since)
+        if not 0 <= last - first < MOST_DAYS:
+            raise BadInput(f"That is not between a day and {MOST_DAYS}.", "Give from and to.", field="from")
+        used = await self._store.read(lambda: quotas.used_between(id, first, last))
+        queued, waiting, running = await self._store.read(lambda: quotas.standing_now(id))
+        quota = (await self._store.read(quotas.all_quotas)).get(id, Quota())
+        today = used.get(day_of(self._env.now()), Use())
+        return UsageView(
+            namespace=name, queued=queued, waiting=waiting, running=running, over=spent(quota, today),
+            quota=show_quota(quota), days=[_day(day, use) for day, use in used.items()],
+        )  # fmt: skip
+
+    async def list(self, namespace: int) -> list[NamespaceView]:
+        """The namespaces that a credential of one may look at: its own."""
+        known = await self._store.read(quotas.namespaces)
+        return [NamespaceView(name=name, created_at=format_instant(at)) for id, name, at in known if id == namespace]
+
+    async def _id(self, namespace: int, name: str) -> int:
+        found = await self._store.read(lambda: quotas.namespace_named(name))
+        if found != namespace:
+            raise NotFound(f'There is no namespace "{name[:60]}" for this key.', "See `horae namespaces list`.")
+        return found
+
+
+def _fields(quota: Quota) -> Mapping[str, Any]:
+    return {name: getattr(quota, name) for name in quota.__struct_fields__}
+
+
+def _day(day: int, use: Use) -> DayView:
+    return DayView(
+        day=format_instant(day * DAY)[:10], executions=use.executions, worker_seconds=round(use.busy / 1_000_000, 3),
+        stored_bytes=use.stored, refused=use.refused,
+    )  # fmt: skip

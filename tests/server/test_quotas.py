@@ -1,0 +1,84 @@
+"""Quotas and usage over HTTP: what goes over is refused with 429, and what was used is told."""
+
+import pytest
+
+from horae.engine.node import Node
+from horae.env import VirtualClock
+from tests.server.conftest import Api
+from tests.server.test_meetings import create, submit, succeed
+
+QUOTA = "/api/v1/namespaces/default/quota"
+USAGE = "/api/v1/namespaces/default/usage"
+SECOND = 1_000_000
+
+
+async def test_a_quota_is_set_shown_and_taken_back(api: Api):
+    assert (await api.get(QUOTA)).json()["queued"] is None
+    assert (await api.put(QUOTA, json={"queued": 1, "submissionsPerSecond": 0.5})).status_code == 200
+    shown = (await api.get(QUOTA)).json()
+    assert (shown["queued"], shown["submissionsPerSecond"], shown["running"]) == (1, 0.5, None)
+    await create(api)
+    await api.put(QUOTA, json={"queued": 1})
+    await submit(api)
+    answer = await api.post("/api/v1/executions", json={"job": "report"})
+    assert (answer.status_code, answer.json()["type"], answer.json()["quota"]) == (
+        429,
+        "urn:horae:over-quota",
+        "queued",
+    )
+    assert answer.headers["retry-after"] == "1"
+    await api.put(QUOTA, json={})
+    await submit(api)
+    assert [one["name"] for one in (await api.get("/api/v1/namespaces")).json()["items"]] == ["default"]
+
+
+async def test_another_namespace_is_not_there(api: Api):
+    assert (await api.get("/api/v1/namespaces/other/quota")).status_code == 404
+    assert (await api.put("/api/v1/namespaces/other/quota", json={})).status_code == 404
+
+
+@pytest.mark.parametrize("body", [{"queued": -1}, {"running": 0}, {"queud": 1}, {"submissionsPerSecond": 0}, []])
+async def test_a_quota_that_says_nothing_is_refused(api: Api, body):
+    assert (await api.put(QUOTA, json=body)).status_code == 400
+
+
+async def test_what_a_day_may_use_is_used_up_until_midnight(api: Api, clock: VirtualClock, node: Node):
+    await create(api)
+    await api.put(QUOTA, json={"executionsPerDay": 2})
+    for _ in range(2):
+        await submit(api)
+    refused = await api.post("/api/v1/executions", json={"job": "report"})
+    assert (refused.status_code, refused.json()["quota"]) == (429, "executionsPerDay")
+    seconds = int(refused.headers["retry-after"])
+    clock.advance(seconds * SECOND)
+    await node.quotas.step()
+    await submit(api)
+
+
+async def test_usage_tells_what_there_is_and_what_was_used(api: Api, node: Node):
+    await create(api)
+    await submit(api, a=1)
+    await succeed(node, b'{"rows":3}')
+    await submit(api, a=2)
+    await api.put(QUOTA, json={"queued": 1})
+    await api.post("/api/v1/executions", json={"job": "report"})
+
+    used = (await api.get(USAGE)).json()
+    assert (used["queued"], used["running"], used["quota"]["queued"]) == (1, 0, 1)
+    (day,) = used["days"]
+    assert (day["executions"], day["storedBytes"], day["refused"]) == (2, 2 * len('{"a":1}') + len('{"rows":3}'), 1)
+    assert (await api.get(USAGE, params={"from": "2000-01-01T00:00:00Z"})).status_code == 400
+
+
+async def test_a_queue_takes_as_many_as_it_says(api: Api, node: Node):
+    await create(api)
+    assert (await api.put("/api/v1/queues/default", json={"maxQueued": 2})).json()["maxQueued"] == 2
+    await node.quotas.step()
+    many = {"job": "report", "items": [{}, {}, {}]}
+    refused = await api.post("/api/v1/executions", json=many)
+    assert (refused.status_code, refused.json()["quota"]) == (429, "maxQueued")
+    await api.post("/api/v1/executions", json={"job": "report", "items": [{}, {}]})
+    assert (await api.post("/api/v1/jobs/report/trigger", json={})).status_code == 429
+    assert (await api.patch("/api/v1/queues/default", json={"maxQueued": None})).json()["maxQueued"] is None
+    await node.quotas.step()
+    await submit(api)
