@@ -116,12 +116,12 @@ async def circuit(stage: Stage) -> Played:
 async def queue_paused(stage: Stage) -> Played:
     await stage.job()
     await stage.worker()
-    await stage.world.do("UPDATE queues SET state = 'paused' WHERE name = 'default'")
-    await stage.look()
+    await stage.node.holds.pause(NAMESPACE, "default", "broken", False, "key:1")
     id = await stage.submit()
 
     async def resume(blocker: BlockerView) -> None:
-        await stage.world.do("UPDATE queues SET state = 'active' WHERE name = $1", blocker.details["queue"])
+        assert blocker.message == 'The queue "default" is paused (broken).'
+        await stage.node.holds.resume(NAMESPACE, blocker.details["queue"], "key:1")
 
     return Played(id, resume)
 

@@ -35,6 +35,9 @@ async def test_what_the_blocker_names_lets_the_execution_start(stage: Stage, gat
     played = await SCENES[gate](stage)
     blockers = await stage.blockers(played.execution)
     assert gate in blockers, f"{gate} is closed, and explain says {list(blockers)}"
+    for worker in stage.workers:
+        await worker.ask()
+    assert not await stage.runs(played.execution), f"{gate} is closed, and it runs"
 
     await played.open(blockers[gate])
 

@@ -2,7 +2,7 @@
 
 from horae.engine.probes.case import Case, Sources
 from horae.model.gates import Blocker, closed
-from horae.model.hold import why_held
+from horae.model.hold import Hold, why_held
 
 
 async def paused(sources: Sources, case: Case) -> list[Blocker]:
@@ -13,27 +13,29 @@ async def paused(sources: Sources, case: Case) -> list[Blocker]:
 
 
 async def queue_paused(sources: Sources, case: Case) -> list[Blocker]:
-    queue = sources.directory.queues.get(case.queue)
-    if queue is None or queue.state == "active":
+    hold = sources.holds.of_queue(case.namespace, case.queue)
+    if hold is None or not hold.is_pause:
         return []
-    remedy = f"Resume it with `horae queues resume {queue.name}`."
-    return [closed("queue-paused", f'The queue "{queue.name}" is {queue.state}.', remedy, queue=queue.name)]
+    return [_kept(hold, case, "queue-paused")]
 
 
 async def held(sources: Sources, case: Case) -> list[Blocker]:
     hold = sources.holds.of_queue(case.namespace, case.queue)
-    if hold is None:
+    if hold is None or hold.is_pause:
         return []
+    return [_kept(hold, case, "held", calendar=hold.calendar)]
+
+
+def _kept(hold: Hold, case: Case, gate: str, **more: object) -> Blocker:
+    """What keeps a queue from starting anything, with what ends it."""
     message, _, remedy = why_held(hold, case.queue_name).rpartition("; ")
-    return [
-        closed(
-            "held",
-            f"{message}.",
-            remedy,
-            until=hold.until_at,
-            queue=None if hold.queue is None else case.queue_name,
-            calendar=hold.calendar,
-            reason=hold.reason,
-            holdId=str(hold.id),
-        )
-    ]
+    return closed(
+        gate,
+        f"{message}.",
+        remedy,
+        until=hold.until_at,
+        queue=None if hold.queue is None else case.queue_name,
+        reason=hold.reason,
+        holdId=str(hold.id),
+        **more,
+    )
