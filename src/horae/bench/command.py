@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -19,11 +20,13 @@ FORMATS = ("table", "json", "jsonl")
 
 
 class Steps:
-    """Tells a person how far the bench is; says nothing when nobody watches."""
+    """Tells a person how far the bench is; says nothing when nobody watches, unless it is a long one."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, long: bool = False) -> None:
         self._bar: Any = None
         self._task: Any = None
+        self._total, self._number, self._begun = total, 0, time.perf_counter()
+        self._lines = long and not sys.stderr.isatty()
         if sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -33,6 +36,14 @@ class Steps:
             self._task = self._bar.add_task("", total=total)
 
     def begin(self, what: str) -> None:
+        self._number += 1
+        self.tell(what)
+
+    def tell(self, what: str) -> None:
+        """Say how far the present step is."""
+        if self._lines:
+            minutes, seconds = divmod(round(time.perf_counter() - self._begun), 60)
+            click.echo(f"{minutes:3}:{seconds:02}  {self._number}/{self._total}  {what}", err=True)
         if self._bar is not None:
             self._bar.update(self._task, description=what)
 

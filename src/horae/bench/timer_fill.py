@@ -19,6 +19,8 @@ from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
 from horae.env import SECOND, Env, Instant
 from horae.model.cron.zone import names as zone_names
+from horae.model.ids import execution_id, parcel_id
+from horae.model.parcel import MAX_ITEMS
 from horae.model.trigger import Cron, Interval, Rules, Trigger, When, due_after, next_fire
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.shelves import Columns
@@ -43,7 +45,7 @@ TRIGGERS: Columns = (
 )  # fmt: skip
 TIMERS: Columns = (
     ("trigger_id", "uuid"), ("job", "uuid"), ("namespace", "int"), ("next_fire_at", "bigint"),
-    ("decided_through", "bigint"),
+    ("decided_through", "bigint"), ("last_execution", "uuid"),
 )  # fmt: skip
 
 
@@ -53,6 +55,7 @@ class Load(Struct, frozen=True):
     name: str
     whens: Iterable[When]
     per_job: int
+    ran: bool = False  # each has fired before, and what it fired has ended: overlap `skip` has to look
 
 
 class TimerFiller:
@@ -69,7 +72,7 @@ class TimerFiller:
         writing: asyncio.Task[None] | None = None
         while some := list(islice(whens, at_once)):
             jobs = [some[lo : lo + load.per_job] for lo in range(0, len(some), load.per_job)]
-            rows = self._rows(f"{load.name}-{number}", jobs)
+            rows = self._rows(f"{load.name}-{number}", jobs, load.ran)
             if writing is not None:
                 await writing
             writing = asyncio.create_task(self._node.store.write(partial(_write, rows)))
@@ -79,7 +82,7 @@ class TimerFiller:
             await writing
         return total
 
-    def _rows(self, name: str, jobs: Sequence[Sequence[When]]) -> list[Insert]:
+    def _rows(self, name: str, jobs: Sequence[Sequence[When]], ran: bool) -> list[Insert]:
         now, template, new_id = self._node.env.now(), self._template, self._node.env.new_id
         made: list[tuple[object, ...]] = []
         versions: list[tuple[object, ...]] = []
@@ -89,12 +92,15 @@ class TimerFiller:
             job = new_id()
             made.append((job, DEFAULT_NAMESPACE, f"{name}-{place}", 1, "active", now, now))
             versions.append((job, 1, self._spec, template.queue, template.lane, now))
-            for when in whens:
+            for index, when in enumerate(whens):
+                if index % MAX_ITEMS == 0:
+                    parcel = parcel_id(new_id())
+                last = execution_id(parcel, index % MAX_ITEMS) if ran else None
                 id = new_id()
                 owned = (id, job, DEFAULT_NAMESPACE)
                 told = (when.name, 1, _text(when.trigger), _text(when.rules), "active", now, now)
                 triggers.append((*owned, *told))
-                timers.append((*owned, due_after(when.trigger, when.rules, now), now))
+                timers.append((*owned, due_after(when.trigger, when.rules, now), now, last))
         return [
             Insert("jobs", JOBS, made),
             Insert("job_versions", VERSIONS, versions),

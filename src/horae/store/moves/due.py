@@ -8,23 +8,24 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.store.moves.live import live_among
 from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.targets import COLUMNS, JOINED, Target, read_target
-from horae.store.moves.triggers import COUNT, TIMER, Timer, read_timer, why
-from horae.store.script import Fetch, Row, Rows, Script, Statement
+from horae.store.moves.targets import OF_JOBS, Target, read_target
+from horae.store.moves.triggers import Timer, read_timer, why
+from horae.store.script import Among, Fetch, Rows, Script, Statement
 
-# Locked before anything is joined: what other batches hold is passed over at the price of a look at its row.
+# Nothing is joined: whatever a planner believes of other tables, this is one walk along the index, done once.
 DUE = Statement(
     "due_timers",
-    f"SELECT {TIMER.replace('t.', 'due.')}, {COLUMNS} FROM (SELECT t.trigger_id, t.job, t.next_fire_at,"
-    " t.decided_through, t.last_execution, t.fired, t.moved_to FROM timers t"
+    "SELECT t.trigger_id, t.job, t.next_fire_at, t.decided_through, t.last_execution, t.fired, t.moved_to FROM timers t"
     " WHERE (t.next_fire_at, t.trigger_id) >= ($1, $2) AND t.next_fire_at <= $3"
-    " ORDER BY t.next_fire_at, t.trigger_id LIMIT $4 FOR UPDATE OF t SKIP LOCKED) due"
-    f" JOIN triggers g ON g.id = due.trigger_id JOIN jobs j ON j.id = due.job {JOINED}",
+    " ORDER BY t.next_fire_at, t.trigger_id LIMIT $4 FOR UPDATE OF t SKIP LOCKED",
+)
+DEFINITIONS = Statement(
+    "due_definitions",
+    "SELECT g.id, g.name, g.definition, g.rules, g.params, g.state FROM triggers g WHERE g.id = ANY($1)",
 )
 NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers WHERE next_fire_at >= $1")
 TROUBLED = Statement("troubled_timers", "SELECT count(*) FROM timers WHERE trouble IS NOT NULL")
-NEXT = 6  # where a due timer's own instant is, of the columns of TIMER
-TARGET = COUNT  # where a due timer's columns of its target begin
+NEXT = 2  # where a due timer's own instant is
 
 Mark = tuple[Instant, UUID]  # a timer's place in the order in which they are due
 FIRST: Mark = (LONG_AGO, UUID(int=0))
@@ -55,19 +56,28 @@ def last_of(rows: Rows) -> Mark:
     return max((row[NEXT], row[0]) for row in rows)
 
 
-def read(rows: Sequence[Row], troubles: list[Trouble]) -> list[Due]:
-    """The timers that can be read; jobs are read once each."""
-    targets: dict[UUID, Target] = {}
+def read(rows: Rows, troubles: list[Trouble]) -> Script[list[Due]]:
+    """The timers with what defines them and the jobs that they fire, each of these read once.
+
+    Whoever changes what defines a timer waits for it.
+    """
+    definitions = {row[0]: row for row in (yield Among(DEFINITIONS, [row[0] for row in rows]))}
+    jobs = yield Among(OF_JOBS, list(dict.fromkeys(row[1] for row in rows)))
+    known: dict[UUID, Target] = {}
     found: list[Due] = []
-    for row in rows:
+    for row in jobs:
         try:
-            job = row[TARGET]
-            target = targets.get(job)
-            if target is None:
-                target = targets[job] = read_target(row, TARGET)
-            found.append(Due(read_timer(row), target))
+            known[row[0]] = read_target(row)
         except Exception as error:
-            troubles.append(Trouble(row[0], row[TARGET], why(error)))
+            troubles += (Trouble(timer[0], row[0], why(error)) for timer in rows if timer[1] == row[0])
+    for row in rows:
+        definition, target = definitions.get(row[0]), known.get(row[1])
+        if definition is None or target is None:
+            continue
+        try:
+            found.append(Due(read_timer(definition + row[2:]), target))
+        except Exception as error:
+            troubles.append(Trouble(row[0], row[1], why(error)))
     return found
 
 

@@ -83,7 +83,7 @@ def fire(
     if not rows:
         return Fired(0, [], {}, None)
     troubles: list[Trouble] = []
-    due = timers.read(rows, troubles)
+    due = yield from timers.read(rows, troubles)
     busy = yield from timers.still_live(due)
     keys = {d.timer.id: turn_key(d.target.job, d.timer.name) for d in due if d.timer.rules.overlap in turns.KEYED}
     standing = yield from turns.look(set(keys.values()))

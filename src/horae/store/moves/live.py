@@ -18,7 +18,7 @@ LIVE_PARTS = Statement(
 
 def live_among(executions: Collection[UUID]) -> Script[set[UUID]]:
     """Those that have not ended; what travels together is looked for together."""
-    parcels = sorted({parcel_of(id) for id in executions})
+    parcels = dict.fromkeys(parcel_of(id) for id in executions)
     found: dict[UUID, list[tuple[int, int]]] = {}
     for parcel, lo, hi in (yield ForEach(LIVE_PARTS, (("parcel", "uuid"),), [(parcel,) for parcel in parcels])):
         found.setdefault(parcel, []).append((lo, hi))
