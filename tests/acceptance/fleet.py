@@ -35,7 +35,7 @@ class Process:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "horae.cli.main", *args],
                 cwd=folder,
-                env=os.environ | FAST | {"PYTHONPATH": str(ROOT)} | env,
+                env=os.environ | FAST | {"PYTHONPATH": f"{ROOT}/src{os.pathsep}{ROOT}"} | env,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

@@ -53,8 +53,8 @@ def horae(fleet, *args):
     return json.loads(done.stdout)
 
 
-def job(fleet, name, *options, function="waits_for"):
-    return horae(fleet, "jobs", "create", name, "--python", function, "--need", "tests", *options)
+def job(fleet, name, function="waits_for", needs=(), **fields):
+    return fleet.post("/jobs", {"name": name, "python": function, "needs": ["tests", *needs], **fields})
 
 
 def begun(fleet, name, paths):
@@ -64,7 +64,7 @@ def begun(fleet, name, paths):
 
 
 def gates(fleet, id):
-    return [blocker["gate"] for blocker in horae(fleet, "explain", id)["blockers"]]
+    return [blocker["gate"] for blocker in fleet.get(f"/executions/{id}/explain")["blockers"]]
 
 
 def test_placement(fleet, tmp_path):
@@ -79,11 +79,11 @@ def test_placement(fleet, tmp_path):
 def needs(fleet, tmp_path):
     """Labels decide, also those that every worker has; what nobody ever had is warned about."""
     (tmp_path / "now").touch()
-    job(fleet, "in-us", "--need", "zone=us")
-    job(fleet, "pinned", "--need", "worker=big")
+    job(fleet, "in-us", needs=["zone=us"])
+    job(fleet, "pinned", needs=["worker=big"])
     for name, where in (("in-us", "small"), ("pinned", "big")):
         assert fleet.until(fleet.submit(name, {"path": str(tmp_path / "now")}), "success")["workerId"] == where
-    made = job(fleet, "nowhere", "--need", "gpu=h100", "--slots", "64")
+    made = job(fleet, "nowhere", needs=["gpu=h100"], slots=64)
     answer = fleet.post("/executions", {"job": "nowhere"})
     said = "No worker has ever had gpu=h100 and 64 slots: executions stay queued until one does."
     assert (made["notes"], answer["warning"]) == ([said], said)
@@ -92,7 +92,8 @@ def needs(fleet, tmp_path):
 
 def costs(fleet, tmp_path):
     """What takes slots and memory runs where there is room for it, and others pass it meanwhile."""
-    job(fleet, "heavy", "--slots", "3", "--resource", "memory=3GiB")
+    costly = ("--need", "tests", "--slots", "3", "--resource", "memory=3GiB", "--prefer", "ssd,weight=2,patience=1h")
+    horae(fleet, "jobs", "create", "heavy", "--python", "waits_for", *costly)
     go, late = tmp_path / "heavy", tmp_path / "late"
     assert begun(fleet, "heavy", [go]) == ["big"]
     second = fleet.submit("heavy", {"path": str(late)})
@@ -109,7 +110,7 @@ def costs(fleet, tmp_path):
 
 def spreading(fleet, tmp_path):
     """As many on the one as on the other, while both have room."""
-    job(fleet, "even", "--spread")
+    job(fleet, "even", spread=True)
     assert sorted(begun(fleet, "even", [tmp_path / "even"] * 4)) == ["big", "big", "small", "small"]
     (tmp_path / "even").touch()
     eventually_sync(lambda: fleet.get("/executions/counts")["running"] == 0)
@@ -117,7 +118,7 @@ def spreading(fleet, tmp_path):
 
 def preferences(fleet, tmp_path):
     """A preferred worker that is busy is waited for, and not for ever."""
-    job(fleet, "rather", "--prefer", "zone=eu,patience=1500ms")
+    job(fleet, "rather", prefers=[{"label": "zone=eu", "patience": "1500ms"}])
     go = tmp_path / "rather"
     assert begun(fleet, "rather", [go] * 4) == ["big"] * 4
     id = fleet.submit("rather", {"path": str(go)})
@@ -132,7 +133,7 @@ def preferences(fleet, tmp_path):
 
 def affinity(fleet, tmp_path):
     """What has a key runs where that key ran last."""
-    job(fleet, "keyed", "--affinity", "${params.a},patience=20s", function="add")
+    job(fleet, "keyed", "add", affinity={"key": "${params.a}", "patience": "20s"})
 
     def where(key):
         return fleet.until(fleet.submit("keyed", {"a": key, "b": 1}), "success")["workerId"]

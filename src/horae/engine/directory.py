@@ -20,7 +20,7 @@ from horae.engine.tastes import Tastes
 from horae.env import Env
 from horae.errors import Conflict
 from horae.model.ahead import goes_before
-from horae.model.choice import LaneView
+from horae.model.choice import Among, LaneView
 from horae.model.deal import Want
 from horae.model.placement import PLAIN, Cost, Terms, fits, read_needs
 from horae.model.policy import Policy
@@ -52,7 +52,7 @@ class Directory:
         self.lanes: dict[int, Lane] = {}
         self.terms: dict[int, Terms] = {}  # what each lane asks of a worker
         self._passing: frozenset[int] = frozenset()  # lanes that executions do not stay in
-        self.among: dict[int, frozenset[UUID]] = {}  # sessions that executions are spread over, in lanes where they are
+        self.among: dict[int, Among] = {}  # workers that executions are spread over, in lanes where they are
         self.reserved: Mapping[UUID, int] = {}  # sessions that keep their room for one lane
         self.costs: dict[int, Cost] = {}  # of executions, in lanes where they take more than a slot
         self.paused: frozenset[UUID] = frozenset()
@@ -103,8 +103,6 @@ class Directory:
         self.lanes = {lane.id: lane for lane in directory.lanes}
         self.terms = {lane.id: read_needs(lane.needs) for lane in directory.lanes}
         self.costs = {id: terms.cost for id, terms in self.terms.items() if terms.cost}
-        self._passing = frozenset(id for id, terms in self.terms.items() if terms.is_passing)
-        self.among = {id: self.among.get(id, frozenset()) for id, terms in self.terms.items() if terms.spread}
         self._families = {}
         self._by_share = {(lane.queue, lane.needs, lane.share): lane.id for lane in directory.lanes}
         for lane in directory.lanes:
@@ -113,7 +111,11 @@ class Directory:
         self.tastes.know(directory.queues)
         self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()))
         self._passing = frozenset(id for id, terms in self.terms.items() if terms.is_passing)
-        self.among = {id: self.among.get(id, frozenset()) for id, terms in self.terms.items() if terms.spread}
+        self.among = {
+            lane.id: Among(self.queues[lane.queue].name, terms)
+            for lane in directory.lanes
+            if (terms := self.terms[lane.id]).spread
+        }
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:

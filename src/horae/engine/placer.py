@@ -41,7 +41,6 @@ class Placer:
     async def step(self) -> Wait:
         """Look at every lane that executions do not stay in, and that has some."""
         await self._forget()
-        await self._count()
         lanes = self._directory.passing()
         if not lanes or not self._clock.trusted:
             return LOOK
@@ -57,14 +56,6 @@ class Placer:
             self._forgets_at = now + FORGETS
             before = self._env.now() - DAY
             await self._store.write(lambda: relax.forget_lanes(before))
-
-    async def _count(self) -> None:
-        """Learn over whom what is to be spread can be spread."""
-        for id in self._directory.among:
-            lane, terms = self._directory.lanes[id], self._directory.terms[id]
-            queue = self._directory.queues[lane.queue].name
-            fitting = able(await self._fleet.offers(lane.namespace), queue, terms)
-            self._directory.among[id] = frozenset(offer.session for offer in fitting if offer.session is not None)
 
     async def _look(self, lane: Lane) -> Wait:
         """Move what does not stay in a lane; the wait until something else of it is due."""

@@ -11,12 +11,19 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
-from horae.model.placement import PLAIN, Cost
+from horae.model.placement import PLAIN, Cost, Terms
 from horae.model.policy import QUANTUM
 from horae.model.shares import Shares
 
 NO_RANK = -(1 << 62)
 UNKNOWN = 1 << 20  # executions: as many as nobody has counted
+
+
+class Among(Struct, frozen=True):
+    """The workers of a queue that offer what is asked for."""
+
+    queue: str
+    terms: Terms
 
 
 class LaneView(Struct, frozen=True, kw_only=True):
@@ -31,7 +38,7 @@ class LaneView(Struct, frozen=True, kw_only=True):
     mean: float = 1.0
     jobs: frozenset[UUID] | None = None
     cost: Cost = PLAIN  # of each execution
-    among: frozenset[UUID] | None = None  # sessions that its executions are spread over; None: they are not
+    among: Among | None = None  # workers that its executions are spread over; None: they are not
     queue: int = 0
     share: str | None = None  # of a fair queue
     amount: int = UNKNOWN

@@ -16,13 +16,13 @@ from horae.model.deal import Deal, Want, capacity, deal_most
 from horae.model.keys import AFFINE, KEYED
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
-from horae.model.spread import PATIENCE, Holder, bounds
 from horae.store.moves import shelves
 from horae.store.moves.affinity import remember
 from horae.store.moves.circuit_gates import shut_out
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.held import held
 from horae.store.moves.holders import free
+from horae.store.moves.spread import shared_out
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 # The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
@@ -51,13 +51,6 @@ PICK_EACH = Statement(
     " ORDER BY lane, rank, parcel, lo LIMIT given.most FOR UPDATE SKIP LOCKED) q",
 )
 _EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"))
-HOLDERS = Statement(
-    "spread_over",
-    "SELECT s.id, s.concurrency, coalesce(sum(r.hi - r.lo), 0),"
-    " coalesce(sum(CASE WHEN r.job = given.job THEN r.hi - r.lo ELSE 0 END), 0)"
-    " FROM given JOIN sessions s ON s.id = given.id LEFT JOIN running r ON r.session = s.id"
-    " WHERE s.state = 'live' GROUP BY s.id, s.concurrency",
-)
 NO_TASTES: Mapping[UUID, Taste | None] = {}
 ALL = 1 << 62  # executions: as many as are wanted
 
@@ -233,7 +226,7 @@ def _claim_lane(
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
         usable = yield from _set_aside(picked, paused, now)
         wants = yield from _look_up_solo(wants, usable, now)
-        each = (yield from _shared_out(view.among, usable, wants, now)) if view.among is not None else None
+        each = (yield from shared_out(view.among, usable, now)) if view.among is not None else None
         decided = deal_most(usable, wants, most, view.cost, each)
         running = [granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
         moves.add(_moves(decided, running))
@@ -250,18 +243,6 @@ def _claim_lane(
         elif len(picked) < limit:  # what others hold now, they hint again if they leave something
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
     return _Lane(claimed, low if passed is None else passed, wants)
-
-
-def _shared_out(
-    among: frozenset[UUID], usable: Sequence[Queued], wants: Sequence[Want], now: Instant
-) -> Script[dict[UUID, int] | None]:
-    """How many of a job's executions each session may get, if they are to be even; None when they waited too long."""
-    if not usable or usable[0].queued_at <= now - PATIENCE:
-        return None
-    job, ids = usable[0].job, sorted({*among, *(want.session for want in wants)})
-    rows = yield ForEach(HOLDERS, (("id", "uuid"), ("job", "uuid")), [(id, job) for id in ids])
-    holders = [Holder(id, int(own), int(running), slots) for id, slots, running, own in rows]
-    return bounds(sum(s.hi - s.lo for s in usable), holders)
 
 
 def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:
