@@ -97,6 +97,38 @@ def test_ids_are_retried_without_asking():
     assert result.stdout.splitlines() == ["Retried 2.", "n1", "n2"]
 
 
+def test_letters_are_edited_on_their_way():
+    api = FakeApi({"POST /dlq/retry": DONE})
+    run(api, "dlq", "retry", "e1", "--param", "day=2026-11-15", "--params", '{"limit": null}')
+    assert api.requests[0].body == {"ids": ["e1"], "params": {"day": "2026-11-15", "limit": None}}
+
+
+REPLAY = {"replayId": "r1", "state": "running", "total": 9, "matched": 3, "retried": 2, "skipped": 1, "note": "deleted"}
+
+
+def test_letters_are_replayed_at_a_pace():
+    api = FakeApi({"POST /dlq/replays": REPLAY})
+    said = run(
+        api, "dlq", "replay", "--reason", "runTimeout", "--older-than", "1d", "--rate", "10/1s", "--param", "a=1"
+    )
+    assert api.requests[0].body == {
+        "filter": {"reason": "runTimeout", "olderThan": "1d"}, "rate": "10/1s", "params": {"a": 1},
+    }  # fmt: skip
+    assert said.stdout == "Replay r1: running; retried 2 of 9, passed over 1 (deleted).\n"
+    assert run(FakeApi({}), "dlq", "replay", "--rate", "1/1s").exit_code == 2
+
+
+def test_replays_are_looked_at_and_changed():
+    api = FakeApi({
+        "GET /dlq/replays": page(REPLAY), "GET /dlq/replays/r1": REPLAY,
+        **{f"POST /dlq/replays/r1/{verb}": REPLAY for verb in ("pause", "resume", "cancel")},
+    })  # fmt: skip
+    assert "r1" in run(api, "dlq", "replays", "list", "--state", "running").stdout
+    assert "deleted" in run(api, "dlq", "replays", "show", "r1").stdout
+    for verb in ("pause", "resume", "cancel"):
+        assert json.loads(run(api, "dlq", "replays", verb, "r1", "-o", "json").stdout) == REPLAY
+
+
 def test_a_filter_says_the_count_and_asks_first():
     api = FakeApi({"GET /dlq": page(LETTER, LETTER), "POST /dlq/discard": {**DONE, "executionIds": []}})
 

@@ -31,8 +31,11 @@ class Submits:
         self.submitter = Submitter(world.env, world.store, directory, hints, EngineSettings())
         self.directory = directory
         self.breaks = False
+        self.refuses: Exception | None = None
 
     async def __call__(self, namespace: int, requests: Sequence[Any], **more: Any) -> Any:
+        if self.refuses is not None:
+            raise self.refuses
         done = await self.submitter.submit(namespace, requests, **more)
         if self.breaks:
             raise StoreUnavailable("The store went away.")
@@ -275,3 +278,38 @@ async def test_a_retried_letter_may_fail_again_and_is_a_letter_of_its_own(world,
     (slice,) = await worker.claim(1)
     await worker.report(success(slice))
     assert (await Executions(world.env, world.store).get(NAMESPACE, second.retried_as)).retry_of == first.retried_as
+
+
+async def test_letters_are_found_by_what_they_say_and_are(world: World, letters: DeadLetters):
+    plain, other = await world.job("plain"), await world.job("other", queue="slow")
+    (bad,), (deadlock,) = await fail(world, plain, type="ValueError"), await fail(world, other, type="Deadlock")
+    world.clock.advance(3600 * SECOND)
+    (late,) = await fail(world, plain, type="KeyError")
+
+    async def found(**which: Any) -> list[UUID]:
+        return [one.execution.execution_id for one in (await letters.list(NAMESPACE, **which)).items]
+
+    assert await found() == [late, deadlock, bad]
+    assert await found(queue="slow") == [deadlock]
+    assert await found(text="DEADL") == [deadlock]
+    assert await found(text='no "x"') == []
+    assert await found(reason="retries") == [late, deadlock, bad]
+    assert await found(reason="poison") == []
+    assert await found(older_than="30m") == [deadlock, bad]
+    assert await found(older_than="30m", error_type="ValueError", queue="default") == [bad]
+    assert [group.count for group in (await letters.groups(NAMESPACE, older_than="30m", queue="slow")).items] == [1]
+    with pytest.raises(BadInput):
+        await letters.list(NAMESPACE, older_than="whenever")
+
+
+async def test_a_letter_may_be_edited_and_both_ends_know_of_each_other(world: World, letters: DeadLetters):
+    job = await world.job()
+    (letter,) = await fail(world, job)
+    view = await letters.retry(NAMESPACE, letter, params={"i": None, "day": {"of": "rest"}})
+
+    executions = Executions(world.env, world.store)
+    again = await executions.get(NAMESPACE, view.retried_as)
+    assert msgspec.json.decode(again.params) == {"day": {"of": "rest"}}
+    assert again.retry_of == letter
+    assert (await executions.get(NAMESPACE, letter)).retried_as == again.execution_id
+    assert again.retried_as is None

@@ -1,4 +1,4 @@
-"""`horae dlq`: executions that failed for good; look at them, retry or discard them, one or many."""
+"""`horae dlq`: executions that failed for good; look at them, retry, replay or discard them, one or many."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,16 +8,31 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.replays import replays, told
+from horae.cli.values import params as read_params
 from horae.client.views import Bulk
 from horae.errors import BadInput
 
 
 def filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
+        click.option("--older-than", metavar="SPAN", help="Only those made longer ago than this, as 7d."),
         click.option("--until", metavar="TIME", help="Only those made before."),
         click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z."),
+        click.option("--text", metavar="TEXT", help="Only those whose error's message has this in it."),
+        click.option("--reason", metavar="REASON", help="Only those that ended for this reason, as runTimeout."),
         click.option("--error-type", metavar="TYPE", help="Only those that failed with this error."),
+        click.option("--queue", metavar="QUEUE", help="Only those of this queue."),
         click.option("--job", metavar="JOB", help="Only those of this job, by name or id."),
+    ):
+        command = option(command)
+    return command
+
+
+def param_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--params", metavar="JSON", help="What changes about their params; null takes one away."),
+        click.option("--param", multiple=True, metavar="NAME=VALUE", help="A parameter to be changed; repeatable."),
     ):
         command = option(command)
     return command
@@ -30,7 +45,10 @@ state_option = click.option(
 
 @click.group(cls=Group, examples=("horae dlq list", "horae dlq groups", "horae dlq retry --job daily-report --yes"))
 def dlq() -> None:
-    """Look at dead letters; retry or discard them."""
+    """Look at dead letters; retry, replay or discard them."""
+
+
+dlq.add_command(replays)
 
 
 @dlq.command("list", examples=("horae dlq list", "horae dlq list --job daily-report -o json"))
@@ -53,9 +71,7 @@ async def list_(api: Api, **filters: Any) -> None:
 
 
 @dlq.command(examples=("horae dlq groups", "horae dlq groups --since 2026-11-15T00:00:00Z -o json"))
-@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
-@click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
-@click.option("--until", metavar="TIME", help="Only those made before.")
+@filter_options
 @state_option
 @remote
 async def groups(api: Api, **filters: Any) -> None:
@@ -95,11 +111,35 @@ async def show(api: Api, execution: str) -> None:
 @click.argument("execution", nargs=-1)
 @filter_options
 @click.option("--all", "everything", is_flag=True, help="All open dead letters.")
+@param_options
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @remote
-async def retry(api: Api, execution: tuple[str, ...], everything: bool, yes: bool, **filters: Any) -> None:
-    """Run dead letters again as new executions, by id or by filter."""
-    await _bulk(api, "retry", execution, _chosen(execution, everything, filters), yes)
+async def retry(
+    api: Api, execution: tuple[str, ...], everything: bool, yes: bool, param: tuple[str, ...], params: str | None,
+    **filters: Any,
+) -> None:  # fmt: skip
+    """Run dead letters again as new executions, by id or by filter; with other params, if some are given."""
+    chosen = _chosen(execution, everything, filters)
+    await _bulk(api, "retry", execution, {**chosen, **_edited(param, params)}, yes)
+
+
+@dlq.command(
+    examples=(
+        "horae dlq replay --job daily-report --rate 10/1s",
+        "horae dlq replay --all --rate 100/1m --param region=eu",
+    )
+)
+@filter_options
+@click.option("--all", "everything", is_flag=True, help="All open dead letters.")
+@click.option("--rate", metavar="RATE", help="So many in a span, as 10/1s; as fast as it goes otherwise.")
+@param_options
+@remote
+async def replay(
+    api: Api, everything: bool, rate: str | None, param: tuple[str, ...], params: str | None, **filters: Any
+) -> None:
+    """Run all that match again, at a pace; the servers go on with it by themselves."""
+    chosen = _chosen((), everything, filters)
+    told(api, await api.client.dlq.replay(rate=rate, **chosen, **_edited(param, params)))
 
 
 @dlq.command(examples=("horae dlq discard EXECUTION", "horae dlq discard --until 2026-11-01T00:00:00Z --yes"))
@@ -111,6 +151,11 @@ async def retry(api: Api, execution: tuple[str, ...], everything: bool, yes: boo
 async def discard(api: Api, execution: tuple[str, ...], everything: bool, yes: bool, **filters: Any) -> None:
     """Take dead letters off the list, by id or by filter; their history stays."""
     await _bulk(api, "discard", execution, _chosen(execution, everything, filters), yes)
+
+
+def _edited(param: tuple[str, ...], params: str | None) -> dict[str, Any]:
+    changed = read_params(param, params)
+    return {"params": changed} if changed else {}
 
 
 def _chosen(ids: tuple[str, ...], everything: bool, filters: dict[str, Any]) -> dict[str, Any]:
@@ -126,8 +171,8 @@ async def _bulk(api: Api, verb: str, ids: tuple[str, ...], filters: dict[str, An
     """Say how many there are, ask, then act on one after the other; what fails again meanwhile is left."""
     act = api.client.dlq.retry if verb == "retry" else api.client.dlq.discard
     if ids:
-        return _tell(api, verb, [await act(list(ids))])
-    count, more = await _count(api, filters)
+        return _tell(api, verb, [await act(list(ids), **filters)])
+    count, more = await _count(api, {name: value for name, value in filters.items() if name != "params"})
     api.out.say(f"{'At least ' if more else ''}{count} dead letter{'' if count == 1 else 's'} match.")
     if not count:
         return _tell(api, verb, [])

@@ -1,12 +1,12 @@
 """The smaller resources: `client.dlq`, `.workers`, `.servers`, `.keys`, `.audit` and `.clock`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from horae.client.calls import Caller, path_of
 from horae.client.encode import given, instant
-from horae.client.views import Bulk, DeadLetter, Page, View, Worker, page_of
+from horae.client.views import Bulk, DeadLetter, Page, Replay, View, Worker, page_of
 
 
 class DeadLetters:
@@ -26,13 +26,46 @@ class DeadLetters:
         """How many there are of each job and error, the largest group first."""
         return View.of(await self._caller.get(path_of("dlq", "groups"), filters))
 
-    async def retry(self, ids: Sequence[str] | None = None, **filters: Any) -> Bulk:
-        """Run dead letters again as new executions, by id or by filter."""
-        return Bulk.of(await self._caller.post(path_of("dlq", "retry"), _which(ids, filters)))
+    async def retry(
+        self, ids: Sequence[str] | None = None, *, params: Mapping[str, Any] | None = None, **filters: Any
+    ) -> Bulk:
+        """Run dead letters again as new executions, by id or by filter; `params` replace theirs, None takes away."""
+        body = _which(ids, filters) if params is None else {**_which(ids, filters), "params": dict(params)}
+        return Bulk.of(await self._caller.post(path_of("dlq", "retry"), body))
 
     async def discard(self, ids: Sequence[str] | None = None, **filters: Any) -> Bulk:
         """Take dead letters off the list, by id or by filter; their history stays."""
         return Bulk.of(await self._caller.post(path_of("dlq", "discard"), _which(ids, filters)))
+
+    async def replay(
+        self, *, rate: str | None = None, params: Mapping[str, Any] | None = None, **filters: Any
+    ) -> Replay:
+        """Run all that match now again, at a pace such as "10/1s"; the servers go on with it by themselves."""
+        body = {"filter": given(**filters), **given(rate=rate)}
+        if params is not None:
+            body["params"] = dict(params)
+        return Replay.of(await self._caller.post(path_of("dlq", "replays"), body))
+
+    async def replays(
+        self, *, state: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> Page[Replay]:
+        """Replays, newest first."""
+        query = {"state": state, "limit": limit, "cursor": cursor}
+        return page_of(Replay, await self._caller.get(path_of("dlq", "replays"), query))
+
+    async def get_replay(self, id: str) -> Replay:
+        return Replay.of(await self._caller.get(path_of("dlq", "replays", id)))
+
+    async def pause_replay(self, id: str) -> Replay:
+        """Run nothing more of it until it is resumed."""
+        return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "pause")))
+
+    async def resume_replay(self, id: str) -> Replay:
+        return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "resume")))
+
+    async def cancel_replay(self, id: str) -> Replay:
+        """Run nothing more of it, for good."""
+        return Replay.of(await self._caller.post(path_of("dlq", "replays", id, "cancel")))
 
 
 def _which(ids: Sequence[str] | None, filters: dict[str, Any]) -> dict[str, Any]:

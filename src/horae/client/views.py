@@ -146,6 +146,25 @@ class Bulk(View, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
+class Replay(View, frozen=True, kw_only=True):
+    """Dead letters that are run again at a pace, and how far that is."""
+
+    replay_id: str
+    state: str
+    rate: str | None = None
+    total: int | None = None
+    matched: int = 0
+    retried: int = 0
+    skipped: int = 0
+    note: str = ""
+    created_at: datetime | None = None
+    completed_at: datetime | None = None
+
+    @property
+    def id(self) -> str:
+        return self.replay_id
+
+
 class Job(View, frozen=True, kw_only=True):
     """A named, versioned definition; the definition itself is in `raw`."""
 

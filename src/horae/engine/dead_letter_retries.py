@@ -1,18 +1,23 @@
 """Retrying dead letters: each is submitted again as a new execution, and marked with it."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID
+
+import msgspec
+from msgspec import Raw
 
 from horae.errors import BadInput, Conflict, NotFound, TooLarge
 from horae.model.execution import Execution, Extra
 from horae.model.job import DAY
+from horae.model.merge import merge
 from horae.model.protocol import Submit
 from horae.model.show import RETRY_KEY
 from horae.store.contract import Store
 from horae.store.moves import dead_letters as moves
 from horae.store.moves.submission import Receipt
 
+Params = dict[str, Any] | None  # a merge patch of a letter's params
 KEEP_KEY = 400 * DAY  # a dead letter answers a second retry with the first one's execution for so long
 
 
@@ -36,10 +41,12 @@ class Retries:
     def __init__(self, store: Store, submit: SubmitMany) -> None:
         self._store, self._submit = store, submit
 
-    async def retry(self, namespace: int, letters: Sequence[Execution], caller: str) -> list[UUID]:
-        """Submit letters again and mark them; the new executions."""
+    async def retry(
+        self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
+    ) -> list[UUID]:
+        """Submit letters again and mark them; the new executions. `params` is what changes about theirs."""
         extras = [_circumstances(letter) for letter in letters]
-        requests = [_again(letter) for letter in letters]
+        requests = [_again(letter, params) for letter in letters]
         receipts = await self._submit(namespace, requests, origin="retry", caller=caller, extras=extras)
         made = [receipt.execution_id for receipt in receipts]
         marked = [(letter.id, new) for letter, new in zip(letters, made, strict=True)]
@@ -47,7 +54,7 @@ class Retries:
         return made
 
     async def retry_each(
-        self, namespace: int, letters: Sequence[Execution], caller: str
+        self, namespace: int, letters: Sequence[Execution], caller: str, params: Params = None
     ) -> tuple[list[UUID], list[str]]:
         """Retry what can be; where one is refused, the others of its job are tried one by one."""
         made: list[UUID] = []
@@ -56,7 +63,7 @@ class Retries:
         while waiting:
             batch = waiting.pop(0)
             try:
-                made += await self.retry(namespace, batch, caller)
+                made += await self.retry(namespace, batch, caller, params)
             except (BadInput, NotFound, Conflict, TooLarge) as error:
                 if len(batch) == 1:
                     notes[str(error)] = None
@@ -84,13 +91,18 @@ def _circumstances(letter: Execution) -> Extra:
     )
 
 
-def _again(letter: Execution) -> Submit:
-    """The same once more; its key makes a second retry find the first."""
+def _again(letter: Execution, params: Params) -> Submit:
+    """The same once more, or as it was edited; its key makes a second retry find the first."""
     return Submit(
         job=str(letter.job),
-        params=letter.params,
+        params=letter.params if params is None else edited(letter.params, params),
         key=f"{RETRY_KEY}{letter.id}",
         key_for=KEEP_KEY,
         priority=letter.priority,
         tags=letter.extra.tags,
     )
+
+
+def edited(params: Raw, patch: dict[str, Any]) -> Raw:
+    """Params with what a merge patch says."""
+    return Raw(msgspec.json.encode(merge(msgspec.json.decode(params), patch)))

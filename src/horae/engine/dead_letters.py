@@ -1,20 +1,20 @@
 """Dead letters: executions that failed for good; looked at, tried again as new ones, or discarded."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Unpack
 from uuid import UUID
 
-from msgspec import Struct
-
 from horae.engine.dead_letter_groups import grouped, told
-from horae.engine.dead_letter_retries import Retries, SubmitMany
-from horae.engine.executions import Bound, Executions, low_parcel, start
+from horae.engine.dead_letter_retries import Params, Retries, SubmitMany
+from horae.engine.executions import Executions, start
+from horae.engine.letters import Which, filter_of, place_of, read_which
 from horae.engine.refs import execution_ref, find_job
 from horae.env import Env
-from horae.errors import BadInput, Conflict, NotFound
+from horae.errors import Conflict, NotFound
 from horae.model.cursor import check_limit, make_cursor
 from horae.model.execution import FAILED, Execution
 from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.replay import Letters
 from horae.model.view import (
     BulkView,
     DeadLetterGroups,
@@ -27,45 +27,36 @@ from horae.store.contract import Store
 from horae.store.moves import dead_letters as moves
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
-from horae.store.moves.execution_lists import Chosen, ExecutionFilter, Mark, Place
+from horae.store.moves.execution_lists import Chosen, Mark, Place
 
-MARKS = {"open": "", "retried": moves.RETRIED, "discarded": moves.DISCARDED, "all": None}
 MOST_AT_ONCE = 10_000
 BATCH = 256  # letters of a bulk action that are read and submitted together
 MOST_GROUPED = 20_000  # letters counted for the groups
-
-
-class Letters(Struct, frozen=True, kw_only=True):
-    """Which dead letters a bulk action is about."""
-
-    job: str | None = None
-    error_type: str | None = None
-    since: Bound = None
-    until: Bound = None
-    cursor: str | None = None
 
 
 class DeadLetters:
     """The list of failed executions of a namespace."""
 
     def __init__(self, env: Env, store: Store, submit: SubmitMany, executions: Executions | None = None) -> None:
-        self._store, self._retries = store, Retries(store, submit)
+        self._env, self._store, self._retries = env, store, Retries(store, submit)
         self._executions = executions or Executions(env, store)
 
     async def get(self, namespace: int, execution: str | UUID) -> DeadLetterView:
         """One dead letter. Raises NotFound when the execution has not failed."""
         return await self._shown(namespace, await self._letter(namespace, execution))
 
-    async def retry(self, namespace: int, execution: str | UUID, *, caller: str = "") -> DeadLetterView:
-        """Submit it again: a new execution with `retryOf`, same params, present job version.
+    async def retry(
+        self, namespace: int, execution: str | UUID, *, caller: str = "", params: Params = None
+    ) -> DeadLetterView:
+        """Submit it again: a new execution with `retryOf`, the present job version, its params as `params` change them.
 
         Retrying twice answers with the same new execution: its key says which letter it is for, and the mark follows.
         """
-        (view,) = await self.retry_each(namespace, [execution], caller=caller)
+        (view,) = await self.retry_each(namespace, [execution], caller=caller, params=params)
         return view
 
     async def retry_each(
-        self, namespace: int, executions: Sequence[str | UUID], *, caller: str = ""
+        self, namespace: int, executions: Sequence[str | UUID], *, caller: str = "", params: Params = None
     ) -> "list_of[DeadLetterView]":
         """Retry these; none when one of them cannot be."""
         found = [await self._letter(namespace, execution) for execution in executions]
@@ -74,7 +65,7 @@ class DeadLetters:
         for f in fresh:
             await self._refuse_deleted(namespace, f)
         for f in fresh:
-            await self._retries.retry(namespace, [f.execution], caller)
+            await self._retries.retry(namespace, [f.execution], caller, params)
         return [await self._shown(namespace, f) for f in found]
 
     async def discard(self, namespace: int, execution: str | UUID) -> DeadLetterView:
@@ -97,59 +88,34 @@ class DeadLetters:
         self,
         namespace: int,
         *,
-        job: str | None = None,
-        error_type: str | None = None,
-        since: Bound = None,
-        until: Bound = None,
         limit: int = 1000,
         cursor: str | None = None,
         caller: str = "",
+        params: Params = None,
+        **which: Unpack[Which],
     ) -> BulkView:
         """Retry open dead letters that match, newest first; those whose job is deleted are skipped."""
-        letters = Letters(job=job, error_type=error_type, since=since, until=until, cursor=cursor)
 
         async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
-            return await self._retries.retry_each(namespace, batch, caller)
+            return await self._retries.retry_each(namespace, batch, caller, params)
 
-        return await self._bulk(namespace, letters, limit, act)
+        return await self._bulk(namespace, which, limit, cursor, act)
 
     async def discard_many(
-        self,
-        namespace: int,
-        *,
-        job: str | None = None,
-        error_type: str | None = None,
-        since: Bound = None,
-        until: Bound = None,
-        limit: int = 1000,
-        cursor: str | None = None,
+        self, namespace: int, *, limit: int = 1000, cursor: str | None = None, **which: Unpack[Which]
     ) -> BulkView:
         """Discard open dead letters that match, newest first."""
-        letters = Letters(job=job, error_type=error_type, since=since, until=until, cursor=cursor)
 
         async def act(batch: Sequence[Execution]) -> tuple[list_of[UUID], list_of[str]]:
             await self._mark(moves.DISCARDED, [(e.id, None) for e in batch])
             return [e.id for e in batch], []
 
-        return await self._bulk(namespace, letters, limit, act)
+        return await self._bulk(namespace, which, limit, cursor, act)
 
-    async def groups(
-        self,
-        namespace: int,
-        *,
-        job: str | None = None,
-        since: Bound = None,
-        until: Bound = None,
-        state: str = "open",
-    ) -> DeadLetterGroups:
+    async def groups(self, namespace: int, *, state: str = "open", **which: Unpack[Which]) -> DeadLetterGroups:
         """Dead letters counted by job and error type; the newest of each group speaks for it."""
-        wanted = await self._filter(namespace, Letters(job=job, since=since, until=until), state)
-        place: Place | None = start(until, None)
-        chosen: list_of[Chosen] = []
-        while place is not None and len(chosen) < MOST_GROUPED:
-            before = place
-            more, place = await self._store.read(lambda: lists.page(namespace, wanted, before, 500))  # noqa: B023
-            chosen += more
+        letters = await self.read(namespace, which)
+        chosen, place = await self._all(namespace, letters, state)
         groups = grouped(chosen)
         newest = [members[0] for members in groups]
         found = await self._store.read(lambda: lists.unfold(newest, namespace))
@@ -160,18 +126,15 @@ class DeadLetters:
         self,
         namespace: int,
         *,
-        job: str | None = None,
-        error_type: str | None = None,
-        since: Bound = None,
-        until: Bound = None,
         state: str = "open",
         limit: int = 50,
         cursor: str | None = None,
+        **which: Unpack[Which],
     ) -> Page[DeadLetterView]:
         """Dead letters, newest first; `state` is open, retried, discarded or all."""
         check_limit(limit)
-        letters = Letters(job=job, error_type=error_type, since=since, until=until)
-        wanted, before = await self._filter(namespace, letters, state), start(until, cursor)
+        letters = await self.read(namespace, which)
+        wanted, before = filter_of(letters, state), _start(letters, cursor)
         chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, before, limit))
         found = await self._store.read(lambda: lists.unfold(chosen, namespace))
         marks = await self._marks([f.execution.id for f in found])
@@ -207,26 +170,45 @@ class DeadLetters:
     async def _mark(self, kind: str, letters: Sequence[tuple[UUID, UUID | None]]) -> None:
         await self._store.change(lambda now: moves.mark(kind, letters, now))
 
-    async def _filter(self, namespace: int, letters: Letters, state: str) -> ExecutionFilter:
-        if state not in MARKS:
-            raise BadInput(f"{state[:40]!r} is not a state.", f"It is one of: {', '.join(MARKS)}.", field="state")
-        job = None if letters.job is None else (await find_job(self._store, namespace, letters.job)).job.id
-        return ExecutionFilter(
-            states=frozenset({FAILED}),
-            job=job,
-            error_type=letters.error_type,
-            low=low_parcel(letters.since),
-            mark=MARKS[state],
-        )
+    async def read(self, namespace: int, which: Which) -> Letters:
+        """A filter as people give it."""
+        return await read_which(self._env, self._store, namespace, which)
 
-    async def _bulk(self, namespace: int, letters: Letters, limit: int, act: "Act") -> BulkView:
+    async def count(self, namespace: int, letters: Letters) -> int | None:
+        """How many open ones match; None when there are too many to count."""
+        chosen, place = await self._all(namespace, letters, "open")
+        return len(chosen) if place is None else None
+
+    async def _all(self, namespace: int, letters: Letters, state: str) -> "tuple[list_of[Chosen], Place | None]":
+        """All that match, up to a bound, and where the rest begins."""
+        wanted = filter_of(letters, state)
+        place: Place | None = _start(letters, None)
+        chosen: list_of[Chosen] = []
+        while place is not None and len(chosen) < MOST_GROUPED:
+            before = place
+            more, place = await self._store.read(lambda: lists.page(namespace, wanted, before, 500))  # noqa: B023
+            chosen += more
+        return chosen, place
+
+    async def replay(
+        self, namespace: int, letters: Letters, place: Place, limit: int, *, caller: str, params: Params
+    ) -> "tuple[Place | None, tuple[int, int, int], list_of[str]]":
+        """Retry the next letters before a place: where to go on, how many there were, were retried and not, and why."""
+        wanted = filter_of(letters)
+        chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, place, limit))
+        found = await self._store.read(lambda: lists.unfold(chosen, namespace))
+        made, notes = await self._retries.retry_each(namespace, [f.execution for f in found], caller, params)
+        return following, (len(found), len(made), len(found) - len(made)), notes
+
+    async def _bulk(self, namespace: int, which: Which, limit: int, cursor: str | None, act: "Act") -> BulkView:
         """Walk over open letters from the newest, a batch at a time; where it ended, a later call goes on.
 
         Never back to the newest: what was just retried may be a dead letter again, and what was skipped still is one.
         """
         check_limit(limit, MOST_AT_ONCE)
-        wanted = await self._filter(namespace, letters, "open")
-        place: Place | None = start(letters.until, letters.cursor)
+        letters = await self.read(namespace, which)
+        wanted = filter_of(letters)
+        place: Place | None = _start(letters, cursor)
         matched, done, notes = 0, list_of[UUID](), list_of[str]()
         while place is not None and matched < limit:
             before, room = place, min(BATCH, limit - matched)
@@ -249,6 +231,10 @@ class DeadLetters:
         job = (await find_job(self._store, namespace, found.execution.job)).job
         if job.state == "deleted":
             raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
+
+
+def _start(letters: Letters, cursor: str | None) -> Place:
+    return place_of(letters.until) if cursor is None else start(None, cursor)
 
 
 def _is_retried(mark: Mark | None) -> bool:

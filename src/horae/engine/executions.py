@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 from uuid import UUID
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from horae.engine.lookup import Lookup
 from horae.engine.refs import execution_ref, find_job, no_such_execution, tag_ref, time_bound
@@ -13,7 +13,7 @@ from horae.errors import BadInput, Conflict
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.event import Event
-from horae.model.execution import FINAL, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
+from horae.model.execution import FAILED, FINAL, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
 from horae.model.hint import why_queued
 from horae.model.ids import first_id_at, index_of, parcel_of
 from horae.model.instant import format_instant
@@ -63,7 +63,14 @@ class Executions:
     async def get(self, namespace: int, execution: str | UUID) -> ExecutionView:
         """One execution. Raises NotFound, or Gone when its id is older than what is kept."""
         found = await self.find(namespace, execution)
-        return (await self.views(namespace, [found], brief=False))[0]
+        (view,) = await self.views(namespace, [found], brief=False)
+        return await self._with_retry(view) if found.execution.state == FAILED else view
+
+    async def _with_retry(self, view: ExecutionView) -> ExecutionView:
+        """A failed execution with what it was run again as."""
+        place = parcel_of(view.execution_id), index_of(view.execution_id)
+        mark = (await self._store.read(lambda: lists.marks([(*place, place[1] + 1)]))).get(place)
+        return view if mark is None else structs.replace(view, retried_as=mark.execution)
 
     async def attempts(self, namespace: int, execution: str | UUID) -> list[AttemptView]:
         """All tries in order, the running or last one included; what was handed back unbegun left no trace."""

@@ -41,6 +41,7 @@ from horae.engine.presence import Presence
 from horae.engine.promote import Promoter
 from horae.engine.queues import Queues
 from horae.engine.quotas import Quotas
+from horae.engine.replays import Replayer, Replays
 from horae.engine.reranking import Reranker
 from horae.engine.rescue import Rescuer
 from horae.engine.reserver import Reserver
@@ -156,6 +157,8 @@ class Node:
             fire_due=self.scheduler.step,
         )
         self.dead_letters = DeadLetters(env, store, self._submit_all)
+        self.replayer = Replayer(env, store, self.dead_letters)
+        self.replays = Replays(env, store, self.dead_letters, self.replayer.alarm.ring)
         self.workers = Workers(
             env, store, self.settings, on_request=self._session_asked, costs=lambda: self.directory.costs
         )
@@ -210,6 +213,7 @@ class Node:
                 self.zones,
                 self.joiner,
                 self.backfiller,
+                self.replayer,
                 self.rescuer,
                 self.timeouts,
                 self.streaks,

@@ -13,7 +13,7 @@ from horae.env import SECOND, Env, Instant
 from horae.model.quota import day_of
 from horae.store.contract import Store
 from horae.store.fire_expiry import LATE_BY
-from horae.store.moves import backfills, meeting_sweep, quotas, sweep
+from horae.store.moves import backfills, meeting_sweep, quotas, replays, sweep
 from horae.store.moves.event_sweep import forget_events
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
@@ -70,6 +70,7 @@ class Sweeper:
             await self._env.clock.sleep(0)
         while await self._store.write(lambda: backfills.forget(kept)):
             await self._env.clock.sleep(0)
+        await self._store.write(lambda: replays.forget(kept))
         while await self._store.write(lambda: forget_events(now - self._settings.fire_retention, now)):
             await self._env.clock.sleep(0)
         return LOOK

@@ -252,13 +252,22 @@ class Reason(Body, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(max_length=1000)] = ""
 
 
-class DeadLetterFilter(Body, frozen=True, kw_only=True):
-    """Which dead letters."""
+class DeadLetterWhich(Body, frozen=True, kw_only=True):
+    """Which dead letters, by what they are; an empty one means all that are open."""
 
     job: str | None = None
+    queue: str | None = None
     error_type: str | None = None
+    reason: Annotated[str, Meta(description="Why they ended: retries, permanent, runTimeout...")] | None = None
+    text: Annotated[str, Meta(max_length=256, description="A part of the error's message.")] | None = None
     since: When | None = None
     until: When | None = None
+    older_than: Annotated[str, Meta(description="Made longer ago than this, as 7d.")] | None = None
+
+
+class DeadLetterFilter(DeadLetterWhich, frozen=True, kw_only=True):
+    """Which dead letters, and how many of them."""
+
     limit: Annotated[int, Meta(ge=1, le=1000)] = 1000
     cursor: Annotated[str, Meta(max_length=512, description="`nextCursor` of the answer before.")] | None = None
 
@@ -268,6 +277,24 @@ class DeadLetterChoice(Body, frozen=True, kw_only=True):
 
     ids: Annotated[list[str], Meta(max_length=1000)] | None = None
     filter: DeadLetterFilter | None = None
+
+
+class DeadLetterRetry(DeadLetterChoice, frozen=True, kw_only=True):
+    """Dead letters to run again, and what changes about their params."""
+
+    params: Annotated[
+        dict[str, Any] | None, Meta(description="A merge patch: members replace theirs, null takes one away.")
+    ] = None
+
+
+class ReplayBody(Body, frozen=True, kw_only=True):
+    """Dead letters to run again at a pace."""
+
+    filter: DeadLetterWhich
+    rate: Annotated[str, Meta(description='So many in a span, as "10/1s"; as fast as it goes otherwise.')] | None = None
+    params: Annotated[
+        dict[str, Any] | None, Meta(description="A merge patch: members replace theirs, null takes one away.")
+    ] = None
 
 
 class EventBody(Body, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from horae.model.replay import ReplayState
 from horae.server.bodies import When
 
 Limit = Annotated[int, Meta(ge=1, le=1000, description="At most so many items: 1 to 1000.")]
@@ -106,9 +107,13 @@ class DeadLetterList(Paged, frozen=True, kw_only=True):
     """Which dead letters."""
 
     job: Text | None = None
+    queue: Text | None = None
     error_type: Text | None = None
+    reason: Text | None = None
+    text: Annotated[Text, Meta(description="A part of the error's message.")] | None = None
     since: When | None = None
     until: When | None = None
+    older_than: Annotated[Text, Meta(description="Made longer ago than this, as 7d.")] | None = None
     state: LetterState = "open"
 
 
@@ -116,9 +121,20 @@ class DeadLetterGroupsOf(Query, frozen=True, kw_only=True):
     """Which dead letters to count."""
 
     job: Text | None = None
+    queue: Text | None = None
+    error_type: Text | None = None
+    reason: Text | None = None
+    text: Text | None = None
     since: When | None = None
     until: When | None = None
+    older_than: Text | None = None
     state: LetterState = "open"
+
+
+class ReplayList(Paged, frozen=True, kw_only=True):
+    """Which replays of dead letters."""
+
+    state: ReplayState | None = None
 
 
 class Item(Query, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from horae.errors import BadInput
 from horae.model.definition.task import PARSERS
 from horae.model.definition.timeouts import with_run
 from horae.model.definition.values import an_object
+from horae.model.merge import merge
 
 MERGED = frozenset({"params", "tags", "env", "timeouts"})
 
@@ -25,20 +26,7 @@ def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:
         if value is None:
             merged.pop(name, None)
         elif name in MERGED and isinstance(value, dict) and isinstance(merged.get(name), dict):
-            merged[name] = _merged(merged[name], value)
+            merged[name] = merge(merged[name], value)
         else:
             merged[name] = value
     return merged
-
-
-def _merged(current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    result = dict(current)
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        elif isinstance(value, dict):
-            old = result.get(name)
-            result[name] = _merged(old if isinstance(old, dict) else {}, value)
-        else:
-            result[name] = value
-    return result

@@ -1,10 +1,12 @@
 """Dead letters: executions that failed after their last try."""
 
-from horae.errors import BadInput, Gone, NotFound
+from horae.engine.letters import Which
+from horae.errors import BadInput, Conflict, Gone, NotFound
+from horae.model.replay_view import ReplayView
 from horae.model.view import BulkView, DeadLetterGroups, DeadLetterView, Page
-from horae.server.bodies import DeadLetterChoice, DeadLetterFilter
+from horae.server.bodies import DeadLetterChoice, DeadLetterFilter, DeadLetterRetry, DeadLetterWhich, ReplayBody
 from horae.server.call import Call
-from horae.server.queries import DeadLetterGroupsOf, DeadLetterList
+from horae.server.queries import DeadLetterGroupsOf, DeadLetterList, ReplayList
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
 
@@ -13,19 +15,15 @@ from horae.server.route import API, get, post
 async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
     """List dead letters, newest first."""
     page = await call.node.dead_letters.list(
-        call.namespace, job=query.job, error_type=query.error_type, since=query.since, until=query.until,
-        state=query.state, limit=query.limit, cursor=query.cursor,
-    )  # fmt: skip
+        call.namespace, state=query.state, limit=query.limit, cursor=query.cursor, **which(query)
+    )
     return ok(page)
 
 
 @get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, refuses=(NotFound,))
 async def list_groups(call: Call, query: DeadLetterGroupsOf) -> Reply:
     """Count dead letters by job and error, the largest group first; the newest of each speaks for it."""
-    groups = await call.node.dead_letters.groups(
-        call.namespace, job=query.job, since=query.since, until=query.until, state=query.state
-    )
-    return ok(groups)
+    return ok(await call.node.dead_letters.groups(call.namespace, state=query.state, **which(query)))
 
 
 @get(f"{API}/dlq/{{id}}", "dlq.get", DeadLetterView, refuses=(NotFound, Gone))
@@ -35,18 +33,18 @@ async def get_dead_letter(call: Call) -> Reply:
 
 
 @post(f"{API}/dlq/retry", "dlq.retry", BulkView, refuses=(NotFound,))
-async def retry(call: Call, body: DeadLetterChoice) -> Reply:
-    """Run dead letters again, by id or by filter: each as a new execution with `retryOf`."""
+async def retry(call: Call, body: DeadLetterRetry) -> Reply:
+    """Run dead letters again, by id or by filter: each as a new execution with `retryOf`, its `params` over theirs."""
     letters = call.node.dead_letters
     if body.ids is not None:
-        done = await letters.retry_each(call.namespace, _ids(body), caller=call.caller)
+        done = await letters.retry_each(call.namespace, _ids(body), caller=call.caller, params=body.params)
         made = [letter.retried_as for letter in done if letter.retried_as]
         return ok(BulkView(matched=len(done), done=len(made), execution_ids=made))
     chosen = _filter(body)
     return ok(
         await letters.retry_many(
-            call.namespace, job=chosen.job, error_type=chosen.error_type, since=chosen.since, until=chosen.until,
-            limit=chosen.limit, cursor=chosen.cursor, caller=call.caller,
+            call.namespace, limit=chosen.limit, cursor=chosen.cursor, caller=call.caller, params=body.params,
+            **which(chosen),
         )
     )  # fmt: skip
 
@@ -59,11 +57,54 @@ async def discard(call: Call, body: DeadLetterChoice) -> Reply:
         done = await letters.discard_each(call.namespace, _ids(body))
         return ok(BulkView(matched=len(done), done=len(done)))
     chosen = _filter(body)
-    return ok(
-        await letters.discard_many(
-            call.namespace, job=chosen.job, error_type=chosen.error_type, since=chosen.since, until=chosen.until,
-            limit=chosen.limit, cursor=chosen.cursor,
-        )
+    gone = await letters.discard_many(call.namespace, limit=chosen.limit, cursor=chosen.cursor, **which(chosen))
+    return ok(gone)
+
+
+@post(f"{API}/dlq/replays", "dlq.replay", ReplayView, status=201, refuses=(NotFound,))
+async def create_replay(call: Call, body: ReplayBody) -> Reply:
+    """Run all dead letters again that match now, at a pace; it goes on by itself, whichever server dies."""
+    made = await call.node.replays.create(
+        call.namespace, rate=body.rate, params=body.params, caller=call.caller, **which(body.filter)
+    )
+    return ok(made, 201)
+
+
+@get(f"{API}/dlq/replays", "dlq.replays", Page[ReplayView])
+async def list_replays(call: Call, query: ReplayList) -> Reply:
+    """List replays, newest first."""
+    return ok(await call.node.replays.list(call.namespace, state=query.state, limit=query.limit, cursor=query.cursor))
+
+
+@get(f"{API}/dlq/replays/{{id}}", "dlq.get-replay", ReplayView, refuses=(NotFound,))
+async def get_replay(call: Call) -> Reply:
+    """Read a replay and how far it is."""
+    return ok(await call.node.replays.get(call.namespace, call.id()))
+
+
+@post(f"{API}/dlq/replays/{{id}}/pause", "dlq.pause-replay", ReplayView, refuses=(NotFound, Conflict))
+async def pause_replay(call: Call) -> Reply:
+    """Run nothing more of a replay until it is resumed."""
+    return ok(await call.node.replays.pause(call.namespace, call.id()))
+
+
+@post(f"{API}/dlq/replays/{{id}}/resume", "dlq.resume-replay", ReplayView, refuses=(NotFound, Conflict))
+async def resume_replay(call: Call) -> Reply:
+    """Go on with a replay where it stopped."""
+    return ok(await call.node.replays.resume(call.namespace, call.id()))
+
+
+@post(f"{API}/dlq/replays/{{id}}/cancel", "dlq.cancel-replay", ReplayView, refuses=(NotFound, Conflict))
+async def cancel_replay(call: Call) -> Reply:
+    """Run nothing more of a replay, for good; what was retried stays so."""
+    return ok(await call.node.replays.cancel(call.namespace, call.id()))
+
+
+def which(of: DeadLetterList | DeadLetterGroupsOf | DeadLetterWhich) -> Which:
+    """A filter as the engine takes it."""
+    return Which(
+        job=of.job, queue=of.queue, error_type=of.error_type, reason=of.reason, text=of.text, since=of.since,
+        until=of.until, older_than=of.older_than,
     )  # fmt: skip
 
 

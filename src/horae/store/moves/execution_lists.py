@@ -30,6 +30,7 @@ from horae.store.script import Fetch, ForEach, Script, Statement
 
 WINDOWS = (64, 256, 1024)  # literal, so that PostgreSQL plans for so few rows
 MOST_WINDOWS = 8
+HEAD, LONG_HEAD = 300, 6_000  # characters of a stored error that are read: its type, or most messages too
 FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
 
@@ -47,6 +48,8 @@ class ExecutionFilter(Struct, frozen=True, kw_only=True):
     tag: tuple[str, str | None] | None = None
     worker: str | None = None
     error_type: str | None = None
+    reason: str | None = None
+    text: str | None = None  # a part of the error's message, in any case
     low: UUID = FIRST  # the least parcel
     mark: str | None = None  # of dead letters: "" for those without one
 
@@ -119,9 +122,11 @@ _SAID = ", ".join(f"s.{name}" for name, _ in SAYS if name != "worker")
 
 
 @cache
-def _window(shelves: tuple[str, ...], by_job: bool, failed: bool, since: bool, size: int) -> Statement:
+def _window(
+    shelves: tuple[str, ...], by_job: bool, failed: bool, since: bool, size: int, head: int = HEAD
+) -> Statement:
     """The statement for a window: of each shelf the newest slices before a place, merged."""
-    newest = " UNION ALL ".join(_newest(shelf, by_job, failed, since, size) for shelf in shelves)
+    newest = " UNION ALL ".join(_newest(shelf, by_job, failed, since, size, head) for shelf in shelves)
     text = (
         f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, p.version,"
         " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, j.state AS job_state,"
@@ -134,9 +139,9 @@ def _window(shelves: tuple[str, ...], by_job: bool, failed: bool, since: bool, s
     return Statement(f"list_{'_'.join(shelves)}", text)
 
 
-def _newest(shelf: str, by_job: bool, failed: bool, since: bool, size: int) -> str:
+def _newest(shelf: str, by_job: bool, failed: bool, since: bool, size: int, head: int) -> str:
     dead = failed and shelf == "history"
-    error = "substr(error, 1, 300)" if shelf == "history" else "NULL::text"
+    error = f"substr(error, 1, {head})" if shelf == "history" else "NULL::text"
     where = ["(parcel, lo) < ($1, $2)"]
     # An equality, or two bounds of one column, would make PostgreSQL expect few rows of a table it has not analyzed
     # yet: it would read all and sort, instead of a few in order.
@@ -158,7 +163,8 @@ def page(
     size = next(size for size in WINDOWS if size >= limit)
     chosen: list[Chosen] = []
     for _ in range(MOST_WINDOWS):
-        statement = _window(wanted.shelves, wanted.job is not None, failed, wanted.low != FIRST, size)
+        head = HEAD if wanted.text is None else LONG_HEAD
+        statement = _window(wanted.shelves, wanted.job is not None, failed, wanted.low != FIRST, size, head)
         bounds = [bound for bound in (wanted.low, wanted.job) if bound not in (None, FIRST)]
         rows = yield Fetch(statement, (*before, namespace, *bounds))
         slices = [Listed(*row) for row in rows]
@@ -192,9 +198,18 @@ def _passes(slice: Listed, wanted: ExecutionFilter) -> bool:
         (wanted.parent, slice.parent),
         (wanted.worker, slice.worker),
         (wanted.error_type, slice.error_type),
+        (wanted.reason, slice.reason),
     )
-    fits = all(asked is None or asked == has for asked, has in checks)
+    fits = all(asked is None or asked == has for asked, has in checks) and _says(slice, wanted.text)
     return fits and (wanted.states is None or slice.status in wanted.states)
+
+
+def _says(slice: Listed, text: str | None) -> bool:
+    """Whether an error's beginning has a text in it, which is spelled as JSON spells it there."""
+    if text is None:
+        return True
+    spelled = msgspec.json.encode(text).decode()[1:-1]
+    return spelled.lower() in (slice.error_head or "").lower()
 
 
 def _tagged(slice: Listed, tag: tuple[str, str | None] | None) -> Callable[[int], bool]:

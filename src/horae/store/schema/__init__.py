@@ -18,6 +18,7 @@ from horae.store.schema import (
     limits,
     meetings,
     quotas,
+    replays,
 )
 from horae.store.schema.columns import metadata
 
@@ -35,4 +36,5 @@ __all__ = (
     "meetings",
     "metadata",
     "quotas",
+    "replays",
 )

@@ -580,6 +580,33 @@ CREATE TABLE rates (
 )
  WITHOUT ROWID;
 
+CREATE TABLE replays (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    letters TEXT NOT NULL,
+    rate TEXT,
+    params TEXT,
+    state TEXT NOT NULL,
+    place_parcel UUID NOT NULL,
+    place_item INTEGER NOT NULL,
+    next_at BIGINT NOT NULL,
+    total BIGINT,
+    matched BIGINT NOT NULL,
+    retried BIGINT NOT NULL,
+    skipped BIGINT NOT NULL,
+    note TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    completed_at BIGINT,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX replays_completed ON replays (completed_at) WHERE completed_at IS NOT NULL;
+
+CREATE INDEX replays_namespace ON replays (namespace, id);
+
+CREATE INDEX replays_next ON replays (next_at) WHERE state = 'running';
+
 CREATE TABLE requests (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,
