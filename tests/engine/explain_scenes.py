@@ -84,6 +84,61 @@ async def overlap(stage: Stage) -> Played:
     return Played(second, end)
 
 
+async def _one_holds(stage: Stage, **said: object) -> Played:
+    """A second execution waits for the first; it is named, and ends."""
+    await stage.job(**said)
+    worker = await stage.worker(slots=2)
+    first, second = await stage.submit(), await stage.submit()
+    assert await stage.starts(first)
+
+    async def end(blocker: BlockerView) -> None:
+        assert blocker.details["holders"] == [str(first)]
+        await worker.end()
+
+    return Played(second, end)
+
+
+async def limit(stage: Stage) -> Played:
+    limits = [{"key": "${params.customer}", "concurrency": 1}]
+    return await _one_holds(stage, params={"customer": "acme"}, limits=limits)
+
+
+async def sequence(stage: Stage) -> Played:
+    return await _one_holds(stage, params={"account": 7}, sequence="${params.account}")
+
+
+async def rate(stage: Stage) -> Played:
+    await stage.job(rate="1/1m")
+    await stage.worker(slots=2)
+    assert await stage.starts(await stage.submit())
+    second = await stage.submit()
+    await stage.workers[0].ask()
+    return Played(second, nothing)
+
+
+async def queue_limit(stage: Stage) -> Played:
+    await stage.node.queues.put(NAMESPACE, "default", {"concurrency": 1})
+    await stage.job()
+    worker = await stage.worker(slots=2)
+    assert await stage.starts(await stage.submit())
+    second = await stage.submit()
+
+    async def end(blocker: BlockerView) -> None:
+        await worker.end()
+
+    return Played(second, end)
+
+
+async def namespace_limit(stage: Stage) -> Played:
+    await stage.node.quotas.put(NAMESPACE, "default", {"startsPerSecond": 0.1})
+    await stage.job()
+    await stage.worker(slots=2)
+    assert await stage.starts(await stage.submit())
+    second = await stage.submit()
+    await stage.workers[0].ask()
+    return Played(second, nothing)
+
+
 async def paused(stage: Stage) -> Played:
     await stage.job()
     await stage.worker()
@@ -239,6 +294,11 @@ SCENES: Mapping[str, Scene] = {
     "sleep": sleep,
     "dependency": dependency,
     "window": window,
+    "limit": limit,
+    "sequence": sequence,
+    "rate": rate,
+    "queue-limit": queue_limit,
+    "namespace-limit": namespace_limit,
     "overlap": overlap,
     "paused": paused,
     "circuit": circuit,

@@ -16,6 +16,7 @@ from horae.model.deal import Want
 from horae.model.ids import index_of, parcel_of
 from horae.model.job import Command, Spec
 from horae.model.keys import Keys, encode_keys
+from horae.model.limits import namespace_limit, queue_limit
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.policy import Policy
 from horae.model.protocol import Exchange, Failure, LogLines, Outcome, Progress, Register, Started
@@ -26,7 +27,18 @@ from horae.model.trigger import Rules, Trigger, When
 from horae.store import schema
 from horae.store.contract import Store
 from horae.store.driver import Driver, one
-from horae.store.moves import audit, audit_fires, audit_joins, holder_sweep, jobs, lanes, shelves, submission, triggers
+from horae.store.moves import (
+    audit,
+    audit_fires,
+    audit_joins,
+    coarse,
+    holder_sweep,
+    jobs,
+    lanes,
+    shelves,
+    submission,
+    triggers,
+)
 from horae.store.moves.exchange import Head, Parked, Reply
 from horae.store.script import Fetch, Rows, Script, Statement
 from tests.solo import in_order
@@ -165,8 +177,13 @@ class World:
         return [row[0] for row in await self.rows("SELECT id FROM lanes ORDER BY id")]
 
     async def views(self) -> list[LaneView]:
-        """What a server sees that knows every lane."""
-        return [LaneView(lane=lane) for lane in await self.all_lanes()]
+        """What a server sees that knows every lane, and its limits."""
+        limits = await self.store.read(coarse.all_limits)
+        rows = await self.rows("SELECT id, queue, namespace FROM lanes ORDER BY id")
+        return [
+            LaneView(lane=id, limits=tuple(n for n in (namespace_limit(owner), queue_limit(queue)) if n in limits))
+            for id, queue, owner in rows
+        ]
 
     # Looking
 

@@ -8,6 +8,8 @@ import click
 
 from horae.cli import failing
 from horae.cli.flags import in_flags
+from horae.cli.limits import FIELDS as LIMITS
+from horae.cli.limits import LIMIT_OPTIONS, limits
 from horae.cli.placement import FIELDS as PLACEMENT
 from horae.cli.placement import PLACEMENT_OPTIONS, placement
 from horae.cli.values import pairs, params, read_documents, read_json, schedule
@@ -29,7 +31,7 @@ FIELDS = (
         "onDependencyTimeout",
     ),
     *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts"),
-    *("unique", "debounce", "batch", "cache", "circuit"),
+    *("unique", "debounce", "batch", "cache", "circuit", *LIMITS),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -76,6 +78,7 @@ _OPTIONS = (
     click.option("--interruptible/--not-interruptible", default=None, help="Whether spot workers may run it."),
     click.option("--preemptible/--not-preemptible", default=None, help="Whether more urgent work may take its place."),
     click.option("--preempts/--preempts-nothing", default=None, help="Whether it takes the place of preemptible work."),
+    *LIMIT_OPTIONS,
     click.option(
         "--circuit",
         metavar="PERCENT|JSON",
@@ -133,6 +136,7 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
         "params": params(options["param"]),
         **failing.read_failing(options),
         **placement(options),
+        **limits(options),
         "dependencies": [_dependency(one) for one in options["depends_on"]],
         "dependencyTimeout": options["dependency_timeout"],
         "onDependencyTimeout": options["on_dependency_timeout"],

@@ -16,6 +16,7 @@ _BOUNDS = {
     "worker_seconds_per_day": "workerSecondsPerDay",
     "stored_bytes_per_day": "storedBytesPerDay",
     "submissions_per_second": "submissionsPerSecond",
+    "starts_per_second": "startsPerSecond",
 }
 _NONE = "none"
 
@@ -48,6 +49,7 @@ async def list_(api: Api) -> None:
 @click.option("--worker-seconds-per-day", metavar="N", help="Seconds of workers that a day's executions may take.")
 @click.option("--stored-bytes-per-day", metavar="N", help="Bytes of params and results that a day may add.")
 @click.option("--submissions-per-second", metavar="N", help="How fast executions may be submitted.")
+@click.option("--starts-per-second", metavar="N", help="How fast executions may start.")
 @remote
 async def quota(api: Api, name: str, **bounds: str | None) -> None:
     """Show what a namespace may have and use, or change the bounds that are given; `none` takes one away."""

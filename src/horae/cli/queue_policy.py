@@ -26,6 +26,10 @@ _OPTIONS = (
         help="Of fair: slots (4) or a part (25%) for a share; repeatable.",
     ),
     click.option("--charge", type=click.Choice(("time", "executions")), help="Of fair: what shares are charged."),
+    click.option("--concurrency", type=click.IntRange(0), metavar="N", help="How many run at once; 0 for no limit."),
+    click.option("--rate", metavar="N/SPAN", help="How often they start, as 100/1m; none for no limit."),
+    click.option("--burst", type=click.IntRange(1), metavar="N", help="How many may start at once after a pause."),
+    click.option("--sequence/--no-sequence", default=None, help="One at a time, in order, also through retries."),
     click.option("--max-queued", metavar="N", help="How many executions it takes, or none for no bound."),
     click.option("--default/--no-default", default=None, help="Whether jobs that name no queue go here."),
 )
@@ -53,7 +57,7 @@ def definition_of(policy: str | None, default: bool | None, **given: Any) -> dic
         "charge": given["charge"],
     }
     rules = {name: value for name, value in said.items() if value is not None}
-    body: dict[str, Any] = {} if default is None else {"default": default}
+    body: dict[str, Any] = {**_limits(given), **({} if default is None else {"default": default})}
     if (most := given["max_queued"]) is not None:
         body["maxQueued"] = None if most == "none" else int(_number(most, "--max-queued"))
     if policy is not None and policy.lstrip().startswith("{"):
@@ -63,6 +67,13 @@ def definition_of(policy: str | None, default: bool | None, **given: Any) -> dic
     if rules and policy is None:
         raise click.UsageError(f"Say which policy these belong to: --policy {'|'.join(KINDS)}.")
     return body if policy is None else {**body, "policy": {"kind": policy, **rules}}
+
+
+def _limits(given: dict[str, Any]) -> dict[str, Any]:
+    """What a queue is limited to; null takes a limit away."""
+    said = {name: given[name] for name in ("concurrency", "rate", "burst", "sequence") if given[name] is not None}
+    none = {"concurrency": 0, "rate": "none"}
+    return {name: None if value == none.get(name) else value for name, value in said.items()}
 
 
 def _read(text: str) -> Any:

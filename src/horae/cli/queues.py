@@ -132,6 +132,10 @@ def _show(api: Api, queue: dict[str, Any]) -> None:
         f"Queue {queue['name']} is {queue['state']}{default}: {queue['queued']:,} queued, {queue['running']:,} running."
     )
     api.out.say(f"Policy: {queue['policy']['kind']}" + (f" ({policy})" if policy else ""))
+    said = [f"{name} {queue[name]}" for name in ("concurrency", "rate", "burst") if queue.get(name) is not None]
+    said += ["sequence"] if queue.get("sequence") else []
+    if said:
+        api.out.say(f"Limits: {', '.join(said)}")
     for hold in queue.get("holds") or ():
         api.out.say(f"Held: {_held(hold)}")
     return None

@@ -49,7 +49,9 @@ class Queues:
         return View.of(await self._caller.get(path_of("queues", name)))
 
     async def set(self, name: str, **definition: Any) -> View:
-        """Define a queue, or change what is said of it: `policy` ("fair" or an object) and `default`."""
+        """Define a queue, or change what is said of it: `policy` ("fair" or an object), `default`,
+        and its limits: `concurrency`, `rate` ("100/1m"), `burst` and `sequence`; None takes one away.
+        """
         try:
             return View.of(await self._caller.edit("PATCH", path_of("queues", name), definition, None))
         except NotFound:

@@ -13,11 +13,12 @@ from msgspec import structs
 from horae.engine.definitions import Definitions, Version
 from horae.engine.expectations import UNKNOWN, Expectations
 from horae.engine.fair_shares import FairShares
+from horae.engine.full_lanes import FullLanes
 from horae.engine.hints import MANY, Hint, Hints, add_amounts
 from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
 from horae.engine.tastes import Tastes
-from horae.env import Env
+from horae.env import Env, Instant
 from horae.errors import Conflict
 from horae.model.ahead import goes_before
 from horae.model.choice import Among, LaneView
@@ -30,6 +31,7 @@ from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.contract import Store
+from horae.store.moves.coarse import all_limits
 from horae.store.moves.effects import Effects
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.lanes import Lane, revisions
@@ -37,6 +39,7 @@ from horae.store.moves.lanes import Lane, revisions
 MOST_JOBS = 10_000
 MOST_REACHES = 1_000  # different sets of lanes that sessions may take from
 _NO_JOBS: frozenset[UUID] = frozenset()
+FREES = -1  # among marks: no lane has this number
 SCAN = 1.0  # seconds between scans for lanes that hints did not tell of
 
 
@@ -76,6 +79,7 @@ class Directory:
         self.tastes = Tastes()
         self.lead = Leads(self.policy, self.expectations.of)
         self.rank = self.lead.rank
+        self.full = FullLanes()
         hints.listen(self._on_hint)
 
     async def step(self) -> Wait:
@@ -92,13 +96,20 @@ class Directory:
         self.paused = await self._store.paused_jobs()
         if await self._store.read(revisions) != self._revisions:
             await self.load()
+        await self.know_limits()
+        self.full.clear()
         if occupied:
             self._hints.tell_here(Hint(lanes=occupied))
-        return SCAN
+        return self.full.wait(SCAN, self._env.now())
+
+    async def know_limits(self) -> None:
+        """Read what queues and namespaces are limited to."""
+        self.full.limits = await self._store.read(all_limits)
 
     async def load(self) -> None:
         """Read all queues and lanes."""
         directory = await self._store.directory()
+        await self.know_limits()
         self.queues = {queue.id: queue for queue in directory.queues}
         self.lanes = {lane.id: lane for lane in directory.lanes}
         self.terms = {lane.id: read_needs(lane.needs) for lane in directory.lanes}
@@ -123,6 +134,9 @@ class Directory:
         for lane, rank in hint.lanes.items():
             self._heads[lane] = min(rank, self._heads.get(lane, rank))
             self._moved[lane] = self._moved.get(lane, 0) + 1
+        for lane, rank in self.full.freed(self.lanes[lane] for lane in hint.lanes if lane in self.lanes).items():
+            self._heads[lane] = min(rank, self._heads.get(lane, rank))
+        for lane in hint.lanes:
             if lane not in self.lanes:
                 self.alarm.ring()
         for job in hint.jobs:
@@ -249,6 +263,7 @@ class Directory:
 
     def at_hand(self, lanes: frozenset[int]) -> frozenset[int]:
         """Those of these lanes whose executions may be given out as they come: each takes a slot, whoever runs it."""
+        lanes = frozenset(lane for lane in lanes if not self._limits_of(lane)) if self.full.limits else lanes
         return lanes.difference(self.costs, self.among) if self.costs or self.among else lanes
 
     def is_costly(self, lanes: frozenset[int]) -> bool:
@@ -270,7 +285,8 @@ class Directory:
         views = [
             LaneView(
                 lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
-                cost=self.costs.get(lane, PLAIN), among=self.among.get(lane), queue=lanes[lane].queue,
+                cost=self.costs.get(lane, PLAIN), among=self.among.get(lane), limits=self._limits_of(lane),
+                queue=lanes[lane].queue,
                 amount=self._amounts.get(lane, MANY), expected=self._expected.get(lane, UNKNOWN),
             )
             for lane, low in ordered
@@ -282,7 +298,20 @@ class Directory:
 
     def marks(self) -> dict[int, int]:
         """How often each lane was hinted so far: taken before a claim, given back after it."""
-        return dict(self._moved)
+        return {**self._moved, FREES: self.full.frees}
+
+    def _limits_of(self, lane: int) -> tuple[str, ...]:
+        return self.full.names(self.lanes[lane]) if self.full.limits and lane in self.lanes else ()
+
+    def shut(self, lanes: Mapping[int, Instant | None], before: dict[int, int]) -> None:
+        """A claim found no room under the limits of these lanes: they are looked at when something frees some."""
+        if before.get(FREES) != self.full.frees:
+            return
+        for lane, opens_at in lanes.items():
+            if lane in self._heads and lane in self.lanes:
+                self.full.shut(self.lanes[lane], self._heads.pop(lane), opens_at)
+        if any(opens_at is not None for opens_at in lanes.values()):
+            self.alarm.ring()
 
     def claimed(self, lanes: dict[int, int | None], before: dict[int, int]) -> dict[int, int]:
         """Learn from a claim; returns lanes that still have something."""

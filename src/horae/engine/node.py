@@ -35,6 +35,7 @@ from horae.engine.job_deletions import Deletions
 from horae.engine.jobs import Jobs
 from horae.engine.joins import Joiner
 from horae.engine.keys import Keys
+from horae.engine.limits import Limits
 from horae.engine.placer import Placer
 from horae.engine.preemptor import Preemptor
 from horae.engine.presence import Presence
@@ -64,6 +65,7 @@ from horae.model.execution import Extra
 from horae.model.protocol import Submit
 from horae.store.connections import DEFAULT, Connections
 from horae.store.contract import Store
+from horae.store.moves.starts import Started
 from horae.store.moves.submission import Receipt
 from horae.store.open import open_store_driver
 
@@ -101,6 +103,9 @@ class Node:
         self.reserver = Reserver(env, store, self.directory, self.fleet)
         self.promoter = Promoter(env, store, self.directory, self.hints, self.settings, self.clock)
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
+        self.limits = Limits(env, store, self.hints)
+        self.gateway.lot.on_freed = self.limits.freed
+        store.on_started = self._started
         self.turns = Turns(env, store, self.directory, self.hints, self._session_asked, self.statistics.cancelled)
         self.scheduler.on_blocked = self.turns.alarm.ring
         self.zones = ZoneRules(env, store, self.hints)
@@ -209,6 +214,7 @@ class Node:
                 self.reranker,
                 self.placer,
                 self.scheduler,
+                self.limits,
                 self.turns,
                 self.zones,
                 self.joiner,
@@ -278,6 +284,9 @@ class Node:
 
     def _tell(self, event: Event) -> None:
         self.hints.tell(Hint(events=[event]))
+
+    def _started(self, started: Started) -> None:
+        self.hints.tell(Hint(lanes=started.lanes, wake_at=started.next))
 
     def _session_asked(self, session: UUID) -> None:
         self.hints.tell(Hint(sessions=[session]))

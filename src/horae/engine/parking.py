@@ -1,7 +1,7 @@
 """The parking lot: exchanges that wait for work, and the claims made for all of them together."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from math import inf
 from uuid import UUID
@@ -50,6 +50,7 @@ class ParkingLot:
         self._looks_at = inf  # when `step` comes next, unless rung
         self._commits = 0  # of exchanges, which hold their sessions meanwhile
         self._passed_over = False
+        self.on_freed: Callable[[Collection[str]], object] = lambda keys: None  # told of keys that may have room
         self.closed = False
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -191,6 +192,8 @@ class ParkingLot:
         self._serve(done.running)
         if left:
             self._hints.tell(Hint(lanes=left))
+        if not done.lanes and done.full:
+            return False
         if not done.lanes:  # no lane was asked: somebody else holds their sessions
             self._passed_over = commits == self._commits
             return not self._passed_over
@@ -242,4 +245,8 @@ class ParkingLot:
         for lane, slices in granted.items():
             self._directory.granted(lane, slices)
         left = self._directory.claimed(claimed.lanes, marks)
-        return {lane: low for lane, low in left.items() if lane not in claimed.solo}
+        if claimed.freed:
+            self.on_freed(claimed.freed)
+        if claimed.full:
+            self._directory.shut(claimed.full, marks)
+        return {lane: low for lane, low in left.items() if lane not in claimed.solo and lane not in claimed.full}

@@ -133,7 +133,8 @@ class Quotas:
         """Give a namespace a quota; what is left out is without a bound."""
         id, quota = await self._id(namespace, name), read_quota(body)
         await self._store.change(lambda now: quotas.set_quota(id, quota, now))
-        self._hints.tell(Hint(quotas=True))
+        await self._directory.know_limits()
+        self._hints.tell(Hint(quotas=True, queues=True))
         await self.step()
         return QuotaView(namespace=name, **_fields(quota))
 

@@ -9,6 +9,7 @@ from horae.engine.batcher import Batcher
 from horae.engine.deadlines import deadline_of
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
+from horae.engine.limit_keys import MIXED, keyed, keys_of_lot
 from horae.engine.meetings import meeting, whole_params
 from horae.engine.params import Params
 from horae.engine.parking import ParkingLot
@@ -22,6 +23,7 @@ from horae.model.circuit_key import by_circuit
 from horae.model.event import Event
 from horae.model.execution import Extra
 from horae.model.job import PRIORITIES
+from horae.model.limit_keys import is_keyed
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel
 from horae.model.protocol import Submit
 from horae.model.quota import UNBOUNDED
@@ -179,7 +181,9 @@ class Submitter:
         (terms,) = wanted.requests
         stored = await self._job(wanted, terms)
         spec = stored.job.spec
-        if spec.meets or spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None):
+        keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
+        by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
+        if spec.meets or keys is MIXED or by_item:
             return await self._shares.in_lanes(self._resolve_each(wanted, items, stored, refused, now))
         wrong = self._params.check_all(items, stored.job)
         shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
@@ -189,7 +193,9 @@ class Submitter:
         if refused is not None:
             refused |= wrong
         kept = [item for i, item in enumerate(items) if i not in wrong] if wrong else items
-        envelope = by_circuit(self._envelope(wanted, terms, stored, now), stored.job.spec, b"{}", terms.tags)
+        envelope = self._envelope(wanted, terms, stored, now)
+        envelope = envelope if keys is None else structs.replace(envelope, keys=keys)
+        envelope = by_circuit(envelope, spec, b"{}", terms.tags)
         lot = NewLot(
             envelope=envelope, rank_lead=self._lead(envelope), items=kept,
             extra=_extra(wanted, 0, terms), patience=_patience(terms, stored),
@@ -242,6 +248,7 @@ class Submitter:
             patience=_patience(request, stored),
             share=self._shares.share(stored, item, extra),
         )
+        one = keyed(one, spec) if is_keyed(spec) else one
         return meeting(one, spec) if spec.meets else one
 
     def _envelope(self, wanted: Wanted, request: Submit, stored: StoredJob, now: Instant) -> Envelope:

@@ -39,6 +39,7 @@ class LaneView(Struct, frozen=True, kw_only=True):
     jobs: frozenset[UUID] | None = None
     cost: Cost = PLAIN  # of each execution
     among: Among | None = None  # workers that its executions are spread over; None: they are not
+    limits: tuple[str, ...] = ()  # names of those that its queue and its namespace have
     queue: int = 0
     share: str | None = None  # of a fair queue
     amount: int = UNKNOWN

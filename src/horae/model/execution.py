@@ -34,6 +34,8 @@ WaitReason = Literal[
     "paused",
     "dependency",
     "limit",
+    "sequence",
+    "rate",
     "overlap",
     "debounce",
     "batch",

@@ -58,6 +58,24 @@ GATES: tuple[Gate, ...] = (
         reasons=("debounce", "batch"),
     ),
     Gate(
+        name="limit",
+        means="As many executions as a limit of its job allows for its key are queued or running.",
+        opens="One of them ends, or waits to be tried again; or the limit is raised.",
+        reasons=("limit",),
+    ),
+    Gate(
+        name="sequence",
+        means="Executions before it in its sequence have not ended.",
+        opens="They end, in their order.",
+        reasons=("sequence",),
+    ),
+    Gate(
+        name="rate",
+        means="More executions of its key would start than the rate of a limit of its job allows.",
+        opens="Its time comes, or the rate is raised.",
+        reasons=("rate",),
+    ),
+    Gate(
         name="overlap",
         means="The execution before it, of the same trigger, has not ended.",
         opens="That execution ends, or is cancelled.",
@@ -88,6 +106,16 @@ GATES: tuple[Gate, ...] = (
         about=BOTH,
         means="Its queue, or the whole namespace, is held, by hand or by a maintenance window.",
         opens="The hold ends or is released; the window closes or is removed.",
+    ),
+    Gate(
+        name="queue-limit",
+        means="Its queue runs as many as it may at once, in its order, or has started as many as its rate allows.",
+        opens="Something that runs there ends, or its time comes; or the limit is raised.",
+    ),
+    Gate(
+        name="namespace-limit",
+        means="Its namespace runs as many as it may at once, or has started as many as its rate allows.",
+        opens="Something that runs there ends, or its time comes; or the limit is raised.",
     ),
     Gate(
         name="no-worker",

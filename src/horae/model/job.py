@@ -105,14 +105,14 @@ class Spec(Definition, frozen=True, kw_only=True):
     circuit: Circuit | None = None
 
     @property
-    def needed(self) -> dict[UUID, Condition]:
-        """What must become of the jobs it depends on."""
-        return {UUID(id): self.conditions.get(id, "success") for id in self.dependencies}
-
-    @property
     def keys(self) -> str | None:
         """The keys of an envelope that the job alone decides."""
         return encode_keys(keys_of_job(self.preempts, self.preemptible))
+
+    @property
+    def needed(self) -> dict[UUID, Condition]:
+        """What must become of the jobs it depends on."""
+        return {UUID(id): self.conditions.get(id, "success") for id in self.dependencies}
 
     @property
     def meets(self) -> bool:

@@ -43,14 +43,18 @@ class KeyLimit(Limit, frozen=True, kw_only=True):
 
 
 NO_LIMIT = Limit()
+OWN = ""  # the key of a job's own limit: all its executions share it
 
 
-def job_limit(job: UUID) -> str:
-    """The name of a job's own limit."""
-    return f"job:{job}"
+def with_own(limits: tuple[KeyLimit, ...], concurrency: int | None, rate: Rate | None) -> tuple[KeyLimit, ...]:
+    """A job's limits by key, and what it is limited to as a whole."""
+    if concurrency is None and rate is None:
+        return limits
+    return (KeyLimit(key=OWN, concurrency=concurrency, rate=rate), *limits)
 
 
 def queue_limit(queue: int) -> str:
+    """The name of a queue's limit."""
     return f"queue:{queue}"
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from horae.errors import BadInput
+from horae.model.limits import Limit
 from horae.model.policy import Policy
 
 DEFAULT_QUEUE = "default"  # of a namespace that named no other
@@ -59,6 +60,7 @@ class QueueSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     """What a user says about a queue; each field that is left out takes its default."""
 
     policy: Policy = Policy()
+    limit: Limit = Limit()
     max_queued: int | None = None  # executions that it takes: queued, or to be
 
 

@@ -13,6 +13,7 @@ from horae.env import SECOND, Instant
 from horae.errors import OverQuota
 from horae.model.definition.values import a_number, an_int, an_object, refuse_unknown
 from horae.model.duration import DAY
+from horae.model.limits import Limit
 from horae.model.rate import Rate
 
 MOST = 10**15
@@ -23,6 +24,7 @@ FIELDS = {
     "workerSecondsPerDay": "worker_seconds_per_day",
     "storedBytesPerDay": "stored_bytes_per_day",
     "submissionsPerSecond": "submissions_per_second",
+    "startsPerSecond": "starts_per_second",
 }
 _EXAMPLE = (
     'Send an object such as {"queued": 100000, "executionsPerDay": 1000000}; null or nothing stands for no bound.'
@@ -38,14 +40,22 @@ class Quota(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     worker_seconds_per_day: int | None = None
     stored_bytes_per_day: int | None = None
     submissions_per_second: float | None = None
+    starts_per_second: float | None = None
 
     @property
     def rate(self) -> Rate | None:
         """How fast executions may be submitted: as many at once as in a second."""
-        if self.submissions_per_second is None:
-            return None
-        per = max(1, round(SECOND / self.submissions_per_second))
-        return Rate(1, per, max(1, int(self.submissions_per_second)))
+        return _each_second(self.submissions_per_second)
+
+    @property
+    def limit(self) -> Limit:
+        """How many executions may run at once, and how fast they may start."""
+        return Limit(concurrency=self.running, rate=_each_second(self.starts_per_second))
+
+
+def _each_second(count: float | None) -> Rate | None:
+    """So many a second, evenly, and as many at once."""
+    return None if count is None else Rate(1, max(1, round(SECOND / count)), max(1, int(count)))
 
 
 class Use(Struct):
@@ -70,7 +80,7 @@ def read_quota(body: Any) -> Quota:
     refuse_unknown(given, FIELDS, "A quota")
     read: dict[str, Any] = {}
     for name, value in given.items():
-        if value is not None and name == "submissionsPerSecond":
+        if value is not None and name.endswith("PerSecond"):
             read[FIELDS[name]] = a_number(value, name, 0.01, 1_000_000)
         elif value is not None:
             read[FIELDS[name]] = an_int(value, name, 1 if name == "running" else 0, MOST)

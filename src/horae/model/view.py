@@ -101,6 +101,11 @@ class JobView(View, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     delivery: str = "at-least-once"
     key_for: str = "1d"
+    concurrency: int | None = None
+    rate: str | None = None
+    burst: int | None = None
+    limits: list[dict[str, Any]] = []
+    sequence: str | None = None
     unique: dict[str, Any] | None = None
     debounce: dict[str, Any] | None = None
     batch: dict[str, Any] | None = None

@@ -111,6 +111,14 @@ class JobPatch(Body, frozen=True, kw_only=True):
     env: dict[str, str] | None = None
     delivery: Literal["at-least-once", "at-most-once"] | None = None
     key_for: Duration | None = None
+    concurrency: Annotated[int, Meta(ge=1, description="How many of it run at once.")] | None = None
+    rate: Annotated[str, Meta(description='How often it starts: "100/1m".')] | None = None
+    burst: Annotated[int, Meta(ge=1, description="How many starts may come at once after a pause; 1.")] | None = None
+    limits: Annotated[
+        list[dict[str, Any]] | None,
+        Meta(description='The same for each value of a key: [{"key": "${params.customer}", "concurrency": 2}].'),
+    ] = None
+    sequence: Annotated[str, Meta(description="A key whose executions run one after another.")] | None = None
     unique: Annotated[
         bool | dict[str, Any] | None,
         Meta(description='One execution per key: {"key", "for": "live" or a span, "keep": "first|latest"}, or true.'),

@@ -16,3 +16,4 @@ class QuotaBody(Body, frozen=True, kw_only=True):
     worker_seconds_per_day: Annotated[int, Meta(ge=0, le=10**15)] | None = None
     stored_bytes_per_day: Annotated[int, Meta(ge=0, le=10**15)] | None = None
     submissions_per_second: Annotated[float, Meta(ge=0.01, le=1_000_000)] | None = None
+    starts_per_second: Annotated[float, Meta(ge=0.01, le=1_000_000)] | None = None

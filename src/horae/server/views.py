@@ -161,6 +161,10 @@ class QueueView(View, frozen=True, kw_only=True):
     policy: Annotated[dict[str, Any], Meta(description="Its kind, and what that takes.")]
     default: Annotated[bool, Meta(description="Jobs that name no queue go here.")] = False
     max_queued: Annotated[int, Meta(description="How many executions it takes.")] | None = None
+    concurrency: Annotated[int | None, Meta(description="How many run at once.")] = None
+    rate: Annotated[str | None, Meta(description="How often they start.")] = None
+    burst: int | None = None
+    sequence: Annotated[bool, Meta(description="They run one at a time, in order.")] = False
     state: str
     queued: int
     running: int

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from horae.engine.probes import circuits, others, placement, queues, times, triggers, workers
+from horae.engine.probes import circuits, limits, others, placement, queues, times, triggers, workers
 from horae.engine.probes.case import Case, ExecutionCase, Sources
 from horae.model.gates import Blocker
 
@@ -15,11 +15,16 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
     "sleep": times.sleep,
     "dependency": others.dependency,
     "window": times.window,
+    "limit": limits.limit,
+    "sequence": limits.sequence,
+    "rate": limits.rate,
     "overlap": others.overlap,
     "paused": queues.paused,
     "circuit": circuits.circuit,
     "queue-paused": queues.queue_paused,
     "held": queues.held,
+    "queue-limit": limits.queue_limit,
+    "namespace-limit": limits.namespace_limit,
     "no-worker": workers.no_worker,
     "solo": workers.solo,
     "preferred": placement.preferred,

@@ -3,11 +3,12 @@
 from typing import Any
 
 from horae.errors import BadInput
+from horae.model.definition.limits import OF_QUEUES, read_limit, render_limit
 from horae.model.definition.policy import parse_policy, show_policy
 from horae.model.definition.values import an_int, an_object, kind_of, refuse_unknown
 from horae.model.queue import QueueSpec
 
-FIELDS = ("policy", "default", "maxQueued")
+FIELDS = ("policy", "default", "maxQueued", *OF_QUEUES)
 EXAMPLE = 'Send an object such as {"policy": "fair"}.'
 
 
@@ -19,15 +20,19 @@ def parse_queue(body: Any) -> tuple[QueueSpec, bool | None]:
     default = given.get("default")
     if default is not None and not isinstance(default, bool):
         raise BadInput(f"default is {kind_of(default)}.", "It is true or false.", field="default")
+    limit = read_limit(given)
     most = given.get("maxQueued")
     bound = None if most is None else an_int(most, "maxQueued", 0, 10**9)
-    return QueueSpec(policy=parse_policy(given.get("policy", "priority")), max_queued=bound), default
+    policy = parse_policy(given.get("policy", "priority"))
+    return QueueSpec(policy=policy, limit=limit, max_queued=bound), default
 
 
 def show_queue(spec: QueueSpec) -> dict[str, Any]:
     """A definition as it could be written."""
+    limit = {name: value for name, value in render_limit(spec.limit).items() if value is not None}
     bound = {} if spec.max_queued is None else {"maxQueued": spec.max_queued}
-    return {"policy": show_policy(spec.policy), **bound}
+    sequence = {"sequence": True} if spec.limit.sequence else {}
+    return {"policy": show_policy(spec.policy), **limit, **sequence, **bound}
 
 
 def merge_queue(spec: QueueSpec, patch: Any) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from horae.model.definition.circuit import read_circuit
 from horae.model.definition.dependencies import read_dependencies
 from horae.model.definition.interruption import FIELDS as INTERRUPTION
 from horae.model.definition.interruption import read_interruption
+from horae.model.definition.limits import FIELDS as LIMITS
+from horae.model.definition.limits import read_limits
 from horae.model.definition.meeting import FIELDS as MEETINGS
 from horae.model.definition.meeting import read_meetings
 from horae.model.definition.placement import FIELDS as PLACEMENT
@@ -48,6 +50,7 @@ FIELDS = (
     *("onDependencyTimeout", "tags", "pauseAfter"),
     *("env", "delivery", "keyFor", *INTERRUPTION),
     *MEETINGS,
+    *LIMITS,
     *CIRCUITS,
 )
 MOST_DESCRIPTION = 4096
@@ -132,6 +135,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         delivery=delivery,
         key_for=a_duration(given.get("keyFor", "1d"), "keyFor", SECOND, 400 * DAY),
         **read_meetings(given),
+        **read_limits(given),
         **read_interruption(given),
         **read_circuit(given),
     )

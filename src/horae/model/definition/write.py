@@ -5,6 +5,7 @@ from typing import Any
 
 from horae.model.definition.circuit import render_circuit
 from horae.model.definition.dependencies import render_dependency
+from horae.model.definition.limits import render_limits
 from horae.model.definition.meeting import FIELDS as MEETINGS
 from horae.model.definition.meeting import render_meeting
 from horae.model.definition.placement import render_placement
@@ -46,6 +47,7 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "env": spec.env,
         "delivery": spec.delivery,
         "keyFor": format_duration(spec.key_for),
+        **render_limits(spec.limit, spec.limits, spec.sequence),
         **{name: render_meeting(getattr(spec, name)) for name in MEETINGS},
         "circuit": render_circuit(spec.circuit),
     }

@@ -7,7 +7,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from horae.engine.holds import MOST_REASON
 from horae.errors import Conflict, NotFound
+from horae.model.definition.limits import render_limit
 from horae.model.definition.policy import show_policy
+from horae.model.definition.queue import FIELDS
 from horae.model.queue import Queue
 from horae.model.view import Page
 from horae.server.bodies import Body
@@ -33,10 +35,16 @@ class QueueBody(Body, frozen=True, kw_only=True):
     """A queue's definition; null takes a field back to its default."""
 
     policy: Policy | UnsetType | None = UNSET
-    default: Annotated[bool, Meta(description="Whether jobs that name no queue go here.")] | UnsetType | None = UNSET
-    max_queued: Annotated[int, Meta(ge=0, le=10**9, description="How many executions it takes.")] | UnsetType | None = (
+    concurrency: Annotated[int, Meta(ge=1, description="How many run at once.")] | UnsetType | None = UNSET
+    rate: Annotated[str, Meta(description='How often they start: "100/1m".')] | UnsetType | None = UNSET
+    burst: Annotated[int, Meta(ge=1, description="How many at once after a pause.")] | UnsetType | None = UNSET
+    sequence: Annotated[bool, Meta(description="One at a time, in order, also through retries.")] | UnsetType | None = (
         UNSET
     )
+    default: Annotated[bool, Meta(description="Whether jobs that name no queue go here.")] | UnsetType | None = UNSET
+    max_queued: (
+        Annotated[int, Meta(ge=0, le=10**9, description="How many executions it takes.")] | UnsetType | None
+    ) = UNSET
 
 
 class PauseBody(Body, frozen=True, kw_only=True):
@@ -107,7 +115,7 @@ async def purge(call: Call, query: Purge) -> Reply:
 
 
 def _said(body: QueueBody) -> dict[str, Any]:
-    given = {"policy": body.policy, "default": body.default, "maxQueued": body.max_queued}
+    given = {**{name: getattr(body, name, UNSET) for name in FIELDS}, "maxQueued": body.max_queued}
     return {name: value for name, value in given.items() if value is not UNSET}
 
 
@@ -135,6 +143,8 @@ async def _viewer(call: Call) -> Callable[[Queue], QueueView]:
             policy=show_policy(queue.policy),
             default=queue.is_default,
             max_queued=queue.spec.max_queued,
+            **render_limit(queue.spec.limit),
+            sequence=queue.spec.limit.sequence,
             state="paused" if paused else "held" if held else queue.state,
             queued=sum(lane.queued for lane in own),
             running=runs.get(queue.id, 0),

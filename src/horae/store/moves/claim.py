@@ -4,7 +4,7 @@ Both callers hold the wanting sessions' row locks: a claim that commits after a 
 dead session for ever.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct, structs
@@ -13,15 +13,16 @@ from horae.env import Instant
 from horae.model.ahead import goes_before
 from horae.model.choice import LaneView, Taste, Turn, after, is_plain, plan
 from horae.model.deal import Deal, Want, capacity, deal_most
-from horae.model.keys import AFFINE, KEYED
+from horae.model.keys import AFFINE, KEYED, LIMITED
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
-from horae.store.moves import shelves
+from horae.store.moves import coarse, shelves
 from horae.store.moves.affinity import remember
 from horae.store.moves.circuit_gates import shut_out
+from horae.store.moves.coarse import Rooms, is_open
 from horae.store.moves.deferred import Change, Deferred
-from horae.store.moves.held import held
 from horae.store.moves.holders import free
+from horae.store.moves.key_rates import Paces
 from horae.store.moves.spread import shared_out
 from horae.store.script import Fetch, ForEach, Script, Statement
 
@@ -31,8 +32,7 @@ CUT = Statement(
     "UPDATE queued SET lo = given.cut FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
 )
 _PICK = (
-    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2"
-    f" AND NOT EXISTS ({held('$1', '$4')})"
+    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2 AND {is_open('$1', '$4', '$5')}"
 )
 _IN_ORDER = "ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED"
 PICK = Statement("pick_queued", f"{_PICK} {_IN_ORDER}")
@@ -47,10 +47,10 @@ HOLD_SOLO = Statement(
 PICK_EACH = Statement(
     "pick_queued_each",
     f"SELECT q.* FROM given CROSS JOIN LATERAL (SELECT {shelves.names(shelves.QUEUED)} FROM queued"
-    f" WHERE lane = given.lane AND rank >= given.low AND NOT EXISTS ({held('given.lane', 'given.at')})"
+    f" WHERE lane = given.lane AND rank >= given.low AND {is_open('given.lane', 'given.at', 'given.limited')}"
     " ORDER BY lane, rank, parcel, lo LIMIT given.most FOR UPDATE SKIP LOCKED) q",
 )
-_EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"))
+_EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"), ("limited", "bool"))
 NO_TASTES: Mapping[UUID, Taste | None] = {}
 ALL = 1 << 62  # executions: as many as are wanted
 
@@ -65,6 +65,8 @@ class Claimed(Struct, frozen=True):
     running: list[Running]
     lanes: dict[int, int | None]
     solo: frozenset[int] = frozenset()
+    full: dict[int, Instant | None] = {}  # lanes whose limits have no room, and until when if that is known
+    freed: frozenset[str] = frozenset()  # keys of limits that may have room for others now
 
 
 class _Picked(Struct, frozen=True):
@@ -100,26 +102,48 @@ def claim(
     for want in wants:
         groups.setdefault((eligible[want.session], tastes.get(want.session)), []).append(want)
     done = Claimed([], {})
+    rooms = yield from _rooms(groups, lanes, moves, now)
     for (may, taste), group in groups.items():
         views = [view for view in lanes if view.lane in may]
-        take = _claim_lanes(group, views, paused, moves, now)
+        take = _claim_lanes(group, views, paused, moves, now, rooms)
         if not is_plain(views, taste):
-            take = _claim_by_plan(group, views, taste, paused, moves, now)
+            take = _claim_by_plan(group, views, taste, paused, moves, now, rooms)
         more = yield from take
-        done = Claimed(done.running + more.running, done.lanes | more.lanes, done.solo | more.solo)
+        done = Claimed(
+            done.running + more.running, done.lanes | more.lanes, done.solo | more.solo, done.full | more.full
+        )
     affine = [slice for slice in done.running if slice.flags & AFFINE]
     if affine:
         yield from remember(affine, now)
-    return done
+    moves.add(rooms.changes())
+    return structs.replace(done, freed=frozenset(rooms.paces.freed))
+
+
+def _rooms(
+    groups: Iterable[tuple[frozenset[int], Taste | None]], lanes: Sequence[LaneView], moves: Deferred, now: Instant
+) -> Script[Rooms]:
+    """What the limits of these lanes have room for; what was just reported has left it."""
+    may = {lane for those, _ in groups for lane in those}
+    names = {name for view in lanes if view.lane in may for name in view.limits}
+    if not names:
+        return Rooms({}, now)
+    yield from moves.make()
+    return (yield from coarse.look(names, now))
 
 
 def _claim_lanes(
-    wants: Sequence[Want], lanes: Sequence[LaneView], paused: frozenset[UUID], moves: Deferred, now: Instant
+    wants: Sequence[Want],
+    lanes: Sequence[LaneView],
+    paused: frozenset[UUID],
+    moves: Deferred,
+    now: Instant,
+    rooms: Rooms,
 ) -> Script[Claimed]:
     """Take from these lanes, in their order, for wants that may all take from each of them."""
     claimed: list[Running] = []
     marks: dict[int, int | None] = {}
     solo: set[int] = set()
+    full: dict[int, Instant | None] = {}
     left = list(wants)
     passed: int | None = None  # the first rank that found no slot
     for view in lanes:
@@ -130,13 +154,25 @@ def _claim_lanes(
         if capacity(left, view.jobs, view.cost) <= 0:
             passed = view.low if passed is None and not view.cost else passed
             continue
-        took = yield from _claim_lane(left, view, paused, moves, now)
+        most = rooms.most(view.limits, view.lane) if view.limits else ALL
+        if most <= 0:
+            full[view.lane] = rooms.opens_at(view.limits)
+            continue
+        took = yield from _claim_lane(left, view, paused, moves, now, rooms.paces, most)
+        if view.limits:
+            rooms.take(view.limits, _count(took.running))
+            if rooms.most(view.limits, view.lane) <= 0:
+                full[view.lane] = rooms.opens_at(view.limits)
         claimed += took.running
         marks[view.lane] = took.low
         if took.solo:
             solo.add(view.lane)
         left = took.wants
-    return Claimed(claimed, marks, frozenset(solo))
+    return Claimed(claimed, marks, frozenset(solo), full)
+
+
+def _count(slices: Sequence[Running]) -> int:
+    return sum(slice.hi - slice.lo for slice in slices)
 
 
 def _claim_by_plan(
@@ -146,10 +182,12 @@ def _claim_by_plan(
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
+    rooms: Rooms,
 ) -> Script[Claimed]:
     """Take from these lanes what the choice between them says; again when some held less than was believed."""
     done = Claimed([], {})
     solo: set[int] = set()
+    full: dict[int, Instant | None] = {}
     left = list(wants)
     views = {view.lane: view for view in lanes if capacity(left, view.jobs, view.cost) > 0}
     while views and (room := capacity(left)) > 0:
@@ -160,8 +198,17 @@ def _claim_by_plan(
             if capacity(left, turn.view.jobs, turn.view.cost) <= 0:
                 del views[lane]
                 continue
-            took = yield from _claim_lane(left, turn.view, paused, moves, now, turn.most, picked.get(lane))
-            count = sum(slice.hi - slice.lo for slice in took.running)
+            most = min(turn.most, rooms.most(turn.view.limits, lane)) if turn.view.limits else turn.most
+            if most <= 0:
+                full[lane] = rooms.opens_at(turn.view.limits)
+                del views[lane]
+                continue
+            took = yield from _claim_lane(left, turn.view, paused, moves, now, rooms.paces, most, picked.get(lane))
+            count = _count(took.running)
+            if turn.view.limits:
+                rooms.take(turn.view.limits, count)
+                if rooms.most(turn.view.limits, lane) <= 0:
+                    full[lane] = rooms.opens_at(turn.view.limits)
             done.running.extend(took.running)
             done.lanes[lane] = took.low
             left = took.wants
@@ -171,7 +218,7 @@ def _claim_by_plan(
                 del views[lane]
             else:
                 views[lane] = after(turn.view, count, took.low)
-    return Claimed(done.running, done.lanes, frozenset(solo))
+    return Claimed(done.running, done.lanes, frozenset(solo), full)
 
 
 def _pick_each(turns: Sequence[Turn], moves: Deferred, now: Instant) -> Script[dict[int, _Picked]]:
@@ -180,7 +227,9 @@ def _pick_each(turns: Sequence[Turn], moves: Deferred, now: Instant) -> Script[d
         return {}
     limits = {turn.view.lane: _limit(turn.most, turn.view.mean) for turn in turns}
     yield from moves.make()
-    rows = yield ForEach(PICK_EACH, _EACH, [(t.view.lane, t.view.low, limits[t.view.lane], now) for t in turns])
+    views = [turn.view for turn in turns]
+    given = [(view.lane, view.low, limits[view.lane], now, bool(view.limits)) for view in views]
+    rows = yield ForEach(PICK_EACH, _EACH, given)
     found: dict[int, list[Queued]] = {lane: [] for lane in limits}
     for row in rows:
         slice = shelves.queued(row)
@@ -203,6 +252,7 @@ def _claim_lane(
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
+    paces: Paces,
     most: int = ALL,
     first: _Picked | None = None,
 ) -> Script[_Lane]:
@@ -218,18 +268,20 @@ def _claim_lane(
         if first is None:
             limit = _limit(room, view.mean)
             yield from moves.make()
-            rows = yield Fetch(pick, (view.lane, low, limit, now))
+            rows = yield Fetch(pick, (view.lane, low, limit, now, bool(view.limits)))
             picked = [shelves.queued(row) for row in rows]
         else:
             picked, limit, first = first.slices, first.limit, None
         if not picked:
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
-        usable = yield from _set_aside(picked, paused, now)
+        usable = yield from paces.hold_back((yield from _set_aside(picked, paused, now)))
         wants = yield from _look_up_solo(wants, usable, now)
         each = (yield from shared_out(view.among, usable, now)) if view.among is not None else None
         decided = deal_most(usable, wants, most, view.cost, each)
-        running = [granted(d.slice, d.lo, d.hi, wants[d.want], now) for d in decided.dealt]
+        mark = LIMITED if view.limits else 0
+        running = [granted(d.slice, d.lo, d.hi, wants[d.want], now, mark) for d in decided.dealt]
         moves.add(_moves(decided, running))
+        paces.take(running)
         claimed += running
         most -= sum(slice.hi - slice.lo for slice in running)
         low, wants = picked[-1].rank, decided.wants
@@ -293,10 +345,11 @@ def job_gate(job: UUID) -> str:
     return f"job:{job}"
 
 
-def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant) -> Running:
-    """Items of a queued slice that a want gets: another attempt begins."""
+def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant, mark: int = 0) -> Running:
+    """Items of a queued slice that a want gets: another attempt begins. `mark` says whether limits are about it."""
     return Running(
         parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt + 1,
-        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width, flags=s.flags, session=want.session,
+        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width,
+        flags=(s.flags & ~LIMITED) | mark, session=want.session,
         channel=want.channel, n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
     )  # fmt: skip

@@ -20,8 +20,8 @@ from horae.model.slice import Queued, Running
 from horae.store.moves import shelves
 from horae.store.moves.bounds import bounded
 from horae.store.moves.claim import granted
+from horae.store.moves.coarse import is_open
 from horae.store.moves.exchange import Parked
-from horae.store.moves.held import held
 from horae.store.moves.parcels import first_wake, heads, is_keyed, shelved, written
 from horae.store.moves.submission import Submission, Submitted
 from horae.store.moves.submit import if_nothing_is_known
@@ -33,7 +33,7 @@ UNMOVED = Statement(
     "SELECT j.id FROM given JOIN jobs j ON j.id = given.id WHERE j.version = given.version AND j.state <> 'deleted'"
     " FOR KEY SHARE OF j",
 )
-UNHELD = Statement("unheld_lanes", f"SELECT given.lane FROM given WHERE NOT EXISTS ({held('given.lane', 'given.at')})")
+UNHELD = Statement("unheld_lanes", f"SELECT given.lane FROM given WHERE {is_open('given.lane', 'given.at', 'false')}")
 # A session that somebody else holds has an exchange of its own under way.
 STILL_PARKED = Statement(
     "still_parked",

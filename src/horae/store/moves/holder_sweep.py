@@ -26,15 +26,12 @@ OF_JOB = Statement(
 _GONE = (
     "NOT EXISTS (SELECT 1 FROM queued q WHERE q.parcel = h.parcel)"
     " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.parcel = h.parcel)"
+    " AND NOT EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = h.parcel)"
 )
 STALE_HOLDERS = Statement(
     "stale_holders", f"SELECT h.key, h.parcel FROM holders h WHERE h.key LIKE 'limit:%' AND {_GONE} LIMIT $1"
 )
-STALE_TICKETS = Statement(
-    "stale_tickets",
-    f"SELECT h.key, h.parcel FROM tickets h WHERE {_GONE}"
-    " AND NOT EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = h.parcel) LIMIT $1",
-)
+STALE_TICKETS = Statement("stale_tickets", f"SELECT h.key, h.parcel FROM tickets h WHERE {_GONE} LIMIT $1")
 
 
 class Stale(Struct, frozen=True):

@@ -10,13 +10,14 @@ from msgspec import Struct, structs
 from horae.env import Instant
 from horae.model.execution import READS_AS_RUNNING
 from horae.model.job import Spec
+from horae.model.limits import NO_LIMIT
 from horae.model.parcel import Parcel, extra_of
 from horae.model.policy import Policy
 from horae.model.queue import Queue, QueueSpec, QueueState
 from horae.model.rank import Leads
 from horae.model.share_key import share_or_none
 from horae.model.slice import Queued, part
-from horae.store.moves import lanes, shelves
+from horae.store.moves import coarse, lanes, shelves
 from horae.store.moves.cancel_job import START, cancel_slices
 from horae.store.moves.cancel_job import Place as Walked
 from horae.store.moves.parcels import read_parcels
@@ -98,6 +99,8 @@ def define(
     rest = msgspec.json.encode(structs.replace(spec, policy=Policy())).decode()
     yield Fetch(SAVE, (namespace, name, policy, rest, is_default))
     after = lanes.read_queue((yield Fetch(lanes.QUEUE, (namespace, name)))[0])
+    if spec.limit != (NO_LIMIT if before is None else before.spec.limit):
+        yield from coarse.put(spec.limit, queue=after.id)
     if before is None or (before.policy == after.policy and before.ranked == before.revision):
         yield Fetch(RANKED, (after.id, after.revision))
         return structs.replace(after, ranked=after.revision)

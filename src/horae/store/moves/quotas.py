@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from horae.env import Instant
+from horae.model.limits import namespace_limit
 from horae.model.parcel import Envelope
 from horae.model.quota import Bounds, Quota, Room, Use
 from horae.model.rate import NEVER
+from horae.store.moves import coarse
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, Insert, Lock, Script, Statement
 
@@ -143,6 +145,8 @@ def all_quotas() -> Script[dict[int, Quota]]:
 def set_quota(namespace: int, quota: Quota, now: Instant) -> Script[None]:
     """Give a namespace this quota."""
     yield Fetch(SET, (namespace, msgspec.json.encode(quota).decode(), now))
+    if (yield from coarse.limit_of(namespace_limit(namespace))) != quota.limit:
+        yield from coarse.put(quota.limit, namespace=namespace)
 
 
 def add_use(server: object, uses: Mapping[tuple[int, int], Use]) -> Script[None]:

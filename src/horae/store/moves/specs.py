@@ -4,11 +4,14 @@ from functools import lru_cache
 
 import msgspec
 
-from horae.model.limits import KeyLimit
+from horae.model.limits import KeyLimit, with_own
+from horae.model.rate import Rate
 
 
 class _Limits(msgspec.Struct):
     limits: tuple[KeyLimit, ...] = ()
+    concurrency: int | None = None
+    rate: Rate | None = None
 
 
 _decode = msgspec.json.Decoder(_Limits).decode
@@ -16,5 +19,6 @@ _decode = msgspec.json.Decoder(_Limits).decode
 
 @lru_cache(maxsize=1024)
 def read_limits(spec: str) -> tuple[KeyLimit, ...]:
-    """The limits by key in a job's spec."""
-    return _decode(spec).limits
+    """The limits in a job's spec, its own among them."""
+    said = _decode(spec)
+    return with_own(said.limits, said.concurrency, said.rate)

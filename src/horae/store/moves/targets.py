@@ -16,6 +16,7 @@ from horae.model.affinity_key import by_affinity
 from horae.model.circuit_key import by_circuit
 from horae.model.execution import Extra
 from horae.model.job import JobState, Spec
+from horae.model.limit_keys import envelope_keys, is_keyed
 from horae.model.meeting import batch_of
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.rank import Leads
@@ -80,9 +81,10 @@ def execution_of(
     spec = target.spec
     item = item if spec.batch is None else batch_of(item)
     urgency = spec.priority if priority is None else priority
+    keys = envelope_keys(spec.keys, target.job, spec, item, extra.tags, lenient=True) if is_keyed(spec) else spec.keys
     envelope = Envelope(
         namespace=target.namespace, job=target.job, version=target.version, queue=target.queue, lane=target.lane,
-        priority=urgency, due_at=due_at, keys=spec.keys,
+        priority=urgency, due_at=due_at, keys=keys,
         delivery=AT_MOST_ONCE if spec.delivery == "at-most-once" else AT_LEAST_ONCE, bounds=spec.bounds,
     )  # fmt: skip
     envelope = by_circuit(envelope, spec, item, extra.tags)

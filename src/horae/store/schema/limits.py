@@ -2,7 +2,7 @@
 
 from sqlalchemy import Index
 
-from horae.store.schema.columns import BIG, ID, INT, TEXT, col, key, opt, partial, table
+from horae.store.schema.columns import BIG, BOOL, ID, INT, TEXT, col, key, opt, partial, table
 
 # The order of a sequence: a parcel's place is taken when it is submitted, under the key's lock.
 tickets = table(
@@ -24,6 +24,7 @@ limits = table(
     opt("queue", INT),
     opt("namespace", INT),
     col("spec", TEXT),
+    col("ready", BOOL, "false"),  # all that runs under it is marked
     partial("limits_job", "job", where="job IS NOT NULL", unique=True),
     partial("limits_queue", "queue", where="queue IS NOT NULL", unique=True),
     partial("limits_namespace", "namespace", where="namespace IS NOT NULL", unique=True),
