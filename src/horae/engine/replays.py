@@ -13,7 +13,7 @@ from horae.engine.promote import until
 from horae.engine.refs import as_id
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
-from horae.errors import BadInput, Busy, Conflict, NotFound, OverQuota
+from horae.errors import BadInput, Busy, Conflict, NotFound, OverQuota, StoreUnavailable
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.duration import parse_duration
 from horae.model.rate import Rate
@@ -148,6 +148,8 @@ class Replayer:
             place, counts, notes = await self._letters.replay(
                 replay.namespace, replay.letters, replay.place, replay.batch, caller=replay.created_by, params=params
             )
+        except StoreUnavailable:
+            raise  # nothing can be written down now; the lease ends by itself
         except (OverQuota, Busy) as error:
             place, counts, notes, began = replay.place, (0, 0, 0), [str(error)], began + PATIENCE
         self.retried += counts[1]
