@@ -685,6 +685,50 @@ HOLDS = [
     one("holds that somebody ends are waited for", "holds.DUE", SKIP, "", by="turn / turn"),
 ]  # fmt: skip
 
+CIRCUITS = [
+    one(
+        "a circuit opens without waiting for claims under way", "circuits._apply", 'yield Lock(table="circuits")',
+        "yield from ()", by="a circuit is opened / claim",
+    ),
+    one(
+        "a claim locks nothing against circuits", "circuit_gates.SHUT", " FOR KEY SHARE OF c", "",
+        by="a circuit is opened / claim for parked exchanges",
+    ),
+    one(
+        "failures are counted without a lock", "circuits.feed", "yield locked(which)", "yield from ()",
+        by="two servers count failures of one circuit",
+    ),
+    one(
+        "a circuit is changed by hand without a lock", "circuits.force", "yield locked([which])", "yield from ()",
+        because="its row is written whole by whoever comes last, and the table is locked when it opens",
+    ),
+    one(
+        "circuits are tried without a lock", "circuits.turn", "yield locked(due)", "yield from ()",
+        because="two servers would try it at once, which changes nothing but how often its row is written",
+    ),
+    one(
+        "probes are let go without a lock", "circuit_gates.let_go", "yield locked([which])", "yield from ()",
+        by="two servers let probes go",
+    ),
+    one(
+        "those who wait before a circuit are not locked", "circuit_gates.WAITERS", f" FOR UPDATE{SKIP}", "",
+        because="the circuit's lock is: whoever takes from its gate has it, and a cancellation finds the row gone",
+    ),
+    one(
+        "a claim does not ask circuits", "circuit_gates.SHUT", "c.state <> 'closed'", "c.state = 'none'",
+        by="test_circuits.test_nothing_starts_before_an_open_circuit_and_all_goes_on_when_it_is_reset",
+    ),
+    one(
+        "what is handed over passes circuits by", "hand_over._dealt", " and not s.flags & CIRCUIT", "",
+        by="test_circuits.test_nothing_is_handed_over_past_a_circuit",
+    ),
+    one(
+        "everything is a probe", "circuit_gates._probes", "slice.hi - slice.lo <= len(probes) and all",
+        "len(probes) > 0 or all",
+        by="test_circuits.test_probes_alone_run_while_it_is_half_open_and_close_it",
+    ),
+]  # fmt: skip
+
 CALENDARS = [
     one(
         "a job is made to go by calendars without their lock", "horae.engine.job_changes._calendar_lock",
@@ -740,6 +784,7 @@ MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
+        CIRCUITS,
         *(CALENDARS, PREEMPTS, OTHERS),
     )
     for mutation in group

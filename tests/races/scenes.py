@@ -1401,6 +1401,7 @@ async def _(world: World) -> Scene:
 
 from tests.races import (  # noqa: E402
     calendar_scenes,  # noqa: F401
+    circuit_scenes,  # noqa: F401
     dependency_scenes,  # noqa: F401
     event_scenes,  # noqa: F401
     hold_scenes,  # noqa: F401
