@@ -19,7 +19,7 @@ UPGRADE ?=
 PEERS_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench scale bench-peers prove lock clean install install-dev browser
+.PHONY: help up test lint format bench scale bench-policies bench-peers prove lock clean install install-dev browser
 
 help:
 	@echo "make up      install into $(VENV) and run Horae with a demo on http://127.0.0.1:8420"
@@ -28,6 +28,7 @@ help:
 	@echo "make format  let ruff rewrite what it can"
 	@echo "make bench   measure everything and write docs/PERFORMANCE.md; 'horae bench' measures one thing"
 	@echo "make scale   measure what growth is planned by and write docs/SCALE.md; an hour a store and more"
+	@echo "make bench-policies   measure what policies do and cost, and write docs/RESULTS-policies.md"
 	@echo "make bench-peers   measure other job queues beside Horae, each installed into .peers; docs/RESULTS-peers.md"
 	@echo "make prove   the long proofs: more seeds, more interleavings, more examples"
 	@echo "make lock    write the lock files; UPGRADE=1 moves the pins"
@@ -54,6 +55,9 @@ bench: install-dev
 
 scale: install-dev
 	$(BIN)/python -m horae.bench.scale docs/SCALE.md $(SCALE_FLAGS)
+
+bench-policies: install-dev
+	$(BIN)/python -m horae.bench.policy_page docs/RESULTS-policies.md
 
 bench-peers: install-dev
 	$(BIN)/python -m tools.peers docs/RESULTS-peers.md $(PEERS_FLAGS)

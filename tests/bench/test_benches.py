@@ -40,6 +40,8 @@ SMALL = {
     "concurrency": ["--executions", "20", "--seconds", "1"],
     "sustain": ["--seconds", "2", "--rate", "100", "--mixed"],
     "growth": ["--history", "0", "--queued", "400", "--parcel", "100", "--executions", "200", "--repeats", "1"],
+    "policies": ["--seconds", "2", "--executions", "200", "--repeats", "1"],
+    "claims": ["--lanes", "20", "--queued", "2000", "--executions", "200", "--repeats", "1"],
     "timers": ["--triggers", "200", "--rate", "20", "--seconds", "1", "--herd", "50"],
     "disk": ["--executions", "500", "--singles", "20"],
     "start": ["--repeats", "1"],
@@ -61,6 +63,11 @@ METRICS = {
         "steadiness of the pick-up's p50", "server processor", "worker processor", "bench processor",
     },
     "growth": {"executions without", "executions with", "ratio"},
+    "policies": {
+        "Jain index", "p99 of its wait", "bound", "overtaken past the bound", "deadlines missed", "mean wait",
+        "longest wait", "executions", "ratio to fifo",
+    },
+    "claims": {"executions claimed and reported", "ratio"},
     "timers": {
         "triggers written", "disk", "first fire", "server memory", "lag p50", "lag p99", "lag p100", "not fired",
         "fired twice", "API p99", "fires", "all queued after", "cost",

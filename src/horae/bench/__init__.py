@@ -15,6 +15,8 @@ BENCHES = {
     "concurrency": "A worker that holds many async executions, or workers that hold many commands.",
     "sustain": "A load that goes on: whether rate, latency and memory stay what they were.",
     "growth": "Throughput with a long history or a long queue, against throughput on an empty store.",
+    "policies": "What policies do to those who wait, and what they cost against plain fifo.",
+    "claims": "Whether claims stay as fast with many lanes in use, and with millions queued.",
     "timers": "How late triggers fire beside millions of others, and when very many fire at once.",
     "disk": "Bytes on disk per finished execution, indexes included.",
     "start": "Cold start of `horae up` to the first execution finished.",

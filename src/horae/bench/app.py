@@ -17,6 +17,12 @@ def noop(i: int) -> int:
     return i
 
 
+@app.job("bench-tenant")
+def of_tenant(i: int, tenant: str) -> int:
+    """Return what came in for a tenant."""
+    return i
+
+
 @app.job("bench-stamp")
 def stamp() -> int:
     """Return when this started, by the clock that all processes of a machine share."""

@@ -29,6 +29,8 @@ RUNS: tuple[tuple[str, ...], ...] = (
     ("concurrency", "--kind", "command"),
     ("sustain",),
     ("growth",),
+    ("policies",),
+    ("claims",),
     ("timers", "--store", "sqlite://"),
     ("timers", "--store", "postgresql://"),
     ("disk",),
@@ -38,6 +40,7 @@ RUNS: tuple[tuple[str, ...], ...] = (
 )
 LARGE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("growth",): ("--history", "10000000", "--queued", "5000000"),
+    ("claims",): ("--queued", "5000000"),
     ("reads",): ("--history", "10000000"),
     ("timers", "--store", "postgresql://"): ("--triggers", "10000000"),
 }

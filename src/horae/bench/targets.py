@@ -36,6 +36,13 @@ FIRING = (
     *(f"herd, {what}" for what in ("separate jobs", "one job", "2 servers", "3 servers")),
     "a server killed",
 )
+FAIRNESS = (
+    "equal durations, parcels of 10",
+    "equal durations, parcels of 1,000",
+    "durations 100 times apart, parcels of 1,000",
+)
+COSTING = ("priority", "deadline", "shortest", "fair", "fair, priority within", "fifo, a label needed")
+QUEUED = (100_000, 1_000_000, 5_000_000)
 TARGETS: Mapping[tuple[str, str, str], Target] = {
     ("throughput", "* drain", "executions"): least(60_000, executions=50_000),
     ("throughput", "* whole life", "executions"): least(45_000, executions=50_000),
@@ -60,6 +67,13 @@ TARGETS: Mapping[tuple[str, str, str], Target] = {
     ("concurrency", "* async", "worker memory"): under(500, executions=10_000),
     ("concurrency", "* async", "largest gap between heartbeats"): under(7.5, executions=10_000),
     ("concurrency", "* command", "largest gap between heartbeats"): under(7.5, executions=1_000, workers=10),
+    **{("policies", f"fair: {case}", "Jain index"): least(0.98, seconds=40) for case in FAIRNESS},
+    ("policies", "fair: a light tenant", "p99 of its wait"): under(170),
+    ("policies", "priority: a stream of level 9", "overtaken past the bound"): under(1),
+    ("policies", "deadline: a feasible set", "deadlines missed"): under(1),
+    **{("policies", f"* {case}", "ratio to fifo"): least(0.9, executions=20_000) for case in COSTING},
+    **{("claims", f"* {lanes:,} lanes", "ratio"): least(0.7, executions=5_000) for lanes in (10, 100, 1_000)},
+    **{("claims", f"* {queued:,} queued", "ratio"): least(0.7, executions=5_000) for queued in QUEUED},
     ("timers", "* start", "first fire"): under(5, triggers=1_000_000),
     ("timers", "* start", "server memory"): under(300, triggers=1_000_000),
     ("timers", "postgresql steady 100/s", "lag p99"): under(30, triggers=10_000_000, seconds=60),

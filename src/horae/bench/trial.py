@@ -76,6 +76,16 @@ class Trial:
         encoded = [msgspec.json.encode(item) for item in items]
         heappush(self._arrivals, (at, next(self._count), [Submit(job=job, **how)], encoded))
 
+    def served(self, param: str) -> dict[str, Micros]:
+        """Worker time so far by the value of a param, that of what runs still included."""
+        got: dict[str, Micros] = {}
+        for one in self.ran:
+            got[one.params[param]] = got.get(one.params[param], 0) + one.ended_at - one.started_at
+        for _, _, grant, item, start in self._busy:
+            of = msgspec.json.decode(grant.items[item - grant.lo])[param]
+            got[of] = got.get(of, 0) + self.now - start
+        return got
+
     async def run(self, until: Instant) -> None:
         """Let time pass up to an instant, from event to event."""
         while (at := self._next()) is not None and at <= until:

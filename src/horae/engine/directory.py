@@ -14,6 +14,7 @@ from horae.engine.definitions import Definitions, Version
 from horae.engine.expectations import UNKNOWN, Expectations
 from horae.engine.fair_shares import FairShares
 from horae.engine.full_lanes import FullLanes
+from horae.engine.heads import Heads
 from horae.engine.hints import MANY, Hint, Hints, add_amounts
 from horae.engine.refs import find_job, no_such_job
 from horae.engine.service import Alarm, Wait
@@ -63,7 +64,9 @@ class Directory:
         self.open_circuits: Mapping[UUID, str] = {}  # jobs whose circuit is not closed, and until when, in words
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
         self._revisions = (0, 0)  # of the queues, as they were read
-        self._heads: dict[int, int] = {}
+        self.expectations = Expectations(env, store)
+        self.fair = FairShares(env, store, self.expectations)
+        self._heads = Heads(self.fair.came, self.fair.went)
         self._moved: dict[int, int] = {}
         self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
         self._means: dict[int, float] = {}
@@ -74,8 +77,6 @@ class Directory:
         self._jobs_in: dict[int, frozenset[UUID]] = {}  # what was granted from each lane
         self._jobs: OrderedDict[tuple[int, str], StoredJob] = OrderedDict()
         self.definitions = Definitions(store)
-        self.expectations = Expectations(env, store)
-        self.fair = FairShares(env, store, self.expectations)
         self.tastes = Tastes()
         self.lead = Leads(self.policy, self.expectations.of)
         self.rank = self.lead.rank
@@ -278,23 +279,28 @@ class Directory:
     def _is_held(self, lane: int) -> bool:
         return lane in self.lanes and self.lanes[lane].queue in self.held
 
-    def views(self) -> list[LaneView]:
-        """The occupied lanes, least rank first."""
-        ordered = sorted(self._heads.items(), key=lambda item: item[1])
+    def views(self, room: int = MANY) -> list[LaneView]:
+        """The occupied lanes, least rank first; of fair queues those whose shares are next for so many executions."""
+        if self.tastes:
+            self.tastes.present({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
+        if not self.fair:
+            return self._views(self._heads)
+        shared = self.fair.next_lanes(room, self._amounts)
+        return [*self._views(self.fair.plain), *map(self.fair.filled, self._views(shared))]
+
+    def _views(self, of: Iterable[int]) -> list[LaneView]:
+        ordered = sorted((self._heads[lane], lane) for lane in of)
         lanes = self.lanes
-        views = [
+        return [
             LaneView(
                 lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
                 cost=self.costs.get(lane, PLAIN), among=self.among.get(lane), limits=self._limits_of(lane),
                 queue=lanes[lane].queue,
                 amount=self._amounts.get(lane, MANY), expected=self._expected.get(lane, UNKNOWN),
             )
-            for lane, low in ordered
+            for low, lane in ordered
             if lane in lanes
         ]  # fmt: skip
-        if self.tastes:
-            self.tastes.present({view.queue for view in views})
-        return self.fair.fill_in(views) if self.fair else views
 
     def marks(self) -> dict[int, int]:
         """How often each lane was hinted so far: taken before a claim, given back after it."""

@@ -14,7 +14,7 @@ from horae.engine.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.choice import LaneView
-from horae.model.policy import Policy, slots_reserved
+from horae.model.policy import QUANTUM, Policy, slots_reserved
 from horae.model.queue import Queue
 from horae.model.shares import Shares
 from horae.model.slice import Running
@@ -24,8 +24,12 @@ from horae.store.moves.effects import Effects
 from horae.store.moves.lanes import Lane
 
 FLUSH = 1.0  # seconds
+FEW = 32  # lanes of a kind that are all looked at
 EXECUTION = 1_000_000.0  # what each costs where executions are counted
 QUIET = 60.0  # seconds between looks while no queue is fair
+
+
+Family = tuple[int, frozenset[str]]  # queue and needs
 
 
 class _Out(Struct):
@@ -48,6 +52,10 @@ class FairShares:
         self._lanes: Mapping[int, Lane] = {}
         self._slots: Mapping[int, int] = {}  # that an execution of a lane takes, where it is not one
         self._shares: dict[int, Shares[str]] = {}
+        self._occupied: set[int] = set()  # lanes that have something, of whatever queue
+        self._standing: dict[moves.Share, set[int]] = {}  # those of fair queues, by share
+        self._families: dict[Family, set[int]] = {}  # and those that every worker may take from, or none
+        self.plain: set[int] = set()  # those of queues that are not fair
         self._out: dict[tuple[int, UUID], _Out] = {}
         self._given: dict[moves.Share, float] = {}  # by this server, ever
         self._unsaid: set[moves.Share] = set()
@@ -65,6 +73,40 @@ class FairShares:
         self._shares = {id: self._shares.get(id) or Shares() for id in fair}
         if fair:
             self.alarm.ring()
+        self._stand_anew()
+
+    def _stand_anew(self) -> None:
+        occupied, self._occupied = self._occupied, set()
+        self._standing, self._families, self.plain = {}, {}, set()
+        for lane in occupied:
+            self.came(lane)
+        for queue, shares in self._shares.items():
+            shares.present([share for own, share in self._standing if own == queue])
+
+    def came(self, lane: int) -> None:
+        """A lane has something."""
+        self._occupied.add(lane)
+        known = self._lanes.get(lane)
+        if known is None or known.queue not in self._queues:
+            self.plain.add(lane)
+            return
+        self._standing.setdefault((known.queue, known.share), set()).add(lane)
+        self._families.setdefault((known.queue, known.needs), set()).add(lane)
+        self._shares[known.queue].came(known.share)
+
+    def went(self, lane: int) -> None:
+        """A lane has nothing any more."""
+        self._occupied.discard(lane)
+        self.plain.discard(lane)
+        known = self._lanes.get(lane)
+        if known is None or known.queue not in self._queues:
+            return
+        of_share = self._standing.get((known.queue, known.share), set())
+        of_share.discard(lane)
+        self._families.get((known.queue, known.needs), set()).discard(lane)
+        if not of_share:
+            self._standing.pop((known.queue, known.share), None)
+            self._shares[known.queue].went(known.share)
 
     def __bool__(self) -> bool:
         """Whether any queue is fair."""
@@ -78,17 +120,43 @@ class FairShares:
 
     # Before a claim
 
-    def fill_in(self, views: Sequence[LaneView]) -> list[LaneView]:
-        """The same lanes, those of fair queues with their shares and what these have had."""
-        busy: dict[int, set[str]] = {id: set() for id in self._queues}
-        for view in views:
-            if view.queue in busy:
-                busy[view.queue].add(self._lanes[view.lane].share)
-        for id, shares in busy.items():
-            self._shares[id].present(shares)
-        return [self._filled(view) if view.queue in busy else view for view in views]
+    def next_lanes(self, room: int, amounts: Mapping[int, int]) -> set[int]:
+        """Lanes of fair queues that a claim for so many may take from: those whose shares are next.
 
-    def _filled(self, view: LaneView) -> LaneView:
+        Of each kind of lane there are as many as fill the room a quantum at a time, so that whoever may take
+        from any of them finds those that are next for it; the others are not looked at.
+        """
+        chosen: set[int] = set()
+        for queue, shares in self._shares.items():
+            large: dict[Family, int] = {}
+            for family, lanes in self._families.items():
+                if family[0] == queue:
+                    if len(lanes) <= FEW:
+                        chosen |= lanes
+                    else:
+                        large[family] = room + QUANTUM
+            for share in self._queues[queue].policy.reserve:
+                chosen |= self._standing.get((queue, share), set())
+            if large:
+                self._choose(queue, shares, large, amounts, chosen)
+        return chosen
+
+    def _choose(
+        self, queue: int, shares: Shares[str], large: dict[Family, int], amounts: Mapping[int, int], chosen: set[int]
+    ) -> None:
+        for share in shares.in_order():
+            for lane in self._standing.get((queue, share), ()):
+                family = (queue, self._lanes[lane].needs)
+                if family in large:
+                    chosen.add(lane)
+                    large[family] -= min(QUANTUM, amounts.get(lane, QUANTUM))
+                    if large[family] <= 0:
+                        del large[family]
+            if not large:
+                return
+
+    def filled(self, view: LaneView) -> LaneView:
+        """A lane of a fair queue with its share, and what that has had."""
         share, policy, shares = self._lanes[view.lane].share, self._queues[view.queue].policy, self._shares[view.queue]
         cost = EXECUTION if policy.charge == "executions" else view.expected * self._slots.get(view.lane, 1)
         return structs.replace(

@@ -134,7 +134,7 @@ class Gateway:
     async def _commit(self, heads: Sequence[Head]) -> Sequence[Reply]:
         """One transaction for the exchanges that met."""
         marks = self._directory.marks()
-        views = self._directory.views()
+        views = self._directory.views(sum(room_of(head.exchange) for head in heads))
         done = await self._store.exchange(heads, views, self._directory.paused, self._directory.policies)
         self.lot.committed()
         left = self.lot.learn(done.claimed, marks)
@@ -248,6 +248,11 @@ class Gateway:
         await self.lot.close()
         for batcher in (self._batcher, self._looks):
             await batcher.close()
+
+
+def room_of(up: Exchange) -> int:
+    """How many executions an exchange can take at most."""
+    return up.free + sum(up.prefetch.values())
 
 
 def _keyed(request: Submit, parent: UUID, call: str, index: int) -> Submit:

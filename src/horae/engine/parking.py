@@ -16,7 +16,7 @@ from horae.engine.tastes import charge
 from horae.env import Env
 from horae.errors import HoraeError, StoreUnavailable
 from horae.model.choice import Taste
-from horae.model.deal import Want
+from horae.model.deal import Want, capacity
 from horae.model.slice import Running
 from horae.store.contract import Store
 from horae.store.moves import exchange
@@ -187,7 +187,8 @@ class ParkingLot:
         """One claim for these; false when it brought nothing new: the next hint, exchange or scan tells."""
         marks, commits = self._directory.marks(), self._commits
         parked = [self._as_it_stands(place) for place in able]
-        done = await self._store.claim_for_parked(parked, self._directory.views(), self._directory.paused)
+        views = self._directory.views(capacity([one.want for one in parked]))
+        done = await self._store.claim_for_parked(parked, views, self._directory.paused)
         left = self.learn(done, marks)
         self._serve(done.running)
         if left:

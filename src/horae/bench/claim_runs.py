@@ -1,0 +1,132 @@
+"""Claims and reports of a server's engine in one process, on stores that hold much or are divided into many lanes."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct
+
+from horae.bench.app import app
+from horae.bench.stores import Source
+from horae.engine.keys import DEFAULT_NAMESPACE
+from horae.engine.node import Node
+from horae.env import system_env
+from horae.errors import HoraeError
+from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register, Submit
+
+JOB, QUEUE = "bench-tenant", "default"
+AT_ONCE = 10_000  # executions in one submission
+
+
+class Size(Struct, frozen=True, kw_only=True):
+    """How much is claimed at a time, and in one measurement."""
+
+    parcel: int
+    executions: int
+    free: int
+    repeats: int
+
+
+class Claimer:
+    """A server's engine with one session, which claims and reports."""
+
+    def __init__(self, node: Node, session: UUID, size: Size) -> None:
+        self._node, self._session, self._size = node, session, size
+        self._n = 0
+        self._outcomes: list[Outcome] = []
+
+    async def queue(self, count: int, lanes: int) -> None:
+        """Queue so many, divided over so many lanes; what goes into one parcel is due at one instant."""
+        parcel, made = self._size.parcel, 0
+        while made < count:
+            some = min(AT_ONCE, count - made)
+            requests = []
+            for lo in range(made, made + some, parcel):
+                tenant = f"tenant-{lo // parcel % lanes}"
+                items = [b'{"i":%d,"tenant":"%b"}' % (i, tenant.encode()) for i in range(lo, lo + parcel)]
+                requests.append(items)
+            for items in requests:
+                await self._node.submitter.submit_lot(DEFAULT_NAMESPACE, Submit(job=JOB), items, origin="submit")
+            made += some
+
+    async def work(self, count: int) -> float:
+        """Claim and report so many; executions a second."""
+        begun, done = time.perf_counter(), 0
+        while done < count:
+            granted = await self._exchange(min(self._size.free, count - done))
+            if not granted:
+                raise HoraeError(f"{count - done} executions were not granted.", "Is this machine busy otherwise?")
+            done += granted
+        await self._exchange(0)
+        return count / (time.perf_counter() - begun)
+
+    async def _exchange(self, free: int) -> int:
+        self._n += 1
+        up = Exchange(channel=0, n=self._n, free=free, outcomes=self._outcomes)
+        text = await self._node.gateway.exchange(DEFAULT_NAMESPACE, self._session, up)
+        answer = msgspec.json.decode(text, type=Answer)
+        self._outcomes = [
+            Outcome(parcel=g.parcel, lo=g.lo, hi=g.hi, attempt=g.attempt, outcome="success") for g in answer.slices
+        ]
+        return sum(grant.hi - grant.lo for grant in answer.slices)
+
+
+@asynccontextmanager
+async def claiming(source: Source, size: Size, *, fair: bool) -> AsyncIterator[Claimer]:
+    """A claimer on a fresh store."""
+    async with source.fresh() as url:
+        node = await Node.open(system_env(), url, owner="(horae bench)")
+        try:
+            await node.start({"api", "gateway"})
+            for definition in app.definitions():
+                await node.jobs.put(DEFAULT_NAMESPACE, definition)
+            if fair:
+                policy = {"kind": "fair", "by": "${params.tenant}"}
+                await node.queues.put(DEFAULT_NAMESPACE, QUEUE, {"policy": policy})
+            presence = Register(
+                protocol=PROTOCOL, worker="bench", concurrency=size.free, functions=[Function(name=JOB)]
+            )
+            session = (await node.gateway.register(DEFAULT_NAMESPACE, presence)).session_id
+            yield Claimer(node, session, size)
+        finally:
+            await node.stop()
+
+
+async def by_lanes(source: Source, counts: Sequence[int], size: Size) -> dict[int, list[float]]:
+    """Executions a second with so many lanes in use, each with a share of what is queued."""
+    rates: dict[int, list[float]] = {count: [] for count in counts}
+    for _ in range(size.repeats):
+        for lanes in counts:
+            async with claiming(source, size, fair=True) as claimer:
+                await claimer.queue(max(3 * size.executions, 2 * lanes * size.parcel), lanes)
+                await claimer.work(size.executions // 10)
+                rates[lanes].append(await claimer.work(size.executions))
+    return rates
+
+
+async def by_queued(source: Source, counts: Sequence[int], size: Size) -> dict[int, list[float]]:
+    """Executions a second while so many are queued, in one lane."""
+    rates: dict[int, list[float]] = {count: [] for count in counts}
+    async with AsyncExitStack() as stores:
+        claimers = {}
+        for count in counts:
+            claimers[count] = await stores.enter_async_context(claiming(source, size, fair=False))
+            await claimers[count].queue(count, 1)
+        for _ in range(size.repeats):
+            for count, claimer in claimers.items():
+                rates[count].append(await _steadily(claimer, count, size))
+    return rates
+
+
+async def _steadily(claimer: Claimer, queued: int, size: Size) -> float:
+    """Claim from a queue that is as long again after each part; only the claims are timed."""
+    part = min(queued, size.executions)
+    spent, done = 0.0, 0
+    while done < size.executions:
+        rate = await claimer.work(part)
+        spent += part / rate
+        done += part
+        await claimer.queue(part, 1)
+    return done / spent

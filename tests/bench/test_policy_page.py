@@ -1,0 +1,38 @@
+"""The page of policies: told from what the commands printed, and nothing else."""
+
+from horae.bench.document import Run
+from horae.bench.policy_page import page
+from horae.bench.results import Result, machine, measured
+
+
+def result(bench: str, case: str, metric: str, value: float, **settings: object) -> Result:
+    return measured(bench, case, metric, "", [value], {**settings, **machine()})
+
+
+def run(*results: Result) -> Run:
+    return Run(command="horae bench x", at="now", commit="abc", machine=machine(), results=list(results))
+
+
+def test_rates_and_ratios_stand_side_by_side_and_what_is_missed_is_told():
+    text = page(
+        [
+            run(
+                result("policies", "fair: equal durations, parcels of 10", "Jain index", 0.97, about="x", seconds=60),
+                result("policies", "sqlite fifo", "executions", 1000, executions=50_000),
+                result("policies", "sqlite fair", "executions", 950, executions=50_000),
+                result("policies", "sqlite fair", "ratio to fifo", 0.95, executions=50_000),
+            ),
+            run(result("claims", "sqlite 10 lanes", "executions claimed and reported", 9.0, executions=20_000)),
+        ]
+    )
+
+    assert "| 0.9700 | at least 0.98 at seconds 40: **missed** | x |" in text
+    assert "| sqlite fifo | 1,000 | 1 |  |" in text
+    assert "| sqlite fair | 950 | 0.95 | at least 0.9 at executions 20,000: reached |" in text
+    assert "| sqlite 10 lanes | 9 | 1 |  |" in text
+
+
+def test_a_command_that_failed_is_told():
+    failed = Run(command="horae bench claims", at="now", commit="abc", machine=machine(), failure="out of disk")
+
+    assert "did not end well: out of disk" in page([failed])
