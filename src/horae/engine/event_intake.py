@@ -90,9 +90,11 @@ class EventIntake:
         env, lead = self._env, self._directory.lead
         done = await self._store.change(
             lambda now: events.take(
-                namespace, given, lead, self.check, env.new_id, now, only=only, note=note, strict=strict
+                namespace, given, lead, self.check, env.new_id, now, only=only, note=note, strict=strict,
+                bounds=self._store.bounds,
             )
-        )
+        )  # fmt: skip
+        self._store.on_made(done.parcels)
         now = env.now()
         told = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=told))

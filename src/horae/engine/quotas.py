@@ -12,7 +12,7 @@ from horae.errors import BadInput, NotFound, StoreUnavailable
 from horae.model.duration import DAY
 from horae.model.instant import format_instant
 from horae.model.parcel import Parcel
-from horae.model.quota import UNBOUNDED, Bounds, Quota, Use, day_of, over_day, read_quota, show_quota, spent
+from horae.model.quota import UNBOUNDED, Bounds, Quota, Use, day_of, read_quota, show_quota, spent
 from horae.model.quota_view import DayView, NamespaceView, QuotaView, UsageView
 from horae.store.contract import Store
 from horae.store.moves import quotas
@@ -35,7 +35,7 @@ class Quotas:
         self._told: dict[int, Use] = {}  # what all servers had written of this day
         self._day = 0
         self._flush_at = 0.0
-        self.bounds: Bounds = UNBOUNDED
+        store.on_made = self.accepted
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -72,12 +72,6 @@ class Quotas:
     def _use(self, namespace: int, day: int) -> Use:
         return self._uses.setdefault((namespace, day), Use())
 
-    def check(self, namespace: int) -> None:
-        """Refuse what a namespace asks for that has used up a quota of the day."""
-        reason = self.bounds.spent.get(namespace)
-        if reason is not None:
-            raise over_day(reason, self._env.now())
-
     async def step(self) -> Wait:
         """Learn which quotas there are, and every five seconds write what was used and read what all servers did."""
         now = self._env.clock.monotonic()
@@ -112,7 +106,7 @@ class Quotas:
             if queue.spec.max_queued is not None
         }
         over = {id: reason for id, quota in self.known.items() if (reason := spent(quota, self._today(id)))}
-        self.bounds = Bounds(self.known, queues, over) if queues or self.known else UNBOUNDED
+        self._store.bounds = Bounds(self.known, queues, over) if queues or self.known else UNBOUNDED
 
     def _today(self, namespace: int) -> Use:
         """What a namespace used today, as far as this server knows."""

@@ -26,7 +26,6 @@ from horae.model.job import PRIORITIES
 from horae.model.limit_keys import is_keyed
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope, Parcel
 from horae.model.protocol import Submit
-from horae.model.quota import UNBOUNDED
 from horae.store.contract import Store
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.repeats import TwinRequests
@@ -285,10 +284,7 @@ class Submitter:
         """Have them stored, and handed over to whoever waits for them; tell of the rest."""
         amounts = _amounts(submissions)
         takers = self.lot.takers(amounts) if self.lot is not None and amounts else []
-        bounds = UNBOUNDED if self.quotas is None else self.quotas.bounds
-        done = await self._store.submit(submissions, takers, self._directory.paused, bounds)
-        if self.quotas is not None:
-            self.quotas.accepted([*done.parcels, *done.windows] if done.windows else done.parcels)
+        done = await self._store.submit(submissions, takers, self._directory.paused)
         self.on_parcels(done.parcels)
         if self.lot is not None:
             self.lot.handed_over(done.running)

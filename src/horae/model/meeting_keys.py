@@ -7,7 +7,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.job import Spec
-from horae.model.meeting import Batch, Meeting
+from horae.model.meeting import Batch, Meeting, Unique
 from horae.model.naming import fill, scope_of
 from horae.model.parcel import Envelope
 from horae.model.template import Scope
@@ -35,11 +35,13 @@ def meetings_of(spec: Spec, envelope: Envelope, item: bytes, tags: Mapping[str, 
     return tuple(found)
 
 
-def unique_of(spec: Spec, item: bytes) -> tuple[Meeting, ...]:
-    """What an execution that no submission asked for shares with others: only what must not be there twice."""
-    if spec.unique is None:
-        return ()
-    return (Meeting(spec.unique, fill(spec.unique.key, scope_of(spec, item, {}), "unique.key")),)
+def unique_of(spec: Spec, item: bytes, rule: Unique | None = None) -> tuple[Meeting, ...]:
+    """What an execution that no submission asked for shares with others: only what must not be there twice.
+
+    It goes by the job's rule, unless it is given another.
+    """
+    rule = rule or spec.unique
+    return () if rule is None else (Meeting(rule, fill(rule.key, scope_of(spec, item, {}), "unique.key")),)
 
 
 def _whole(scope: Scope) -> str:

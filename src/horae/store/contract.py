@@ -48,6 +48,8 @@ class Store:
     def __init__(self, driver: Driver, env: Env) -> None:
         self.driver = driver
         self.env = env
+        self.bounds: Bounds = UNBOUNDED  # what this server knows of quotas
+        self.on_made: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of executions that were made
         self.on_started: Callable[[Started], object] = lambda started: None  # told of what a cancellation let go on
 
     async def write(self, make: ScriptFactory[T]) -> T:
@@ -67,14 +69,22 @@ class Store:
         submissions: Sequence[Submission],
         takers: Sequence[exchanges.Parked] = (),
         paused: Paused = frozenset(),
-        bounds: Bounds = UNBOUNDED,
+        bounds: Bounds | None = None,
     ) -> Submitted:
         """Accept executions: on disk when this returns, each id on exactly one shelf.
 
         What is due goes to the takers, exchanges that wait, if their numbers are free and nobody holds their sessions.
         Raises JobMoved when a job has another version than the one resolved, TwinRequests when two requests share an
-        idempotency key, OverQuota when `bounds` leave no room for them; then nothing is written.
+        idempotency key, OverQuota when `bounds`, or what this server knows of them, leave no room for them; then
+        nothing is written.
         """
+        done = await self._submit(submissions, takers, paused, self.bounds if bounds is None else bounds)
+        self.on_made([*done.parcels, *done.windows] if done.windows else done.parcels)
+        return done
+
+    async def _submit(
+        self, submissions: Sequence[Submission], takers: Sequence[exchanges.Parked], paused: Paused, bounds: Bounds
+    ) -> Submitted:
         now = self.env.now()
         bounded = bool(bounds) and any(
             bounds.touch(e.envelope.namespace, e.envelope.queue) for s in submissions for e in s.executions
@@ -305,7 +315,10 @@ class Store:
         circuit is not closed: what fires there is queued, and the ledger's cause says so.
         """
         now = self.env.now()
-        return await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now, low, holds))
+        bounds = self.bounds
+        done = await self.driver.write(lambda: fires.fire(limit, lead, self.env.new_id, now, low, holds, bounds))
+        self.on_made(done.parcels)
+        return done
 
     async def work_backfill(self, id: UUID, lead: Lead) -> backfill_work.Worked | None:
         """See how a backfill's executions ended, and start its next fires: as many as it may have live beside them.
@@ -314,7 +327,10 @@ class Store:
         whoever works it and whatever ends in between. None while somebody else does, and when nothing is left of it.
         """
         now = self.env.now()
-        return await self.driver.write(lambda: backfill_work.work(id, lead, self.env.new_id, now))
+        bounds = self.bounds
+        done = await self.driver.write(lambda: backfill_work.work(id, lead, self.env.new_id, now, bounds=bounds))
+        self.on_made(done.parcels if done is not None else [])
+        return done
 
     async def next_fire_at(self, low: due.Mark = due.FIRST) -> Instant | None:
         """When the earliest timer is due."""

@@ -141,7 +141,11 @@ class Watcher:
         """Fire some object versions that were not remembered a moment ago."""
         given = [found(one, poll) for one in listed]
         new_id, lead = self._env.new_id, self._directory.lead
-        done: Taken = await self._store.change(lambda now: watches.saw(poll, given, lead, self._check, new_id, now))
+        bounds = self._store.bounds
+        done: Taken = await self._store.change(
+            lambda now: watches.saw(poll, given, lead, self._check, new_id, now, bounds)
+        )
+        self._store.on_made(done.parcels)
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]
         self._hints.tell(Hint(lanes=done.lanes, wake_at=done.wake_at, events=events))

@@ -17,6 +17,8 @@ EventDisposition = Literal[
     "skipped-bounds",
     "skipped-params",
     "skipped-trouble",
+    "skipped-unique",
+    "skipped-quota",
 ]
 
 

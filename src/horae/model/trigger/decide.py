@@ -20,6 +20,8 @@ Disposition = Literal[
     "skipped-paused",
     "skipped-calendar",
     "skipped-nonexistent",
+    "skipped-unique",
+    "skipped-quota",
     "backfilled",
     "moved",
 ]

@@ -17,6 +17,7 @@ from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.ledger import LedgerRow
 from horae.model.parcel import Parcel
+from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.trigger import cover, fill_fire_params, fire_scope, previous_fire
 from horae.store.moves import calendars, ledger, triggers
 from horae.store.moves.backfills import COLUMNS, live_runs, read
@@ -24,6 +25,7 @@ from horae.store.moves.ledger import Versioned
 from horae.store.moves.live import live_among
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
+from horae.store.moves.refusals import sift
 from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.shelves import Columns, names
 from horae.store.moves.submission import NewExecution
@@ -78,9 +80,12 @@ class _Made(Struct, frozen=True):
     parcels: list[Parcel]
     lanes: dict[int, int]
     wake_at: Instant | None
+    executions: list[UUID]
 
 
-def work(id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int = LOOK) -> Script[Worked | None]:
+def work(
+    id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int = LOOK, bounds: Bounds = UNBOUNDED
+) -> Script[Worked | None]:
     """See what has ended, and start what there is room for; None when somebody else works it, or nothing is left.
 
     One that cannot go on is paused with the reason.
@@ -93,7 +98,7 @@ def work(id: UUID, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: i
     counts, live = yield from _settle(backfill)
     backfill = structs.replace(backfill, counts=counts)
     if backfill.state == "running":
-        return (yield from _start(before, backfill, live, lead, new_id, now, look))
+        return (yield from _start(before, backfill, live, lead, new_id, now, look, bounds))
     if backfill.state == "cancelled" and not live:
         backfill = structs.replace(backfill, completed_at=now)
     if backfill != before:
@@ -125,9 +130,16 @@ def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
 
 
 def _start(
-    before: Backfill, backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int
+    before: Backfill,
+    backfill: Backfill,
+    live: int,
+    lead: Lead,
+    new_id: Callable[[], UUID],
+    now: Instant,
+    look: int,
+    bounds: Bounds,
 ) -> Script[Worked]:
-    """Start what there is room for, and say when nothing is left."""
+    """Start what there is room for, and say when nothing is left; what a key or a quota stands against waits."""
     yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])  # a deletion waits, or is seen
     target = (yield from targets([backfill.job])).get(backfill.job)
     if target is None or target.state == "deleted":
@@ -144,8 +156,14 @@ def _start(
         stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {why(error)}")
         yield from _advance(stuck)
         return Worked(stuck)
+    sifted = yield from sift(wanted, [target.spec] * len(wanted), bounds, new_id, now, replaces=False)
+    if sifted.refused:
+        room = sifted.cut()
+        chosen = (yield from _choose(backfill, fires, room)) if room else None
+        wanted = wanted[:room]
     made = (yield from _make(backfill, chosen, wanted, new_id, now)) if chosen else None
-    backfill = _moved_on(backfill, made, pending)
+    yield from sifted.keep(made.executions if made is not None else [])
+    backfill = _moved_on(backfill, made, pending, sifted.why)
     if not fires and not pending and not live:
         backfill = _done(backfill, now)
     if backfill != before:
@@ -232,7 +250,7 @@ def _make(
     ]
     if runs:
         yield Insert("backfill_runs", RUNS, runs)
-    return _Made(chosen, [parcel for parcel, _ in parcels], lanes, wake_at)
+    return _Made(chosen, [parcel for parcel, _ in parcels], lanes, wake_at, executions)
 
 
 def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[LedgerRow]]]:
@@ -261,9 +279,10 @@ def _execution(backfill: Backfill, target: Target, pick: Pick, lead: Lead) -> Ne
     return execution_of(target, extra, lead, item=item, priority=backfill.priority)
 
 
-def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[Version]) -> Backfill:
+def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[Version], refused: str) -> Backfill:
     names = ", ".join(sorted({version.name for version in pending})[:5])
-    backfill = structs.replace(backfill, note=f"It waits until these triggers have decided: {names}." if names else "")
+    waits = f"It waits until these triggers have decided: {names}." if names else ""
+    backfill = structs.replace(backfill, note=f"It waits: {refused}." if refused else waits)
     if made is None:
         return backfill
     c = backfill.counts

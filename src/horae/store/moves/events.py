@@ -12,6 +12,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.events.values import NewEvent, event_scope
 from horae.model.parcel import Parcel
+from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.trigger.external import Event
 from horae.store.moves.event_reads import Outcome, StoredEvent, known_events
 from horae.store.moves.listeners import (
@@ -81,6 +82,7 @@ def take(
     only: tuple[UUID, str] | None = None,
     note: str | None = None,
     strict: bool = False,
+    bounds: Bounds = UNBOUNDED,
 ) -> Script[Taken]:
     """Keep events and decide each at every trigger that listens to its name, or at `only` this trigger of a job.
 
@@ -92,8 +94,8 @@ def take(
     new = [(id, event) for id, event in zip(ids, events, strict=True) if id in fresh]
     listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _nobody()
     decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
-    done = yield from write_fires(decided, new_id, now)
-    outcomes = _outcomes(decided, done.executions)
+    done = yield from write_fires(decided, new_id, now, bounds)
+    outcomes = _outcomes(done.decided, done.executions)
     told = yield from _answers(namespace, events, ids, fresh, outcomes, note, now)
     for event, stored in zip(events, told, strict=True):
         if strict and stored.repeated and stored.payload != event.payload:

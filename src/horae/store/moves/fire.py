@@ -12,6 +12,7 @@ from msgspec import Struct
 from horae.env import SECOND, Instant
 from horae.model.ids import parcel_of
 from horae.model.parcel import Parcel
+from horae.model.quota import UNBOUNDED, Bounds
 from horae.store.moves import due as timers
 from horae.store.moves import turns, waits
 from horae.store.moves.arrivals import arrive
@@ -20,6 +21,7 @@ from horae.store.moves.due import FIRST, Due, Mark, Trouble
 from horae.store.moves.fire_decisions import Decided, decide_all, open_times_of
 from horae.store.moves.fire_parcels import lay
 from horae.store.moves.parcels import put_parcels
+from horae.store.moves.refusals import RAN, sift_fires
 from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.shelves import Columns
 from horae.store.moves.starts import Started
@@ -45,7 +47,6 @@ ADVANCED: Columns = (
     ("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("decided_through", "bigint"), ("last_execution", "uuid"),
     ("fired", "int"), ("moved_to", "bigint"),
 )  # fmt: skip
-RAN = ("fired", "moved")  # dispositions that name an execution
 AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
 
 
@@ -72,12 +73,14 @@ def fire(
     now: Instant,
     low: Mark = FIRST,
     holds: Delays = NO_HOLDS,
+    bounds: Bounds = UNBOUNDED,
 ) -> Script[Fired]:
     """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
 
     Those that were advanced lie dead in the index until it is vacuumed: `low` passes them over. `holds` tells in words
     until when queues are held: the ledger says so of fires whose executions wait for that.
     One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
+    What `bounds` leave no room for does not run, and the ledger says so.
     """
     rows = yield from timers.look(low, now, limit)
     if not rows:
@@ -90,6 +93,7 @@ def fire(
     standing |= yield from turns.adopt(_unruly(due, busy, standing))
     open_times = yield from open_times_of(due)
     decided = decide_all(due, busy, standing, open_times, lead, now, troubles)
+    decided, sifted = yield from sift_fires(decided, bounds, new_id, now)
     terms = yield from in_their_lanes([one for d in decided for one in d.wanted], now)
     executions, parcels = lay(decided, terms, new_id, now)
     gated = {parcel.id for parcel, _ in parcels if turns.is_gated(parcel)} if keys else set()
@@ -97,7 +101,8 @@ def fire(
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
     held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
     also: list[ForEach | Insert] = [*_recorded(decided, executions, holds, now), _set_aside(troubles, now)]
-    lanes, wake_at = yield from put_parcels(free, now, also, held)
+    lanes, wake_at = yield from put_parcels(free, now, [*also, *sifted.changes(executions)], held)
+    yield from sifted.settle(new_id, now)
     over = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
     if over:  # all in order: those that begin to wait are locked too
         yield from lock_around({one.job for one in over} | depending)

@@ -12,6 +12,7 @@ from horae.model.events.decide import OUTRUN, Listening, Verdict, decide_event
 from horae.model.events.params import fill_params
 from horae.model.execution import Extra
 from horae.model.parcel import Parcel
+from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.template import TemplateError
 from horae.model.trigger.external import Event, Watch
 from horae.store.moves import turns
@@ -20,6 +21,7 @@ from horae.store.moves.dependents import lock_around
 from horae.store.moves.live import live_among
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
+from horae.store.moves.refusals import Sifted, sift
 from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.shelves import Columns
 from horae.store.moves.starts import Started
@@ -181,10 +183,17 @@ class Written(Struct, frozen=True):
     lanes: dict[int, int]
     wake_at: Instant | None
     blocked: bool = False  # something waits for its turn
+    decided: Sequence[Decided] = ()  # as it came to be
 
 
-def write_fires(decided: Sequence[Decided], new_id: Callable[[], UUID], now: Instant) -> Script[Written]:
-    """Executions of what fired, and the ledger of all that was decided."""
+def write_fires(
+    decided: Sequence[Decided], new_id: Callable[[], UUID], now: Instant, bounds: Bounds = UNBOUNDED
+) -> Script[Written]:
+    """Executions of what fired, and the ledger of all that was decided.
+
+    What `bounds` leave no room for does not run.
+    """
+    decided, sifted = yield from _sift(decided, bounds, new_id, now)
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     asked = yield from in_their_lanes([wanted for _, wanted in fired], now)
     placed, parcels = place(asked, {}, new_id, now)
@@ -208,11 +217,35 @@ def write_fires(decided: Sequence[Decided], new_id: Callable[[], UUID], now: Ins
         rows.append((id, d.event, d.listener.target.job, at, verdict.disposition, verdict.cause, execution))
     if rows:
         yield Insert("event_fires", EVENT_FIRES, rows)
+    yield from sifted.keep([receipts[0].execution_id for receipts in placed])
+    yield from sifted.settle(new_id, now)
     counting = {d.listener.timer.id: d.listener for d, _ in fired if d.listener.counts}
     columns: Columns = (("trigger_id", "uuid"), ("fired", "int"), ("last_execution", "uuid"))
     if counting:
         yield ForEach(COUNT_FIRES, columns, [(id, one.fires, one.last) for id, one in sorted(counting.items())])
-    return Written(executions, [parcel for parcel, _ in parcels], done.lanes, done.next, len(free) < len(parcels))
+    blocked = len(free) < len(parcels)
+    return Written(executions, [parcel for parcel, _ in parcels], done.lanes, done.next, blocked, decided)
+
+
+def _sift(
+    decided: Sequence[Decided], bounds: Bounds, new_id: Callable[[], UUID], now: Instant
+) -> Script[tuple[Sequence[Decided], Sifted]]:
+    """What was decided, with what a key or a quota stands against told as refused."""
+    fired = [(d, d.wanted) for d in decided if d.wanted is not None]
+    specs = [d.listener.target.spec for d, _ in fired]
+    sifted = yield from sift([wanted for _, wanted in fired], specs, bounds, new_id, now)
+    if not sifted.refused:
+        return decided, sifted
+    told: list[Decided] = []
+    place = 0
+    for d in decided:
+        refusal = sifted.refused.get(place) if d.wanted is not None else None
+        place += d.wanted is not None
+        if refusal is not None:
+            d.listener.fires -= 1
+            d = Decided(d.event, d.listener, Verdict(refusal.disposition, refusal.cause[:MOST_TOLD]))
+        told.append(d)
+    return told, sifted
 
 
 def _settle(

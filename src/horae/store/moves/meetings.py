@@ -5,7 +5,7 @@ looked up in a new statement, on the shelves themselves: nothing that ends execu
 left behind by one that ended some other way.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct
@@ -98,26 +98,24 @@ class Met(Struct):
             index = self.same[index]
         return index
 
-    def changes(self, asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]]) -> Iterator[ForEach]:
-        """The keys' rows as they are to stand; those that nobody has use for go."""
+    def changes(self, asked: Sequence[Asked], made: Callable[[int], UUID]) -> Iterator[ForEach]:
+        """The keys' rows as they are to stand; those that nobody has use for go. `made` tells executions by index."""
         rows: list[tuple[object, ...]] = []
         for key in sorted(self.names):
             named = self.names[key]
-            execution = named.by if isinstance(named.by, UUID) else self._placed(key, named.by, asked, placed)
+            execution = named.by if isinstance(named.by, UUID) else self._placed(key, named.by, asked, made)
             if execution is not None:
                 rows.append((*key, execution, named.opened_at, named.until, named.span, named.count))
         yield ForEach(NAME, ROW, rows)
         used = {row[:3] for row in rows}
         yield ForEach(DROP, KEY, sorted(key for key in self.fresh if key not in used))
 
-    def _placed(
-        self, key: RowKey, index: int, asked: Sequence[Asked], placed: Sequence[Sequence[Receipt]]
-    ) -> UUID | None:
+    def _placed(self, key: RowKey, index: int, asked: Sequence[Asked], made: Callable[[int], UUID]) -> UUID | None:
         """The execution that a key stands for, unless one with another key took its place."""
         last = self.final(index)
         if last in self.answers or all(_row_key(asked[last], one) != key for one in asked[last].meets):
             return None
-        return placed[last][0].execution_id
+        return made(last)
 
 
 def meet(asked: Sequence[Asked], known: Mapping[UniqueKey, UUID], new_id: NewId, now: Instant) -> Script[Met]:

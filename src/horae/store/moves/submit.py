@@ -63,7 +63,7 @@ def submit(
         changes = [
             *name_keys(asked, placed.receipts, known),
             *remember((s, placed.answers[i]) for i, s in fresh),
-            *met.changes(asked, placed.receipts),
+            *met.changes(asked, lambda i: placed.receipts[i][0].execution_id),
         ]
     if bounds:
         made = [*((p.envelope, len(p)) for p, _ in placed.parcels), *met.made]

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.events.values import NewEvent
+from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.trigger import Trigger, Watch
 from horae.store.moves.events import Taken, take
 from horae.store.moves.listeners import Check, hold_jobs
@@ -135,7 +136,13 @@ def remembered(watch: UUID, objects: Sequence[UUID]) -> Script[set[UUID]]:
 
 
 def saw(
-    poll: Poll, found: Sequence[Found], lead: Lead, check: Check, new_id: Callable[[], UUID], now: Instant
+    poll: Poll,
+    found: Sequence[Found],
+    lead: Lead,
+    check: Check,
+    new_id: Callable[[], UUID],
+    now: Instant,
+    bounds: Bounds = UNBOUNDED,
 ) -> Script[Taken]:
     """Remember object versions, and fire those that nobody remembered. Raises Overtaken."""
     yield from hold_jobs({poll.job})  # before the watch, as an edit of the job does
@@ -147,7 +154,8 @@ def saw(
     yield Fetch(RENEW, (poll.watch, poll.began_at, now + LEASE))
     if not events:
         return Taken([], [], {}, None)
-    return (yield from take(poll.namespace, events, lead, check, new_id, now, only=(poll.job, poll.trigger)))
+    only = poll.job, poll.trigger
+    return (yield from take(poll.namespace, events, lead, check, new_id, now, only=only, bounds=bounds))
 
 
 def _hold(poll: Poll) -> Script[None]:

@@ -1,0 +1,130 @@
+"""Fires, events and backfills that a unique key or a quota stands against: they do not run, and it is told why."""
+
+import msgspec
+
+from horae.env import SECOND
+from horae.model.events.values import NewEvent
+from horae.model.ids import parcel_of
+from horae.model.meeting import Unique
+from horae.model.quota import UNBOUNDED, Bounds, Quota
+from horae.model.trigger import Event, Interval, Once, Rules
+from horae.store.moves import backfill_work, events, meetings
+from tests.store_contract.moves.test_backfills import finish, make, missed
+from tests.store_contract.moves.test_meetings import ask
+from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success
+
+MINUTE = 60 * SECOND
+ALLOW = Rules(overlap="allow")
+
+
+async def ledger(world: World) -> list[tuple[str, bool]]:
+    rows = await world.rows("SELECT disposition, execution FROM fires ORDER BY last, trigger_id")
+    return [(disposition, execution is not None) for disposition, execution in rows]
+
+
+async def events_of(world: World, count: int, bounds: Bounds = UNBOUNDED) -> list[str]:
+    given = [NewEvent(name="upload", payload=msgspec.json.encode({"n": n})) for n in range(count)]
+    taken = await world.store.change(
+        lambda now: events.take(NAMESPACE, given, lead, lambda *_: None, world.env.new_id, now, bounds=bounds)
+    )
+    return [one.disposition for event in taken.events for one in event.outcomes]
+
+
+async def test_a_fire_whose_key_is_taken_is_skipped_until_its_execution_has_ended(world: World):
+    job = await world.job(unique=Unique())
+    await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
+    await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
+    world.clock.advance(MINUTE)
+    assert len((await world.store.fire(10, lead)).parcels) == 1
+    assert sorted(await ledger(world)) == [("fired", True), ("skipped-unique", False)]
+    (again,) = await ask(world, job, Unique(), key="")
+    assert again.deduplicated
+
+    worker = await world.worker()
+    (granted,) = await worker.claim(10)
+    world.clock.advance(MINUTE)
+    assert (await world.store.fire(10, lead)).parcels == []
+    await worker.report(success(granted))
+    world.clock.advance(MINUTE)
+    assert len((await world.store.fire(10, lead)).parcels) == 1
+
+
+async def test_a_newer_fire_takes_the_place_of_what_has_not_begun(world: World):
+    job = await world.job(unique=Unique(keep="latest"))
+    await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
+    world.clock.advance(MINUTE)
+    (first,) = (await world.store.fire(10, lead)).parcels
+    world.clock.advance(MINUTE)
+    (second,) = (await world.store.fire(10, lead)).parcels
+
+    assert await world.history(parcel_of(first.id)) == [(0, 1, "cancelled", meetings.REPLACED)]
+    assert await world.states(second.id) == ["queued"]
+    assert await ledger(world) == [("fired", True), ("fired", True)]
+
+
+async def test_fires_without_room_are_skipped_and_do_not_count(world: World):
+    job = await world.job()
+    world.store.bounds = Bounds(queues={job.queue: ("default", 1)})
+    trigger = await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), Rules(max_fires=2))
+    await add_trigger(world, job, Once(at=world.now() + MINUTE), ALLOW)
+    world.clock.advance(MINUTE)
+    await world.store.fire(10, lead)
+    assert sorted(await ledger(world)) == [("fired", True), ("skipped-quota", False)]
+    (cause,) = await world.rows("SELECT cause FROM fires WHERE disposition = 'skipped-quota'")
+    assert "maxQueued" in cause[0]
+    world.clock.advance(MINUTE)
+    await world.store.fire(10, lead)
+    ((fired, following),) = await world.rows("SELECT fired, next_fire_at FROM timers WHERE trigger_id = $1", trigger)
+    assert fired <= 1
+    assert following is not None
+
+
+async def test_what_is_used_up_of_the_day_skips_fires(world: World):
+    job = await world.job()
+    world.store.bounds = Bounds({NAMESPACE: Quota(executions_per_day=1)}, spent={NAMESPACE: "executionsPerDay: 1 of 1"})
+    await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
+    world.clock.advance(MINUTE)
+    await world.store.fire(10, lead)
+    assert await ledger(world) == [("skipped-quota", False)]
+
+
+async def test_events_go_by_keys_and_quotas(world: World):
+    job = await world.job(unique=Unique(key="${params.n}"))
+    await add_trigger(world, job, Event(event="upload"), ALLOW, params={"n": "${event.payload.n}"})
+    assert await events_of(world, 2) == ["fired", "fired"]
+    assert await events_of(world, 3) == ["skipped-unique", "skipped-unique", "fired"]
+    bounds = Bounds(queues={job.queue: ("default", 4)})
+    assert await events_of(world, 6, bounds) == [*["skipped-unique"] * 3, "fired", *["skipped-quota"] * 2]
+    assert await events_of(world, 5) == [*["skipped-unique"] * 4, "fired"]
+
+
+async def test_a_backfill_waits_for_keys_and_room(world: World):
+    start, job, _ = await missed(world)
+    backfill = await make(world, job, start + 3 * MINUTE, start + 6 * MINUTE)
+    bounds = Bounds(queues={job.queue: ("default", 2)})
+
+    async def work(bounds: Bounds) -> backfill_work.Worked:
+        now = world.now()
+        return await world.store.write(
+            lambda: backfill_work.work(backfill.id, lead, world.env.new_id, now, bounds=bounds)
+        )
+
+    worked = await work(bounds)
+    assert (sum(map(len, worked.parcels)), worked.more) == (2, False)
+    assert "maxQueued" in worked.backfill.note
+    assert (await work(bounds)).parcels == []
+    done = await finish(world, backfill, await world.worker())
+    assert (done.state, done.counts.succeeded, done.note) == ("done", 3, "")
+
+
+async def test_a_backfill_of_a_singleton_runs_one_at_a_time(world: World):
+    start, job, _ = await missed(world)
+    await world.do(
+        "UPDATE job_versions SET spec = $2 WHERE job = $1",
+        job.id,
+        msgspec.json.encode(msgspec.structs.replace(job.spec, unique=Unique(keep="latest"))).decode(),
+    )
+    backfill = await make(world, job, start + 3 * MINUTE, start + 6 * MINUTE)
+    done = await finish(world, backfill, await world.worker())
+    assert (done.state, done.counts.succeeded) == ("done", 3)
+    assert all(state != "cancelled" for _, _, state, _ in await world.history())
