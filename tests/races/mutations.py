@@ -398,6 +398,19 @@ PROMOTES = [
         "relax does not wait for the time", "relax.WAITED", " AND queued_at <= $2", " AND $2 > 0",
         by="test_relax.test_what_waited_so_long_goes_to_the_wider_lane_with_its_rank_and_arrival",
     ),
+    one(
+        "what is over its time is looked at by two", "timeouts.DUE", f" FOR UPDATE{SKIP}",
+        by="end overdue / end overdue, two servers",
+    ),
+    one("what is over its time waits for others", "timeouts.DUE", SKIP, by="end overdue / end overdue, two servers"),
+    one("ending locks nothing queued", "timeouts.QUEUED", f" FOR UPDATE OF s{SKIP}", by="end overdue / claim"),
+    one("ending waits for what is queued", "timeouts.QUEUED", SKIP, by="end overdue / claim"),
+    one("ending locks nothing that waits", "timeouts.WAITING", f" FOR UPDATE OF s{SKIP}", by="end overdue / promote"),
+    one("ending waits for what waits", "timeouts.WAITING", SKIP, by="end overdue / promote"),
+    one(
+        "what somebody else holds is forgotten", "timeouts._look",
+        "sum(slice.hi - slice.lo for slice in held) < waited", "False", by="end overdue / claim",
+    ),
     one("opening a gate locks no slice", "promote.AT_GATE", f" FOR UPDATE OF w{SKIP}", by="open_gate / open_gate"),
     one("opening a gate waits for slices", "promote.AT_GATE", SKIP, by="open_gate / open_gate"),
     one(

@@ -1404,6 +1404,7 @@ from tests.races import (  # noqa: E402
     circuit_scenes,  # noqa: F401
     dependency_scenes,  # noqa: F401
     event_scenes,  # noqa: F401
+    failure_scenes,  # noqa: F401
     hold_scenes,  # noqa: F401
     placement_scenes,  # noqa: F401
     preempt_scenes,  # noqa: F401

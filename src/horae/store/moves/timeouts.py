@@ -36,12 +36,17 @@ QUEUED = Statement(
     f"SELECT {shelves.names(shelves.QUEUED, 's.')} FROM given JOIN queued s ON s.parcel = given.parcel"
     " FOR UPDATE OF s SKIP LOCKED",
 )
+
+
+def _items(shelf: str) -> str:
+    return f"(SELECT coalesce(sum(s.hi - s.lo), 0) FROM {shelf} s WHERE s.parcel = given.parcel)"
+
+
 # In one statement: of several, each could miss what moves from shelf to shelf. What is nowhere here has ended for good.
+# Items, not slices: a claim that cuts one leaves as many slices as there were.
 STANDING = Statement(
     "standing_of_parcels",
-    "SELECT given.parcel, (SELECT count(*) FROM queued s WHERE s.parcel = given.parcel)"
-    " + (SELECT count(*) FROM waiting s WHERE s.parcel = given.parcel),"
-    " (SELECT count(*) FROM running s WHERE s.parcel = given.parcel) FROM given",
+    f"SELECT given.parcel, {_items('queued')} + {_items('waiting')}, {_items('running')} FROM given",
 )
 AHEAD = Statement("set_timeout", "UPDATE timeouts SET at = given.at FROM given WHERE timeouts.parcel = given.parcel")
 DROP = Statement("drop_timeouts", "DELETE FROM timeouts USING given WHERE timeouts.parcel = given.parcel")
@@ -92,7 +97,7 @@ def _look(
     left = [slice for slice in held if slice not in over]
     waited, runs = standing
     again = patience.next_look(left, runs > 0, now)
-    if len(held) < waited:
+    if sum(slice.hi - slice.lo for slice in held) < waited:
         again = now + SOON if again is None else min(again, now + SOON)
     if not over:
         return [], again
