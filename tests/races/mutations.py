@@ -793,12 +793,77 @@ PREEMPTS = [
     ),
 ]  # fmt: skip
 
+LIMITS = [
+    one(
+        "keys are not locked", "holders.Gate.lock", "yield Lock(self.keys, shared=ALL)", "yield from ()",
+        by="submit / submit under a key",
+    ),
+    one(
+        "keys are looked at before they are locked", "holders.enter",
+        "yield from gate.lock()\n    yield from gate.look()", "yield from gate.look()\n    yield from gate.lock()",
+        by="submit / submit under a key",
+    ),
+    one(
+        "who frees a key does not lock it", "holders.free", "yield from gate.lock()", "yield from ()",
+        by="report that frees a key / submit under it",
+    ),
+    one(
+        "who frees a place in a sequence looks before the lock", "holders.free",
+        "yield from gate.lock()", "yield from gate.look(); yield from gate.lock()",
+        because="what is seen under the lock is what counts; it only costs a statement",
+    ),
+    one(
+        "letting in waits for whoever holds a slice", "holders.AT_GATE", SKIP,
+        by="report that frees a key / cancel of who waits for it",
+    ),
+    one(
+        "letting in waits for whoever holds the next of a sequence", "holders.AT_HEAD", SKIP,
+        by="report / cancel of the next in a sequence",
+    ),
+    one(
+        "what ends tells nobody who waits for its keys", "report.settle", "yield from free_keys(effects, now)",
+        "yield from ()", by="test_holders.test_what_ends_lets_the_next_in_with_the_same_report",
+    ),
+    one(
+        "a retry keeps its keys", "effects.put_fates",
+        "effects.freed |= {w.parcel for w in fates.waiting if w.flags & KEYED}", "pass",
+        by="test_holders.test_a_retry_gives_its_key_back_and_asks_for_it_again",
+    ),
+    one(
+        "limits of queues are counted without a lock", "coarse.look", "yield Lock(tuple(given))", "yield from ()",
+        by="claim / claim under a queue's limit",
+    ),
+    one(
+        "a limit is set beside claims under way", "coarse.put", 'yield Lock(table="limits")', "yield from ()",
+        by="limit of a queue / claim that does not know of it",
+    ),
+    one(
+        "claims do not keep limits from being set", "claim.PICK", " FOR KEY SHARE OF m", "",
+        by="limit of a queue / claim that does not know of it",
+    ),
+    one(
+        "who does not know of a limit claims all the same", "claim.PICK", "$5 OR", "true OR",
+        by="test_coarse.test_who_does_not_know_of_a_limit_takes_nothing",
+    ),
+    one(
+        "a hand over bypasses limits", "hand_over.UNHELD", "false OR", "true OR",
+        by="test_coarse.test_a_hand_over_does_not_bypass_a_limit",
+    ),
+    one(
+        "rates of keys are not locked", "key_rates.LOCK", " FOR UPDATE OF r", "", by="claim / claim under a key's rate",
+    ),
+    one(
+        "a claim waits for rates beyond those it has", "key_rates.LOCK_FREE", SKIP,
+        because="it would wait while it holds others: two claims could wait for each other",
+    ),
+]  # fmt: skip
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
         CIRCUITS,
-        *(CALENDARS, PREEMPTS, OTHERS),
+        *(CALENDARS, PREEMPTS, LIMITS, OTHERS),
     )
     for mutation in group
 }

@@ -279,6 +279,8 @@ class Worker:
         (reply,) = done.replies
         if reply.decision == "answer":
             self.numbers[channel] = max(self.numbers[channel], number)
+        if done.claimed.freed:  # as a server does
+            await self.world.store.change(lambda now: holders.free(done.claimed.freed, now))
         self.effects = done.effects
         self.marks = done.claimed.lanes
         return reply

@@ -12,7 +12,7 @@ from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.store.contract import Store
-from horae.store.moves import coarse, holder_sweep, limit_changes
+from horae.store.moves import coarse, holder_sweep, holders, limit_changes
 from horae.store.moves.holders import Entered
 
 SWEEP = 5.0  # seconds between looks at all keys at which something waits
@@ -27,7 +27,7 @@ class Limits:
 
     def __init__(self, env: Env, store: Store, hints: Hints) -> None:
         self._env, self._store, self._hints = env, store, hints
-        self._keys: set[str] = set()
+        self._freed: set[UUID] = set()
         self._jobs: set[UUID] = set()
         self._sweep_at = 0.0
         self.repaired = 0  # executions that had waited though there was room: none, unless something is wrong
@@ -39,21 +39,21 @@ class Limits:
             self._jobs.update(hint.jobs)
             self.alarm.ring()
 
-    def freed(self, keys: Iterable[str]) -> None:
-        """These keys may have room for others."""
-        before = len(self._keys)
-        self._keys.update(keys)
-        if len(self._keys) > before:
-            self.alarm.ring()
+    def freed(self, parcels: Iterable[UUID]) -> None:
+        """Items of these parcels left the queue: others may have their keys."""
+        self._freed.update(parcels)
+        self.alarm.ring()
 
     async def step(self) -> Wait:
         """See to what changed; now and then to everything."""
         jobs, self._jobs = self._jobs, set()
         for job in sorted(jobs):
-            self._keys.update(await self._store.change(lambda now: limit_changes.apply(job, now)))  # noqa: B023
+            keys = await self._store.change(lambda now: limit_changes.apply(job, now))  # noqa: B023
+            await self._let_in(keys)
             self._hints.tell(Hint(wake_at=self._env.now()))
-        keys, self._keys = self._keys, set()
-        await self._let_in(sorted(keys))
+        freed, self._freed = self._freed, set()
+        if freed:
+            self._tell(await self._store.change(lambda now: holders.free(freed, now)))
         await self._mark()
         now = self._env.clock.monotonic()
         if now >= self._sweep_at:

@@ -50,7 +50,7 @@ class ParkingLot:
         self._looks_at = inf  # when `step` comes next, unless rung
         self._commits = 0  # of exchanges, which hold their sessions meanwhile
         self._passed_over = False
-        self.on_freed: Callable[[Collection[str]], object] = lambda keys: None  # told of keys that may have room
+        self.on_freed: Callable[[Collection[UUID]], object] = lambda parcels: None  # told whose keys may have room
         self.closed = False
         self.alarm = Alarm()
         hints.listen(self._on_hint)

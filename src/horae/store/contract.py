@@ -28,7 +28,7 @@ from horae.store.moves import rescue as rescues
 from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
 from horae.store.moves.claim import Claimed
-from horae.store.moves.effects import Effects
+from horae.store.moves.effects import Effects, free_keys
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.report import Asked, requests_of
 from horae.store.moves.starts import Started
@@ -178,7 +178,10 @@ class Store:
         ends as its job says. Whatever ends here is told to those that depend on it in the same transaction.
         """
         now = self.env.now()
-        return await self.driver.write(lambda: join_looks.look_with_effects(limit, self.env.new_id, now))
+        count, effects = await self.driver.write(lambda: join_looks.look_with_effects(limit, self.env.new_id, now))
+        if effects.freed:  # the locks of keys come before those of joins
+            await self.driver.write(lambda: free_keys(effects, now))
+        return count, effects
 
     async def next_join(self) -> Instant | None:
         """When the earliest join has to be looked at."""

@@ -14,6 +14,7 @@ from uuid import UUID
 from msgspec import Struct, field
 
 from horae.env import Instant, Micros
+from horae.model.keys import flags_of
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import Failure
 from horae.model.session import LIVE
@@ -266,7 +267,15 @@ def _restore(parcel: UUID, new_id: NewId, now: Instant, done: Repaired) -> Scrip
     attempt = max(row.attempt for row in lying) + BEYOND
     lost = [
         Slice(
-            parcel=parcel, lo=lo, hi=hi, job=e.job, queue=e.queue, namespace=e.namespace, attempt=attempt, width=width
+            parcel=parcel,
+            lo=lo,
+            hi=hi,
+            job=e.job,
+            queue=e.queue,
+            namespace=e.namespace,
+            attempt=attempt,
+            width=width,
+            flags=flags_of(e.keys),
         )
         for lo, hi in holes
     ]
@@ -287,5 +296,5 @@ def _ended(slice: Slice, now: Instant) -> Finished:
 def _due(s: Slice, now: Instant) -> Waiting:
     return Waiting(
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
-        width=s.width, wake_at=now, reason="delay",
+        width=s.width, flags=s.flags, wake_at=now, reason="delay",
     )  # fmt: skip

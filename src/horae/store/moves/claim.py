@@ -21,7 +21,6 @@ from horae.store.moves.affinity import remember
 from horae.store.moves.circuit_gates import shut_out
 from horae.store.moves.coarse import Rooms, is_open
 from horae.store.moves.deferred import Change, Deferred
-from horae.store.moves.holders import free
 from horae.store.moves.key_rates import Paces
 from horae.store.moves.spread import shared_out
 from horae.store.script import Fetch, ForEach, Script, Statement
@@ -66,7 +65,7 @@ class Claimed(Struct, frozen=True):
     lanes: dict[int, int | None]
     solo: frozenset[int] = frozenset()
     full: dict[int, Instant | None] = {}  # lanes whose limits have no room, and until when if that is known
-    freed: frozenset[str] = frozenset()  # keys of limits that may have room for others now
+    freed: frozenset[UUID] = frozenset()  # parcels of which items left the queue, and others may have the keys
 
 
 class _Picked(Struct, frozen=True):
@@ -274,7 +273,7 @@ def _claim_lane(
             picked, limit, first = first.slices, first.limit, None
         if not picked:
             return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
-        usable = yield from paces.hold_back((yield from _set_aside(picked, paused, now)))
+        usable = yield from paces.hold_back((yield from _set_aside(picked, paused, paces)))
         wants = yield from _look_up_solo(wants, usable, now)
         each = (yield from shared_out(view.among, usable, now)) if view.among is not None else None
         decided = deal_most(usable, wants, most, view.cost, each)
@@ -314,7 +313,7 @@ def _look_up_solo(wants: list[Want], usable: Sequence[Queued], now: Instant) -> 
     return [structs.replace(want, solo=places.get(want.session, Place.ANY)) for want in wants]
 
 
-def _set_aside(picked: list[Queued], paused: frozenset[UUID], now: Instant) -> Script[list[Queued]]:
+def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: Paces) -> Script[list[Queued]]:
     """Slices of paused jobs leave the lane and wait for the job's gate; those before an open circuit, at its own.
 
     Others may have the keys that they held meanwhile.
@@ -325,9 +324,7 @@ def _set_aside(picked: list[Queued], paused: frozenset[UUID], now: Instant) -> S
         return picked
     yield shelves.take("queued", held)
     yield shelves.put_waiting(held)
-    keyed = {s.parcel for s in held if s.flags & KEYED}
-    if keyed:
-        yield from free(keyed, now)
+    paces.freed |= {s.parcel for s in held if s.flags & KEYED}
     gone = {(s.parcel, s.lo) for s in held}
     return [s for s in picked if (s.parcel, s.lo) not in gone]
 

@@ -9,6 +9,7 @@ from horae.env import Instant
 from horae.model.dependency import Join, Parts, judge, why_late, why_skipped
 from horae.model.execution import FAILED, SKIPPED, Extra
 from horae.model.ids import index_of, parcel_of
+from horae.model.keys import KEYED
 from horae.model.protocol import Failure
 from horae.model.settle import Finished
 from horae.model.slice import Slice, part
@@ -31,6 +32,7 @@ class Looked(Struct):
     joins: int = 0
     started: Started = field(default_factory=Started)
     over: list[tuple[Over, int]] = []  # with their namespaces
+    freed: set[UUID] = set()  # parcels whose keys others may have
 
 
 class _Ending(Struct, frozen=True):
@@ -82,6 +84,7 @@ def look_with_effects(limit: int, new_id: NewId, now: Instant) -> Script[tuple[i
     effects.ended += [
         Ended(over.parcel, over.lo, over.hi, over.job, namespace, over.state, 0) for over, namespace in looked.over
     ]
+    effects.freed |= looked.freed
     return looked.joins, effects
 
 
@@ -191,6 +194,7 @@ def _finished(slice: Slice, ending: _Ending, now: Instant) -> Finished:
 def _put(ended: Sequence[Finished], looked: Looked) -> Script[None]:
     if ended:
         yield shelves.put_finished(ended)
+        looked.freed |= {f.slice.parcel for f in ended if f.slice.flags & KEYED}
         looked.over += [
             (Over(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state), f.slice.namespace) for f in ended
         ]

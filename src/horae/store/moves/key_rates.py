@@ -56,7 +56,7 @@ class Paces:
         self._now = now
         self._paces: dict[str, _Pace] = {}
         self._keys: dict[UUID, tuple[str, ...]] = {}  # of parcels, those that have a rate
-        self.freed: set[str] = set()  # keys whose limits may have room again
+        self.freed: set[UUID] = set()  # parcels of which items left the queue: their keys' locks come before a claim's
 
     def hold_back(self, picked: list[Queued]) -> Script[list[Queued]]:
         """What of these slices may start now; the rest waits for its time, or is left to whoever has its rate."""
@@ -91,7 +91,7 @@ class Paces:
         """A slice that waits for the rate that lets it start last."""
         key = max(keys, key=lambda key: self._paces[key].opens_at(self._now))
         at = self._paces[key].last = max(self._paces[key].opens_at(self._now), self._now + 1)
-        self.freed |= set(keys)
+        self.freed.add(slice.parcel)
         return Waiting(
             parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
             attempt=slice.attempt, failures=slice.failures, losses=slice.losses, solo=slice.solo, width=slice.width,

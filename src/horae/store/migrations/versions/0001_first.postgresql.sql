@@ -423,6 +423,7 @@ CREATE TABLE limits (
     queue INTEGER,
     namespace INTEGER,
     spec TEXT NOT NULL,
+    ready BOOLEAN DEFAULT false NOT NULL,
     PRIMARY KEY (name)
 );
 
