@@ -24,4 +24,4 @@ def meeting(one: NewExecution, spec: Spec) -> NewExecution:
     if one.extra.retry_of is not None:
         return structs.replace(one, meets=unique_of(spec, one.item))
     refuse_timed(spec, delayed=one.envelope.due_at > 0, waits=one.patience is not None)
-    return structs.replace(one, meets=meetings_of(spec, one.envelope, one.item, one.extra.tags))
+    return structs.replace(one, meets=meetings_of(spec, one.envelope, one.item, one.extra.tags, one.share))

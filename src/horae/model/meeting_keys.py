@@ -13,7 +13,9 @@ from horae.model.parcel import Envelope
 from horae.model.template import Scope
 
 
-def meetings_of(spec: Spec, envelope: Envelope, item: bytes, tags: Mapping[str, str]) -> tuple[Meeting, ...]:
+def meetings_of(
+    spec: Spec, envelope: Envelope, item: bytes, tags: Mapping[str, str], share: str = ""
+) -> tuple[Meeting, ...]:
     """What a submission shares with others, in the order in which it is looked at: a remembered result comes first.
 
     Raises BadInput when a key cannot be filled in.
@@ -31,7 +33,7 @@ def meetings_of(spec: Spec, envelope: Envelope, item: bytes, tags: Mapping[str, 
     if spec.debounce is not None:
         found.append(Meeting(spec.debounce, f"{envelope.version}:{fill(spec.debounce.key, scope, 'debounce.key')}"))
     if spec.batch is not None:
-        found.append(Meeting(spec.batch, _alike(spec.batch, envelope, scope)))
+        found.append(Meeting(spec.batch, _alike(spec.batch, envelope, share, scope)))
     return tuple(found)
 
 
@@ -49,9 +51,10 @@ def _whole(scope: Scope) -> str:
     return sha256(msgspec.json.encode(scope["params"], order="sorted")).hexdigest()
 
 
-def _alike(rule: Batch, e: Envelope, scope: Scope) -> str:
+def _alike(rule: Batch, e: Envelope, share: str, scope: Scope) -> str:
     """Only what would have travelled together shares an execution."""
-    return f"{e.version}:{e.priority}:{e.lane}:{e.parent or ''}:{e.keys or ''}:{fill(rule.key, scope, 'batch.key')}"
+    alike = e.version, e.priority, e.lane, share, str(e.parent or ""), e.keys, fill(rule.key, scope, "batch.key")
+    return msgspec.json.encode(alike).decode()
 
 
 def refuse_timed(spec: Spec, *, delayed: bool, waits: bool) -> None:

@@ -19,7 +19,10 @@ _DEBOUNCE = 'Write {"key": "${params.page}", "wait": "5s", "max": "1m", "keep": 
 _BATCH = 'Write {"size": 100, "wait": "1s", "key": "${params.customer}"}.'
 _CACHE = 'Write {"ttl": "1h", "key": "${params.day}"}; without a key equal params have the same result.'
 # What two of them would say of one submission cannot both be so.
-_APART = (("debounce", "batch"), ("unique", "debounce"), ("unique", "batch"), ("cache", "debounce"), ("cache", "batch"))
+_APART = (
+    ("debounce", "batch"), ("unique", "debounce"), ("unique", "batch"), ("cache", "debounce"), ("cache", "batch"),
+    ("sequence", "debounce"), ("sequence", "batch"),
+)  # fmt: skip
 
 
 def read_meetings(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,9 +42,9 @@ class QueueBody(Body, frozen=True, kw_only=True):
         UNSET
     )
     default: Annotated[bool, Meta(description="Whether jobs that name no queue go here.")] | UnsetType | None = UNSET
-    max_queued: (
-        Annotated[int, Meta(ge=0, le=10**9, description="How many executions it takes.")] | UnsetType | None
-    ) = UNSET
+    max_queued: Annotated[int, Meta(ge=0, le=10**9, description="How many executions it takes.")] | UnsetType | None = (
+        UNSET
+    )
 
 
 class PauseBody(Body, frozen=True, kw_only=True):
