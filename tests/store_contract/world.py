@@ -33,6 +33,7 @@ from horae.store.moves import (
     audit_joins,
     coarse,
     holder_sweep,
+    holders,
     jobs,
     lanes,
     shelves,
