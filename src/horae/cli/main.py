@@ -31,7 +31,7 @@ SECTIONS = {
         "report": "Tell progress or a result from inside a running job.",
     },
     "Operate": {
-        "workers": "List workers and drain them.",
+        "workers": "List workers, drain them, and have as many as a queue wants.",
         "queues": "List queues; hold and release them.",
         "namespaces": "Show what namespaces may have and use, and what they used.",
         "keys": "Create, list and revoke keys.",

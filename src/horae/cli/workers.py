@@ -9,9 +9,12 @@ from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 
 
-@click.group(cls=Group, examples=("horae workers list", "horae workers drain WORKER"))
+@click.group(
+    cls=Group,
+    examples=("horae workers list", "horae workers drain WORKER", "horae workers autoscale --max 8 -- horae worker"),
+)
 def workers() -> None:
-    """List workers and drain them."""
+    """List workers, drain them, and have as many as a queue wants."""
 
 
 @workers.command("list", examples=("horae workers list", "horae workers list -o json"))
@@ -57,3 +60,42 @@ async def drain(api: Api, worker: str) -> None:
         return api.out.document(found.raw)
     api.out.say(f"{found.worker_id} has been asked to drain; it runs {found.running or 0}.")
     return None
+
+
+@workers.command(
+    examples=(
+        "horae workers autoscale --min 1 --max 8 --target-wait 5s -- horae worker --queue default",
+        "horae workers autoscale --queue gpu --max 20 --slots 2 --up './more.sh' --down './fewer.sh'",
+        "horae workers autoscale --dry-run --once",
+    ),
+)
+@click.option("--queue", default="default", show_default=True, metavar="QUEUE", help="The queue that is followed.")
+@click.option("--min", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Workers at least.")
+@click.option("--max", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Workers at most.")
+@click.option(
+    "--target-wait", default="5s", show_default=True, metavar="SPAN", help="How long an execution may wait for a slot."
+)
+@click.option("--slots", type=click.IntRange(1), metavar="N", help="Slots of a worker; as those that are there, or 10.")
+@click.option("--every", default="5s", show_default=True, metavar="SPAN", help="Between two looks, and two changes.")
+@click.option(
+    "--step", type=click.IntRange(1), default=4, show_default=True, metavar="N", help="Workers in one change, at most."
+)
+@click.option(
+    "--cooldown", default="60s", show_default=True, metavar="SPAN", help="How long fewer must do before any is drained."
+)
+@click.option("--up", metavar="CMD", help="A shell line that starts HORAE_CHANGE workers elsewhere.")
+@click.option("--down", metavar="CMD", help="A shell line that drains HORAE_CHANGE workers elsewhere.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--once", is_flag=True, help="Look once.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@remote
+async def autoscale(api: Api, command: tuple[str, ...], **options: Any) -> None:
+    """Start and drain workers so that what is queued starts within a wait.
+
+    COMMAND is a worker's command line: so many of it are kept running on this machine, and SIGTERM drains those that
+    are too many. With --up and --down workers live elsewhere, and both lines get HORAE_WORKERS (how many there are),
+    HORAE_DESIRED (how many there should be) and HORAE_CHANGE (the difference). SIGTERM drains what was started here.
+    """
+    from horae.cli.autoscale import autoscale as follow
+
+    await follow(api, command, options)

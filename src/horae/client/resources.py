@@ -5,8 +5,9 @@ from datetime import datetime
 from typing import Any
 
 from horae.client.calls import Caller, path_of
-from horae.client.encode import given, instant
-from horae.client.views import Bulk, DeadLetter, Page, Replay, View, Worker, page_of
+from horae.client.encode import given, instant, span
+from horae.client.views import Bulk, DeadLetter, Page, Replay, Signals, View, Worker, page_of
+from horae.model.signals import Span
 
 
 class DeadLetters:
@@ -87,6 +88,11 @@ class Workers:
     async def drain(self, id: str) -> Worker:
         """Ask a worker to finish what it runs and leave."""
         return Worker.of(await self._caller.post(path_of("workers", id, "drain")))
+
+    async def signals(self, queue: str = "default", *, target_wait: Span = "5s", slots: int | None = None) -> Signals:
+        """How a queue stands, and how many workers it wants so that nothing waits longer; `slots` of a worker."""
+        query = {"targetWait": span(target_wait), "slots": slots}
+        return Signals.of(await self._caller.get(path_of("autoscale", "queues", queue), query))
 
 
 class Keys:

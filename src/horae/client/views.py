@@ -234,6 +234,22 @@ class Worker(View, frozen=True, kw_only=True):
     last_heartbeat: datetime | None = None
 
 
+class Signals(View, frozen=True, kw_only=True):
+    """How a queue stands: times in seconds, rates in executions per second."""
+
+    queue: str
+    backlog: int
+    running: int
+    oldest_age: float
+    arrival_rate: float
+    service_rate: float
+    duration: float | None = None
+    utilisation: float
+    workers: int
+    slots: int
+    desired_workers: int
+
+
 class Event(View, frozen=True, kw_only=True):
     """Something happened to a thing; a hint to look, not a record."""
 

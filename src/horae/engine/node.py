@@ -7,6 +7,7 @@ import structlog
 
 from horae.engine.audit import Audit
 from horae.engine.audit_fires import FireAudits
+from horae.engine.autoscale import Autoscale
 from horae.engine.backfill import Backfiller
 from horae.engine.backfills import Backfills
 from horae.engine.backstop import Backstop
@@ -167,6 +168,7 @@ class Node:
         self.workers = Workers(
             env, store, self.settings, on_request=self._session_asked, costs=lambda: self.directory.costs
         )
+        self.autoscale = Autoscale(env, store, self.directory)
         self.keys = Keys(env, store)
         self.audit = Audit(env, store, self.hints)
         self.fire_audits = FireAudits(env, store)

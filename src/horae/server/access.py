@@ -99,6 +99,7 @@ ACCESS: Mapping[str, Roles] = {
     "workers.list": ADMIN,
     "workers.get": ADMIN,
     "workers.drain": ADMIN,
+    "autoscale.queue": ADMIN,
     "keys.list": ADMIN,
     "keys.create": ADMIN,
     "keys.revoke": ADMIN,

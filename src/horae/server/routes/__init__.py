@@ -3,6 +3,7 @@
 from horae.server.route import Route
 from horae.server.routes import (
     audit,
+    autoscale,
     backfills,
     backup,
     calendars,
@@ -48,6 +49,7 @@ MODULES = (
     dlq,
     sessions,
     workers,
+    autoscale,
     queues,
     holds,
     servers,
