@@ -5,6 +5,8 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from msgspec import Raw
+
 from horae.engine.holds import Asked
 from horae.env import SECOND
 from horae.model.explain_view import BlockerView
@@ -288,6 +290,63 @@ async def ahead(stage: Stage) -> Played:
     return Played(second, run)
 
 
+async def share(stage: Stage) -> Played:
+    """One slot and two customers: whoever was served is after the other."""
+    await stage.node.queues.put(NAMESPACE, "default", {"policy": {"kind": "fair", "by": "${params.c}"}})
+    await stage.job()
+    worker = await stage.worker()
+    first, second, other = [await stage.submit(params=Raw(f'{{"c":"{c}"}}'.encode())) for c in "aab"]
+    served = first if await stage.starts(first) else second
+    await worker.end()
+    await stage.look()
+    late = second if served == first else first
+
+    async def serve(blocker: BlockerView) -> None:
+        assert blocker.details["before"] == ["b"]
+        assert await stage.starts(other)
+        await worker.end()
+
+    return Played(late, serve)
+
+
+async def other_queues(stage: Stage) -> Played:
+    await stage.job("now", queue="urgent")
+    await stage.job()
+    worker = await stage.worker(queues=("urgent", "default"), strict=True)
+    id, urgent = await stage.submit(), await stage.submit("now")
+    await stage.look()
+
+    async def serve(blocker: BlockerView) -> None:
+        assert blocker.details["queues"] == ["urgent"]
+        assert await stage.starts(urgent)
+        await worker.end()
+
+    return Played(id, serve)
+
+
+async def reserved(stage: Stage) -> Played:
+    """What needs both slots was passed over for long: the worker keeps the free one for it."""
+    await stage.job("big", slots=2)
+    await stage.job()
+    worker = await stage.worker(2)
+    assert await stage.starts(await stage.submit())
+    big = await stage.submit("big")
+    for _ in range(35):
+        await stage.pass_time()
+        await worker.ask()
+        await stage.node.reserver.step()
+    id = await stage.submit()
+
+    async def serve(blocker: BlockerView) -> None:
+        assert blocker.details["workers"] == ["w0"]
+        await worker.end()
+        assert await stage.starts(big)
+        await stage.node.reserver.step()
+        await worker.end()
+
+    return Played(id, serve)
+
+
 SCENES: Mapping[str, Scene] = {
     "delay": delay,
     "retry": retry,
@@ -310,5 +369,8 @@ SCENES: Mapping[str, Scene] = {
     "spread": spread,
     "busy": busy,
     "room": room,
+    "reserved": reserved,
+    "other-queues": other_queues,
+    "share": share,
     "ahead": ahead,
 }

@@ -42,9 +42,9 @@ class Worker:
             Outcome(parcel=s.parcel, lo=s.lo, hi=s.hi, attempt=s.attempt, outcome=state, error=error)  # type: ignore[arg-type]
             for s in self.holds
         ]
-        freed, self.holds = sum(s.hi - s.lo for s in self.holds), []
+        free, self.holds = self.free + sum(s.hi - s.lo for s in self.holds), []
         await self.ask(*outcomes, free=0)
-        self.free += freed
+        self.free = free
 
 
 class Stage:

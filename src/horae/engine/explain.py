@@ -120,7 +120,8 @@ class Explainer:
             return estimate(case.now, blockers, before.count, slots, 0)
         running = await self._store.read(lambda: explain_reads.held_by([session.id for session in fitting]))
         jobs = {*before.jobs, *(job for job, *_ in running)}
-        lengths = await self._store.read(lambda: explain_reads.lengths(jobs, case.now))
+        expected = self._sources.directory.expectations
+        lengths = {job: expected.of(job) for job in jobs if expected.knows(job)}
         work = work_before(before.jobs, running, lengths, case.now) if before.whole else None
         return estimate(case.now, blockers, before.count, slots, work)
 

@@ -9,6 +9,7 @@ from horae.env import Instant, Micros
 from horae.model.gates import Blocker
 
 J = TypeVar("J")
+SHARED = frozenset({"busy", "room", "ahead", "share", "other-queues", "solo", "spread"})  # which workers' time opens
 UNKNOWN_LENGTH = "Nobody knows yet how long what stands before it takes."
 
 
@@ -27,7 +28,7 @@ def estimate(now: Instant, blockers: Sequence[Blocker], ahead: int, slots: int, 
     `work` is the worker time that lies before it, None when nobody knows. A gate that opens for another reason than
     time, or for want of a worker, lets nothing be told.
     """
-    unknown = [b for b in blockers if b.until is None and b.gate not in ("busy", "ahead", "solo")]
+    unknown = [b for b in blockers if b.until is None and b.gate not in SHARED]
     if unknown:
         return Estimate(starts_at=None, reason=f"It cannot be told: {unknown[0].message}", ahead=ahead, slots=slots)
     opened = max([now, *(b.until for b in blockers if b.until is not None)])

@@ -149,6 +149,21 @@ GATES: tuple[Gate, ...] = (
         opens="Enough of what runs on one of them ends; after 30 seconds one is kept for it.",
     ),
     Gate(
+        name="reserved",
+        means="Every worker that fits keeps its room for something large that was passed over for long.",
+        opens="That has started, or another worker is started.",
+    ),
+    Gate(
+        name="other-queues",
+        means="Every worker that fits takes from other queues first, by its order or its weights of them.",
+        opens="Those queues have had their turn, or a worker is started that serves this one.",
+    ),
+    Gate(
+        name="share",
+        means="Its queue is fair, and other shares of it have had less.",
+        opens="Those have had their part, or its share gets a higher weight.",
+    ),
+    Gate(
         name="ahead",
         means="Others stand before it in its queue.",
         opens="Those are taken.",

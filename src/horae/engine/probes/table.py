@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from horae.engine.probes import circuits, limits, others, placement, queues, times, triggers, workers
+from horae.engine.probes import circuits, limits, order, others, placement, queues, times, triggers, workers
 from horae.engine.probes.case import Case, ExecutionCase, Sources
 from horae.model.gates import Blocker
 
@@ -31,6 +31,9 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
     "spread": placement.spread,
     "busy": workers.busy,
     "room": placement.room,
+    "reserved": order.reserved,
+    "other-queues": order.other_queues,
+    "share": order.share,
     "ahead": workers.ahead,
 }
 OF_JOBS: Mapping[str, JobProbe] = {

@@ -75,15 +75,19 @@ async def ahead(sources: Sources, case: ExecutionCase) -> list[Blocker]:
 
 
 async def ahead_of(sources: Sources, case: ExecutionCase) -> explain_reads.Ahead:
-    """What stands before it by rank, in those lanes of its queue from which the same workers take."""
+    """What stands before it by rank, in those lanes of its queue, or of its share, from which the same workers take."""
     rank = case.place.rank
     if rank is None:
         return explain_reads.Ahead({})
     id, fitting = case.execution.id, case.fitting()
+    known = sources.directory.lanes
+    mine, queue = known.get(case.place.lane), sources.directory.queues.get(case.queue)
+    share = mine.share if mine is not None and queue is not None and queue.policy.is_fair else None
     lanes = [
         lane.id
-        for lane in sources.directory.lanes.values()
+        for lane in known.values()
         if lane.queue == case.queue
+        and share in (None, lane.share)
         and any(fits(sources.directory.terms[lane.id], session.capabilities) for session in fitting)
     ]
     wanted = {case.place.lane, *lanes}

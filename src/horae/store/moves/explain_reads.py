@@ -1,17 +1,16 @@
-"""Where an execution stands, what stands before it, and how long such things take, as `explain` asks."""
+"""Where an execution stands, and what stands before it, as `explain` asks."""
 
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from msgspec import Struct
 
-from horae.env import Instant, Micros
+from horae.env import Instant
 from horae.model.ids import execution_id
 from horae.store.moves import shelves
 from horae.store.script import Among, Fetch, Script, Statement
 
 MOST_ROWS = 5_000  # of the slices before an execution that are looked at
-RECENT = 24 * 60  # minutes whose statistics tell how long an execution takes
 
 
 def _slice(shelf: str, alias: str) -> str:
@@ -37,11 +36,6 @@ SOLO = Statement(
     "solo_of_sessions", "SELECT session, max(losses), max(granted_at) FROM running WHERE session = ANY($1) AND solo"
     " GROUP BY session",
 )  # fmt: skip
-LENGTHS = Statement(
-    "lengths_of_jobs",
-    "SELECT job, sum(busy_micros), sum(success) + sum(failed) FROM job_minutes WHERE job = ANY($1) AND minute >= $2"
-    " GROUP BY job",
-)
 HOLDER = Statement(
     "holder_of_turn",
     f"SELECT h.parcel, h.lo FROM holders h WHERE h.key = $1 AND {shelves.is_live('h.parcel', 'h.lo')}",
@@ -129,12 +123,6 @@ def solo_in(sessions: Sequence[UUID]) -> Script[dict[UUID, tuple[int, Instant]]]
     """Sessions that hold something that was lost: the most losses, and the last grant."""
     rows = yield Among(SOLO, sorted(sessions))
     return {row[0]: (row[1], row[2]) for row in rows}
-
-
-def lengths(jobs: Collection[UUID], now: Instant) -> Script[dict[UUID, Micros]]:
-    """How long executions of these jobs took lately, on average; those that never ended are left out."""
-    rows = yield Among(LENGTHS, sorted(jobs), (now // 60_000_000 - RECENT,))
-    return {job: int(busy) // int(count) for job, busy, count in rows if count}
 
 
 def holder_of(key: str) -> Script[UUID | None]:
