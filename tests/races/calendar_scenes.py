@@ -65,7 +65,7 @@ async def _(world: World) -> Scene:
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         assert left == ["changed"]
         rows = await world.rows("SELECT disposition FROM fires")
-        assert rows == [("fired",)], "a fire was decided twice, or not"
+        assert rows in ([("fired",)], [("moved",)]), "a fire was decided twice, or not"
         # It was woken after the fire, or the fire saw the new version or left it to be met in time.
         (following,) = (await world.rows("SELECT next_fire_at FROM timers"))[0]
         assert following <= world.now() + HOUR
