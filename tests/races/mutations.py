@@ -393,6 +393,16 @@ PROMOTES = [
         by="test_promote.test_what_is_due_is_queued_and_what_is_not_waits",
     ),
     one("relax locks no slice", "relax.WAITED", f" FOR UPDATE{SKIP}", by="relax / claim"),
+    one(
+        "directing locks no slice", "affinity.UNDIRECTED", f" FOR UPDATE OF q{SKIP}",
+        by="direct / direct, two servers",
+    ),
+    one("directing waits for slices", "affinity.UNDIRECTED", SKIP, by="direct / direct, two servers"),
+    one("a lane's use is not noted", "relax.sibling", "0 < used_at < now - FRESH", "False", by="direct / forget lanes"),
+    one(
+        "a lane is not kept while something is sent there", "relax.SIBLING", " FOR KEY SHARE OF s",
+        by="direct / forget lanes",
+    ),
     one("relax waits for slices", "relax.WAITED", SKIP, by="relax / claim"),
     one(
         "relax does not wait for the time", "relax.WAITED", " AND queued_at <= $2", " AND $2 > 0",

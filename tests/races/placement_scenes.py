@@ -2,12 +2,17 @@
 
 from typing import Any
 
-from horae.model.placement import Preference, read_needs, widest
-from horae.store.moves import relax
+from msgspec import structs
+
+from horae.model.job import DAY
+from horae.model.keys import Keys, encode_keys
+from horae.model.placement import Affinity, Preference, read_needs, widest
+from horae.store.moves import affinity, relax, submission
 from tests.races.scenes import Cast, cast, replies, scene
 from tests.races.stage import Move, Scene
-from tests.store_contract.world import World
+from tests.store_contract.world import World, success
 
+WARM = Affinity(key="${params.model}", patience=5_000_000)
 PREFERS = (Preference(label="zone=eu", patience=5_000_000),)
 
 
@@ -74,3 +79,60 @@ async def _(world: World) -> Scene:
         assert states.count("queued") == (4 if verdict == "cancelled" else 5), "what is moving is tried again"
 
     return Scene(left=[move], right=[c.cancel(parcel, 2)], check=check)
+
+
+async def warmed(world: World) -> tuple[Cast, Move]:
+    """A job with an affinity whose key a worker had two days ago, one more of it, and the move that sends it there."""
+    c = await cast(world, affinity=WARM)
+    needs = next(lane.needs for lane in (await world.store.directory()).lanes if lane.id == c.job.lane)
+    w = await world.worker("w1")
+    for _ in range(2):
+        await _keyed(c)
+        await world.store.write(lambda: affinity.direct(c.job.lane, needs, 100, world.now()))
+        await w.claim(1)
+    await w.report(*[success(slice) for slice in await w.holds()])
+    world.clock.advance(2 * DAY)
+    await _keyed(c)
+    later = Cast(world, c.job)
+    return later, Move("direct", lambda: affinity.direct(c.job.lane, needs, 100, later.now))
+
+
+async def _keyed(c: Cast) -> None:
+    keys = encode_keys(Keys(affinity="a"))
+    asked = [structs.replace(e, envelope=structs.replace(e.envelope, keys=keys)) for e in c.world.wanted(c.job, 1)]
+    await c.world.store.submit([submission.Submission(executions=asked)])
+
+
+async def has_a_lane(world: World, left: list[Any], right: list[Any]) -> None:
+    """What is queued stands in a lane that there is."""
+    lanes = {lane.id for lane in (await world.store.directory()).lanes}
+    assert {slice.lane for slice in await world.on("queued")} <= lanes, "its lane was forgotten"
+
+
+@scene("direct / forget lanes")
+async def _(world: World) -> Scene:
+    c, move = await warmed(world)
+    forget = Move("forget_lanes", lambda: relax.forget_lanes(c.now - DAY))
+    return Scene(left=[move], right=[forget], check=has_a_lane)
+
+
+@scene("direct / direct, two servers")
+async def _(world: World) -> Scene:
+    c, move = await warmed(world)
+    await _keyed(c)
+    return Scene(left=[move], right=[move], check=has_a_lane, patient="")
+
+
+@scene("claim / claim, one affinity")
+async def _(world: World) -> Scene:
+    c = await cast(world, affinity=WARM)
+    for _ in range(2):
+        await _keyed(c)
+    a, b = await world.worker("a"), await world.worker("b")
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        rows = await world.rows("SELECT worker FROM affinities")
+        running = await world.on("running")
+        assert len(rows) == bool(running), "one worker had the key last"
+
+    return Scene(left=[c.claim(a, 1)], right=[c.claim(b, 1)], check=check)

@@ -39,13 +39,11 @@ def direct(lane: int, needs: frozenset[str], limit: int, now: Instant) -> Script
     wanted = sorted({(row[4], key) for row in rows if (key := keys_of(row[5]).affinity) is not None})
     known = yield ForEach(HAD_LAST, KEY, wanted)
     last = {(job, key): worker for job, key, worker in known}
+    workers = [last.get((row[4], keys_of(row[5]).affinity)) for row in rows]
     lanes: dict[str | None, int] = {}
-    found = []
-    for parcel, lo, hi, rank, job, keys in rows:
-        worker = last.get((job, keys_of(keys).affinity))
-        if worker not in lanes:
-            lanes[worker] = yield from sibling(lane, directed(needs, worker), now)
-        found.append((parcel, lo, hi, rank, lanes[worker]))
+    for worker in sorted(set(workers), key=lambda worker: worker or ""):  # two that make the same ones do not cross
+        lanes[worker] = yield from sibling(lane, directed(needs, worker), now)
+    found = [(*row[:4], lanes[worker]) for row, worker in zip(rows, workers, strict=True)]
     return (yield from move(found))
 
 

@@ -57,8 +57,12 @@ def sibling(lane: int, needs: frozenset[str], now: Instant) -> Script[int]:
     """Find or make the lane that differs from this one in its needs alone; it is there until the transaction ends."""
     text = msgspec.json.encode(sorted(needs)).decode()
     is_of_worker = any(one.weight == AFFINE_WEIGHT for one in read_needs(needs).prefers)
-    yield Fetch(ADD_SIBLING, (lane, text, now if is_of_worker else 0))
-    ((id, used_at),) = yield Fetch(SIBLING, (lane, text))
+    while True:
+        yield Fetch(ADD_SIBLING, (lane, text, now if is_of_worker else 0))
+        rows = yield Fetch(SIBLING, (lane, text))
+        if rows:
+            break  # otherwise it was forgotten in between
+    id, used_at = rows[0]
     if 0 < used_at < now - FRESH:
         yield Fetch(USED, (id, now))
     return int(id)
