@@ -9,6 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from horae.bench.app import app
+from horae.bench.fill import JOB as FILLED
+from horae.bench.fill import Filler
 from horae.bench.stores import Source
 from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
@@ -17,13 +19,13 @@ from horae.errors import HoraeError
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register, Submit
 
 JOB, QUEUE = "bench-tenant", "default"
-AT_ONCE = 10_000  # executions in one submission
 
 
 class Size(Struct, frozen=True, kw_only=True):
     """How much is claimed at a time, and in one measurement."""
 
     parcel: int
+    deep_parcel: int
     executions: int
     free: int
     repeats: int
@@ -34,22 +36,21 @@ class Claimer:
 
     def __init__(self, node: Node, session: UUID, size: Size) -> None:
         self._node, self._session, self._size = node, session, size
+        self._filler = Filler(node)
         self._n = 0
         self._outcomes: list[Outcome] = []
 
-    async def queue(self, count: int, lanes: int) -> None:
-        """Queue so many, divided over so many lanes; what goes into one parcel is due at one instant."""
-        parcel, made = self._size.parcel, 0
-        while made < count:
-            some = min(AT_ONCE, count - made)
-            requests = []
-            for lo in range(made, made + some, parcel):
-                tenant = f"tenant-{lo // parcel % lanes}"
-                items = [b'{"i":%d,"tenant":"%b"}' % (i, tenant.encode()) for i in range(lo, lo + parcel)]
-                requests.append(items)
-            for items in requests:
-                await self._node.submitter.submit_lot(DEFAULT_NAMESPACE, Submit(job=JOB), items, origin="submit")
-            made += some
+    async def divide(self, count: int, lanes: int) -> None:
+        """Queue so many, divided over so many lanes; a parcel a request."""
+        parcel = self._size.parcel
+        for lo in range(0, count, parcel):
+            tenant = f"tenant-{lo // parcel % lanes}".encode()
+            items = [b'{"i":%d,"tenant":"%b"}' % (i, tenant) for i in range(lo, lo + parcel)]
+            await self._node.submitter.submit_lot(DEFAULT_NAMESPACE, Submit(job=JOB), items, origin="submit")
+
+    async def queue(self, count: int) -> None:
+        """Queue so many in one lane, by the store's own functions."""
+        await self._filler.queue(count, self._size.deep_parcel)
 
     async def work(self, count: int) -> float:
         """Claim and report so many; executions a second."""
@@ -86,7 +87,10 @@ async def claiming(source: Source, size: Size, *, fair: bool) -> AsyncIterator[C
                 policy = {"kind": "fair", "by": "${params.tenant}"}
                 await node.queues.put(DEFAULT_NAMESPACE, QUEUE, {"policy": policy})
             presence = Register(
-                protocol=PROTOCOL, worker="bench", concurrency=size.free, functions=[Function(name=JOB)]
+                protocol=PROTOCOL,
+                worker="bench",
+                concurrency=size.free,
+                functions=[Function(name=JOB), Function(name=FILLED)],
             )
             session = (await node.gateway.register(DEFAULT_NAMESPACE, presence)).session_id
             yield Claimer(node, session, size)
@@ -100,7 +104,7 @@ async def by_lanes(source: Source, counts: Sequence[int], size: Size) -> dict[in
     for _ in range(size.repeats):
         for lanes in counts:
             async with claiming(source, size, fair=True) as claimer:
-                await claimer.queue(max(3 * size.executions, 2 * lanes * size.parcel), lanes)
+                await claimer.divide(max(3 * size.executions, 2 * lanes * size.parcel), lanes)
                 await claimer.work(size.executions // 10)
                 rates[lanes].append(await claimer.work(size.executions))
     return rates
@@ -113,7 +117,7 @@ async def by_queued(source: Source, counts: Sequence[int], size: Size) -> dict[i
         claimers = {}
         for count in counts:
             claimers[count] = await stores.enter_async_context(claiming(source, size, fair=False))
-            await claimers[count].queue(count, 1)
+            await claimers[count].queue(count)
         for _ in range(size.repeats):
             for count, claimer in claimers.items():
                 rates[count].append(await _steadily(claimer, count, size))
@@ -128,5 +132,5 @@ async def _steadily(claimer: Claimer, queued: int, size: Size) -> float:
         rate = await claimer.work(part)
         spent += part / rate
         done += part
-        await claimer.queue(part, 1)
+        await claimer.queue(part)
     return done / spent

@@ -67,7 +67,18 @@ def _settings(results: Sequence[Result]) -> str:
     common = {
         name: value
         for name, value in first.items()
-        if name in ("executions", "tenants", "perRequest", "parcel", "free", "concurrency", "repeats", "loadBefore")
+        if name
+        in (
+            "executions",
+            "tenants",
+            "perRequest",
+            "parcel",
+            "deep_parcel",
+            "free",
+            "concurrency",
+            "repeats",
+            "loadBefore",
+        )
     }
     return f"\n{about(common)}"
 
@@ -77,8 +88,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m horae.bench.policy_page", description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--queued", default="5000000", help="how many are queued at most")
+    parser.add_argument("--repeats", default="3", help="how often each is measured")
     options = parser.parse_args(arguments)
-    runs = [measure(("policies",)), measure(("claims", "--queued", options.queued))]
+    often = ("--repeats", options.repeats)
+    runs = [measure(("policies", *often)), measure(("claims", *often, "--queued", options.queued))]
     options.file.write_text(page(runs))
     return 1 if any(run.failure for run in runs) else 0
 

@@ -1,0 +1,74 @@
+"""Queues with a policy each, managed by the command line, of `horae up` and of two servers on PostgreSQL."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.acceptance.fleet import KEY, Fleet
+from tests.acceptance.test_explain import begin
+from tests.waiting import eventually_sync
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def queues(fleet: Fleet, *arguments: str) -> Any:
+    """What `horae queues` says, as a program reads it."""
+    url = next(iter(fleet.urls.values()))
+    line = [sys.executable, "-m", "horae.cli.main", "queues", *arguments]
+    done = subprocess.run([*line, "-o", "json", "--server", url, "--api-key", KEY], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def submit(fleet: Fleet, *items: dict[str, Any], **how: Any) -> list[str]:
+    answer = fleet.post("/executions", {"job": "work", "items": list(items), **how})
+    return [item["executionId"] for item in answer["items"]]
+
+
+def in_order(fleet: Fleet, ids: list[str]) -> list[str]:
+    """Executions as they began, all of them having ended."""
+    for id in ids:
+        fleet.until(id, "success")
+    return sorted(ids, key=lambda id: str(fleet.get(f"/executions/{id}")["startedAt"]))
+
+
+def test_policies_are_changed_live_and_queues_are_paused_drained_and_purged(fleet):
+    begin(fleet)
+    fleet.post("/jobs", {"name": "work", "command": "true"})
+
+    shown = queues(fleet, "set", "default", "--policy", "fair", "--by", "${params.tenant}", "--weight", "acme=2")
+    assert shown["policy"]["weights"] == {"acme": 2}
+    assert queues(fleet, "pause", "default", "--reason", "a test")["state"] == "paused"
+    heavy = submit(fleet, *[{"tenant": "heavy"}] * 60)
+    light = submit(fleet, {"tenant": "light"})
+    assert queues(fleet, "resume", "default")["state"] == "active"
+    assert in_order(fleet, heavy + light).index(light[0]) < 40  # what came first would have it last
+
+    queues(fleet, "pause", "default")
+    least = submit(fleet, *[{"tenant": "a"}] * 40, priority=0)
+    most = submit(fleet, {"tenant": "a"}, priority=9)
+    queues(fleet, "set", "default", "--policy", "priority", "--strict")
+    eventually_sync(lambda: queues(fleet, "show", "default")["lanes"][0]["share"] == "")
+    queues(fleet, "resume", "default")
+    assert in_order(fleet, least + most).index(most[0]) < 20
+
+    queues(fleet, "pause", "default")
+    gone = submit(fleet, *[{}] * 5)
+    assert queues(fleet, "purge", "default", "--yes") == {"cancelled": 5}
+    fleet.until(gone[0], "cancelled")
+    queues(fleet, "resume", "default")
+    assert queues(fleet, "drain", "default", "--wait")["state"] == "draining"
+    eventually_sync(lambda: refused(fleet))
+    assert queues(fleet, "resume", "default")["state"] == "active"
+    fleet.until(submit(fleet, {})[0], "success")
+
+    assert queues(fleet, "default", "mail")["default"]
+    made = fleet.post("/jobs", {"name": "letter", "command": "true"})
+    assert fleet.get(f"/jobs/{made['jobId']}")["queue"] == "mail"
+
+
+def refused(fleet: Fleet) -> bool:
+    return fleet.request("POST", "/executions", {"job": "work", "params": {}}).status_code == 409
