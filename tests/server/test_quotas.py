@@ -1,11 +1,14 @@
 """Quotas and usage over HTTP: what goes over is refused with 429, and what was used is told."""
 
+import asyncio
+
 import pytest
 
 from horae.engine.node import Node
 from horae.env import VirtualClock
 from tests.server.conftest import Api
 from tests.server.test_meetings import create, submit, succeed
+from tests.waiting import eventually
 
 QUOTA = "/api/v1/namespaces/default/quota"
 USAGE = "/api/v1/namespaces/default/usage"
@@ -82,3 +85,22 @@ async def test_a_queue_takes_as_many_as_it_says(api: Api, node: Node):
     assert (await api.patch("/api/v1/queues/default", json={"maxQueued": None})).json()["maxQueued"] is None
     await node.quotas.step()
     await submit(api)
+
+
+async def test_a_request_waits_for_room_if_the_quota_says_so(api: Api, node: Node, clock: VirtualClock):
+    await create(api)
+    await api.put(QUOTA, json={"queued": 1, "over": "wait"})
+    first = await submit(api)
+    waits = asyncio.create_task(submit(api))
+    await eventually(lambda: node.quotas.held)
+    await api.post(f"/api/v1/executions/{first['executionId']}/cancel")
+    clock.advance(SECOND)
+    await waits
+
+    clock_began = clock.monotonic()
+    refused = asyncio.create_task(api.post("/api/v1/executions", json={"job": "report"}))
+    await eventually(lambda: node.quotas.held)
+    clock.advance(21 * SECOND)
+    assert (await refused).status_code == 429
+    assert clock.monotonic() >= clock_began + 20
+    assert (await api.put(QUOTA, json={"over": "never"})).status_code == 400

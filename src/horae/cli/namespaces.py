@@ -50,13 +50,18 @@ async def list_(api: Api) -> None:
 @click.option("--stored-bytes-per-day", metavar="N", help="Bytes of params and results that a day may add.")
 @click.option("--submissions-per-second", metavar="N", help="How fast executions may be submitted.")
 @click.option("--starts-per-second", metavar="N", help="How fast executions may start.")
+@click.option("--over", type=click.Choice(("refuse", "wait")), help="What becomes of what goes over it.")
 @remote
-async def quota(api: Api, name: str, **bounds: str | None) -> None:
+async def quota(api: Api, name: str, over: str | None, **bounds: str | None) -> None:
     """Show what a namespace may have and use, or change the bounds that are given; `none` takes one away."""
-    changed = {_BOUNDS[field]: _number(text, field) for field, text in bounds.items() if text is not None}
+    changed: dict[str, Any] = {
+        _BOUNDS[field]: _number(text, field) for field, text in bounds.items() if text is not None
+    }
+    if over is not None:
+        changed["over"] = over
     shown = (await api.client.namespaces.quota(name)).raw
     if changed:
-        kept = {field: shown.get(field) for field in _BOUNDS.values()}
+        kept = {field: shown.get(field) for field in (*_BOUNDS.values(), "over")}
         shown = (await api.client.namespaces.set_quota(name, **{**kept, **changed})).raw
     api.out.one(shown)
 

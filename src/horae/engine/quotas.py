@@ -1,14 +1,14 @@
 """Quotas: what namespaces may have and use, and what they used; known to every server, at most some seconds behind."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, TypeVar
 from uuid import UUID
 
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
-from horae.errors import BadInput, NotFound, StoreUnavailable
+from horae.errors import BadInput, NotFound, OverQuota, StoreUnavailable
 from horae.model.duration import DAY
 from horae.model.instant import format_instant
 from horae.model.parcel import Parcel
@@ -21,6 +21,10 @@ from horae.store.moves.effects import Effects
 LOOK = 1.0  # seconds between looks at quotas that others set
 FLUSH = 5.0  # and between writing what was used
 MOST_DAYS = 400
+PATIENCE = 20.0  # seconds that a request waits for room
+AGAIN = 0.25  # seconds between its looks
+MOST_HELD = 1000  # requests that wait at a time
+T = TypeVar("T")
 
 
 class Quotas:
@@ -35,6 +39,7 @@ class Quotas:
         self._told: dict[int, Use] = {}  # what all servers had written of this day
         self._day = 0
         self._flush_at = 0.0
+        self.held = 0  # requests that wait for room
         store.on_made = self.accepted
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -68,6 +73,23 @@ class Quotas:
     def refused(self, namespace: int, count: int) -> None:
         """Count executions that a quota refused."""
         self._use(namespace, day_of(self._env.now())).refused += count
+
+    async def patiently(self, namespace: int, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask, and again for a while when there is no room and the quota says that it is waited for."""
+        ends_at = self._env.clock.monotonic() + PATIENCE
+        while True:
+            try:
+                return await ask()
+            except OverQuota as refusal:
+                left = ends_at - self._env.clock.monotonic()
+                waits = self._store.bounds.lets_wait(namespace, refusal) and self.held < MOST_HELD
+                if not waits or refusal.fields["retryAfter"] > left:
+                    raise
+            self.held += 1
+            try:
+                await self._env.clock.sleep(AGAIN)
+            finally:
+                self.held -= 1
 
     def _use(self, namespace: int, day: int) -> Use:
         return self._uses.setdefault((namespace, day), Use())

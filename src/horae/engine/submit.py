@@ -141,11 +141,13 @@ class Submitter:
         if not submission.executions:
             return []
         size = sum(map(_bytes_of, submission.executions))
+        pending = _Pending(_without(wanted, refused or {}), submission, size)
+        if self.quotas is None:
+            return await self._batcher.do(pending)
         try:
-            return await self._batcher.do(_Pending(_without(wanted, refused or {}), submission, size))
+            return await self.quotas.patiently(wanted.namespace, lambda: self._batcher.do(pending))
         except OverQuota:
-            if self.quotas is not None:
-                self.quotas.refused(wanted.namespace, len(wanted.requests if wanted.items is None else wanted.items))
+            self.quotas.refused(wanted.namespace, len(wanted.requests if wanted.items is None else wanted.items))
             raise
 
     async def close(self) -> None:

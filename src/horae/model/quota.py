@@ -5,17 +5,19 @@ day is known from statistics, which are at most some seconds behind.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from horae.env import SECOND, Instant
 from horae.errors import OverQuota
-from horae.model.definition.values import a_number, an_int, an_object, refuse_unknown
+from horae.model.definition.values import a_number, an_int, an_object, one_of, refuse_unknown
 from horae.model.duration import DAY
 from horae.model.limits import Limit
 from horae.model.rate import Rate
 
+Over = Literal["refuse", "wait"]
+OVERS: tuple[Over, ...] = ("refuse", "wait")
 MOST = 10**15
 FIELDS = {
     "queued": "queued",
@@ -25,6 +27,7 @@ FIELDS = {
     "storedBytesPerDay": "stored_bytes_per_day",
     "submissionsPerSecond": "submissions_per_second",
     "startsPerSecond": "starts_per_second",
+    "over": "over",
 }
 _EXAMPLE = (
     'Send an object such as {"queued": 100000, "executionsPerDay": 1000000}; null or nothing stands for no bound.'
@@ -41,6 +44,7 @@ class Quota(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     stored_bytes_per_day: int | None = None
     submissions_per_second: float | None = None
     starts_per_second: float | None = None
+    over: Over = "refuse"
 
     @property
     def rate(self) -> Rate | None:
@@ -80,7 +84,9 @@ def read_quota(body: Any) -> Quota:
     refuse_unknown(given, FIELDS, "A quota")
     read: dict[str, Any] = {}
     for name, value in given.items():
-        if value is not None and name.endswith("PerSecond"):
+        if value is not None and name == "over":
+            read[name] = one_of(value, name, OVERS)
+        elif value is not None and name.endswith("PerSecond"):
             read[FIELDS[name]] = a_number(value, name, 0.01, 1_000_000)
         elif value is not None:
             read[FIELDS[name]] = an_int(value, name, 1 if name == "running" else 0, MOST)
@@ -129,6 +135,11 @@ class Bounds(Struct, frozen=True):
 
     def __bool__(self) -> bool:
         return bool(self.quotas or self.queues)
+
+    def lets_wait(self, namespace: int, refusal: OverQuota) -> bool:
+        """Whether the quota says that what it refuses waits; a queue that is full lets nobody."""
+        quota = self.quotas.get(namespace)
+        return quota is not None and quota.over == "wait" and refusal.fields.get("quota") != "maxQueued"
 
     def touch(self, namespace: int, queue: int) -> bool:
         """Whether something of these is bounded."""

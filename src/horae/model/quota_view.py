@@ -22,6 +22,7 @@ class QuotaView(View, frozen=True, kw_only=True):
     worker_seconds_per_day: int | None = None
     stored_bytes_per_day: int | None = None
     submissions_per_second: float | None = None
+    over: str = "refuse"
     starts_per_second: float | None = None
 
 

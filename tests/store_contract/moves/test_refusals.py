@@ -88,6 +88,38 @@ async def test_what_is_used_up_of_the_day_skips_fires(world: World):
     assert await ledger(world) == [("skipped-quota", False)]
 
 
+async def test_a_fire_waits_for_room_if_the_quota_says_so(world: World):
+    job = await world.job()
+    world.store.bounds = Bounds({NAMESPACE: Quota(queued=1, over="wait")})
+    for _ in range(2):
+        await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
+    world.clock.advance(MINUTE)
+    await world.store.fire(10, lead)
+    assert await ledger(world) == [("fired", True)]
+    ((trouble,),) = await world.rows("SELECT trouble FROM timers WHERE trouble IS NOT NULL")
+    assert "queued" in trouble
+
+    worker = await world.worker()
+    await worker.claim(1)
+    world.clock.advance(2 * SECOND)
+    assert len((await world.store.fire(10, lead)).parcels) == 1
+    assert await ledger(world) == [("fired", True)] * 2
+    assert await world.rows("SELECT trouble FROM timers WHERE trouble IS NOT NULL") == []
+
+
+async def test_what_is_refused_takes_nobodys_place(world: World):
+    job = await world.job(unique=Unique(keep="latest"))
+    await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()), ALLOW)
+    world.clock.advance(MINUTE)
+    (first,) = (await world.store.fire(10, lead)).parcels
+    world.store.bounds = Bounds(queues={job.queue: ("default", 1)})
+    world.clock.advance(MINUTE)
+    assert (await world.store.fire(10, lead)).parcels == []
+    assert await world.states(first.id) == ["queued"]
+    (again,) = await ask(world, job, Unique(), key="")
+    assert again.execution_id == first.id
+
+
 async def test_events_go_by_keys_and_quotas(world: World):
     job = await world.job(unique=Unique(key="${params.n}"))
     await add_trigger(world, job, Event(event="upload"), ALLOW, params={"n": "${event.payload.n}"})

@@ -48,6 +48,7 @@ ADVANCED: Columns = (
     ("fired", "int"), ("moved_to", "bigint"),
 )  # fmt: skip
 AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
+SOON = 2 * SECOND  # until one that waits for room is
 
 
 Delays = Mapping[int | UUID, str]  # of queues and jobs, in words
@@ -100,7 +101,10 @@ def fire(
     free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
     held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
-    also: list[ForEach | Insert] = [*_recorded(decided, executions, holds, now), _set_aside(troubles, now)]
+    also: list[ForEach | Insert] = [
+        *_recorded(decided, executions, holds, now),
+        _set_aside(troubles, sifted.delayed, now),
+    ]
     lanes, wake_at = yield from put_parcels(free, now, [*also, *sifted.changes(executions)], held)
     yield from sifted.settle(new_id, now)
     over = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
@@ -178,6 +182,8 @@ def _recorded(
     return Insert("fires", FIRES, ledger), ForEach(ADVANCE, ADVANCED, advanced)
 
 
-def _set_aside(troubles: Sequence[Trouble], now: Instant) -> ForEach:
+def _set_aside(troubles: Sequence[Trouble], delayed: Sequence[Trouble], now: Instant) -> ForEach:
+    """Timers that cannot be decided, and those that are to be when there is room."""
     columns: Columns = (("trigger_id", "uuid"), ("next_fire_at", "bigint"), ("trouble", "text"))
-    return ForEach(SET_ASIDE, columns, [(t.trigger, now + AGAIN, t.reason) for t in troubles])
+    later = [(t.trigger, now + SOON, t.reason) for t in delayed]
+    return ForEach(SET_ASIDE, columns, [*((t.trigger, now + AGAIN, t.reason) for t in troubles), *later])

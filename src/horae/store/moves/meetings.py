@@ -73,7 +73,7 @@ class Met(Struct):
     answers: dict[int, Receipt] = {}
     same: dict[int, int] = {}  # answered with the execution of another that is placed now
     windows: dict[UUID, Window] = {}
-    replaced: list[UUID] = []  # executions whose place was taken
+    replaced: dict[int, UUID] = {}  # executions whose place was taken, by who took it
     names: dict[RowKey, Named] = {}
     fresh: set[RowKey] = set()  # rows that were made just now
 
@@ -97,6 +97,11 @@ class Met(Struct):
         while index in self.same:
             index = self.same[index]
         return index
+
+    def refuse(self, index: int) -> None:
+        """One that is not made after all: its keys stay with whom they had, and it takes nobody's place."""
+        self.replaced = {i: id for i, id in self.replaced.items() if self.final(i) != index}
+        self.answers.setdefault(index, Receipt(NOBODY))
 
     def changes(self, asked: Sequence[Asked], made: Callable[[int], UUID]) -> Iterator[ForEach]:
         """The keys' rows as they are to stand; those that nobody has use for go. `made` tells executions by index."""
@@ -227,7 +232,7 @@ class _Table:
                 self._met.answers[i] = Receipt(known[0], deduplicated=True)
                 return True
             if verdict == "replace":
-                self._met.replaced.append(known[0])
+                self._met.replaced[i] = known[0]
         self._met.names[key] = Named(i, self._now, until=None if rule.span is None else self._now + rule.span)
         return False
 
@@ -260,7 +265,7 @@ def settle(met: Met, asked: Sequence[Asked], new_id: NewId, now: Instant, done: 
         done.wake(opened.wake_at)
     if met.replaced:  # all in order: those that begin to wait are locked too
         yield from lock_around({e.envelope.job for e in asked if e.meets or e.patience is not None})
-    for id in sorted(met.replaced):
+    for id in sorted(met.replaced.values()):
         verdict, _ = yield from cancel.cancel(parcel_of(id), index_of(id), REPLACED, now, new_id)
         if verdict != "cancelled":
             raise Again

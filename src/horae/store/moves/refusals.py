@@ -3,7 +3,7 @@
 Nobody is there to be answered: what does not run is in the ledger, with the cause.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from horae.model.quota import Bounds
 from horae.model.trigger import Decision, LedgerRun
 from horae.model.trigger.decide import due_after
 from horae.store.moves import meetings, quotas
+from horae.store.moves.due import Trouble
 from horae.store.moves.fire_decisions import Decided
 from horae.store.moves.starts import NewId, Started
 from horae.store.moves.submission import NewExecution, Receipt
@@ -30,6 +31,7 @@ class Refusal(Struct, frozen=True):
 
     disposition: Literal["skipped-unique", "skipped-quota"]
     cause: str
+    waits: bool = False  # it is to be decided later instead
 
 
 class Sifted(Struct):
@@ -38,6 +40,7 @@ class Sifted(Struct):
     asked: list[NewExecution] = []
     refused: dict[int, Refusal] = {}
     met: meetings.Met = field(default_factory=meetings.Met)
+    delayed: list[Trouble] = []  # timers that are to be decided later
 
     def changes(self, executions: Sequence[UUID]) -> Iterator[ForEach]:
         """The rows of keys, when these executions were made of those that were not refused, in their order."""
@@ -57,7 +60,7 @@ class Sifted(Struct):
         first = min(self.refused)
         for i in range(first, len(self.asked)):
             self.refused.setdefault(i, self.refused[first])
-            self.met.answers.setdefault(i, Receipt(meetings.NOBODY))
+            self.met.refuse(i)
         return first
 
     def keep(self, executions: Sequence[UUID]) -> Script[None]:
@@ -110,8 +113,8 @@ def _take_room(found: Sifted, bounds: Bounds, now: Instant) -> Script[None]:
     for i, envelope in left:
         refused = room.take(envelope.namespace, envelope.queue, 1)
         if refused is not None:
-            found.refused[i] = Refusal("skipped-quota", refused.detail)
-            found.met.answers[i] = Receipt(meetings.NOBODY)  # its key stays with whom it had
+            found.refused[i] = Refusal("skipped-quota", refused.detail, bounds.lets_wait(envelope.namespace, refused))
+            found.met.refuse(i)
 
 
 # Fires of timers
@@ -126,14 +129,28 @@ def sift_fires(
     wanted = [one for d in decided for one in d.wanted]
     specs = [d.due.target.spec for d in decided for _ in d.wanted]
     found = yield from sift(wanted, specs, bounds, new_id, now)
-    return (list(_without(decided, found.refused)) if found.refused else decided), found
+    return (list(_without(_in_time(decided, found), found.refused)) if found.refused else decided), found
 
 
-def _without(decided: Sequence[Decided], refused: Mapping[int, Refusal]) -> Iterator[Decided]:
+def _in_time(decided: Sequence[Decided], found: Sifted) -> Iterator[tuple[int, Decided]]:
+    """Timers with the place of their first fire; those of which something is to wait are put off as they stand."""
     place = 0
     for d in decided:
-        mine = {k: refused[place + k] for k in range(len(d.wanted)) if place + k in refused}
+        mine = range(place, place + len(d.wanted))
         place += len(d.wanted)
+        waits = next((found.refused[i] for i in mine if i in found.refused and found.refused[i].waits), None)
+        if waits is None:
+            yield mine.start, d
+            continue
+        found.delayed.append(Trouble(d.due.timer.id, d.due.target.job, waits.cause))
+        for i in mine:
+            found.refused[i] = waits
+            found.met.refuse(i)
+
+
+def _without(decided: Iterable[tuple[int, Decided]], refused: Mapping[int, Refusal]) -> Iterator[Decided]:
+    for place, d in decided:
+        mine = {k: refused[place + k] for k in range(len(d.wanted)) if place + k in refused}
         if not mine:
             yield d
             continue
