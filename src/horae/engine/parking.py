@@ -246,6 +246,7 @@ class ParkingLot:
         for lane, slices in granted.items():
             self._directory.granted(lane, slices)
         left = self._directory.claimed(claimed.lanes, marks)
+        self._hints.tell(Hint(wake_at=claimed.wake_at))
         if claimed.freed:
             self.on_freed(claimed.freed)
         if claimed.full:

@@ -65,6 +65,7 @@ class Claimed(Struct, frozen=True):
     lanes: dict[int, int | None]
     solo: frozenset[int] = frozenset()
     full: dict[int, Instant | None] = {}  # lanes whose limits have no room, and until when if that is known
+    wake_at: Instant | None = None  # when the first of what was too early for its rate may start
     freed: frozenset[UUID] = frozenset()  # parcels of which items left the queue, and others may have the keys
 
 
@@ -115,7 +116,7 @@ def claim(
     if affine:
         yield from remember(affine, now)
     moves.add(rooms.changes())
-    return structs.replace(done, freed=frozenset(rooms.paces.freed))
+    return structs.replace(done, freed=frozenset(rooms.paces.freed), wake_at=rooms.paces.wake_at)
 
 
 def _rooms(

@@ -56,6 +56,7 @@ class Paces:
         self._now = now
         self._paces: dict[str, _Pace] = {}
         self._keys: dict[UUID, tuple[str, ...]] = {}  # of parcels, those that have a rate
+        self.wake_at: Instant | None = None  # of the first that was held back
         self.freed: set[UUID] = set()  # parcels of which items left the queue: their keys' locks come before a claim's
 
     def hold_back(self, picked: list[Queued]) -> Script[list[Queued]]:
@@ -92,6 +93,7 @@ class Paces:
         key = max(keys, key=lambda key: self._paces[key].opens_at(self._now))
         at = self._paces[key].last = max(self._paces[key].opens_at(self._now), self._now + 1)
         self.freed.add(slice.parcel)
+        self.wake_at = at if self.wake_at is None else min(at, self.wake_at)
         return Waiting(
             parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
             attempt=slice.attempt, failures=slice.failures, losses=slice.losses, solo=slice.solo, width=slice.width,

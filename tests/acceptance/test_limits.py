@@ -1,0 +1,145 @@
+"""Limits as an outside observer sees them, by the command line and REST alone: `horae up`, and two servers."""
+
+from collections import Counter
+from itertools import cycle
+
+import pytest
+
+from tests.acceptance.test_failures import fleet, horae
+from tests.waiting import eventually_sync
+
+__all__ = ("fleet",)
+pytestmark = pytest.mark.timeout(180)
+WORK = 'echo "+ $1" >> "$2"; i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo "- $1" >> "$2"'
+
+
+class Observer:
+    """What commands write of themselves: that they began, and that they end."""
+
+    def __init__(self, fleet, path, name, **said):
+        self.fleet, self.path, self.name = fleet, path / f"{name}.log", name
+        self.path.touch()
+        command = ["sh", "-c", WORK, "sh", "${params.key}", str(self.path)]
+        fleet.post("/jobs", {"name": name, "command": command, **said})
+
+    def submit(self, *keys):
+        """Submit one after another, at all servers in turn, and wait for all of them."""
+        servers = cycle(self.fleet.urls)
+        for key in keys:
+            body = {"job": self.name, "params": {"key": key}}
+            self.fleet.post("/executions", body, server=next(servers))
+        eventually_sync(lambda: len(self.lines("-")) == len(keys), within=60)
+        return self
+
+    def lines(self, sign):
+        return [line[2:] for line in self.path.read_text().splitlines() if line.startswith(sign)]
+
+    def most(self):
+        """How many ran at once, at most, of each key and altogether."""
+        now, most, total = Counter(), Counter(), 0
+        for line in self.path.read_text().splitlines():
+            now[line[2:]] += 1 if line.startswith("+") else -1
+            most[line[2:]] = max(most[line[2:]], now[line[2:]])
+            total = max(total, now.total())
+        return {**most, "all": total}
+
+
+def test_limits(fleet, tmp_path):
+    by_key(fleet, tmp_path)
+    of_the_job(fleet, tmp_path)
+    sequence(fleet, tmp_path)
+    of_the_queue(fleet, tmp_path)
+    of_the_namespace(fleet, tmp_path)
+    rate(fleet, tmp_path)
+    changed_live(fleet)
+    refused(fleet)
+
+
+def by_key(fleet, path):
+    """No value of a key runs more than it may at once, and the values do not hold each other back."""
+    seen = Observer(fleet, path, "keyed", limits=[{"key": "${params.key}", "concurrency": 2}])
+    most = seen.submit(*"aaaaabaaaabab").most()
+    assert most["a"] <= 2
+    assert most["b"] <= 2
+
+
+def of_the_job(fleet, path):
+    assert Observer(fleet, path, "narrow", concurrency=1).submit(*"abcdef").most()["all"] == 1
+
+
+def sequence(fleet, path):
+    """One at a time, in the order of submission, whichever server took it."""
+    seen = Observer(fleet, path, "ordered", sequence="all")
+    keys = [str(i) for i in range(8)]
+    assert seen.submit(*keys).lines("+") == keys
+    assert seen.most()["all"] == 1
+
+
+def of_the_queue(fleet, path):
+    """One at a time of all its jobs; or in order, whichever server took it."""
+    assert horae(fleet, "queues", "set", "default", "--concurrency", "1")["concurrency"] == 1
+    assert Observer(fleet, path, "shared").submit(*"abcdef").most()["all"] == 1
+    horae(fleet, "queues", "set", "default", "--concurrency", "0", "--sequence")
+    seen = Observer(fleet, path, "in-order")
+    assert seen.submit(*"123456").lines("+") == list("123456")
+    assert not fleet.request("PATCH", "/queues/default", {"sequence": None}).json().get("sequence")
+
+
+def of_the_namespace(fleet, path):
+    horae(fleet, "namespaces", "quota", "--running", "1")
+    assert Observer(fleet, path, "tenant").submit(*"abcd").most()["all"] == 1
+    fleet.request("PUT", "/namespaces/default/quota", {})
+
+
+def rate(fleet, path):
+    """Four starts at five a second take three fifths of a second at least."""
+    seen = Observer(fleet, path, "paced", rate="5/1s").submit(*"abcd")
+    items = fleet.get(f"/executions?job={seen.name}")["items"]
+    times = sorted(item["startedAt"] for item in items)
+    assert len(times) == 4
+    assert seconds(times[-1]) - seconds(times[0]) >= 0.55
+
+
+def seconds(instant):
+    hours, minutes, rest = instant[11:].rstrip("Z").split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + float(rest)
+
+
+def states(fleet, job):
+    return Counter(item["status"] for item in fleet.get(f"/executions?job={job}")["items"])
+
+
+def changed_live(fleet):
+    """A limit that is raised lets those in that wait, and explain has said who held it."""
+    fleet.post("/jobs", {"name": "live", "command": "true", "queue": "nobody", "concurrency": 1})
+    first = fleet.submit("live")
+    second = fleet.submit("live")
+    fleet.submit("live")
+    assert states(fleet, "live") == {"queued": 1, "waiting": 2}
+    (told,) = [one for one in fleet.get(f"/executions/{second}/explain")["blockers"] if one["gate"] == "limit"]
+    assert told["details"]["holders"] == [first]
+    assert fleet.request("PATCH", "/jobs/live", {"concurrency": 2}).status_code == 200
+    eventually_sync(lambda: states(fleet, "live") == {"queued": 2, "waiting": 1})
+    fleet.post(f"/executions/{first}/cancel")
+    eventually_sync(lambda: states(fleet, "live") == {"queued": 2, "cancelled": 1})
+
+
+def refused(fleet):
+    """Limits that contradict each other, and keys that cannot be filled in."""
+    for said, field in (
+        ({"concurrency": 0}, "concurrency"),
+        ({"burst": 3}, "burst"),
+        ({"rate": "often"}, "rate"),
+        ({"limits": [{"key": "${params.k}"}]}, "limits[0]"),
+        ({"limits": [{"key": "k", "concurrency": 1}, {"key": "k", "rate": "1/s"}]}, "limits[1].key"),
+        ({"limits": [{"key": "k", "concurrency": 2}], "sequence": "k"}, "limits[0].concurrency"),
+        ({"sequence": "${params."}, "sequence"),
+    ):
+        answer = fleet.request("POST", "/jobs", {"name": "bad", "command": "true", **said})
+        assert (answer.status_code, answer.json().get("field")) == (400, field), answer.text
+    fleet.post("/jobs", {"name": "by-customer", "command": "true", "sequence": "${params.customer}"})
+    answer = fleet.request("POST", "/executions", {"job": "by-customer", "params": {}})
+    assert answer.status_code == 400
+    assert "${params.customer}" in answer.json()["remedy"]
+    answer = fleet.request("PUT", "/queues/mail", {"sequence": True, "concurrency": 5})
+    assert (answer.status_code, answer.json()["field"]) == (400, "concurrency")
