@@ -11,6 +11,7 @@ from uuid import UUID
 from msgspec import structs
 
 from horae.engine.definitions import Definitions, Version
+from horae.engine.demands import Demands
 from horae.engine.expectations import UNKNOWN, Expectations
 from horae.engine.fair_shares import FairShares
 from horae.engine.full_lanes import FullLanes
@@ -22,9 +23,8 @@ from horae.engine.tastes import Tastes
 from horae.env import Env, Instant
 from horae.errors import Conflict
 from horae.model.ahead import goes_before
-from horae.model.choice import Among, LaneView
-from horae.model.deal import Want
-from horae.model.placement import PLAIN, Cost, Terms, fits, read_needs
+from horae.model.choice import LaneView
+from horae.model.placement import PLAIN, fits
 from horae.model.policy import Policy
 from horae.model.queue import Queue
 from horae.model.rank import Leads
@@ -54,11 +54,6 @@ class Directory:
         self.alarm = Alarm()
         self.queues: dict[int, Queue] = {}
         self.lanes: dict[int, Lane] = {}
-        self.terms: dict[int, Terms] = {}  # what each lane asks of a worker
-        self._passing: frozenset[int] = frozenset()  # lanes that executions do not stay in
-        self.among: dict[int, Among] = {}  # workers that executions are spread over, in lanes where they are
-        self.reserved: Mapping[UUID, int] = {}  # sessions that keep their room for one lane
-        self.costs: dict[int, Cost] = {}  # of executions, in lanes where they take more than a slot
         self.paused: frozenset[UUID] = frozenset()
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
         self.open_circuits: Mapping[UUID, str] = {}  # jobs whose circuit is not closed, and until when, in words
@@ -67,6 +62,7 @@ class Directory:
         self.expectations = Expectations(env, store)
         self.fair = FairShares(env, store, self.expectations)
         self._heads = Heads(self.fair.came, self.fair.went)
+        self.demands = Demands(self._heads)
         self._moved: dict[int, int] = {}
         self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
         self._means: dict[int, float] = {}
@@ -113,21 +109,16 @@ class Directory:
         await self.know_limits()
         self.queues = {queue.id: queue for queue in directory.queues}
         self.lanes = {lane.id: lane for lane in directory.lanes}
-        self.terms = {lane.id: read_needs(lane.needs) for lane in directory.lanes}
-        self.costs = {id: terms.cost for id, terms in self.terms.items() if terms.cost}
+        self.demands.know(directory.lanes, {queue.id: queue.name for queue in directory.queues})
         self._families = {}
         self._by_share = {(lane.queue, lane.needs, lane.share): lane.id for lane in directory.lanes}
         for lane in directory.lanes:
             self._families.setdefault((lane.queue, lane.needs), []).append(lane.id)
-        self.fair.know(self.queues, self.lanes, {id: cost.slots for id, cost in self.costs.items() if cost.slots > 1})
+        self.fair.know(
+            self.queues, self.lanes, {id: cost.slots for id, cost in self.demands.costs.items() if cost.slots > 1}
+        )
         self.tastes.know(directory.queues)
         self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()))
-        self._passing = frozenset(id for id, terms in self.terms.items() if terms.is_passing)
-        self.among = {
-            lane.id: Among(self.queues[lane.queue].name, terms)
-            for lane in directory.lanes
-            if (terms := self.terms[lane.id]).spread
-        }
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:
@@ -169,15 +160,15 @@ class Directory:
 
     def may_take(self, session: Session) -> frozenset[int]:
         """The lanes a session may take from: its namespace's, of its queues unless held, whose needs it offers."""
-        if session.id in self.reserved:
-            return frozenset({self.reserved[session.id]})
+        if session.id in self.demands.reserved:
+            return frozenset({self.demands.reserved[session.id]})
         families = frozenset(
             family
             for family, (first, *_) in self._families.items()
             if (queue := self.queues[family[0]]).namespace == session.namespace
             and queue.name in session.queues
             and queue.id not in self.held
-            and fits(self.terms[first], session.capabilities)
+            and fits(self.demands.terms[first], session.capabilities)
         )
         known = self._reaches.get((self.version, families))
         if known is None:
@@ -199,11 +190,7 @@ class Directory:
             return
         lane = structs.replace(like, id=id, share=share)
         self.lanes[id] = lane
-        self.terms[id] = self.terms[base]
-        if base in self.costs:
-            self.costs[id] = self.costs[base]
-        if base in self.among:
-            self.among[id] = self.among[base]
+        self.demands.add(lane, self.queues[lane.queue].name)
         self._families[lane.queue, lane.needs].append(id)
         self._by_share[lane.queue, lane.needs, share] = id
         self.version += 1
@@ -224,7 +211,8 @@ class Directory:
 
     def _may_fetch(self, theirs: Collection[int], lanes: frozenset[int]) -> bool:
         """Whether no lane of the same queue and share that these are not to be fetched from goes before them."""
-        others = [lane for lane in lanes.intersection(self._heads) if lane not in theirs and lane not in self.costs]
+        costs = self.demands.costs
+        others = [lane for lane in lanes.intersection(self._heads) if lane not in theirs and lane not in costs]
         waiting: dict[tuple[int, str], int] = {}
         for lane in others:
             key, head = self._line(lane), self._heads[lane]
@@ -236,40 +224,12 @@ class Directory:
         known = self.lanes.get(lane)
         return (known.queue, known.share) if known else (0, "")
 
-    def affords(self, want: Want, lanes: frozenset[int]) -> bool:
-        """Whether a want has room for what one of these lanes has, if that takes more than a slot."""
-        if not self.costs:
-            return True
-        occupied = lanes.intersection(self._heads)
-        return any((cost := self.costs.get(lane)) is None or cost.times(want.free, want.room) > 0 for lane in occupied)
-
-    def is_passing(self, lanes: Collection[int]) -> bool:
-        """Whether executions do not stay in some of these lanes."""
-        return bool(self._passing) and not self._passing.isdisjoint(lanes)
-
     def reserve(self, reserved: Mapping[UUID, int]) -> None:
         """These sessions keep their room for what stands in one lane, and no others do."""
-        if reserved != self.reserved:
-            self.reserved = reserved
+        if reserved != self.demands.reserved:
+            self.demands.reserved = reserved
             self.version += 1
             self.alarm.ring()
-
-    def costly(self) -> list[Lane]:
-        """Lanes that have something, each of which takes more than a slot."""
-        return [self.lanes[id] for id in self.costs if id in self._heads and self.lanes[id].queue not in self.held]
-
-    def passing(self) -> list[Lane]:
-        """Lanes that have something, which does not stay there."""
-        return [self.lanes[id] for id in sorted(self._passing.intersection(self._heads))]
-
-    def at_hand(self, lanes: frozenset[int]) -> frozenset[int]:
-        """Those of these lanes whose executions may be given out as they come: each takes a slot, whoever runs it."""
-        lanes = frozenset(lane for lane in lanes if not self._limits_of(lane)) if self.full.limits else lanes
-        return lanes.difference(self.costs, self.among) if self.costs or self.among else lanes
-
-    def is_costly(self, lanes: frozenset[int]) -> bool:
-        """Whether something in these lanes takes more than a slot."""
-        return any(lane in lanes and lane in self._heads for lane in self.costs)
 
     def expected(self) -> int:
         """How many executions the occupied lanes are believed to hold; MANY when nobody has counted."""
@@ -290,11 +250,11 @@ class Directory:
 
     def _views(self, of: Iterable[int]) -> list[LaneView]:
         ordered = sorted((self._heads[lane], lane) for lane in of)
-        lanes = self.lanes
+        lanes, demands = self.lanes, self.demands
         return [
             LaneView(
                 lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
-                cost=self.costs.get(lane, PLAIN), among=self.among.get(lane), limits=self._limits_of(lane),
+                cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
                 queue=lanes[lane].queue,
                 amount=self._amounts.get(lane, MANY), expected=self._expected.get(lane, UNKNOWN),
             )

@@ -166,7 +166,7 @@ class Node:
         self.replayer = Replayer(env, store, self.dead_letters)
         self.replays = Replays(env, store, self.dead_letters, self.replayer.alarm.ring)
         self.workers = Workers(
-            env, store, self.settings, on_request=self._session_asked, costs=lambda: self.directory.costs
+            env, store, self.settings, on_request=self._session_asked, costs=lambda: self.directory.demands.costs
         )
         self.autoscale = Autoscale(env, store, self.directory)
         self.keys = Keys(env, store)

@@ -84,8 +84,9 @@ class ParkingLot:
 
         Each exchange tells of what no other does. What needs more room than one of them has would wait for their ends.
         """
-        if self._directory.costs and any(
-            place.parked.want.free and self._directory.is_costly(place.lanes) for place in self._places.of(session)
+        demands = self._directory.demands
+        if demands.costs and any(
+            place.parked.want.free and demands.is_costly(place.lanes) for place in self._places.of(session)
         ):
             self.release(session)
 
@@ -170,13 +171,13 @@ class ParkingLot:
 
     def _able(self, most: int) -> list[Place]:
         able = self._places.able(self._directory.version, self._is_occupied)
-        if self._directory.costs:
-            able = (place for place in able if self._directory.affords(place.parked.want, place.lanes))
+        if self._directory.demands.costs:
+            able = (place for place in able if self._directory.demands.affords(place.parked.want, place.lanes))
         return list(islice(able, most))
 
     def has_work(self, want: Want, lanes: frozenset[int]) -> bool:
         """Whether a claim may bring something; one that wants nothing only waits for news."""
-        return self._is_occupied(want, lanes) and self._directory.affords(want, lanes)
+        return self._is_occupied(want, lanes) and self._directory.demands.affords(want, lanes)
 
     def _is_occupied(self, want: Want, lanes: frozenset[int]) -> bool:
         """The same, whatever executions take."""
@@ -225,7 +226,9 @@ class ParkingLot:
             if len(found) >= most:
                 break
             want = place.parked.want
-            found.setdefault(want.session, exchange.Parked(want=want, lanes=self._directory.at_hand(place.lanes)))
+            found.setdefault(
+                want.session, exchange.Parked(want=want, lanes=self._directory.demands.at_hand(place.lanes))
+            )
         return list(found.values())
 
     def handed_over(self, running: Sequence[Running]) -> None:

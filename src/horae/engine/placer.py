@@ -35,13 +35,13 @@ class Placer:
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
-        if hint.lanes and self._directory.is_passing(hint.lanes):
+        if hint.lanes and self._directory.demands.is_passing(hint.lanes):
             self.alarm.ring()
 
     async def step(self) -> Wait:
         """Look at every lane that executions do not stay in, and that has some."""
         await self._forget()
-        lanes = self._directory.passing()
+        lanes = [self._directory.lanes[id] for id in self._directory.demands.passing()]
         if not lanes or not self._clock.trusted:
             return LOOK
         begun = self._env.clock.monotonic()
@@ -60,11 +60,11 @@ class Placer:
     async def _look(self, lane: Lane) -> Wait:
         """Move what does not stay in a lane; the wait until something else of it is due."""
         now = self._env.now()
-        if self._directory.terms[lane.id].affinity is not None:
+        if self._directory.demands.terms[lane.id].affinity is not None:
             done = await self._store.write(lambda: affinity.direct(lane.id, lane.needs, BATCH, now))
             await self._tell(done)
             return 0.0 if done.rows == BATCH else LOOK
-        patience = self._directory.terms[lane.id].patience
+        patience = self._directory.demands.terms[lane.id].patience
         offers, queue = await self._fleet.offers(lane.namespace), self._directory.queues[lane.queue].name
 
         def there(terms: Terms) -> bool:

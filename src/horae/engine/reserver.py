@@ -29,8 +29,9 @@ class Reserver:
 
     async def step(self) -> Wait:
         """Look at what stands first in lanes whose executions take more than a slot."""
-        lanes = {lane.id: lane for lane in self._directory.costly()}
-        if not lanes and not self._directory.reserved:
+        known = map(self._directory.lanes.__getitem__, self._directory.demands.costly())
+        lanes = {lane.id: lane for lane in known if lane.queue not in self._directory.held}
+        if not lanes and not self._directory.demands.reserved:
             return LOOK
         passed = await self._store.read(lambda: reserve.passed(lanes))
         if await self._change(lanes, passed):
@@ -60,9 +61,9 @@ class Reserver:
 
     async def _loads(self, lane: Lane) -> list[Load]:
         """The workers that are large enough for a lane, and how much of them is in use."""
-        queue, terms = self._directory.queues[lane.queue].name, self._directory.terms[lane.id]
+        queue, terms = self._directory.queues[lane.queue].name, self._directory.demands.terms[lane.id]
         fitting = {offer.session: offer for offer in able(await self._fleet.offers(lane.namespace), queue, terms)}
         ids = [id for id in fitting if id is not None]
         held = await self._store.read(lambda: sessions.held_by_lane(ids))
         slots = {id: capacity_of(fitting[id].capabilities)[SLOTS] for id in ids}
-        return [Load(id, used(slots[id], held[id], self._directory.costs)[SLOTS] / slots[id]) for id in ids]
+        return [Load(id, used(slots[id], held[id], self._directory.demands.costs)[SLOTS] / slots[id]) for id in ids]

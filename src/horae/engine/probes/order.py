@@ -57,7 +57,7 @@ def _comes_before(taste: Taste, other: int, own: int) -> bool:
 
 async def reserved(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     """Workers that fit and keep their room for something large that was passed over."""
-    fitting, kept = case.fitting(), sources.directory.reserved
+    fitting, kept = case.fitting(), sources.directory.demands.reserved
     if not case.is_queued or not fitting:
         return []
     if any(kept.get(session.id, case.place.lane) == case.place.lane for session in fitting):

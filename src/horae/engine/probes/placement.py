@@ -40,10 +40,12 @@ async def room(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if terms is None or not terms.cost or not fitting:
         return []
     held = await sources.store.read(lambda: held_by_lane(session.id for session in fitting))
-    taken = {session.id: used(session.concurrency, held[session.id], sources.directory.costs) for session in fitting}
+    taken = {
+        session.id: used(session.concurrency, held[session.id], sources.directory.demands.costs) for session in fitting
+    }
     if any(_has_room(terms, session, taken[session.id]) for session in fitting):
         return []
-    kept = next((s.worker for s in fitting if sources.directory.reserved.get(s.id) == case.place.lane), None)
+    kept = next((s.worker for s in fitting if sources.directory.demands.reserved.get(s.id) == case.place.lane), None)
     message = f"No worker that fits has {' and '.join(amounts(terms.cost))} free at once."
     if kept is not None:
         message += f" {kept} takes nothing else until it has."
@@ -53,7 +55,7 @@ async def room(sources: Sources, case: ExecutionCase) -> list[Blocker]:
 
 def _terms(sources: Sources, case: ExecutionCase) -> Terms | None:
     """What the lane asks for that it stands in; None when it stands in none."""
-    return sources.directory.terms.get(case.place.lane) if case.is_queued else None
+    return sources.directory.demands.terms.get(case.place.lane) if case.is_queued else None
 
 
 def _has_room(terms: Terms, session: Session, taken: dict[str, int]) -> bool:
