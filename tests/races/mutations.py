@@ -868,12 +868,39 @@ LIMITS = [
     ),
 ]  # fmt: skip
 
+MEETINGS = [
+    one(
+        "a key of a job that is taken is an error", "meetings.meet", 'conflict="ON CONFLICT DO NOTHING"', 'conflict=""',
+        by="submit / submit, one key of a job while live",
+    ),
+    one(
+        "keys of a job are not locked", "meetings.LOCK", " FOR UPDATE OF m", "",
+        by="submit / submit, a key of a job whose execution has ended",
+    ),
+    one(
+        "a window is changed without its row on the shelf", "windows.OPEN", f" FOR UPDATE OF w{SKIP}", "",
+        by="debounce / promote",
+    ),
+    one(
+        "keys are forgotten without a lock", "meeting_sweep.AFTER", f" FOR UPDATE{SKIP}", "",
+        by="submit / sweep, a key of a job whose execution has ended",
+    ),
+    one(
+        "what has just begun is replaced", "meetings.settle", 'verdict != "cancelled"', 'verdict == "unknown"',
+        by="submit, the latest of a key / claim",
+    ),
+    one(
+        "room in a queue is counted without a lock", "quotas.room", "yield Lock(tuple(sorted(names)))",
+        "yield from ()", by="submit / submit, room for one",
+    ),
+]  # fmt: skip
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
         CIRCUITS,
-        *(CALENDARS, PREEMPTS, LIMITS, OTHERS),
+        *(CALENDARS, PREEMPTS, LIMITS, MEETINGS, OTHERS),
     )
     for mutation in group
 }

@@ -1407,6 +1407,7 @@ from tests.races import (  # noqa: E402
     failure_scenes,  # noqa: F401
     hold_scenes,  # noqa: F401
     limit_scenes,  # noqa: F401
+    meeting_scenes,  # noqa: F401
     placement_scenes,  # noqa: F401
     preempt_scenes,  # noqa: F401
     trigger_scenes,  # noqa: F401
