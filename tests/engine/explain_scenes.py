@@ -292,14 +292,17 @@ async def ahead(stage: Stage) -> Played:
 
 async def share(stage: Stage) -> Played:
     """One slot and two customers: whoever was served is after the other."""
-    await stage.node.queues.put(NAMESPACE, "default", {"policy": {"kind": "fair", "by": "${params.c}"}})
-    await stage.job()
-    worker = await stage.worker()
-    first, second, other = [await stage.submit(params=Raw(f'{{"c":"{c}"}}'.encode())) for c in "aab"]
-    served = first if await stage.starts(first) else second
+    await stage.node.queues.put(NAMESPACE, "fair", {"policy": {"kind": "fair", "by": "${params.c}"}})
+    await stage.job(queue="fair")
+    worker = await stage.worker(queues=("fair",))
+    ids = []
+    for customer in "aab":
+        ids.append(await stage.submit(params=Raw(f'{{"c":"{customer}"}}'.encode())))
+        await stage.pass_time()
+    first, late, other = ids
+    assert await stage.starts(first)
     await worker.end()
     await stage.look()
-    late = second if served == first else first
 
     async def serve(blocker: BlockerView) -> None:
         assert blocker.details["before"] == ["b"]

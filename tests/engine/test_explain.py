@@ -15,10 +15,15 @@ from tests.engine.explain_scenes import SCENES
 from tests.engine.explain_stage import Stage, staged
 from tests.store_contract.world import World
 
+ASKING = ("dependency", "limit", "sequence", "overlap", "circuit", "queue-limit", "solo", "busy", "ahead")
+PLAYED = [
+    *(("memory", gate) for gate in SCENES),
+    *(("postgres", gate) for gate in ASKING),
+]  # whose probes ask the store
 SOURCE = Path(horae.__file__).parent
 
 
-@pytest.fixture(params=("memory", "postgres"))
+@pytest.fixture
 def store_url(request: pytest.FixtureRequest) -> str:
     return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
 
@@ -29,7 +34,7 @@ async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         yield made
 
 
-@pytest.mark.parametrize("gate", SCENES)
+@pytest.mark.parametrize(("store_url", "gate"), PLAYED, indirect=["store_url"])
 async def test_what_the_blocker_names_lets_the_execution_start(stage: Stage, gate: str):
     played = await SCENES[gate](stage)
     blockers = await stage.blockers(played.execution)
