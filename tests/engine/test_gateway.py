@@ -378,3 +378,22 @@ async def test_what_is_asked_of_a_crowd_is_read_together(node):
 
     assert all(poll.done() for poll in polls)
     assert 1 <= statements["requests_of"] - before <= 8
+
+
+async def test_room_that_comes_bit_by_bit_is_told_by_one_exchange(node):
+    """What needs more than either exchange tells of gets it when the worker asks anew for all of it."""
+    await node.jobs.create(1, {"name": "wide", "command": "true", "slots": 4})
+    session = (
+        await node.gateway.register(1, Register(protocol=2, worker="w", concurrency=4, kinds=("command",)))
+    ).session_id
+    waits = send(node, session, channel=0, n=1, free=1, wait=HEARTBEAT)
+    await pass_time(node, 0.1)
+    await node.submitter.submit(1, [Submit(job="wide")], origin="submit")
+    await pass_time(node, 0.1)
+    assert not waits.done()
+
+    assert json.decode(await send(node, session, channel=1, n=1, free=3), type=Answer).slices == []
+    await pass_time(node, 0.1)
+    assert json.decode(await waits, type=Answer).slices == [], "it is asked to ask anew"
+    granted = json.decode(await send(node, session, channel=0, n=2, free=4, wait=HEARTBEAT), type=Answer)
+    assert len(granted.slices) == 1

@@ -1,0 +1,48 @@
+"""The options of `horae jobs create` and `horae worker` that say where executions run."""
+
+import pytest
+
+from horae.cli.placement import placement
+from horae.cli.worker import worker_settings
+from horae.config.load import load
+from horae.errors import BadInput
+from tests.cli.fake_api import FakeApi, run
+
+JOB = {"jobId": "0190-1", "name": "train", "version": 1, "notes": ["No worker has ever had gpu."]}
+
+
+def test_create_says_where_it_runs():
+    api = FakeApi({"POST /jobs": JOB})
+    result = run(
+        api, "jobs", "create", "train", "--command", "true", "--need", "gpu", "--slots", "4",
+        "--prefer", "zone=eu,weight=2,patience=30s", "--prefer", "ssd", "--resource", "memory=8GiB",
+        "--affinity", "${params.a},${params.b},patience=1m", "--spread",
+    )  # fmt: skip
+
+    assert api.requests[0].body == {
+        "name": "train",
+        "command": "true",
+        "needs": ["gpu"],
+        "prefers": [{"label": "zone=eu", "weight": 2, "patience": "30s"}, {"label": "ssd"}],
+        "slots": 4,
+        "resources": {"memory": "8GiB"},
+        "affinity": {"key": "${params.a},${params.b}", "patience": "1m"},
+        "spread": True,
+    }
+    assert "No worker has ever had gpu." in result.stdout
+
+
+def test_what_was_not_said_is_not_sent():
+    unsaid = {"need": (), "prefer": (), "slots": None, "resource": (), "affinity": None, "spread": None}
+
+    assert not any(placement(unsaid).values())
+
+
+def test_a_worker_says_what_it_has():
+    flags = {"concurrency": "8", "labels": ("zone=eu",), "resources": ("memory=16GiB", "gpu=2")}
+    settings = worker_settings(load(flags, {}).settings)
+
+    assert (settings.concurrency, settings.labels) == (8, {"zone": "eu"})
+    assert settings.resources == {"gpu": 2, "memory": 16 << 30}
+    with pytest.raises(BadInput, match="memory"):
+        worker_settings(load({"resources": ("memory=much",)}, {}).settings)
