@@ -178,6 +178,10 @@ class Directory:
             self._reaches[self.version, families] = known
         return known
 
+    def astray(self) -> list[int]:
+        """Occupied lanes that there is no word of: they were forgotten while something was on its way there."""
+        return [lane for lane in self._heads if lane not in self.lanes]
+
     def lane_of_share(self, base: int, share: str) -> int | None:
         """The lane with the needs of another and this share, if this server knows it."""
         lane = self.lanes.get(base)
@@ -245,7 +249,7 @@ class Directory:
             self.tastes.present({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
         if not self.fair:
             return self._views(self._heads)
-        shared = self.fair.next_lanes(room, self._amounts)
+        shared = self.fair.next_lanes(room, self._amounts, self._expected)
         return [*self._views(self.fair.plain), *map(self.fair.filled, self._views(shared))]
 
     def _views(self, of: Iterable[int]) -> list[LaneView]:

@@ -13,7 +13,7 @@ from horae.store.contract import Store
 from horae.store.moves.effects import Ended
 from horae.store.moves.expectations import LOOK_BACK, MINUTE, expected_since
 
-UNKNOWN: Micros = SECOND // 10  # what a job is taken for that never ran
+UNKNOWN: Micros = SECOND  # what a job is taken for that never ran
 LOOK = 30.0  # seconds between looks at what other servers learned
 LATELY = 5  # minutes of theirs that count
 WEIGHT = 0.2  # of the newest report

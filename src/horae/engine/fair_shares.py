@@ -5,16 +5,16 @@ in memory; a server writes down what it gave out at most once a second, and adds
 off by a second's work, safety never depends on it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct, structs
 
-from horae.engine.expectations import Expectations
+from horae.engine.expectations import UNKNOWN, Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.choice import LaneView
-from horae.model.policy import QUANTUM, Policy, slots_reserved
+from horae.model.policy import QUANTUM, Policy, quantum, slots_reserved
 from horae.model.queue import Queue
 from horae.model.shares import Shares
 from horae.model.slice import Running
@@ -120,40 +120,45 @@ class FairShares:
 
     # Before a claim
 
-    def next_lanes(self, room: int, amounts: Mapping[int, int]) -> set[int]:
+    def next_lanes(self, room: int, amounts: Mapping[int, int], expected: Mapping[int, float]) -> set[int]:
         """Lanes of fair queues that a claim for so many may take from: those whose shares are next.
 
         Of each kind of lane there are as many as fill the room a quantum at a time, so that whoever may take
         from any of them finds those that are next for it; the others are not looked at.
         """
         chosen: set[int] = set()
-        for queue, shares in self._shares.items():
-            large: dict[Family, int] = {}
-            for family, lanes in self._families.items():
-                if family[0] == queue:
-                    if len(lanes) <= FEW:
-                        chosen |= lanes
-                    else:
-                        large[family] = room + QUANTUM
+        for queue in self._shares:
             for share in self._queues[queue].policy.reserve:
                 chosen |= self._standing.get((queue, share), set())
+            large: dict[Family, int] = {}
+            for family, lanes in self._families.items():
+                if family[0] == queue and len(lanes) > FEW:
+                    large[family] = room + QUANTUM
+                elif family[0] == queue:
+                    chosen |= lanes
             if large:
-                self._choose(queue, shares, large, amounts, chosen)
+                chosen |= self._fill(queue, large, amounts, expected)
         return chosen
 
-    def _choose(
-        self, queue: int, shares: Shares[str], large: dict[Family, int], amounts: Mapping[int, int], chosen: set[int]
-    ) -> None:
-        for share in shares.in_order():
-            for lane in self._standing.get((queue, share), ()):
-                family = (queue, self._lanes[lane].needs)
-                if family in large:
-                    chosen.add(lane)
-                    large[family] -= min(QUANTUM, amounts.get(lane, QUANTUM))
-                    if large[family] <= 0:
-                        del large[family]
+    def _fill(
+        self, queue: int, large: dict[Family, int], amounts: Mapping[int, int], expected: Mapping[int, float]
+    ) -> set[int]:
+        """Lanes in the order of their shares, until what is wanted of each kind is there."""
+        chosen: set[int] = set()
+        for lane in self._in_order(queue, self._shares[queue]):
+            family = (queue, self._lanes[lane].needs)
+            if family in large:
+                chosen.add(lane)
+                taken = quantum(expected.get(lane, UNKNOWN))
+                large[family] -= min(taken, amounts.get(lane, taken))
+                if large[family] <= 0:
+                    del large[family]
             if not large:
-                return
+                break
+        return chosen
+
+    def _in_order(self, queue: int, shares: Shares[str]) -> Iterator[int]:
+        return (lane for share in shares.in_order() for lane in self._standing.get((queue, share), ()))
 
     def filled(self, view: LaneView) -> LaneView:
         """A lane of a fair queue with its share, and what that has had."""

@@ -6,6 +6,7 @@ from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
+from horae.model.duration import DAY
 from horae.model.queue import Queue
 from horae.store.contract import Store
 from horae.store.moves import queues as moves
@@ -13,6 +14,8 @@ from horae.store.moves import queues as moves
 BATCH = 500  # slices ordered in one transaction
 LOOK = 5.0  # seconds between looks at queues that nobody told of
 SETTLED = 3.0  # seconds after which every server ranks by the new policy: what came meanwhile is ordered once more
+FORGET_EVERY = 3600.0  # seconds
+UNUSED = 7 * DAY  # after which a share's lane is forgotten; one that comes back gets another
 log = structlog.get_logger("horae.engine")
 
 
@@ -24,6 +27,7 @@ class Reranker:
     def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._first: dict[int, tuple[int, float]] = {}  # revisions that were done once, and when
+        self._forgets_at = 0.0  # when lanes that nobody uses are looked for next
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -36,7 +40,22 @@ class Reranker:
         soonest = LOOK
         for queue in [queue for queue in self._directory.queues.values() if queue.ranked < queue.revision]:
             soonest = min(soonest, await self._rerank(queue))
+        if self._directory.astray():
+            await self._directory.load()  # most are new, and only not known here yet
+            for lane in self._directory.astray():
+                await self._walk_lane(lane, astray=True)
+        await self._forget()
         return soonest
+
+    async def _forget(self) -> None:
+        """Lanes of shares that were not used for long go; there may be a new one for every customer."""
+        now = self._env.clock.monotonic()
+        if now < self._forgets_at:
+            return
+        self._forgets_at = now + FORGET_EVERY
+        before = self._env.now() - UNUSED
+        if await self._store.write(lambda: moves.forget_lanes(before)):
+            await self._directory.load()
 
     async def _rerank(self, queue: Queue) -> float:
         now = self._env.clock.monotonic()
@@ -56,11 +75,15 @@ class Reranker:
 
     async def _walk(self, queue: Queue) -> None:
         for lane in await self._store.read(lambda: moves.lanes_of_queue(queue.id)):
-            at: moves.At | None = moves.FIRST
-            while at is not None:
-                done = await self._store.change(
-                    lambda now: moves.rerank(lane, self._directory.lead, at, BATCH, now)  # type: ignore[arg-type] # noqa: B023
-                )
-                at = done.next
-                if done.lanes:
-                    self._hints.tell(Hint(lanes=done.lanes))
+            await self._walk_lane(lane)
+
+    async def _walk_lane(self, lane: int, *, astray: bool = False) -> None:
+        at: moves.At | None = moves.FIRST
+        while at is not None:
+            place = at
+            done = await self._store.change(
+                lambda now: moves.rerank(lane, self._directory.lead, place, BATCH, now, astray=astray)  # noqa: B023
+            )
+            at = done.next
+            if done.lanes:
+                self._hints.tell(Hint(lanes=done.lanes))

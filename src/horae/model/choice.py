@@ -12,7 +12,7 @@ from uuid import UUID
 from msgspec import Struct, structs
 
 from horae.model.placement import PLAIN, Cost, Terms
-from horae.model.policy import QUANTUM
+from horae.model.policy import quantum
 from horae.model.shares import Shares
 
 NO_RANK = -(1 << 62)
@@ -93,6 +93,11 @@ class _Share:
     def key(self) -> tuple[bool, float, int, int]:
         return self.owed <= 0, self.virtual, self.served, self.lanes[self.at].low
 
+    @property
+    def quantum(self) -> int:
+        """How many it gets at a time."""
+        return quantum(self.lanes[self.at].expected)
+
     def take(self, most: int) -> tuple[LaneView, int]:
         """Take from the lane whose turn it is."""
         view = self.lanes[self.at]
@@ -129,7 +134,7 @@ class _Queue:
         """Take a quantum for the share whose turn it is, or all that is wanted when nobody else waits."""
         _, i, share = heappop(self._line)
         if self._line or not alone:
-            most = min(most, QUANTUM)
+            most = min(most, share.quantum)
             most = min(most, share.owed) if share.owed > 0 else most
         view, count = share.take(most)
         if share.has_more:

@@ -14,6 +14,7 @@ Kind = Literal["fifo", "priority", "fair", "deadline", "shortest"]
 KINDS: tuple[Kind, ...] = ("fifo", "priority", "fair", "deadline", "shortest")
 Charge = Literal["time", "executions"]
 QUANTUM = 16  # executions that a share gets at a time while others wait
+QUANTUM_TIME: Micros = SECOND  # and no more worker time than that, but one execution at least
 
 
 class Policy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -57,6 +58,11 @@ class Policy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
 
 
 FIFO = Policy(kind="fifo")
+
+
+def quantum(expected: float) -> int:
+    """How many executions of such a length a share gets at a time while others wait."""
+    return max(1, min(QUANTUM, int(QUANTUM_TIME / expected)))
 
 
 def slots_reserved(reserve: int | str, slots: int) -> int:

@@ -4,6 +4,7 @@ import asyncio
 from uuid import UUID
 
 import pytest
+from msgspec import structs
 
 from horae.model.choice import LaneView, Taste
 from horae.model.policy import FIFO, Policy
@@ -11,6 +12,7 @@ from horae.model.queue import QueueSpec
 from horae.model.rank import Leads
 from horae.store.moves import expectations, queues, share_lanes, shares, statistics
 from horae.store.moves.lanes import revisions
+from horae.store.moves.submission import Submission
 from tests.store_contract.policy_life import HOUR, shared
 from tests.store_contract.world import NAMESPACE, World, spans, success
 
@@ -225,3 +227,21 @@ async def test_lanes_that_exist_are_found_without_a_write(world: World):
     found = await world.store.read(lambda: share_lanes.lanes_of({(job.lane, "a")}, world.now()))
 
     assert list(found) == [(job.lane, "a")]
+
+
+async def test_lanes_that_nobody_used_for_long_are_forgotten_and_what_comes_there_is_found(world: World):
+    job = await world.job()
+    lanes = await shared(world, job, "gone", "kept")
+    w = await world.worker()
+    taken = await w.claim(1, views=[LaneView(lane=lanes["gone"], share="gone")])
+    await w.report(*(success(slice) for slice in taken))
+
+    assert await world.store.write(lambda: queues.forget_lanes(world.now() + HOUR)) == 1
+    assert {lane.share for lane in (await world.store.directory()).lanes} == {"", "kept"}
+    late = structs.replace(world.wanted(job)[0].envelope, lane=lanes["gone"])  # a server that has not heard of it
+    await world.store.submit([Submission(executions=[structs.replace(world.wanted(job)[0], envelope=late)])])
+    done = await world.store.change(
+        lambda now: queues.rerank(lanes["gone"], Leads(lambda queue: FIFO), queues.FIRST, 100, now, astray=True)
+    )
+
+    assert set(done.lanes) == {job.lane}

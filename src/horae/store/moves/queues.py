@@ -42,7 +42,7 @@ LANES = Statement("lanes_of_queue", "SELECT id FROM lanes WHERE queue = $1 ORDER
 # In the order of the ranks that they have: what gets a later one is met again, and then stays where it is.
 UNRANKED = Statement(
     "queued_of_lane",
-    f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.due_at, p.priority, p.deadline, v.spec FROM queued q"
+    f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.due_at, p.priority, p.deadline, v.spec, v.lane FROM queued q"
     " JOIN parcels p ON p.id = q.parcel JOIN job_versions v ON v.job = p.job AND v.version = p.version"
     " WHERE q.lane = $1 AND (q.rank, q.parcel, q.lo) > ($2, $3, $4)"
     " ORDER BY q.lane, q.rank, q.parcel, q.lo LIMIT $5 FOR UPDATE OF q SKIP LOCKED",
@@ -51,6 +51,13 @@ RERANK = Statement(
     "rerank_queued",
     "UPDATE queued SET rank = given.rank, lane = given.lane FROM given"
     " WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
+)
+# Whoever still knows such a lane may put something there: it is found astray, and moved.
+FORGET = Statement(
+    "forget_lanes_of_shares",
+    "DELETE FROM lanes WHERE share <> '' AND used_at < $1"
+    " AND NOT EXISTS (SELECT 1 FROM queued q WHERE q.lane = lanes.id)"
+    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.lane = lanes.id) RETURNING id",
 )
 PURGED = Statement(
     "purge_queued",
@@ -117,14 +124,20 @@ def ranked(queue: int, revision: int) -> Script[None]:
     yield Fetch(RANKED, (queue, revision))
 
 
+def forget_lanes(before: Instant) -> Script[int]:
+    """Drop the lanes of shares that nothing was given out of since, and that hold nothing; how many."""
+    return len((yield Fetch(FORGET, (before,))))
+
+
 def lanes_of_queue(queue: int) -> Script[list[int]]:
     return [row[0] for row in (yield Fetch(LANES, (queue,)))]
 
 
-def rerank(lane: int, lead: Leads, after: At, limit: int, now: Instant) -> Script[Reranked]:
+def rerank(lane: int, lead: Leads, after: At, limit: int, now: Instant, *, astray: bool = False) -> Script[Reranked]:
     """Order a batch of a lane's slices by the policy that its queue has now; they move to other lanes with their share.
 
-    What a claim holds right now is left to it.
+    What a claim holds right now is left to it. What is `astray` stands in a lane that was forgotten, and goes to that
+    of its job.
     """
     rows = yield Fetch(UNRANKED, (lane, *after, limit))
     if not rows:
@@ -133,9 +146,11 @@ def rerank(lane: int, lead: Leads, after: At, limit: int, now: Instant) -> Scrip
     parcels: dict[UUID, Parcel] = {}
     if policy.is_fair and policy.by != "job":
         parcels = {parcel.id: parcel for parcel in (yield from read_parcels(sorted({row[0] for row in rows})))}
-    wanted = [(slice, share) for row in rows for slice, share in _by_share(row, lead, parcels)]
-    places = yield from lanes_of({(lane, share) for _, share in wanted}, now)
-    moved = [structs.replace(slice, lane=places[lane, share]) for slice, share in wanted]
+    wanted = [
+        (slice, (row[-1] if astray else lane, share)) for row in rows for slice, share in _by_share(row, lead, parcels)
+    ]
+    places = yield from lanes_of({place for _, place in wanted}, now)
+    moved = [structs.replace(slice, lane=places[place]) for slice, place in wanted]
     yield from _put_back([shelves.queued(row) for row in rows], moved)
     last = shelves.queued(rows[-1])
     heads: dict[int, int] = {}
