@@ -1,0 +1,167 @@
+"""Limits under crashes and a bad network: what they allow is never exceeded, as somebody outside sees it, and what they
+have in use is what is live, whatever crashed. `HORAE_SEED=n` replays one.
+"""
+
+import asyncio
+import os
+from collections import defaultdict
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from horae.env import SECOND
+from horae.model.ids import parcel_of
+from horae.model.job import Python, Spec
+from horae.model.keys import keys_of
+from horae.model.limits import KeyLimit, Limit
+from horae.model.rate import Rate
+from horae.model.retry import RetryPolicy
+from horae.store.contract import Store
+from horae.store.moves import coarse, holder_sweep, jobs
+from tests.simulation.actors import Begin, Client, Observer, Worker
+from tests.simulation.check import Checker, all_final, rows
+from tests.simulation.test_simulation import _done, _restore, _trouble
+from tests.simulation.world import World
+
+SEEDS, MORE = 12, 240  # in `make test`, and in `make prove`
+GROUP = 6
+TROUBLED = 12.0
+HEALING = 600.0
+ONLY = os.environ.get("HORAE_SEED")
+AT_ONCE = 2  # of each key
+IN_QUEUE = 4
+PACE = Rate(40, SECOND, 8)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(
+    "first",
+    [int(ONLY)]
+    if ONLY
+    else [*range(0, SEEDS, GROUP), *(pytest.param(n, marks=pytest.mark.prove) for n in range(SEEDS, MORE, GROUP))],
+)
+def test_limits_hold_whatever_happens(first):
+    for seed in range(first, first + (1 if ONLY else GROUP)):
+        try:
+            asyncio.run(simulate(seed))
+        except BaseException as error:
+            error.add_note(f"seed {seed}: replay with HORAE_SEED={seed} pytest {__file__}")
+            raise
+
+
+async def simulate(seed: int) -> None:
+    world = World(seed, servers=1 + seed % 3)
+    await world.begin()
+    observer = Observer()
+    checker = Limits(world, observer)
+    await _define(world)
+    client = Client(world, "client", ["keyed", "ordered", "narrow"])
+    workers = [Worker(world, observer, f"worker-{i}", 1 + world.rng.randrange(4)) for i in range(3)]
+    for worker in workers:
+        worker.start()
+    living = client.spawn(client.live(TROUBLED))
+    await _trouble(world, workers, observer, checker)
+    world.faults.heal()
+    await _restore(world, workers, observer)
+    await world.run(HEALING / 6, until=_done(living))
+
+    async def final() -> bool:
+        return all_final(world.driver)
+
+    ended = await world.run(HEALING, until=final)
+    checker.check(workers)
+    assert ended, "liveness: not everything ended after the world had healed"
+    checker.check_end([client])
+    checker.check_from_outside()
+    for actor in (*world.servers, *workers, client):
+        await actor.kill()
+    await world.driver.close()
+
+
+async def _define(world: World) -> None:
+    """A job with a limit by key, one in sequences, and one with a limit of its own; half of the queues have one too."""
+    store = Store(world.driver, world.env)
+    pace = PACE if world.seed % 4 else None
+    said: dict[str, dict[str, Any]] = {
+        "keyed": {"limits": (KeyLimit(key="${params.i % 3}", concurrency=AT_ONCE, rate=pace),)},
+        "ordered": {"sequence": "${params.i % 2}"},
+        "narrow": {"concurrency": 1},
+    }
+    for name, limits in said.items():
+        spec = Spec(
+            name=name, task=Python(function="work"), retry=RetryPolicy(retries=2, delay=SECOND),
+            params={"i": 0, "ms": 1, "fail": 0}, **limits,
+        )  # fmt: skip
+        queue, lane = await store.ensure_lane(1, "default", spec.capabilities)
+        id = world.env.new_id()
+        await store.change(lambda now: jobs.add(id, 1, spec, queue.id, lane.id, now))  # noqa: B023
+    if world.seed % 2:
+        await store.write(lambda: coarse.put(Limit(concurrency=IN_QUEUE), queue=queue.id))
+        for server in world.servers:
+            await server.node.directory.load()
+
+
+class Limits(Checker):
+    """What limits promise, beside what always holds."""
+
+    def __init__(self, world: World, observer: Observer) -> None:
+        super().__init__(world.driver, observer)
+        self.world = world
+
+    def check(self, workers: list[Worker]) -> None:
+        super().check(workers)
+        if self.driver._turn.locked():
+            return
+        used: dict[str, int] = defaultdict(int)
+        running = 0
+        for shelf in ("queued", "running"):
+            sql = f"SELECT s.hi - s.lo, p.keys FROM {shelf} s JOIN parcels p ON p.id = s.parcel"
+            for count, encoded in rows(self.driver, sql):
+                running += count if shelf == "running" else 0
+                for key in keys_of(encoded).guarded:
+                    used[key] += count
+        for key, count in used.items():
+            assert count <= self._most(key), f"I5: {count} hold {key}"
+        if self.world.seed % 2:
+            assert running <= IN_QUEUE, f"I5: {running} run in a queue that allows {IN_QUEUE}"
+
+    def _most(self, key: str) -> int:
+        (job,) = rows(self.driver, f"SELECT name FROM jobs WHERE lower(hex(id)) = '{UUID(key.split(':')[1]).hex}'")
+        return AT_ONCE if job[0] == "keyed" else 1
+
+    def check_end(self, clients: list[Client]) -> None:
+        """Nothing is live, so nothing is in use."""
+        super().check_end(clients)
+        assert rows(self.driver, "SELECT key FROM tickets") == [], "a place in a sequence is left"
+        left = [key for (key,) in rows(self.driver, "SELECT key FROM holders") if holder_sweep.is_key(key)]
+        assert left == [], "a key is held by what has ended"
+
+    def check_from_outside(self) -> None:
+        """I9: attempts of one key as they overlapped in time; those of sessions that were lost excepted."""
+        lost = {id for (id,) in rows(self.driver, "SELECT id FROM sessions WHERE state = 'lost'")}
+        keys = {id: keys_of(encoded) for id, encoded in rows(self.driver, "SELECT id, keys FROM parcels")}
+        seen: dict[str, list[Begin]] = defaultdict(list)
+        for begin in self.observer.begun:
+            ended = self.observer.ended.get((begin.execution, begin.attempt))
+            if begin.session not in lost and ended is not None:
+                for key in keys[parcel_of(begin.execution)].guarded:
+                    seen[key].append(begin)
+        for key, begun in seen.items():
+            self._check_overlaps(key, begun)
+            if keys[parcel_of(begun[0].execution)].rated:
+                self._check_pace(key, sorted(begin.at for begin in begun))
+
+    def _check_overlaps(self, key: str, begun: list[Begin]) -> None:
+        moments = [(begin.at, 1) for begin in begun]
+        moments += [(self.observer.ended[begin.execution, begin.attempt], -1) for begin in begun]
+        now = 0
+        for _, change in sorted(moments):
+            now += change
+            assert now <= self._most(key), f"I9: {now} of {key} ran at once"
+
+    def _check_pace(self, key: str, starts: list[int]) -> None:
+        """What a worker holds ready begins later than it was charged: by a heartbeat's worth of starts at most."""
+        for i, since in enumerate(starts):
+            in_second = sum(since <= at < since + SECOND for at in starts[i:])
+            assert in_second <= PACE.count + 2 * PACE.burst, f"{in_second} of {key} began in a second"
