@@ -45,6 +45,9 @@ async def test_failures_open_it_and_a_probe_closes_it(stage: Stage):
     second = await stage.submit()
     await worker.ask()
     assert [not await stage.runs(id) for id in (first, second)] == [True, True]
+    hint = (await stage.node.executions.get(NAMESPACE, first)).hint
+    assert hint is not None
+    assert f"`horae explain {first}` says more." in hint
     (shown,) = await stage.node.circuit_breakers.list(NAMESPACE)
     assert (shown.job, shown.state, shown.waiting, shown.by) == ("job", "open", 2, None)
 

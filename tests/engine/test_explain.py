@@ -9,8 +9,10 @@ import pytest
 
 import horae
 from horae.engine.probes.table import OF_EXECUTIONS, OF_JOBS
+from horae.env import SECOND
 from horae.model.execution import WaitReason
 from horae.model.gates import GATES
+from horae.model.instant import format_instant
 from tests.engine.explain_scenes import SCENES
 from tests.engine.explain_stage import Stage, staged
 from tests.store_contract.world import World
@@ -47,6 +49,38 @@ async def test_what_the_blocker_names_lets_the_execution_start(stage: Stage, gat
 
     assert await stage.starts(played.execution)
     assert (await stage.explain(played.execution)).blockers == []
+
+
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+async def test_the_start_is_estimated_from_what_runs_and_what_stands_before_it(stage: Stage):
+    """Executions take ten seconds, one runs since four, two stand before it: it starts when those have ended."""
+    await stage.job()
+    worker = await stage.worker()
+    unknown = await stage.submit()
+    assert await stage.starts(unknown)
+    await stage.pass_time(10)
+    await worker.end()
+    ids = []
+    for _ in range(4):
+        ids.append(await stage.submit())
+        stage.world.clock.advance(1)
+    assert await stage.starts(ids[0])
+    await stage.pass_time(4)
+
+    found = (await stage.explain(ids[-1])).estimate
+    assert found is not None
+    assert (found.ahead, found.slots) == (2, 1)
+    assert found.starts_at == format_instant(stage.world.now() + 26 * SECOND)
+
+
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+async def test_the_start_is_not_told_before_anything_like_it_has_run(stage: Stage):
+    await stage.job()
+    await stage.worker()
+    assert await stage.starts(await stage.submit())
+    found = (await stage.explain(await stage.submit())).estimate
+    assert found is not None
+    assert (found.starts_at, found.reason) == (None, "Nobody knows yet how long what stands before it takes.")
 
 
 def test_every_gate_has_a_probe_and_a_scene():

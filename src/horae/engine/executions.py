@@ -14,6 +14,7 @@ from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.event import Event
 from horae.model.execution import FAILED, FINAL, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
+from horae.model.gates import BY_REASON
 from horae.model.hint import why_queued
 from horae.model.ids import first_id_at, index_of, parcel_of
 from horae.model.instant import format_instant
@@ -31,6 +32,7 @@ MOST_LINES = 10_000
 _STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued."
 Bound = str | int | None
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
+EXPLAINED = ("limit", "sequence", "rate", "circuit")  # what others of the same key, or their failures, keep waiting
 OVERLAP = "It waits until the execution before it, of the same trigger, has ended: its `overlap` says so."
 
 
@@ -179,6 +181,8 @@ class Executions:
                 return waits[f.execution.id]
             if f.execution.state == WAITING and f.execution.reason == "overlap":
                 return OVERLAP
+            if f.execution.state == WAITING and f.execution.reason in EXPLAINED:
+                return f"{BY_REASON[f.execution.reason].means} `horae explain {f.execution.id}` says more."
             if f.execution.state != QUEUED or f.queue_name is None:
                 return None
             held = self._held(namespace, f.execution.queue, f.queue_name)

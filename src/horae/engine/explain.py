@@ -10,6 +10,7 @@ from horae.engine.directory import Directory
 from horae.engine.executions import Executions
 from horae.engine.hold_watch import HoldWatch
 from horae.engine.probes.case import Case, ExecutionCase, Sources
+from horae.engine.probes.order import crowd
 from horae.engine.probes.table import OF_EXECUTIONS, OF_JOBS
 from horae.engine.probes.workers import ahead_of
 from horae.engine.refs import find_job
@@ -122,7 +123,9 @@ class Explainer:
         jobs = {*before.jobs, *(job for job, *_ in running)}
         expected = self._sources.directory.expectations
         lengths = {job: expected.of(job) for job in jobs if expected.knows(job)}
-        work = work_before(before.jobs, running, lengths, case.now) if before.whole else None
+        times = crowd(self._sources, case)
+        queued = {job: round(count * times) for job, count in before.jobs.items()}
+        work = work_before(queued, running, lengths, case.now) if before.whole else None
         return estimate(case.now, blockers, before.count, slots, work)
 
     async def _sessions(self, namespace: int) -> list[Session]:

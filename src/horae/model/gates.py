@@ -230,6 +230,7 @@ GATES: tuple[Gate, ...] = (
     ),
 )
 BY_NAME: Mapping[str, Gate] = {gate.name: gate for gate in GATES}
+BY_REASON: Mapping[str, Gate] = {reason: gate for gate in GATES for reason in gate.reasons}
 
 
 class Blocker(Struct, frozen=True, kw_only=True):

@@ -22,6 +22,17 @@ async def share(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     return [closed("share", message, share=mine.share, before=names[:MOST_TOLD], queue=case.queue_name)]
 
 
+def crowd(sources: Sources, case: ExecutionCase) -> float:
+    """How many times as long its share takes for its work, while others of a fair queue have some; 1 elsewhere."""
+    views = sources.directory.views() if case.is_queued else []
+    mine = next((view for view in views if view.lane == case.place.lane), None)
+    if mine is None or mine.share is None:
+        return 1.0
+    policy = sources.directory.queues[mine.queue].policy
+    busy = {view.share or "" for view in views if view.queue == mine.queue}
+    return sum(map(policy.weight, busy)) / policy.weight(mine.share)
+
+
 def _turn(view: LaneView) -> tuple[bool, float, int]:
     """Whose turn it is: what is reserved first, then who had least, then whose turn was longest ago."""
     return view.owed <= 0, view.virtual, view.served
