@@ -4,7 +4,7 @@ import pytest
 
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.directory import Directory
-from horae.engine.fire import Scheduler
+from horae.engine.fire import FEWEST, Pace, Scheduler
 from horae.engine.hints import Hint, Hints
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, virtual_env
@@ -52,6 +52,16 @@ async def test_a_backlog_of_any_size_is_fired_each_once(store, scheduler, count)
 
     fired = await world.rows("SELECT trigger_id FROM fires WHERE disposition = 'fired'")
     assert len(fired) == len(set(fired)) == scheduler.fired == count
+
+
+def test_a_batch_has_what_a_store_decides_in_the_time_that_others_can_wait():
+    pace = Pace(1000, 0.03)
+    sizes = []
+    for took in (0.06, 0.05, 0.01, 10.0, 0.0):
+        pace.learn(pace.size, took)
+        sizes.append(pace.size)
+
+    assert sizes == [500, 300, 900, FEWEST, FEWEST]
 
 
 @pytest.fixture

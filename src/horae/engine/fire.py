@@ -19,8 +19,23 @@ from horae.store.moves.fire import Fired
 
 IN_FLIGHT = 2  # batches on their way at a time
 IN_A_ROW = 4  # batches of each before others are looked at
+FEWEST = 250  # timers in a batch, however slow the store is
+INLINE, APART = 0.05, 0.5  # seconds that a batch may take: on this process's own time, and on another's
 
 log = structlog.get_logger("horae.engine")
+
+
+class Pace:
+    """How many timers a batch has: as many as the store decides in the time for which others can wait."""
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most, self._seconds = most, seconds
+        self.size = most
+
+    def learn(self, timers: int, took: float) -> None:
+        """A full batch took so long."""
+        if took > 0:
+            self.size = min(self._most, max(FEWEST, int(timers * self._seconds / took)))
 
 
 class Scheduler:
@@ -38,7 +53,9 @@ class Scheduler:
         clock: ClockWatch,
     ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._batch, self._clock = settings.fire_batch, clock
+        self._clock = clock
+        self._is_inline = store.driver.dialect == "sqlite"
+        self._pace = Pace(settings.fire_batch, INLINE if self._is_inline else APART)
         self._next: Instant | None = None
         self._low: Mark = FIRST
         self._scan_at = 0.0
@@ -75,9 +92,10 @@ class Scheduler:
     async def _fire(self, low: Mark) -> tuple[int, Mark | None]:
         """How many timers were met, and from when on there may be more.
 
-        While it is behind, two batches are on their way: one is worked out while the store writes the other.
+        While it is behind, two batches are on their way: one is worked out while the store writes the other, unless
+        that is this process itself.
         """
-        if not self._behind:
+        if not self._behind or self._is_inline:
             return await self._run_down(low, 1)
         ended = await asyncio.gather(*(self._run_down(low, IN_A_ROW) for _ in range(IN_FLIGHT)), return_exceptions=True)
         done = [one for one in ended if not isinstance(one, BaseException)]
@@ -91,10 +109,13 @@ class Scheduler:
         met = 0
         through: Mark | None = low
         while most and through is not None:
-            done = await self._store.fire(self._batch, self._directory.lead, through, self._directory.delays)
+            size, begun = self._pace.size, self._env.clock.monotonic()
+            done = await self._store.fire(size, self._directory.lead, through, self._directory.delays)
             self._tell(done)
             met, most = met + done.timers, most - 1
-            through = done.through if done.timers == self._batch else None
+            through = done.through if done.timers == size else None
+            if through is not None:
+                self._pace.learn(size, self._env.clock.monotonic() - begun)
         return met, through
 
     def _tell(self, done: Fired) -> None:
