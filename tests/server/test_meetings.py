@@ -23,20 +23,23 @@ async def submit(api: Api, status: int = 201, **params) -> dict:
     return answer.json()
 
 
-async def succeed(node: Node, result: bytes) -> None:
-    """A worker takes what there is and succeeds."""
+async def work(node: Node) -> Worker:
+    """A worker that has taken what there is."""
     await node.directory.step()
     session = await node.gateway.register(1, Register(protocol=1, worker="w", concurrency=10, queues=["default"]))
     worker = Worker(node, session.session_id, 10)
-    granted = await worker.ask()
-    assert granted
-    await worker.ask(
-        *(
-            Outcome(parcel=s.parcel, lo=s.lo, hi=s.hi, attempt=s.attempt, outcome="success", results=[result])
-            for s in granted
-        ),
-        free=0,
-    )
+    assert await worker.ask()
+    return worker
+
+
+async def succeed(node: Node, result: bytes) -> None:
+    """A worker takes what there is and succeeds."""
+    worker = await work(node)
+    done = [
+        Outcome(parcel=s.parcel, lo=s.lo, hi=s.hi, attempt=s.attempt, outcome="success", results=[result])
+        for s in worker.holds
+    ]
+    await worker.ask(*done, free=0)
 
 
 async def test_the_rules_of_a_job_are_shown_as_they_are_given(api: Api):
@@ -130,3 +133,20 @@ async def test_a_remembered_result_answers_until_it_is_forgotten(api: Api, node:
 async def test_rules_that_contradict_or_say_nothing_are_refused(api: Api, rules: dict, field: str):
     answer = await api.post("/api/v1/jobs", json={"name": "report", "command": "true", **rules})
     assert (answer.status_code, answer.json()["field"]) == (400, field)
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [{"unique": {"for": "24h"}}, {"batch": {"size": 1}}, {"cache": {"ttl": "1h"}}, {"debounce": {"wait": "1s"}}],
+)
+async def test_what_failed_is_tried_again_as_it_was(api: Api, node: Node, clock: VirtualClock, rules: dict):
+    await create(api, **rules)
+    first = (await submit(api, n=1))["executionId"]
+    clock.advance(SECOND)
+    await node.promoter.step()
+    await (await work(node)).end("failed")
+    params = (await api.get(f"{EXECUTIONS}/{first}")).json()["params"]
+
+    await api.post("/api/v1/dlq/retry", json={"ids": [first]})
+    (again,) = [one for one in (await api.get(EXECUTIONS)).json()["items"] if one["executionId"] != first]
+    assert (again["retryOf"], again["params"], again["status"]) == (first, params, "queued")

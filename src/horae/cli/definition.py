@@ -10,6 +10,8 @@ from horae.cli import failing
 from horae.cli.flags import in_flags
 from horae.cli.limits import FIELDS as LIMITS
 from horae.cli.limits import LIMIT_OPTIONS, limits
+from horae.cli.meetings import FIELDS as MEETINGS
+from horae.cli.meetings import MEETING_OPTIONS, meetings
 from horae.cli.placement import FIELDS as PLACEMENT
 from horae.cli.placement import PLACEMENT_OPTIONS, placement
 from horae.cli.values import pairs, params, read_documents, read_json, schedule
@@ -31,7 +33,7 @@ FIELDS = (
         "onDependencyTimeout",
     ),
     *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts"),
-    *("unique", "debounce", "batch", "cache", "circuit", *LIMITS),
+    *(*MEETINGS, "circuit", *LIMITS),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -79,6 +81,7 @@ _OPTIONS = (
     click.option("--preemptible/--not-preemptible", default=None, help="Whether more urgent work may take its place."),
     click.option("--preempts/--preempts-nothing", default=None, help="Whether it takes the place of preemptible work."),
     *LIMIT_OPTIONS,
+    *MEETING_OPTIONS,
     click.option(
         "--circuit",
         metavar="PERCENT|JSON",
@@ -137,6 +140,7 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
         **failing.read_failing(options),
         **placement(options),
         **limits(options),
+        **meetings(options),
         "dependencies": [_dependency(one) for one in options["depends_on"]],
         "dependencyTimeout": options["dependency_timeout"],
         "onDependencyTimeout": options["on_dependency_timeout"],

@@ -1,7 +1,7 @@
 """Dead letters: executions that failed after their last try."""
 
 from horae.engine.letters import Which
-from horae.errors import BadInput, Conflict, Gone, NotFound
+from horae.errors import BadInput, Conflict, Gone, NotFound, OverQuota
 from horae.model.replay_view import ReplayView
 from horae.model.view import BulkView, DeadLetterGroups, DeadLetterView, Page
 from horae.server.bodies import DeadLetterChoice, DeadLetterFilter, DeadLetterRetry, DeadLetterWhich, ReplayBody
@@ -32,7 +32,7 @@ async def get_dead_letter(call: Call) -> Reply:
     return ok(await call.node.dead_letters.get(call.namespace, call.id()))
 
 
-@post(f"{API}/dlq/retry", "dlq.retry", BulkView, refuses=(NotFound,))
+@post(f"{API}/dlq/retry", "dlq.retry", BulkView, refuses=(NotFound, OverQuota))
 async def retry(call: Call, body: DeadLetterRetry) -> Reply:
     """Run dead letters again, by id or by filter: each as a new execution with `retryOf`, its `params` over theirs."""
     letters = call.node.dead_letters

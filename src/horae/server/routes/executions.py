@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from horae.errors import Conflict, Gone, KeyReused, NotFound
+from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogPage, Page
 from horae.server.bodies import ManyExecutions, ManyOfOneJob, NewExecution, Reason, Submission
 from horae.server.call import Call
@@ -31,7 +31,7 @@ from horae.server.views import Accepted, BulkAccepted
 @post(
     f"{API}/executions", "executions.submit", {201: (Accepted, BulkAccepted), 200: Accepted, 207: BulkAccepted},
     takes=(NewExecution, ManyOfOneJob, ManyExecutions), limit=LARGE_LIMIT, repeats="submission",
-    refuses=(NotFound, Conflict, KeyReused),
+    refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def submit(call: Call, body: Submission) -> Reply:
     """Submit one execution, or many.

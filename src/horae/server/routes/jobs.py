@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from horae.errors import BadInput, Conflict, KeyReused, NotFound, Stale
+from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
 from horae.model.view import DependenciesView, ExecutionView, JobVersionView, JobView, Page
 from horae.server.bodies import JobBody, JobPatch, Rollback, Trigger
 from horae.server.call import Call
@@ -104,7 +104,7 @@ async def versions(call: Call) -> Reply:
 
 @post(
     f"{API}/jobs/{{ref}}/trigger", "jobs.trigger", {202: Triggered, 200: Triggered}, repeats="submission",
-    refuses=(NotFound, Conflict, KeyReused),
+    refuses=(NotFound, Conflict, KeyReused, OverQuota),
 )  # fmt: skip
 async def trigger(call: Call, body: Trigger) -> Reply:
     """Run a job now, after a delay or at an instant; an empty body runs it now with its own params.

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from msgspec import Raw
 
-from horae.errors import BadInput, Conflict, NotFound, ProtocolMismatch, SessionEnded
+from horae.errors import BadInput, Conflict, NotFound, OverQuota, ProtocolMismatch, SessionEnded
 from horae.model.protocol import (
     Answer,
     ChildSubmit,
@@ -46,7 +46,7 @@ async def exchange(call: Call, body: Exchange) -> Reply:
 
 @post(
     f"{API}/sessions/{{id}}/executions", "sessions.submit", Page[Accepted], status=201, limit=LARGE_LIMIT,
-    repeats="by itself", refuses=(NotFound, Conflict),
+    repeats="by itself", refuses=(NotFound, Conflict, OverQuota),
 )  # fmt: skip
 async def submit(call: Call, body: ChildSubmit) -> Reply:
     """Submit executions for a running one; a repeated `call` answers with the same executions."""
