@@ -40,3 +40,18 @@ async def waits_once(path: str) -> str:
 async def parent(n: int, ctx) -> list[str]:
     """Submits others."""
     return [(await ctx.submit("add", {"a": i, "b": 1})).id for i in range(n)]
+
+
+@app.job()
+async def stepwise(path: str, ctx) -> list[str]:
+    """Remembers a step, and waits for a file before the next."""
+    first = await ctx.step("first", _marked, f"{path}.first")
+    await seen(path)
+    return [first, await ctx.step("second", _marked, f"{path}.second")]
+
+
+def _marked(path: str) -> str:
+    """Count the runs of a step by the bytes of its file."""
+    with Path(path).open("a") as file:
+        file.write("x")
+    return Path(path).name

@@ -85,3 +85,22 @@ async def test_resources_decide_who_must_give_way(world: World, preemptor):
 
     await preemptor.step()
     assert len(await world.store.requests_of(w.session)) == 2
+
+
+async def test_what_waits_in_a_queue_that_preempts_does_so(world: World, preemptor):
+    low = await world.job("low", preemptible=True, priority=0)
+    await world.parcel(low)
+    w = await world.worker(concurrency=1)
+    await w.claim(1)
+    plain = await world.job("plain", queue="hasty", priority=9)
+    await world.parcel(plain)
+    await world.do("UPDATE sessions SET queues = $1", '["default", "hasty"]')
+    await learn(preemptor, world)
+    await preemptor.step()
+    assert await world.store.requests_of(w.session) == []
+
+    await world.do("UPDATE queues SET spec = $1 WHERE name = 'hasty'", '{"preempts":true}')
+    await learn(preemptor, world)
+    await preemptor.step()
+    await world.do("UPDATE queues SET spec = '{}' WHERE name = 'hasty'")
+    assert [row[3] for row in await world.store.requests_of(w.session)] == ["preempt"]

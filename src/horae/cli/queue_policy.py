@@ -31,6 +31,7 @@ _OPTIONS = (
     click.option("--burst", type=click.IntRange(1), metavar="N", help="How many may start at once after a pause."),
     click.option("--sequence/--no-sequence", default=None, help="One at a time, in order, also through retries."),
     click.option("--max-queued", metavar="N", help="How many executions it takes, or none for no bound."),
+    click.option("--preempts/--no-preempts", default=None, help="Whether it takes the place of preemptible work."),
     click.option("--default/--no-default", default=None, help="Whether jobs that name no queue go here."),
 )
 
@@ -71,7 +72,8 @@ def definition_of(policy: str | None, default: bool | None, **given: Any) -> dic
 
 def _limits(given: dict[str, Any]) -> dict[str, Any]:
     """What a queue is limited to; null takes a limit away."""
-    said = {name: given[name] for name in ("concurrency", "rate", "burst", "sequence") if given[name] is not None}
+    names = ("concurrency", "rate", "burst", "sequence", "preempts")
+    said = {name: given[name] for name in names if given[name] is not None}
     none = {"concurrency": 0, "rate": "none"}
     return {name: None if value == none.get(name) else value for name, value in said.items()}
 

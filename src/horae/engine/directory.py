@@ -26,6 +26,7 @@ from horae.model.ahead import goes_before
 from horae.model.choice import LaneView
 from horae.model.placement import PLAIN, fits
 from horae.model.policy import Policy
+from horae.model.preempt import is_in_front
 from horae.model.queue import Queue
 from horae.model.rank import Leads
 from horae.model.retry import RetryPolicy
@@ -63,6 +64,7 @@ class Directory:
         self.fair = FairShares(env, store, self.expectations)
         self._heads = Heads(self.fair.came, self.fair.went)
         self.demands = Demands(self._heads)
+        self._front: set[int] = set()  # lanes where something stands for which others gave way
         self._moved: dict[int, int] = {}
         self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
         self._means: dict[int, float] = {}
@@ -126,6 +128,8 @@ class Directory:
         for lane, rank in hint.lanes.items():
             self._heads[lane] = min(rank, self._heads.get(lane, rank))
             self._moved[lane] = self._moved.get(lane, 0) + 1
+            if is_in_front(rank):
+                self._front.add(lane)
         for lane, rank in self.full.freed(self.lanes[lane] for lane in hint.lanes if lane in self.lanes).items():
             self._heads[lane] = min(rank, self._heads.get(lane, rank))
         for lane in hint.lanes:
@@ -202,7 +206,10 @@ class Directory:
     @property
     def preempting(self) -> frozenset[int]:
         """The occupied lanes of queues whose work takes the place of what is preemptible."""
-        return frozenset()
+        queues = {queue.id for queue in self.queues.values() if queue.spec.preempts}
+        if not queues:
+            return frozenset()
+        return frozenset(lane for lane in self._heads if lane in self.lanes and self.lanes[lane].queue in queues)
 
     def occupied(self, lanes: frozenset[int], of: Collection[UUID] | None = None) -> bool:
         """Whether any of these lanes has something; with `of`, one that executions of these jobs came from, and
@@ -250,6 +257,9 @@ class Directory:
         if not self.fair:
             return self._views(self._heads)
         shared = self.fair.next_lanes(room, self._amounts, self._expected)
+        if self._front:  # places were made for what stands there
+            self._front = {lane for lane in self._front if is_in_front(self._heads.get(lane, 0))}
+            shared |= self._front - self.fair.plain
         return [*self._views(self.fair.plain), *map(self.fair.filled, self._views(shared))]
 
     def _views(self, of: Iterable[int]) -> list[LaneView]:

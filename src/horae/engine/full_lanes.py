@@ -21,6 +21,11 @@ class FullLanes:
         self._full: dict[int, tuple[int, tuple[str, ...]]] = {}  # the least rank of each, and its limits
         self._opens_at: Instant | None = None
 
+    @property
+    def lanes(self) -> frozenset[int]:
+        """Those that have no room now."""
+        return frozenset(self._full)
+
     def names(self, lane: Lane) -> tuple[str, ...]:
         """The limits that a lane is under."""
         if not self.limits:

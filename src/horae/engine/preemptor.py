@@ -55,7 +55,7 @@ class Preemptor:
         return LOOK
 
     async def _decide(self, namespace: int, lanes: Collection[int]) -> None:
-        rules = preempt.Rules(may_take=self._directory.may_take, cost=self._cost, capacity=_capacity)
+        rules = preempt.Rules(may_take=self._may_take, cost=self._cost, capacity=_capacity)
         now, paused = self._env.now(), self._directory.paused
         done = await self._store.write(lambda: preempt.preempt(namespace, lanes, paused, rules, now))
         if not done.items:
@@ -63,6 +63,10 @@ class Preemptor:
         self.asked += done.items
         log.info("running work gives way", items=done.items, sessions=len(done.sessions))
         self._hints.tell(Hint(sessions=done.sessions, lanes=done.lanes))
+
+    def _may_take(self, session: Session) -> frozenset[int]:
+        """Nobody gives way to what no limit would let start."""
+        return self._directory.may_take(session) - self._directory.full.lanes
 
     def _cost(self, lane: int) -> Cost:
         """What an execution of a lane takes of its worker; one slot if this server does not know the lane yet."""

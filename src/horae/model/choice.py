@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 
 from horae.model.placement import PLAIN, Cost, Terms
 from horae.model.policy import quantum
+from horae.model.preempt import is_in_front
 from horae.model.shares import Shares
 
 NO_RANK = -(1 << 62)
@@ -166,7 +167,9 @@ def plan(views: Sequence[LaneView], room: int, taste: Taste | None = None) -> li
         queues.setdefault(view.queue if taste is not None else 0, []).append(view)
     lines = {queue: line for queue, own in queues.items() if (line := _Queue(own)).has_more}
     had = {queue: taste.shares.virtual(queue) if taste is not None else 0.0 for queue in lines}
-    turns: dict[int, Turn] = {}
+    front = sorted((view for view in views if is_in_front(view.low) and view.low != NO_RANK), key=_low)[:room]
+    turns: dict[int, Turn] = {view.lane: Turn(view, 1) for view in front}  # others gave way to what stands there
+    room -= len(front)
     while room > 0 and lines:
         queue = _next(lines, had, taste)
         view, count = lines[queue].take(room, alone=len(lines) == 1 or (taste is not None and taste.strict))

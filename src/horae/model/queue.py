@@ -62,6 +62,7 @@ class QueueSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     policy: Policy = Policy()
     limit: Limit = Limit()
     max_queued: int | None = None  # executions that it takes: queued, or to be
+    preempts: bool = False  # what waits here takes the place of less urgent work that is preemptible
 
 
 class Queue(Struct, frozen=True, kw_only=True):

@@ -161,6 +161,7 @@ class QueueView(View, frozen=True, kw_only=True):
     policy: Annotated[dict[str, Any], Meta(description="Its kind, and what that takes.")]
     default: Annotated[bool, Meta(description="Jobs that name no queue go here.")] = False
     max_queued: Annotated[int, Meta(description="How many executions it takes.")] | None = None
+    preempts: Annotated[bool, Meta(description="Whether what waits here takes the place of preemptible work.")] = False
     concurrency: Annotated[int | None, Meta(description="How many run at once.")] = None
     rate: Annotated[str | None, Meta(description="How often they start.")] = None
     burst: int | None = None

@@ -8,7 +8,7 @@ from horae.model.definition.policy import parse_policy, show_policy
 from horae.model.definition.values import an_int, an_object, kind_of, refuse_unknown
 from horae.model.queue import QueueSpec
 
-FIELDS = ("policy", "default", "maxQueued", *OF_QUEUES)
+FIELDS = ("policy", "default", "maxQueued", "preempts", *OF_QUEUES)
 EXAMPLE = 'Send an object such as {"policy": "fair"}.'
 
 
@@ -17,14 +17,15 @@ def parse_queue(body: Any) -> tuple[QueueSpec, bool | None]:
     given = an_object(body, "body", EXAMPLE)
     refuse_unknown(given, FIELDS, "A queue")
     given = {name: value for name, value in given.items() if value is not None}
-    default = given.get("default")
-    if default is not None and not isinstance(default, bool):
-        raise BadInput(f"default is {kind_of(default)}.", "It is true or false.", field="default")
+    default, preempts = given.get("default"), given.get("preempts", False)
+    for name, value in (("default", default), ("preempts", preempts)):
+        if value is not None and not isinstance(value, bool):
+            raise BadInput(f"{name} is {kind_of(value)}.", "It is true or false.", field=name)
     limit = read_limit(given)
     most = given.get("maxQueued")
     bound = None if most is None else an_int(most, "maxQueued", 0, 10**9)
     policy = parse_policy(given.get("policy", "priority"))
-    return QueueSpec(policy=policy, limit=limit, max_queued=bound), default
+    return QueueSpec(policy=policy, limit=limit, max_queued=bound, preempts=preempts), default
 
 
 def show_queue(spec: QueueSpec) -> dict[str, Any]:
@@ -32,7 +33,8 @@ def show_queue(spec: QueueSpec) -> dict[str, Any]:
     limit = {name: value for name, value in render_limit(spec.limit).items() if value is not None}
     bound = {} if spec.max_queued is None else {"maxQueued": spec.max_queued}
     sequence = {"sequence": True} if spec.limit.sequence else {}
-    return {"policy": show_policy(spec.policy), **limit, **sequence, **bound}
+    preempts = {"preempts": True} if spec.preempts else {}
+    return {"policy": show_policy(spec.policy), **limit, **sequence, **bound, **preempts}
 
 
 def merge_queue(spec: QueueSpec, patch: Any) -> dict[str, Any]:

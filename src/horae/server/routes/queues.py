@@ -45,6 +45,11 @@ class QueueBody(Body, frozen=True, kw_only=True):
     max_queued: Annotated[int, Meta(ge=0, le=10**9, description="How many executions it takes.")] | UnsetType | None = (
         UNSET
     )
+    preempts: (
+        Annotated[bool, Meta(description="Whether what waits here takes the place of preemptible work.")]
+        | UnsetType
+        | None
+    ) = UNSET
 
 
 class PauseBody(Body, frozen=True, kw_only=True):
@@ -143,6 +148,7 @@ async def _viewer(call: Call) -> Callable[[Queue], QueueView]:
             policy=show_policy(queue.policy),
             default=queue.is_default,
             max_queued=queue.spec.max_queued,
+            preempts=queue.spec.preempts,
             **render_limit(queue.spec.limit),
             sequence=queue.spec.limit.sequence,
             state="paused" if paused else "held" if held else queue.state,
