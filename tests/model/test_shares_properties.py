@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from horae.model.choice import UNKNOWN, LaneView, Taste, is_plain, plan
 from horae.model.policy import QUANTUM
+from horae.model.preempt import to_front
 from horae.model.shares import Shares, jain
 
 
@@ -88,6 +89,17 @@ def test_a_plan_takes_no_more_of_a_lane_than_it_holds(amounts, room):
 
     assert sum(turns.values()) == min(room, sum(amounts))
     assert all(turns.get(i, 0) <= n for i, n in enumerate(amounts))
+
+
+def test_what_others_gave_way_to_goes_first_whatever_its_share_has_had():
+    views = [
+        LaneView(lane=1, share="light", low=5, amount=40, price=1.0),
+        LaneView(lane=2, share="heavy", low=to_front(900), amount=40, price=1.0, virtual=1e9),
+        LaneView(lane=3, share="heavy", low=1, amount=40, price=1.0, virtual=1e9),
+    ]
+
+    assert [(turn.view.lane, turn.most) for turn in plan(views, 1)] == [(2, 1)]
+    assert [(turn.view.lane, turn.most) for turn in plan(views, 3)] == [(2, 1), (1, 2)]
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 99)), min_size=1, max_size=12), st.integers(1, 60))

@@ -14,6 +14,7 @@ from horae.engine.definitions import Definitions, Version
 from horae.engine.demands import Demands
 from horae.engine.expectations import UNKNOWN, Expectations
 from horae.engine.fair_shares import FairShares
+from horae.engine.fetching import may_fetch
 from horae.engine.full_lanes import FullLanes
 from horae.engine.heads import Heads
 from horae.engine.hints import MANY, Hint, Hints, add_amounts
@@ -22,7 +23,6 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.tastes import Tastes
 from horae.env import Env, Instant
 from horae.errors import Conflict
-from horae.model.ahead import goes_before
 from horae.model.choice import LaneView
 from horae.model.placement import PLAIN, fits
 from horae.model.policy import Policy
@@ -39,6 +39,7 @@ from horae.store.moves.jobs import StoredJob
 from horae.store.moves.lanes import Lane, revisions
 
 MOST_JOBS = 10_000
+FEW = 64  # occupied lanes that are all looked at before a claim
 MOST_REACHES = 1_000  # different sets of lanes that sessions may take from
 _NO_JOBS: frozenset[UUID] = frozenset()
 FREES = -1  # among marks: no lane has this number
@@ -217,23 +218,11 @@ class Directory:
         """
         if of is None:
             return not lanes.isdisjoint(self._heads)
-        theirs = {lane for lane in self._heads if not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of)} & lanes
-        return bool(theirs) and self._may_fetch(theirs, lanes)
-
-    def _may_fetch(self, theirs: Collection[int], lanes: frozenset[int]) -> bool:
-        """Whether no lane of the same queue and share that these are not to be fetched from goes before them."""
-        costs = self.demands.costs
-        others = [lane for lane in lanes.intersection(self._heads) if lane not in theirs and lane not in costs]
-        waiting: dict[tuple[int, str], int] = {}
-        for lane in others:
-            key, head = self._line(lane), self._heads[lane]
-            waiting[key] = min(head, waiting.get(key, head))
-        heads = ((self._heads[lane], waiting.get(self._line(lane))) for lane in theirs)
-        return any(first is None or not goes_before(first, head) for head, first in heads)
-
-    def _line(self, lane: int) -> tuple[int, str]:
-        known = self.lanes.get(lane)
-        return (known.queue, known.share) if known else (0, "")
+        held = (lane for lane in self._heads if lane in lanes and not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of))
+        if len(self._heads) > FEW:  # a claim looks more closely
+            return any(True for _ in held)
+        theirs = set(held)
+        return bool(theirs) and may_fetch(theirs, lanes, self._heads, self.lanes, self.demands.costs)
 
     def reserve(self, reserved: Mapping[UUID, int]) -> None:
         """These sessions keep their room for what stands in one lane, and no others do."""
