@@ -33,6 +33,7 @@ from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Together
 from tests.store_contract.outside_life import hear
+from tests.store_contract.placement_life import place
 from tests.store_contract.policy_life import divide
 from tests.store_contract.world import (
     NAMESPACE,
@@ -124,6 +125,7 @@ async def live_through(world: World) -> None:
     await depend(world)
     await hear(world)
     await divide(world)
+    await place(world)
     await clean(world)
 
 

@@ -12,7 +12,7 @@ async def test_a_worker_presents_itself(world: World):
 
     assert await world.store.session(session.id) == session
     assert (session.state, session.epoch, session.concurrency) == ("live", 3, 7)
-    assert session.capabilities == {"gpu", "gpu=a100", "kind:http"}
+    assert {"gpu", "gpu=a100", "kind:http", "worker=w-1", "host=box"} <= session.capabilities
     assert session.last_seen == session.created_at == world.now()
     assert await world.store.session(world.env.new_id()) is None
 
