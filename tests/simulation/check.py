@@ -40,6 +40,16 @@ class Checker:
         self.check_held(workers)
         self.check_alone()
         self.check_fires()
+        self.check_bounds()
+
+    def check_bounds(self) -> None:
+        """What may not wait or take for ever has somebody who will look at it, as long as it goes on."""
+        live = " OR ".join(f"EXISTS (SELECT 1 FROM {shelf} s WHERE s.parcel = p.id)" for shelf in SHELVES[:3])
+        sql = (
+            "SELECT p.id FROM parcels p JOIN jobs j ON j.id = p.job WHERE j.name = 'hasty'"
+            f" AND p.id NOT IN (SELECT parcel FROM timeouts) AND ({live})"
+        )
+        assert not rows(self.driver, sql), "a timeout is forgotten"
 
     def states(self) -> dict[UUID, str]:
         """I2: each item of each parcel is on exactly one shelf."""
@@ -159,7 +169,13 @@ class Checker:
             assert params["fail"] <= 2, f"{id} succeeded though it always fails"
         else:
             expected = {"retries"} if params["fail"] > 2 else {"poison"}
-            assert (state, reason) in {("failed", word) for word in expected | {"poison"}}, f"{id}: {state} ({reason})"
+            expected |= {"poison", *(("queueTimeout", "totalTimeout") if id in self._hasty() else ())}
+            assert (state, reason) in {("failed", word) for word in expected}, f"{id}: {state} ({reason})"
+
+    def _hasty(self) -> set[UUID]:
+        """The executions that may run out of time."""
+        sql = "SELECT p.id, p.n FROM parcels p JOIN jobs j ON j.id = p.job WHERE j.name = 'hasty'"
+        return {execution_id(id, item) for id, n in rows(self.driver, sql) for item in range(n)}
 
     def _results(self) -> dict[UUID, tuple[str, Any, int, str]]:
         from horae.model.packing import Packed

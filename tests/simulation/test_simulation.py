@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from horae.env import SECOND
 from horae.model.dependency import Condition
 from horae.model.job import Python, Spec
-from horae.model.retry import RetryPolicy
+from horae.model.retry import Budgets, RetryPolicy
+from horae.model.timeouts import Timeouts
 from horae.model.trigger import Interval, When
 from horae.store.contract import Store
 from horae.store.moves import jobs, triggers
@@ -51,7 +53,7 @@ async def simulate(seed: int) -> dict[str, int]:
     observer = Observer()
     checker = Checker(world.driver, observer)
     await _define(world)
-    client = Client(world, "client", ["short", "solid"])
+    client = Client(world, "client", ["short", "solid", *(["hasty"] if _is_hasty(world) else [])])
     workers = [Worker(world, observer, f"worker-{i}", 1 + world.rng.randrange(4)) for i in range(2)]
     for worker in workers:
         worker.start()
@@ -82,6 +84,15 @@ async def _define(world: World) -> None:
     await store.change(lambda now: triggers.add(id, triggers.Owner(tick, 1, 1), When(trigger=trigger), now))
     if world.seed % 2:
         await _depend(world, store, tick)
+    if _is_hasty(world):
+        budgets = Budgets(error=2, timeout=1)
+        retry = RetryPolicy(delay=SECOND, budgets=budgets, within=9 * SECOND)
+        await _add_job(world, store, "hasty", 0, retry=retry, timeouts=Timeouts(queue=4 * SECOND))
+
+
+def _is_hasty(world: World) -> bool:
+    """Whether some executions may not wait, or take, for as long as they like."""
+    return world.seed % 4 == 3
 
 
 async def _depend(world: World, store: Store, tick: UUID) -> None:
@@ -94,13 +105,13 @@ async def _depend(world: World, store: Store, tick: UUID) -> None:
 
 
 async def _add_job(
-    world: World, store: Store, name: str, retries: int, needed: dict[UUID, Condition] | None = None
+    world: World, store: Store, name: str, retries: int, needed: dict[UUID, Condition] | None = None, **more: Any
 ) -> UUID:
-    retry = RetryPolicy(retries=retries, delay=SECOND)
+    more = {"retry": RetryPolicy(retries=retries, delay=SECOND), **more}
     conditions = {str(id): condition for id, condition in (needed or {}).items()}
     spec = Spec(
-        name=name, task=Python(function="work"), retry=retry, params={"i": 0, "ms": 1, "fail": 0},
-        dependencies=tuple(conditions), conditions=conditions,
+        name=name, task=Python(function="work"), params={"i": 0, "ms": 1, "fail": 0},
+        dependencies=tuple(conditions), conditions=conditions, **more,
     )  # fmt: skip
     queue, lane = await store.ensure_lane(1, "default", spec.capabilities)
     id = world.env.new_id()
