@@ -1,0 +1,39 @@
+"""What stands first in lanes, and what a worker holds ready behind it."""
+
+from horae.model.preempt import to_front
+from horae.store.moves import ahead
+from tests.store_contract.world import World, began
+
+
+async def test_the_first_of_a_lane_is_told_with_what_stands_before_a_rank(world: World):
+    job = await world.job()
+    first = await world.parcel(job, 3)
+    world.clock.advance(1000)
+    await world.parcel(job, 4)
+    low, high = (slice.rank for slice in sorted(await world.on("queued"), key=lambda slice: slice.rank))
+
+    async def told(rank):
+        return await world.store.read(lambda: ahead.first_in([(job.lane, rank), (job.lane + 1000, rank)]))
+
+    assert await told(low - 1) == {}
+    assert await told(low) == {job.lane: ahead.First(low, 3)}
+    assert await told(high) == {job.lane: ahead.First(low, 7)}
+    assert first
+
+
+async def test_what_is_held_ready_is_what_was_not_told_to_have_begun(world: World):
+    job, other = await world.job("a"), await world.job("b", queue="other")
+    await world.parcel(job, 5)
+    await world.parcel(other, 2)
+    w = await world.worker()
+    granted = await w.claim(7)
+    (mine,) = [slice for slice in granted if slice.queue == job.queue]
+    await w.exchange(started=[began(mine, world.now(), 0, 2)])
+
+    async def held(rank, others=False):
+        ranges = await world.store.read(lambda: ahead.held_ready(w.session, job.queue, rank, others))
+        return [(range.lo, range.hi, range.attempt) for range in ranges]
+
+    assert await held(mine.rank) == []
+    assert await held(mine.rank - 1) == [(2, 5, 1)]
+    assert sorted(await held(to_front(mine.rank), others=True)) == [(0, 2, 1), (2, 5, 1)]
