@@ -65,7 +65,7 @@ METRICS = {
     "growth": {"executions without", "executions with", "ratio"},
     "policies": {
         "Jain index", "p99 of its wait", "bound", "overtaken past the bound", "deadlines missed", "mean wait",
-        "longest wait", "executions", "ratio to fifo",
+        "longest wait", "executions", "ratio to fifo", "server processor",
     },
     "claims": {"executions claimed and reported", "ratio"},
     "timers": {

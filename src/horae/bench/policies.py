@@ -67,9 +67,11 @@ async def _throughput(
 ) -> "list[Result]":
     from horae.bench.results import machine, measured, median
     from horae.bench.stage import staged
+    from horae.bench.usage import cpu_seconds
     from horae.env import system_env
 
     rates: dict[str, list[float]] = {case: [] for case in POLICIES}
+    spent: dict[str, list[float]] = {case: [] for case in POLICIES}
     async with source.fresh() as url, staged(system_env(), url) as stage:
         await stage.start_worker(concurrency)
         labelled = {"name": LABELLED, "python": JOB, "needs": ["worker=bench-0"]}
@@ -79,7 +81,9 @@ async def _throughput(
             for case, policy in POLICIES.items():
                 steps.begin(f"{source.name}: {case}")
                 await stage.client.queues.set("default", policy=policy)
+                before = cpu_seconds(stage.server.pid)
                 rates[case].append(await _run(stage, LABELLED if "label" in case else JOB, executions))
+                spent[case].append((cpu_seconds(stage.server.pid) - before) / executions * 1e6)
                 steps.done()
     settings = {
         "store": await source.version(), "executions": executions, "tenants": TENANTS, "concurrency": concurrency,
@@ -89,6 +93,9 @@ async def _throughput(
     figures: list[Result] = []
     for case, runs in rates.items():
         figures.append(measured("policies", f"{source.name} {case}", "executions", "1/s", runs, settings))
+        figures.append(
+            measured("policies", f"{source.name} {case}", "server processor", "us/execution", spent[case], settings)
+        )
         if case != PLAIN:
             ratio = median(runs) / plain
             figures.append(measured("policies", f"{source.name} {case}", "ratio to fifo", "", [ratio], settings))

@@ -19,7 +19,10 @@ machine. Rates are of this machine; policies take turns in one run, and a ratio 
 or to the first size. What each policy means is in [queues.md](queues.md).
 """
 TRIALS = "## Who waits\n\n| trial | figure | value | asked | with |\n|---|---|---:|---|---|"
-RATES = "\n## What it costs\n\n| store and policy | executions a second | ratio to fifo | asked |\n|---|---:|---:|---|"
+RATES = (
+    "\n## What it costs\n\n| store and policy | executions a second | ratio to fifo | asked | server, us an execution |"
+    "\n|---|---:|---:|---|---:|"
+)
 CLAIMS = "\n## Claims\n\n| store and size | claimed and reported a second | ratio | asked |\n|---|---:|---:|---|"
 
 
@@ -46,12 +49,14 @@ def _trial(result: Result) -> str:
 def _side_by_side(results: Sequence[Result], metric: str) -> list[str]:
     """A rate and its ratio in one row."""
     ratios = {result.case: result for result in results if result.metric.startswith("ratio")}
+    used = {result.case: result for result in results if result.metric == "server processor"}
     rows = []
     for result in results:
         if result.metric == metric:
             ratio = ratios.get(result.case)
             shown = "1" if ratio is None else f"{ratio.value:.2f}"
-            rows.append(f"| {result.case} | {result.value:,.0f} | {shown} | {_asked(ratio) if ratio else ''} |")
+            row = f"| {result.case} | {result.value:,.0f} | {shown} | {_asked(ratio) if ratio else ''} |"
+            rows.append(row + (f" {used[result.case].value:.1f} |" if result.case in used else ""))
     return rows
 
 

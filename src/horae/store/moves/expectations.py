@@ -12,10 +12,12 @@ OF_JOBS = Statement(
     "SELECT given.job, (SELECT sum(m.busy_micros) / nullif(sum(m.success + m.failed), 0) FROM job_minutes m"
     " WHERE m.job = given.job AND m.minute > given.since) FROM given",
 )
-OF_ALL = Statement(
-    "expected_of_all",
-    "SELECT job, sum(busy_micros) / nullif(sum(success + failed), 0) FROM job_minutes WHERE minute > $1 GROUP BY job",
+# The newest, by the index of minutes; adding them up here needs no order by job.
+LATELY = Statement(
+    "expected_lately",
+    "SELECT job, busy_micros, success + failed FROM job_minutes WHERE minute > $1 ORDER BY minute DESC LIMIT $2",
 )
+MOST_ROWS = 50_000
 MINUTE = 60_000_000
 LOOK_BACK = 24 * 60  # minutes
 
@@ -29,5 +31,8 @@ def expected_of(jobs: Collection[UUID], now: Instant) -> Script[dict[UUID, Micro
 
 def expected_since(minute: int) -> Script[dict[UUID, Micros]]:
     """The mean duration of every job's executions since a minute, of those that had any."""
-    rows = yield Fetch(OF_ALL, (minute,))
-    return {job: int(mean) for job, mean in rows if mean is not None}
+    sums: dict[UUID, tuple[int, int]] = {}
+    for job, busy, count in (yield Fetch(LATELY, (minute, MOST_ROWS))):
+        before = sums.get(job, (0, 0))
+        sums[job] = before[0] + busy, before[1] + count
+    return {job: busy // count for job, (busy, count) in sums.items() if count}
