@@ -1,5 +1,6 @@
 """What tables are made of: the types of both databases, and short words for columns."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import (
@@ -62,7 +63,7 @@ def counted(name: str) -> Column[Any]:
 
 
 def table(
-    name: str, *items: Any, small: bool = False, by: str | None = None, storage: dict[str, int] | None = None
+    name: str, *items: Any, small: bool = False, by: str | None = None, storage: Mapping[str, float] | None = None
 ) -> Table:
     """Define a table.
 
@@ -75,7 +76,7 @@ def table(
         *items,
         sqlite_with_rowid=not small,
         postgresql_partition_by=by and f"RANGE ({by})",
-        postgresql_with=storage or {},
+        postgresql_with=dict(storage or {}),
     )
 
 

@@ -757,7 +757,8 @@ CREATE TABLE timers (
     moved_to BIGINT,
     trouble TEXT,
     PRIMARY KEY (trigger_id)
-);
+)
+ WITH (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
 
 CREATE INDEX timers_next_fire_at ON timers (next_fire_at, trigger_id);
 
