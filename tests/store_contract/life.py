@@ -35,6 +35,7 @@ from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Tog
 from tests.store_contract.outside_life import hear
 from tests.store_contract.placement_life import place
 from tests.store_contract.policy_life import divide
+from tests.store_contract.sharing_life import RARE_SHARING, share
 from tests.store_contract.world import (
     NAMESPACE,
     World,
@@ -65,6 +66,7 @@ RARE = {
     *("drop_dependent", "drop_some_dependencies", "jobs_below", "open_joins_of", "set_job_state", "upstream"),
     *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "drop_cookie", "keys", "old_cookies"),
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
+    *RARE_SHARING,
     *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
 }
 
@@ -125,6 +127,7 @@ async def live_through(world: World) -> None:
     await depend(world)
     await hear(world)
     await divide(world)
+    await share(world)
     await place(world)
     await clean(world)
 

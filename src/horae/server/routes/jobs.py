@@ -144,7 +144,7 @@ async def executions(call: Call, query: JobExecutions) -> Reply:
     return ok(page)
 
 
-@delete(f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", Forgotten, refuses=(NotFound,))
+@delete(f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", Forgotten, status=200, refuses=(NotFound,))
 async def forget_results(call: Call) -> Reply:
     """Let no remembered result of a job answer a submission any more."""
     return ok(Forgotten(forgotten=await call.node.jobs.forget_results(call.namespace, call.path("ref"))))

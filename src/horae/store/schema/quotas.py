@@ -1,5 +1,7 @@
 """What namespaces may have and use, and what they used."""
 
+from sqlalchemy import Index
+
 from horae.store.schema.columns import BIG, ID, INT, TEXT, col, key, table
 
 quotas = table("quotas", key("namespace", INT), col("spec", TEXT), col("updated_at", BIG), small=True)
@@ -14,5 +16,6 @@ usage_days = table(
     col("busy_micros", BIG),
     col("stored_bytes", BIG),
     col("refused", BIG),
+    Index("usage_days_day", "day"),
     small=True,
 )

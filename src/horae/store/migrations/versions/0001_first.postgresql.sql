@@ -811,6 +811,8 @@ CREATE TABLE usage_days (
     PRIMARY KEY (namespace, day, server)
 );
 
+CREATE INDEX usage_days_day ON usage_days (day);
+
 CREATE TABLE waiting (
     parcel UUID NOT NULL,
     lo INTEGER NOT NULL,

@@ -834,6 +834,8 @@ CREATE TABLE usage_days (
 )
  WITHOUT ROWID;
 
+CREATE INDEX usage_days_day ON usage_days (day);
+
 CREATE TABLE waiting (
     parcel UUID NOT NULL,
     lo INTEGER NOT NULL,

@@ -1,0 +1,44 @@
+"""What jobs whose submissions share something, and namespaces with quotas, ask of the store all day."""
+
+import msgspec
+
+from horae.env import SECOND
+from horae.model.ids import parcel_of
+from horae.model.meeting import Batch, Cache, Debounce, Meeting, Unique
+from horae.model.quota import Bounds, Quota, Use
+from horae.store.moves import meeting_sweep, quotas
+from horae.store.moves.submission import Submission
+from tests.store_contract.world import NAMESPACE, World
+
+MINUTE = 60 * SECOND
+RARE_SHARING = {
+    *("forget_results", "namespace_named", "namespaces", "quotas", "set_quota", "usage_now", "usage_of_days"),
+}
+
+
+async def share(world: World) -> None:
+    """Submit what meets something, twice each; with quotas; and forget what stands for nothing."""
+    job = await world.job("shared", queue="shared")
+    rules = (
+        Unique(keep="latest"),
+        Unique(span=MINUTE),
+        Debounce(wait=MINUTE),
+        Debounce(wait=MINUTE, keep="first"),
+        Batch(size=5, wait=MINUTE),
+        Cache(ttl=MINUTE),
+    )
+    bounds = Bounds({NAMESPACE: Quota(queued=1000, submissions_per_second=1000)}, {job.queue: ("shared", 1000)})
+    made = []
+    for place, rule in enumerate((*rules, *rules)):
+        (one,) = world.wanted(job)
+        asked = msgspec.structs.replace(one, meets=(Meeting(rule, f"k{place % len(rules)}"),))
+        done = await world.store.submit([Submission(executions=[asked])], bounds=bounds)
+        made += [receipt.execution_id for receipt in done.answers[0]]
+    for id in sorted(set(made)):
+        await world.store.cancel(parcel_of(id), 0, "")
+    now, server = world.now(), world.env.new_id()
+    await world.store.write(lambda: meeting_sweep.expire(now, 10))
+    await world.store.write(lambda: meeting_sweep.forget(meeting_sweep.START, 10, now))
+    await world.store.write(lambda: quotas.add_use(server, {(NAMESPACE, 1): Use(1)}))
+    await world.store.read(lambda: quotas.used_on(1))
+    await world.store.write(lambda: quotas.forget_usage(0, 10))
