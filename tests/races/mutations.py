@@ -710,8 +710,8 @@ HOLDS = [
 
 CIRCUITS = [
     one(
-        "a circuit opens without waiting for claims under way", "circuits._apply", 'yield Lock(table="circuits")',
-        "yield from ()", by="a circuit is opened / claim",
+        "a circuit is opened by hand without waiting for claims under way", "circuits.force",
+        'yield Lock(table="circuits")', "yield from ()", by="a circuit is opened / claim",
     ),
     one(
         "a claim locks nothing against circuits", "circuit_gates.SHUT", " FOR KEY SHARE OF c", "",

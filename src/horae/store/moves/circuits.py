@@ -1,7 +1,8 @@
 """Circuits: what was counted opens and closes them, under a lock.
 
-Whoever opens one locks the table against claims, which select from it FOR KEY SHARE: those under way end first, and
-the next ones see it. So nothing starts before an open circuit once that is acknowledged, on any server.
+Whoever opens one by hand locks the table against claims, which select from it FOR KEY SHARE: those under way end first,
+and the next ones see it. So nothing starts before it once that is acknowledged, on any server. What failures open waits
+for nobody: a claim that is under way just then may still start something.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -151,11 +152,9 @@ def ids(probes: str) -> tuple[UUID, ...]:
 def _apply(
     changes: Sequence[tuple[Standing, Change]], now: Instant, *, forced: bool = False, by: str = NOBODY
 ) -> Script[list[Standing]]:
-    """Write what circuits change to. An open one is seen by every claim that commits after this."""
+    """Write what circuits change to."""
     if not changes:
         return []
-    if any(change.state != "closed" for _, change in changes):
-        yield Lock(table="circuits")
     after = [
         Standing(
             job=s.job, key=s.key, state=change.state, era=s.era + 1, since=now, until=change.until, forced=forced,
@@ -185,6 +184,8 @@ def force(which: Which, change: Change | None, by: str, now: Instant, cause: str
     yield locked([which])
     standing = (yield from standing_of([which]))[which]
     made = change or Change("closed", cause)
+    if made.state == "open":
+        yield Lock(table="circuits")
     (after,) = yield from _apply([(standing, made)], now, forced=change is not None, by=by)
     return after
 
