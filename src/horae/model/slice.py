@@ -47,7 +47,6 @@ class Queued(Slice, frozen=True, kw_only=True, gc=False):
     lane: int
     rank: int
     queued_at: Instant
-    relax_at: Instant | None = None
     expires_at: Instant | None = None
 
 

@@ -18,8 +18,7 @@ SLICE: Columns = (
 )  # fmt: skip
 WAITING: Columns = (*SLICE, ("wake_at", "bigint"), ("reason", "text"), ("gate", "text"), ("rank", "bigint"))
 QUEUED: Columns = (
-    *SLICE, ("lane", "int"), ("rank", "bigint"), ("queued_at", "bigint"), ("relax_at", "bigint"),
-    ("expires_at", "bigint"),
+    *SLICE, ("lane", "int"), ("rank", "bigint"), ("queued_at", "bigint"), ("expires_at", "bigint"),
 )  # fmt: skip
 RUNNING: Columns = (
     *SLICE, ("session", "uuid"), ("channel", "smallint"), ("n", "bigint"), ("lane", "int"), ("rank", "bigint"),
@@ -57,7 +56,7 @@ def queued(row: Row) -> Queued:
     return Queued(
         parcel=row[0], lo=row[1], hi=row[2], job=row[3], queue=row[4], namespace=row[5], attempt=row[6],
         failures=row[7], losses=row[8], solo=row[9], width=row[10], flags=row[11], lane=row[12],
-        rank=row[13], queued_at=row[14], relax_at=row[15], expires_at=row[16],
+        rank=row[13], queued_at=row[14], expires_at=row[15],
     )  # fmt: skip
 
 
@@ -81,7 +80,7 @@ def put_waiting(slices: Iterable[Waiting]) -> Insert:
 
 
 def put_queued(slices: Iterable[Queued]) -> Insert:
-    rows = [(*_slice_row(s), s.lane, s.rank, s.queued_at, s.relax_at, s.expires_at) for s in slices]
+    rows = [(*_slice_row(s), s.lane, s.rank, s.queued_at, s.expires_at) for s in slices]
     return Insert("queued", QUEUED, rows)
 
 

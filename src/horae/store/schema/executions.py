@@ -90,7 +90,6 @@ queued = table(
     col("lane", INT),
     col("rank", BIG),
     col("queued_at", BIG),
-    opt("relax_at", BIG),
     opt("expires_at", BIG),
     Index("queued_order", "lane", "rank", "parcel", "lo"),
     Index("queued_job", "job"),

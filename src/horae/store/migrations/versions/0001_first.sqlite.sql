@@ -538,7 +538,6 @@ CREATE TABLE queued (
     lane INTEGER NOT NULL,
     rank BIGINT NOT NULL,
     queued_at BIGINT NOT NULL,
-    relax_at BIGINT,
     expires_at BIGINT,
     PRIMARY KEY (parcel, lo)
 )
