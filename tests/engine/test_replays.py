@@ -4,10 +4,9 @@ import pytest
 
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.executions import Executions
-from horae.engine.replays import Replayer, Replays, read_rate
+from horae.engine.replays import Replayer, Replays
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, OverQuota, StoreUnavailable
-from horae.model.rate import Rate
 from horae.model.replay import LEASE
 from tests.engine.test_dead_letters import Submits, fail
 from tests.store_contract.world import NAMESPACE, World, failed
@@ -138,12 +137,8 @@ async def test_what_cannot_run_is_passed_over_with_the_reason(stage: Stage, worl
         await stage.replays.get(NAMESPACE, world.env.new_id())
 
 
-@pytest.mark.parametrize("text", ["", "10", "0/1s", "10/0s", "ten/1s", "10/soon"])
-def test_a_rate_that_says_nothing_is_refused(text: str):
-    with pytest.raises(BadInput):
-        read_rate(text)
-
-
-def test_rates():
-    assert read_rate("10/1s") == Rate(10, SECOND)
-    assert read_rate("100 / 1m") == Rate(100, 60 * SECOND)
+@pytest.mark.parametrize("rate", ["", "10", "0/1s", "10/0s", "ten/1s", "10/soon"])
+async def test_a_rate_that_says_nothing_is_refused(stage: Stage, rate: str):
+    with pytest.raises(BadInput) as refused:
+        await stage.replays.create(NAMESPACE, rate=rate)
+    assert refused.value.fields["field"] == "rate"

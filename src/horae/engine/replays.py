@@ -1,6 +1,5 @@
 """Replays of dead letters: asked for, looked at, paused, resumed and cancelled; and worked, by any server."""
 
-import re
 from collections.abc import Sequence
 from typing import Any, Unpack
 from uuid import UUID
@@ -13,10 +12,9 @@ from horae.engine.promote import until
 from horae.engine.refs import as_id
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env
-from horae.errors import BadInput, Busy, Conflict, NotFound, OverQuota, StoreUnavailable
+from horae.errors import Busy, Conflict, NotFound, OverQuota, StoreUnavailable
 from horae.model.cursor import check_limit, make_cursor, read_cursor
-from horae.model.duration import parse_duration
-from horae.model.rate import Rate
+from horae.model.definition.limits import parse_rate
 from horae.model.replay import OPEN, Replay, ReplayState
 from horae.model.replay_view import ReplayView, show_replay
 from horae.model.view import Page
@@ -26,8 +24,6 @@ from horae.store.moves import replays as moves
 
 LAST = UUID(int=2**128 - 1)
 PATIENCE = 5 * SECOND  # before what was refused for now is asked for again
-_RATE = re.compile(r"(\d{1,7})\s*/\s*(\S+)")
-_RATES = 'Write so many in a span: "10/1s", "100/1m".'
 
 
 class Replays:
@@ -54,7 +50,8 @@ class Replays:
         now = self._env.now()
         letters = msgspec.structs.replace(letters, until=now if letters.until is None else min(letters.until, now))
         replay = Replay(
-            id=self._env.new_id(), namespace=namespace, letters=letters, rate=None if rate is None else read_rate(rate),
+            id=self._env.new_id(), namespace=namespace, letters=letters,
+            rate=None if rate is None else parse_rate(rate, "rate"),
             params=None if params is None else msgspec.json.encode(params).decode(), place=place_of(letters.until),
             next_at=now, total=await self._letters.count(namespace, letters), created_by=caller, created_at=now,
         )  # fmt: skip
@@ -110,17 +107,6 @@ class Replays:
 
 
 list_of = list  # the class has a method of that name
-
-
-def read_rate(text: str) -> Rate:
-    """A pace such as "10/1s"."""
-    found = _RATE.fullmatch(text.strip())
-    if found is None:
-        raise BadInput(f"{text[:40]!r} is not a rate.", _RATES, field="rate")
-    count, per = int(found[1]), parse_duration(found[2], field="rate")
-    if not count or not per:
-        raise BadInput(f"{text[:40]!r} lets nothing pass.", _RATES, field="rate")
-    return Rate(count, per)
 
 
 class Replayer:
