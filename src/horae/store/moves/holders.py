@@ -53,6 +53,12 @@ USE = Statement(
     " EXISTS (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL) FROM given",
 )
 
+# Under the lock too: whoever comes to wait comes before, and is seen, or after, and sees the room.
+WAITED_FOR = Statement(
+    "keys_waited_for",
+    "SELECT given.key FROM given WHERE EXISTS (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL)",
+)
+
 
 def _first(shelf: str) -> str:
     return f"(SELECT min(s.lo) FROM {shelf} s WHERE s.parcel = t.parcel)"
@@ -237,8 +243,9 @@ def free(parcels: Collection[UUID], now: Instant) -> Script[Entered]:
     held = sorted((key, parcel) for parcel, mine in keys.items() for key in mine.limits)
     placed = sorted((mine.sequence, parcel) for parcel, mine in keys.items() if mine.sequence is not None)
     yield Together([ForEach(DROP_HOLDERS, HELD, held), ForEach(DROP_TICKETS, HELD, placed)])
-    yield from gate.look()
-    yield from gate.pull()
+    if placed or (yield ForEach(WAITED_FOR, KEY, [(key,) for key in gate.keys])):
+        yield from gate.look()
+        yield from gate.pull()
     return gate.entered
 
 

@@ -77,7 +77,7 @@ def submit(
     opened = (yield from meetings.settle(met, asked, new_id, now, done)) if met.acts else []
     if waiting:
         yield from waits.begin(waiting, new_id, now, done)
-    moved = held | {parcel.id for parcel, _ in keyed}
+    moved = held | {slice.parcel for slice in admitted.passed.waiting} if admitted is not None else held
     answers = yield from as_they_stand({**answers, **placed.answers}, moved)
     told = [answers[i] for i in range(len(submissions))]
     return Submitted(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
