@@ -104,3 +104,17 @@ async def test_a_request_waits_for_room_if_the_quota_says_so(api: Api, node: Nod
     assert (await refused).status_code == 429
     assert clock.monotonic() >= clock_began + 20
     assert (await api.put(QUOTA, json={"over": "never"})).status_code == 400
+
+
+async def test_those_who_ask_in_vain_do_not_all_ask_the_store(api: Api, node: Node, clock: VirtualClock):
+    await create(api)
+    await api.put(QUOTA, json={"queued": 1})
+    first = await submit(api)
+    await submit(api, 429)
+    asked = node.store.driver.statements["room_in_queue"]
+    for _ in range(5):
+        await submit(api, 429)
+    assert node.store.driver.statements["room_in_queue"] == asked
+    await api.post(f"/api/v1/executions/{first['executionId']}/cancel")
+    clock.advance(SECOND // 5)
+    await submit(api)

@@ -23,8 +23,10 @@ FLUSH = 5.0  # and between writing what was used
 MOST_DAYS = 400
 PATIENCE = 20.0  # seconds that a request waits for room
 AGAIN = 0.25  # seconds between its looks
+SHED = 0.1  # seconds for which a refusal stands for others like it
 MOST_HELD = 1000  # requests that wait at a time
 T = TypeVar("T")
+Place = tuple[int, int]  # namespace and queue
 
 
 class Quotas:
@@ -40,6 +42,7 @@ class Quotas:
         self._day = 0
         self._flush_at = 0.0
         self.held = 0  # requests that wait for room
+        self._full: dict[Place, tuple[float, int, OverQuota]] = {}  # until when, how many, and what they were told
         store.on_made = self.accepted
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -74,22 +77,35 @@ class Quotas:
         """Count executions that a quota refused."""
         self._use(namespace, day_of(self._env.now())).refused += count
 
-    async def patiently(self, namespace: int, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask, and again for a while when there is no room and the quota says that it is waited for."""
-        ends_at = self._env.clock.monotonic() + PATIENCE
+    async def patiently(self, place: Place, count: int, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask for so many, and again for a while when there is no room and the quota says that it is waited for."""
+        clock = self._env.clock
+        ends_at = clock.monotonic() + PATIENCE
         while True:
             try:
+                self._shed(place, count)
                 return await ask()
             except OverQuota as refusal:
-                left = ends_at - self._env.clock.monotonic()
-                waits = self._store.bounds.lets_wait(namespace, refusal) and self.held < MOST_HELD
+                self._full.setdefault(place, (clock.monotonic() + SHED, count, refusal))
+                left = ends_at - clock.monotonic()
+                waits = self._store.bounds.lets_wait(place[0], refusal) and self.held < MOST_HELD
                 if not waits or refusal.fields["retryAfter"] > left:
                     raise
             self.held += 1
             try:
-                await self._env.clock.sleep(AGAIN)
+                await clock.sleep(AGAIN)
             finally:
                 self.held -= 1
+
+    def _shed(self, place: Place, count: int) -> None:
+        """Refuse what was refused a moment ago without asking the store: many who ask in vain cost it little."""
+        until, least, refusal = self._full.get(place, (0.0, 0, None))
+        if refusal is None:
+            return
+        if self._env.clock.monotonic() >= until:
+            del self._full[place]
+        elif count >= least:
+            raise refusal
 
     def _use(self, namespace: int, day: int) -> Use:
         return self._uses.setdefault((namespace, day), Use())
@@ -101,6 +117,7 @@ class Quotas:
             self._flush_at = now + FLUSH
             await self.flush()
         self.known = await self._store.read(quotas.all_quotas)
+        self._full.clear()
         today = day_of(self._env.now())
         if today != self._day:
             self._day, self._told = today, {}

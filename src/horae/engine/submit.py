@@ -62,6 +62,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
     extras: Sequence[Extra] | None = None
     idempotency: Idempotency | None = None
 
+    @property
+    def count(self) -> int:
+        """How many executions it asks for."""
+        return len(self.requests if self.items is None else self.items)
+
 
 class _Pending(Struct, frozen=True):
     wanted: Wanted
@@ -145,9 +150,10 @@ class Submitter:
         if self.quotas is None:
             return await self._batcher.do(pending)
         try:
-            return await self.quotas.patiently(wanted.namespace, lambda: self._batcher.do(pending))
+            place = wanted.namespace, submission.executions[0].envelope.queue
+            return await self.quotas.patiently(place, wanted.count, lambda: self._batcher.do(pending))
         except OverQuota:
-            self.quotas.refused(wanted.namespace, len(wanted.requests if wanted.items is None else wanted.items))
+            self.quotas.refused(wanted.namespace, wanted.count)
             raise
 
     async def close(self) -> None:
