@@ -67,8 +67,8 @@ class Hand:
             self.ends[chunk] = begun, now + LENGTH
 
 
-async def hire(node, count, slots):
-    presences = [Register(protocol=1, worker=f"w{i}", concurrency=slots) for i in range(count)]
+async def hire(node, count, slots, **how):
+    presences = [Register(protocol=1, worker=f"w{i}", concurrency=slots, **how) for i in range(count)]
     return [Hand(node, await node.gateway.register(1, presence), slots) for presence in presences]
 
 
@@ -87,12 +87,12 @@ async def pass_time(node, hands, until, within=5.0):
     return node.env.clock.monotonic() - start
 
 
-async def busy(node, world, workers=3, slots=2):
+async def busy(node, world, workers=3, slots=2, **how):
     """A fleet that is full of short executions of the lowest priority, and holds more of them ready."""
     low = await world.job("low", priority=0)
     for _ in range(30):
         await world.submit(low, 20)
-    hands = await hire(node, workers, slots)
+    hands = await hire(node, workers, slots, **how)
     await node.directory.step()
     await pass_time(node, hands, lambda: all(hand.ready >= slots for hand in hands))
     return low, hands
@@ -125,6 +125,17 @@ async def test_as_much_urgent_work_as_there_are_slots_starts_within_that_time(no
     await node.directory.step()
     took = await pass_time(node, hands, lambda: all(any(parcel in hand.begun for hand in hands) for parcel in parcels))
     assert took <= 2 * LENGTH + 8 * STEP
+
+
+async def test_the_first_of_a_workers_queues_waits_behind_nothing_of_the_next(node):
+    world = World(node.store.driver, node.env)
+    await world.job("first", queue="critical", priority=4)
+    _, hands = await busy(node, world, queues=("critical", "default"), strict=True)
+    urgent = await world.job("urgent", queue="critical", priority=0)  # of no higher priority
+
+    parcel = await submit(node, world, urgent)
+    took = await pass_time(node, hands, lambda: any(parcel in hand.begun for hand in hands))
+    assert took <= LENGTH + 6 * STEP
 
 
 async def test_what_went_back_is_queued_as_it_was_and_runs(node):

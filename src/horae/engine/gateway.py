@@ -73,7 +73,7 @@ class Gateway:
         self.answers = Answers(env, store, directory)
         self._sessions = KnownSessions(env, store, directory)
         self.lot = ParkingLot(env, store, directory, hints, self._sessions.lanes_of, self._sessions.taste_of)
-        self.hand_backs = HandBacks(env, store, directory, hints, self._sessions.lanes_of)
+        self.hand_backs = HandBacks(env, store, directory, hints, self._sessions.lanes_of, self._sessions.taste_of)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)

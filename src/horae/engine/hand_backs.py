@@ -13,6 +13,7 @@ from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.ahead import MARGIN, goes_before
+from horae.model.choice import Taste
 from horae.model.preempt import is_in_front
 from horae.model.protocol import Exchange, Range
 from horae.model.slice import Running
@@ -22,7 +23,9 @@ from horae.store.moves import ahead
 SOON = 0.02  # seconds within which an idle slot takes what comes
 PAUSE = 0.25  # seconds before a worker is asked again
 IDLE = 60.0
+LAST = 1 << 62  # after every rank
 LanesOf = Callable[[UUID], frozenset[int]]
+TasteOf = Callable[[UUID], Taste | None]
 
 
 class HandBacks:
@@ -30,13 +33,16 @@ class HandBacks:
 
     name = "hand-backs"
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, lanes_of: LanesOf) -> None:
+    def __init__(
+        self, env: Env, store: Store, directory: Directory, hints: Hints, lanes_of: LanesOf, taste_of: TasteOf
+    ) -> None:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
-        self._lanes_of = lanes_of
+        self._lanes_of, self._taste_of = lanes_of, taste_of
         self._ready: dict[UUID, dict[int, int]] = {}  # session -> queue -> the greatest rank it was given in advance
+        self._top: dict[int, int] = {}  # queue -> no session holds anything ready that ranks after this
         self._came: dict[int, tuple[float, int]] = {}  # lane -> when to look whether what came there still waits
         self._asked_at: dict[UUID, float] = {}
-        self._due: dict[UUID, tuple[int, int]] = {}  # session -> queue and rank: what ranks after it goes back
+        self._due: dict[UUID, tuple[int, int, bool]] = {}  # session -> queue, rank; and whether other queues go back
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -48,6 +54,7 @@ class HandBacks:
             ready = self._ready.setdefault(session, {})
             for slice in granted:
                 ready[slice.queue] = max(slice.rank, ready.get(slice.queue, slice.rank))
+                self._top[slice.queue] = max(slice.rank, self._top.get(slice.queue, slice.rank))
 
     def forget(self, session: UUID) -> None:
         for known in (self._ready, self._asked_at, self._due):
@@ -63,8 +70,23 @@ class HandBacks:
                 self.alarm.ring()
 
     def _is_behind(self, queue: int, rank: int) -> bool:
-        """Whether some session holds something ready that this goes before."""
-        return any(_goes_before(queue, rank, ready) for ready in self._ready.values())
+        """Whether some session holds something ready that this goes before; mostly one look tells that none does."""
+        if self._top.keys() <= {queue} and not goes_before(rank, self._top.get(queue, rank)):
+            return False
+        return any(self._goes_before(session, queue, rank) for session in self._ready)
+
+    def _goes_before(self, session: UUID, queue: int, rank: int) -> bool:
+        """Whether this goes before something that a session holds ready. Ranks are of one queue."""
+        ready = self._ready[session]
+        return (queue in ready and goes_before(rank, ready[queue])) or self._before_others(session, queue, rank)
+
+    def _before_others(self, session: UUID, queue: int, rank: int) -> bool:
+        """Whether it goes before other queues: it is in front of all, or the session takes its queues in order."""
+        others = [held for held in self._ready[session] if held != queue]
+        if is_in_front(rank):
+            return bool(others)
+        taste = self._taste_of(session) if others else None
+        return taste is not None and taste.strict and any(taste.place(queue) < taste.place(held) for held in others)
 
     async def step(self) -> Wait:
         """Ask for what is held behind what came a moment ago and still waits."""
@@ -74,6 +96,7 @@ class HandBacks:
             del self._came[lane]
         if due:
             await self._look(due, now)
+        self._top = {queue: max(ready.get(queue, -LAST) for ready in self._ready.values()) for queue in self._held()}
         return min((at - now for at, _ in self._came.values()), default=IDLE)
 
     async def _look(self, lanes: dict[int, int], now: float) -> None:
@@ -84,24 +107,29 @@ class HandBacks:
         for lane, first in sorted(found.items(), key=lambda one: one[1].rank):
             able = self._behind(lane, lanes[lane], first.rank, now)
             for session in able[: first.count]:
-                self._due[session] = lanes[lane], first.rank
+                others = self._before_others(session, lanes[lane], first.rank)
+                self._due[session] = lanes[lane], first.rank, others
                 self._asked_at[session] = now
                 self._ready.pop(session, None)
                 asked.append(session)
         if asked:
             self._hints.tell_here(Hint(sessions=asked))
 
+    def _held(self) -> set[int]:
+        return {queue for ready in self._ready.values() for queue in ready}
+
     def _highest(self, queue: int) -> int | None:
-        """Up to which rank it is worth a look; what is in front goes before whatever is held."""
-        ranks = [ready[queue] - MARGIN for ready in self._ready.values() if queue in ready]
-        return max(ranks, default=0 if self._ready else None)
+        """Up to which rank it is worth a look; where only other queues are held, that of any."""
+        if any(queue not in ready for ready in self._ready.values()):
+            return LAST
+        return max((ready[queue] - MARGIN for ready in self._ready.values()), default=None)
 
     def _behind(self, lane: int, queue: int, rank: int, now: float) -> list[UUID]:
         """Who holds something ready that this goes before, and could run it; who holds the last of it first."""
         able = [
             (ready.get(queue, 0), session)
             for session, ready in self._ready.items()
-            if _goes_before(queue, rank, ready)
+            if self._goes_before(session, queue, rank)
             and lane in self._lanes_of(session)
             and self._asked_at.get(session, -PAUSE) + PAUSE <= now
         ]
@@ -112,13 +140,4 @@ class HandBacks:
         due = self._due.pop(session, None)
         if due is None:
             return []
-        queue, rank = due
-        found = await self._store.read(lambda: ahead.held_ready(session, queue, rank, is_in_front(rank)))
-        return found
-
-
-def _goes_before(queue: int, rank: int, ready: dict[int, int]) -> bool:
-    """Ranks of one queue are told from each other; what is in front goes before all queues."""
-    if is_in_front(rank):
-        return any(not is_in_front(held) for held in ready.values())
-    return queue in ready and goes_before(rank, ready[queue])
+        return await self._store.read(lambda: ahead.held_ready(session, *due))
