@@ -32,6 +32,7 @@ from horae.store.moves import (
 from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Together
+from tests.store_contract.circuit_life import fail_often
 from tests.store_contract.outside_life import hear
 from tests.store_contract.placement_life import place
 from tests.store_contract.policy_life import divide
@@ -57,6 +58,7 @@ RARE_MOVES = {
     "trigger_reads",
     "fire_reads",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
+    *("circuit_reads", "explain_reads"),
     *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }
 RARE = {
@@ -128,6 +130,7 @@ async def live_through(world: World) -> None:
     await hear(world)
     await divide(world)
     await share(world)
+    await fail_often(world)
     await place(world)
     await clean(world)
 

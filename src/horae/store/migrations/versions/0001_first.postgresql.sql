@@ -146,6 +146,8 @@ CREATE TABLE circuits (
     PRIMARY KEY (job, key)
 );
 
+CREATE INDEX circuits_shut ON circuits (job, key) WHERE state <> 'closed';
+
 CREATE TABLE cookies (
     hash BYTEA NOT NULL,
     key_id TEXT NOT NULL,

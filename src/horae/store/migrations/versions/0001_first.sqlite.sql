@@ -151,6 +151,8 @@ CREATE TABLE circuits (
 )
  WITHOUT ROWID;
 
+CREATE INDEX circuits_shut ON circuits (job, "key") WHERE state <> 'closed';
+
 CREATE TABLE cookies (
     hash BLOB NOT NULL,
     key_id TEXT NOT NULL,
