@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec import json
 
+from horae.engine.hand_backs import BURST, PAUSE
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
 from horae.model.protocol import Answer, Exchange, Outcome, Register
@@ -187,3 +188,14 @@ async def test_nothing_is_fetched_ahead_past_what_goes_before_it(node):
     both = await exchange(node, session, channel=0, n=3, free=1, prefetch={low.id: 5}, outcomes=[done])
     assert both.slices[0].job == urgent.id
     assert sum(grant.hi - grant.lo for grant in both.slices) == 6
+
+
+async def test_a_steady_stream_does_not_keep_short_jobs_on_the_way(node):
+    world = World(node.store.driver, node.env)
+    _, hands = await busy(node, world, workers=1)
+    urgent = await world.job("urgent", priority=9)
+
+    for _ in range(20):
+        parcel = await submit(node, world, urgent)
+        await pass_time(node, hands, lambda parcel=parcel: parcel in hands[0].begun)
+    assert node.store.driver.statements["held_ready"] <= BURST + 1 + node.env.clock.monotonic() / PAUSE

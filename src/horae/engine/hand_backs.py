@@ -21,7 +21,9 @@ from horae.store.contract import Store
 from horae.store.moves import ahead
 
 SOON = 0.02  # seconds within which an idle slot takes what comes
-PAUSE = 0.25  # seconds before a worker is asked again
+# A worker is asked this often, in seconds, and so many times more after a while: what is urgent now and then starts at
+# once, and a steady stream of it (retries of a job that often fails) does not keep short jobs on the way.
+PAUSE, BURST = 1.0, 8
 IDLE = 60.0
 LAST = 1 << 62  # after every rank
 LanesOf = Callable[[UUID], frozenset[int]]
@@ -41,7 +43,7 @@ class HandBacks:
         self._ready: dict[UUID, dict[int, int]] = {}  # session -> queue -> the greatest rank it was given in advance
         self._top: dict[int, int] = {}  # queue -> no session holds anything ready that ranks after this
         self._came: dict[int, tuple[float, int]] = {}  # lane -> when to look whether what came there still waits
-        self._asked_at: dict[UUID, float] = {}
+        self._asked_until: dict[UUID, float] = {}  # when all that was asked of a session is paid for
         self._due: dict[UUID, tuple[int, int, bool]] = {}  # session -> queue, rank; and whether other queues go back
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -57,7 +59,7 @@ class HandBacks:
                 self._top[slice.queue] = max(slice.rank, self._top.get(slice.queue, slice.rank))
 
     def forget(self, session: UUID) -> None:
-        for known in (self._ready, self._asked_at, self._due):
+        for known in (self._ready, self._asked_until, self._due):
             known.pop(session, None)
 
     def _on_hint(self, hint: Hint) -> None:
@@ -109,7 +111,7 @@ class HandBacks:
             for session in able[: first.count]:
                 others = self._before_others(session, lanes[lane], first.rank)
                 self._due[session] = lanes[lane], first.rank, others
-                self._asked_at[session] = now
+                self._asked_until[session] = max(self._asked_until.get(session, now), now) + PAUSE
                 self._ready.pop(session, None)
                 asked.append(session)
         if asked:
@@ -131,7 +133,7 @@ class HandBacks:
             for session, ready in self._ready.items()
             if self._goes_before(session, queue, rank)
             and lane in self._lanes_of(session)
-            and self._asked_at.get(session, -PAUSE) + PAUSE <= now
+            and self._asked_until.get(session, now) <= now + BURST * PAUSE
         ]
         return [session for _, session in sorted(able, reverse=True)]
 
