@@ -6,10 +6,12 @@ import pytest
 
 from horae.bench.trial import trial
 from horae.engine.keys import DEFAULT_NAMESPACE as NAMESPACE
+from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
-from horae.model.protocol import Submit
+from horae.model.protocol import PROTOCOL, Exchange, Register, Submit
 from horae.model.shares import jain
+from horae.store.contract import Store
 
 MS = SECOND // 1000
 
@@ -264,3 +266,34 @@ async def test_a_purge_asks_for_the_name_and_cancels_what_has_not_begun():
 
     assert done.cancelled == 3
     assert len(t.ran) == 1
+
+
+async def test_what_another_server_gave_out_counts_here(world):
+    """Two servers on one store: what one gives to a share, the other takes into account."""
+    if world.driver.dialect != "postgresql":
+        pytest.skip("several servers need PostgreSQL")
+    nodes = [Node(world.env, Store(world.driver, world.env)) for _ in range(2)]
+    for node in nodes:
+        await node.prepare()
+    one, two = nodes
+    await one.queues.put(NAMESPACE, "work", {"policy": {"kind": "fair", "by": "${params.tenant}"}})
+    await one.jobs.put(NAMESPACE, {"name": "job", "command": ["true"], "queue": "work"})
+    register = Register(protocol=PROTOCOL, worker="w", concurrency=5, queues=("work",))
+    session = (await one.gateway.register(NAMESPACE, register)).session_id
+    items = [b'{"tenant":"heavy"}'] * 9 + [b'{"tenant":"light"}']
+    await one.submitter.submit_lot(NAMESPACE, Submit(job="job"), items, origin="submit")
+    for node in nodes:
+        await node.directory.load()
+        await node.directory.step()
+        await node.directory.fair.step()
+
+    await one.gateway.exchange(NAMESPACE, session, Exchange(channel=0, n=1, free=5))
+    for node in (one, two, one, two):
+        await node.directory.fair.step()
+        world.clock.advance(SECOND)
+
+    heard = {view.share: view.virtual for view in two.directory.views()}
+    assert heard["heavy"] == 4 * SECOND  # a job that never ran is taken for one of a second
+    for node in nodes:
+        await node.gateway.stop()
+        await node.submitter.close()

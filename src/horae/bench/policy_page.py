@@ -1,6 +1,7 @@
 """Writes docs/RESULTS-policies.md: `make bench-policies`, that is `python -m horae.bench.policy_page FILE`.
 
-It runs `horae bench policies` and `horae bench claims` as a user does and tells what they printed, nothing else.
+It runs `horae bench policies` and `horae bench claims` as a user does and tells what they printed, nothing else. What
+they printed is kept as JSON lines beside the page, so that `--only claims` measures one anew and keeps the other.
 """
 
 import argparse
@@ -8,7 +9,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from horae.bench.document import Run, measure
+import msgspec
+
+from horae.bench.document import Run, kept, measure
 from horae.bench.results import Result, about, figure, judged, verdict
 
 INTRODUCTION = """# Policies: who waits, and what it costs
@@ -94,11 +97,19 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--queued", default="5000000", help="how many are queued at most")
     parser.add_argument("--repeats", default="3", help="how often each is measured")
+    parser.add_argument("--only", choices=("policies", "claims"), help="measure this one anew, and keep the other")
     options = parser.parse_args(arguments)
     often = ("--repeats", options.repeats)
-    runs = [measure(("policies", *often)), measure(("claims", *often, "--queued", options.queued))]
-    options.file.write_text(page(runs))
-    return 1 if any(run.failure for run in runs) else 0
+    commands = {"policies": ("policies", *often), "claims": ("claims", *often, "--queued", options.queued)}
+    lines = options.file.parent / "policies" / "results.jsonl"
+    before = {run.command.split()[2]: run for run in kept(lines)}
+    again = [options.only] if options.only else list(commands)
+    runs = {**before, **{name: measure(commands[name]) for name in again}}
+    ordered = [runs[name] for name in commands if name in runs]
+    lines.parent.mkdir(parents=True, exist_ok=True)
+    lines.write_bytes(b"".join(msgspec.json.encode(run) + b"\n" for run in ordered))
+    options.file.write_text(page(ordered))
+    return 1 if any(run.failure for run in ordered) else 0
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class FairShares:
         self._given: dict[moves.Share, float] = {}  # by this server, ever
         self._unsaid: set[moves.Share] = set()
         self._heard: dict[tuple[int, str, UUID], int] = {}
-        self._servers: set[UUID] = set()  # that were heard of
+        self._has_heard = False  # what was given out before this server came is nobody's advantage
         self._since = 0
         self._running: dict[moves.Share, int] = {}  # of queues with reserves, as last counted and since
         self._capacity: dict[int, int] = {}  # slots that serve a queue
@@ -256,13 +256,13 @@ class FairShares:
         for queue, share, server, charged, at in told:
             self._since = max(self._since, at - moves.LATE)
             self._hear(queue, share, server, charged)
-        self._servers.update(server for _, _, server, _, _ in told)
+        self._has_heard = True
 
     def _hear(self, queue: int, share: str, server: UUID, charged: int) -> None:
-        """What a server has given out grows; what it had when first heard of is nobody's advantage any more."""
-        before = self._heard.get((queue, share, server), 0 if server in self._servers else None)
+        """What a server has given out in all has grown."""
+        before = self._heard.get((queue, share, server), 0 if self._has_heard else charged)
         self._heard[queue, share, server] = charged
-        if queue in self._shares and before is not None:
+        if queue in self._shares and charged != before:
             self._shares[queue].correct(share, float(charged - before))
 
     async def _count(self, queues: Iterable[int]) -> None:

@@ -1,0 +1,133 @@
+"""Policies and queues as people write them, and what is refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.definition.policy import parse_policy, show_policy
+from horae.model.definition.queue import parse_queue
+from horae.model.job import Command, Spec
+from horae.model.policy import FIFO, KINDS, Policy, quantum, slots_reserved
+from horae.model.queue import Served, read_served
+from horae.model.share_key import share_of
+
+SPEC = Spec(name="report", task=Command(argv=("true",)), params={"customer": "acme"}, tags={"team": "data"})
+
+
+def test_a_kind_alone_or_an_object():
+    assert parse_policy("fifo") == FIFO
+    assert parse_policy({"kind": "priority", "ageing": "5s"}) == Policy(ageing=5 * SECOND)
+    fair = parse_policy({"kind": "fair", "by": "${params.customer}", "weights": {"acme": 5}, "within": "deadline"})
+    assert (fair.weight("acme"), fair.weight("other"), fair.inner.kind) == (5, 1, "deadline")
+
+
+@given(
+    st.sampled_from(KINDS),
+    st.dictionaries(st.text("abc", min_size=1, max_size=3), st.integers(1, 9), max_size=3),
+    st.sampled_from(["job", "caller", "${params.customer}"]),
+)
+def test_what_is_shown_can_be_written(kind, weights, by):
+    said = {"kind": "fair", "by": by, "weights": weights, "reserve": {"a": "5%"}} if kind == "fair" else {"kind": kind}
+
+    shown = show_policy(parse_policy(said))
+
+    assert show_policy(parse_policy(shown)) == shown
+    assert shown["kind"] == kind
+    assert shown.get("weights", {}) == (weights if kind == "fair" else {})
+
+
+@pytest.mark.parametrize(
+    ("said", "field"),
+    [
+        ("fastest", "policy.kind"),
+        ({"ageing": "1m"}, "policy.kind"),
+        ({"kind": "fifo", "ageing": "1m"}, "policy.ageing"),
+        ({"kind": "priority", "strict": True, "ageing": "1m"}, "policy.ageing"),
+        ({"kind": "priority", "weights": {"a": 1}}, "policy.weights"),
+        ({"kind": "fair", "weights": {"a": 0}}, "policy.weights.a"),
+        ({"kind": "fair", "weights": {"a": -1}}, "policy.weights.a"),
+        ({"kind": "fair", "defaultWeight": 0}, "policy.defaultWeight"),
+        ({"kind": "fair", "by": "namespace"}, "policy.by"),
+        ({"kind": "fair", "by": "customer"}, "policy.by"),
+        ({"kind": "fair", "by": "${nobody.knows}"}, "policy.by"),
+        ({"kind": "fair", "within": "fair"}, "policy.within"),
+        ({"kind": "fair", "reserve": {"a": "60%", "b": "50%"}}, "policy.reserve"),
+        ({"kind": "fair", "reserve": {"a": "much"}}, "policy.reserve.a"),
+        ({"kind": "fair", "reserve": {"a": 0}}, "policy.reserve.a"),
+        ({"kind": "shortest", "factor": 0}, "policy.factor"),
+        ({"kind": "fair", "wieghts": {}}, "policy.wieghts"),
+    ],
+)
+def test_what_cannot_be_is_refused_where_it_stands(said, field):
+    with pytest.raises(BadInput) as refused:
+        parse_policy(said)
+
+    assert refused.value.fields["field"] == field
+    assert refused.value.remedy
+
+
+def test_a_queue_says_its_policy_and_whether_it_is_the_default():
+    spec, default = parse_queue({"policy": "shortest", "default": True})
+    assert (spec.policy.kind, default) == ("shortest", True)
+    assert parse_queue({})[1] is None
+    with pytest.raises(BadInput, match="has no field"):
+        parse_queue({"polici": "fifo"})
+
+
+@pytest.mark.parametrize(
+    ("by", "share"),
+    [
+        ("job", "report"),
+        ("caller", "key:1"),
+        ("${params.customer}", "acme"),
+        ("${params.n}", "7"),
+        ("${tags.team + '/' + job.name}", "data/report"),
+    ],
+)
+def test_whose_share_an_execution_uses(by, share):
+    policy = parse_policy({"kind": "fair", "by": by})
+
+    assert share_of(policy, SPEC, b'{"n":7}', {}, "key:1") == share
+
+
+def test_a_share_that_is_too_long_or_not_there_is_refused():
+    policy = parse_policy({"kind": "fair", "by": "${params.who}"})
+    for item in (b"{}", b'{"who":"%b"}' % (b"x" * 300)):
+        with pytest.raises(BadInput, match="share"):
+            share_of(policy, SPEC, item, {}, "")
+
+
+def test_reserves_are_slots_or_a_part_of_them():
+    assert (slots_reserved(4, 100), slots_reserved("25%", 100), slots_reserved("1%", 10), slots_reserved("1%", 0)) == (
+        4, 25, 1, 0,
+    )  # fmt: skip
+
+
+@given(st.floats(1, 1e12))
+def test_a_share_gets_a_quantum_or_a_seconds_work_but_one_at_least(expected):
+    count = quantum(expected)
+
+    assert 1 <= count <= 16
+    assert count == 1 or count * expected <= SECOND
+
+
+@pytest.mark.parametrize(
+    ("given", "served"),
+    [
+        (["default"], Served(("default",))),
+        (["a", "b"], Served(("a", "b"))),
+        (["critical=5", "default=1"], Served(("critical", "default"), {"critical": 5.0, "default": 1.0})),
+        (["critical,default"], Served(("critical", "default"), strict=True)),
+        (["critical>default"], Served(("critical", "default"), strict=True)),
+    ],
+)
+def test_a_worker_names_its_queues_with_weights_or_in_an_order(given, served):
+    assert read_served(given) == served
+
+
+@pytest.mark.parametrize("given", [["a=0"], ["a=x"], ["a,b=2"], ["a", "a"], ["a,b", "c"], [""]])
+def test_queues_that_a_worker_cannot_mean_are_refused(given):
+    with pytest.raises(BadInput, match=r"queue|weight|order"):
+        read_served(given)
