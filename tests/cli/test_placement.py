@@ -46,3 +46,15 @@ def test_a_worker_says_what_it_has():
     assert settings.resources == {"gpu": 2, "memory": 16 << 30}
     with pytest.raises(BadInput, match="memory"):
         worker_settings(load({"resources": ("memory=much",)}, {}).settings)
+
+
+def test_trigger_tells_what_no_worker_ever_had():
+    made = {
+        "executionId": "0190-2",
+        "status": "queued",
+        "deduplicated": False,
+        "warning": "No worker has ever had gpu.",
+    }
+    api = FakeApi({"POST /jobs/train/trigger": made, "GET /executions/0190-2": {**made, "hint": None}})
+
+    assert "No worker has ever had gpu." in run(api, "jobs", "trigger", "train").stdout

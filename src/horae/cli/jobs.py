@@ -245,8 +245,8 @@ async def trigger(
     if wait or follow or timeout is not None:
         return await finish(api, execution, follow=follow, timeout=timeout)
     already = " already" if execution.deduplicated or execution.cached else ""
-    note = f" {execution.note}" if execution.note else ""
-    _done(api, execution.raw, f"Execution {execution.id} is{already} {execution.status}.{note}")
+    said = (f"Execution {execution.id} is{already} {execution.status}.", execution.note, execution.warning)
+    _done(api, execution.raw, " ".join(filter(None, said)))
     if api.out.is_for_people:
         await tell_hint(api, execution.id)
     return None
