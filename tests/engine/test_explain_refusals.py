@@ -25,7 +25,7 @@ REFUSALS: dict[Callable[..., Any], dict[str, str]] = {
         "(queue := self.queues[family[0]]).namespace == session.namespace": MINE,
         "queue.name in session.queues": "no-worker",
         "queue.id not in self.held": "held",
-        "fits(self.terms[first], session.capabilities)": "no-worker",
+        "fits(self.demands.terms[first], session.capabilities)": "no-worker",
         "known is None": TASK,
         "len(self._reaches) > MOST_REACHES": TASK,
     },
