@@ -50,7 +50,7 @@ def unique(fleet):
 
 def debounce(fleet):
     """What comes in a row becomes one execution, with what was asked last."""
-    create(fleet, "render", debounce={"key": "${params.page}", "wait": "1s"})
+    create(fleet, "render", debounce={"key": "${params.page}", "wait": "500ms"})
     answers = at_once(fleet, asked("render", page=1, n=1))
     (id,) = {one.json()["executionId"] for one in answers}
     assert fleet.submit("render", {"page": 1, "n": 2}) == id
@@ -92,12 +92,11 @@ def max_queued(fleet):
 
     eventually_sync(full, within=20)
     assert fleet.get("/queues/small")["queued"] >= 5
-    horae(fleet, "queues", "set", "small", "--max-queued", "none")
 
 
 def quotas(fleet):
     """A namespace uses what it may, and it is told what it used."""
-    used = horae(fleet, "namespaces", "usage")
+    used = fleet.get("/namespaces/default/usage")
     made = used["days"][-1]["executions"]
     horae(fleet, "namespaces", "quota", "--executions-per-day", str(made))
     eventually_sync(
@@ -109,5 +108,5 @@ def quotas(fleet):
     create(fleet, "clock", queue="nobody", schedule={"every": "1s"})
     skipped = eventually_sync(lambda: fleet.get("/fires?job=clock&disposition=skipped-quota")["items"], within=20)
     assert "executionsPerDay" in skipped[0]["cause"]
-    assert horae(fleet, "namespaces", "quota", "--executions-per-day", "none")["executionsPerDay"] is None
+    fleet.request("PUT", "/namespaces/default/quota", {})
     assert horae(fleet, "namespaces", "usage")["days"][-1]["refused"] >= 1

@@ -130,15 +130,9 @@ def _settle(backfill: Backfill) -> Script[tuple[Counts, int]]:
 
 
 def _start(
-    before: Backfill,
-    backfill: Backfill,
-    live: int,
-    lead: Lead,
-    new_id: Callable[[], UUID],
-    now: Instant,
-    look: int,
+    before: Backfill, backfill: Backfill, live: int, lead: Lead, new_id: Callable[[], UUID], now: Instant, look: int,
     bounds: Bounds,
-) -> Script[Worked]:
+) -> Script[Worked]:  # fmt: skip
     """Start what there is room for, and say when nothing is left; what a key or a quota stands against waits."""
     yield ForEach(CURRENT, (("id", "uuid"),), [(backfill.job,)])  # a deletion waits, or is seen
     target = (yield from targets([backfill.job])).get(backfill.job)
