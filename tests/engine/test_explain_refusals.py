@@ -21,7 +21,7 @@ TASK = "how"  # it decides how many are looked at, not whether
 
 REFUSALS: dict[Callable[..., Any], dict[str, str]] = {
     directory.Directory.may_take: {
-        "session.id in self.reserved": "reserved",
+        "session.id in self.demands.reserved": "reserved",
         "(queue := self.queues[family[0]]).namespace == session.namespace": MINE,
         "queue.name in session.queues": "no-worker",
         "queue.id not in self.held": "held",
