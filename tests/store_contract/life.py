@@ -33,6 +33,7 @@ from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Together
 from tests.store_contract.circuit_life import fail_often
+from tests.store_contract.limit_life import RARE_LIMITS, limit
 from tests.store_contract.outside_life import hear
 from tests.store_contract.placement_life import place
 from tests.store_contract.policy_life import divide
@@ -69,6 +70,7 @@ RARE = {
     *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "drop_cookie", "keys", "old_cookies"),
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
     *RARE_SHARING,
+    *RARE_LIMITS,
     *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
 }
 
@@ -130,6 +132,7 @@ async def live_through(world: World) -> None:
     await hear(world)
     await divide(world)
     await share(world)
+    await limit(world)
     await fail_often(world)
     await place(world)
     await clean(world)

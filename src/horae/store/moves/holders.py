@@ -46,11 +46,12 @@ def _used(shelf: str) -> str:
 
 
 # After the lock, in a statement of its own: one that waited for the lock has its old snapshot of the shelves.
+# The first row of each, where a bare EXISTS may have PostgreSQL gather all that waits.
 USE = Statement(
     "use_of_keys",
     f"SELECT given.key, {_used('queued')}, {_used('running')},"
-    " EXISTS (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NOT NULL),"
-    " EXISTS (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL) FROM given",
+    " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NOT NULL LIMIT 1),"
+    " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL LIMIT 1) FROM given",
 )
 
 # Under the lock too: whoever comes to wait comes before, and is seen, or after, and sees the room.
