@@ -27,14 +27,11 @@ async function request(method, path, body, timeout, isOver) {
     await sleep(wait * (0.5 + Math.random() / 2));
   }
 }
-
 const keyOf = ({ parcel, item, attempt }) => `${parcel} ${item} ${attempt}`;
 const failed = (type, message, more) => ({ outcome: "failed", error: { type, message, ...more } });
-// What becomes of an attempt that was told to stop. What goes back is charged nothing.
-const late = (type, message) => failed(type, message, { kind: "timeout" });
-const stopped = { cancel: { outcome: "cancelled" }, timeout: late("RunTimeout", "longer than the job's timeout") };
-stopped.heartbeatTimeout = late("HeartbeatTimeout", "silent for too long");
-stopped.totalTimeout = late("TotalTimeout", "all attempts took too long together");
+// What becomes of an attempt that was told to stop: it was late, or goes back and is charged nothing.
+const late = (type) => failed(type, "longer than the job's timeout", { kind: "timeout" });
+const stopped = { cancel: { outcome: "cancelled" }, timeout: late("RunTimeout"), totalTimeout: late("TotalTimeout") };
 const interrupted = failed("Interrupted", "its worker left, and the job may begin only once", { permanent: true });
 const handedBack = ({ delivery }) => (delivery === "at-most-once" ? interrupted : { outcome: "released" });
 
@@ -51,7 +48,6 @@ async function outcomeOf(work, ctx, params, job) {
     return failed(name, message.slice(0, 4096), { traceback: stack.slice(0, 16_384) });
   }
 }
-
 class Session {
   constructor({ answer, sentAt }) {
     Object.assign(this, answer, { n: [0, 0], asked: 0, runs: new Map(), isTelling: false, isOver: false });
@@ -95,8 +91,8 @@ class Session {
       const { answer, sentAt } = await request("POST", path, up, timeout, () => this.isOver);
       this.learn(answer, sentAt);
       for (const grant of answer.slices ?? []) this.begin(grant, answer.jobs[`${grant.job}:${grant.version}`]);
-      const requests = (answer.requests ?? []).filter(({ kind }) => kind !== "startTimeout"); // all have begun
-      for (const asked of requests) this.runs.get(keyOf(asked))?.abort(asked.kind);
+      for (const { kind, ...item } of answer.requests ?? []) // what it was granted has begun
+        if (kind !== "startTimeout") this.runs.get(keyOf(item))?.abort(kind === "heartbeatTimeout" ? "timeout" : kind);
       if (answer.drain) drain();
     } catch (error) {
       if (!this.isOver) this.finish(error);
