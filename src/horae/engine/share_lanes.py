@@ -6,9 +6,9 @@ from msgspec import structs
 
 from horae.engine.directory import Directory
 from horae.env import Env
-from horae.errors import BadInput, HoraeError
+from horae.errors import HoraeError
 from horae.model.execution import Extra
-from horae.model.share_key import share_of
+from horae.model.share_key import share_of, shares_of
 from horae.store.contract import Store
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.share_lanes import lanes_of
@@ -30,15 +30,13 @@ class ShareLanes:
         self, stored: StoredJob, items: Sequence[bytes], extra: Extra, wrong: dict[int, HoraeError]
     ) -> Sequence[str] | None:
         """The shares of many items, None when all use one; those that have none are noted as wrong."""
-        if not self._directory.policy(stored.queue).is_fair:
+        policy = self._directory.policy(stored.queue)
+        if not policy.is_fair:
             return None
-        found: list[str] = []
-        for i, item in enumerate(items):
-            try:
-                found.append("" if i in wrong else self.share(stored, item, extra))
-            except BadInput as error:
-                wrong[i] = error
-                found.append("")
+        sound = items if not wrong else [b"{}" if i in wrong else item for i, item in enumerate(items)]
+        found, refused = shares_of(policy, stored.job.spec, sound, extra.tags, extra.caller)
+        for i, error in refused.items():
+            wrong.setdefault(i, error)
         return found
 
     async def in_lanes(self, submission: Submission) -> Submission:
@@ -67,6 +65,8 @@ def split(lot: NewLot, shares: Sequence[str] | None) -> list[NewLot]:
     """A lot in parts that use one share each, in the order of its items."""
     if shares is None:
         return [lot]
+    if shares.count(shares[0]) == len(shares):
+        return [structs.replace(lot, share=shares[0])]
     parts: list[NewLot] = []
     lo = 0
     for i in range(1, len(shares) + 1):

@@ -47,7 +47,7 @@ class LaneView(Struct, frozen=True, kw_only=True):
     virtual: float = 0.0  # what its share has had
     served: int = 0  # when its share was served last, in order
     price: float = 0.0  # what an execution adds to that
-    expected: float = 1.0  # microseconds that an execution takes
+    expected: float = 50_000.0  # microseconds that an execution takes
     owed: int = 0  # slots that are reserved for its share and not in use
 
 

@@ -15,6 +15,8 @@ KINDS: tuple[Kind, ...] = ("fifo", "priority", "fair", "deadline", "shortest")
 Charge = Literal["time", "executions"]
 QUANTUM = 16  # executions that a share gets at a time while others wait
 QUANTUM_TIME: Micros = SECOND  # and no more worker time than that, but one execution at least
+SHORT_TIME: Micros = SECOND // 100  # of what is so short that more than 16 take no longer, up to 512
+MOST_AT_A_TIME = 512
 
 
 class Policy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -62,7 +64,8 @@ FIFO = Policy(kind="fifo")
 
 def quantum(expected: float) -> int:
     """How many executions of such a length a share gets at a time while others wait."""
-    return max(1, min(QUANTUM, int(QUANTUM_TIME / expected)))
+    short = min(MOST_AT_A_TIME, int(SHORT_TIME / max(1.0, expected)))
+    return max(1, short, min(QUANTUM, int(QUANTUM_TIME / max(1.0, expected))))
 
 
 def slots_reserved(reserve: int | str, slots: int) -> int:
