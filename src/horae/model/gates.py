@@ -225,7 +225,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         name="last-decision",
         about=("job",),
-        means="The last fire that was decided did not run: a calendar, an overlap, a misfire or a pause kept it.",
+        means="The last fire that was decided did not run: a calendar, overlap, misfire, pause, key or quota kept it.",
         opens="The next fire is decided anew; what did not run can be backfilled.",
     ),
 )
