@@ -33,6 +33,7 @@ from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Together
 from tests.store_contract.circuit_life import fail_often
+from tests.store_contract.fleet_life import give_way
 from tests.store_contract.limit_life import RARE_LIMITS, limit
 from tests.store_contract.outside_life import hear
 from tests.store_contract.placement_life import place
@@ -59,7 +60,7 @@ RARE_MOVES = {
     "trigger_reads",
     "fire_reads",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
-    *("circuit_reads", "explain_reads"),
+    *("autoscale", "circuit_reads", "explain_reads"),
     *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }
 RARE = {
@@ -135,6 +136,7 @@ async def live_through(world: World) -> None:
     await limit(world)
     await fail_often(world)
     await place(world)
+    await give_way(world)
     await clean(world)
 
 

@@ -16,7 +16,7 @@ from horae.model.session import Session
 from horae.store.moves import shelves
 from horae.store.moves.cancel import REQUESTS
 from horae.store.moves.exchange import lock_sessions
-from horae.store.moves.sessions import live_sessions
+from horae.store.moves.sessions import HELD, live_sessions
 from horae.store.script import Fetch, ForEach, Insert, Lock, Rows, Script, Statement
 
 MOST_WAITERS = 64  # slices that are looked at in one go
@@ -36,16 +36,12 @@ CANDIDATES = Statement(
     "SELECT r.session, r.parcel, r.lo, r.hi, r.attempt, r.lane, p.priority, coalesce(r.started_at, r.granted_at),"
     " (SELECT max(s.at) FROM steps s WHERE s.parcel = r.parcel AND s.item >= r.lo AND s.item < r.hi)"
     f" FROM running r JOIN parcels p ON p.id = r.parcel WHERE r.namespace = $1 AND (r.flags & {PREEMPTIBLE}) <> 0"
-    " ORDER BY p.priority, r.parcel, r.lo LIMIT $2",
+    " LIMIT $2",
 )
 ASKED = Statement(
     "asked_to_give_way",
-    "SELECT q.parcel, q.item, q.session, q.created_at, r.lane FROM requests q JOIN running r ON r.parcel = q.parcel"
-    " AND r.lo <= q.item AND r.hi > q.item WHERE q.kind = 'preempt' AND r.namespace = $1",
-)
-HELD = Statement(
-    "held_by_lanes",
-    "SELECT r.session, r.lane, sum(r.hi - r.lo) FROM running r WHERE r.namespace = $1 GROUP BY r.session, r.lane",
+    "SELECT q.parcel, q.item, q.session, q.created_at, r.lane FROM given JOIN requests q ON q.session = given.id"
+    " JOIN running r ON r.parcel = q.parcel AND r.lo <= q.item AND r.hi > q.item WHERE q.kind = 'preempt'",
 )
 STILL = Statement(
     "still_running",
@@ -106,19 +102,18 @@ def preempt(
         return Preempted([], 0, {})
     waiting = [structs.replace(waiter, cost=rules.cost(waiter.lane)) for waiter in waiting]
     sessions = yield from live_sessions(namespace)
-    asked = yield Fetch(ASKED, (namespace,))
-    workers = yield from _workers(namespace, sessions, asked, rules, now)
+    ids = [(session.id,) for session in sessions]
+    asked = yield ForEach(ASKED, (("id", "uuid"),), ids)
+    workers = yield from _workers(sessions, asked, rules, now)
     candidates = yield from _candidates(namespace, {(row[0], row[1]) for row in asked}, rules, now)
     decided = choose_victims(waiting, workers, candidates)
     return (yield from _ask(decided, now))
 
 
-def _workers(
-    namespace: int, sessions: Sequence[Session], asked: Rows, rules: Rules, now: Instant
-) -> Script[list[Worker]]:
+def _workers(sessions: Sequence[Session], asked: Rows, rules: Rules, now: Instant) -> Script[list[Worker]]:
     """What each session has left: beside what it holds, and with what it was asked for and has not given back yet."""
     left = {session.id: dict(rules.capacity(session)) for session in sessions}
-    held = yield Fetch(HELD, (namespace,))
+    held = yield ForEach(HELD, (("id", "uuid"),), [(session.id,) for session in sessions])
     for session, lane, count in held:
         if session in left:
             _add(left[session], rules.cost(lane), -int(count))

@@ -1,0 +1,21 @@
+"""What giving way asks of the store all day: who waits and may preempt, who runs and may be, and what is held ready."""
+
+from horae.store.moves import ahead, preempt
+from tests.store_contract.world import NAMESPACE, World, released
+
+
+async def give_way(world: World) -> None:
+    """A worker full of preemptible work, something that preempts, and the place that is made for it."""
+    low = await world.job("yielding", preemptible=True, priority=0)
+    await world.submit(low, 1)
+    w = await world.worker("giving-way", concurrency=1)
+    (slice,) = await w.claim(1, lanes=frozenset({low.lane}))
+    high = await world.job("preempting", preempts=True, priority=9)
+    await world.submit(high, 1)
+    now, lanes = world.now(), frozenset(await world.all_lanes())
+    rules = preempt.Rules(may_take=lambda session: lanes if session.id == w.session else frozenset())
+    await world.store.read(lambda: preempt.waiters((high.lane,), frozenset()))
+    await world.store.write(lambda: preempt.preempt(NAMESPACE, (), frozenset(), rules, now))
+    await world.store.read(lambda: ahead.first_in([(high.lane, now)]))
+    await world.store.read(lambda: ahead.held_ready(w.session, low.queue, 0, False))
+    await w.report(released(slice))
