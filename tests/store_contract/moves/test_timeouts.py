@@ -2,10 +2,13 @@
 
 import asyncio
 
+from horae.model.ids import parcel_of
 from horae.model.keys import Keys
 from horae.model.limits import KeyLimit, key_name
+from horae.model.meeting import Debounce
 from horae.model.retry import RetryPolicy
 from horae.model.timeouts import AGAIN, Timeouts
+from tests.store_contract.moves.test_meetings import ask
 from tests.store_contract.world import World, failed, rank, released, spans, success
 
 SECOND = 1_000_000
@@ -155,3 +158,12 @@ async def test_who_waits_for_the_keys_of_what_ends_goes_on(world: World):
     assert await look(world) == 1
     assert await world.states(first) == ["failed"]
     assert await world.states(second) == ["queued"]
+
+
+async def test_what_waits_to_be_debounced_is_bounded_too(world: World):
+    job = await world.job(retry=RetryPolicy(within=20 * SECOND))
+    (made,) = await ask(world, job, Debounce(wait=3600 * SECOND))
+    world.clock.advance(20 * SECOND)
+
+    assert await look(world) == 1
+    assert await world.history(parcel_of(made.execution_id)) == [(0, 1, "failed", "totalTimeout")]

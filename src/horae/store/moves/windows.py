@@ -17,6 +17,7 @@ from horae.model.meeting import Batch, Debounce, batch_of, extended, fits
 from horae.model.parcel import Parcel, encode_extras, make_parcel
 from horae.model.slice import Waiting
 from horae.store.moves import shelves
+from horae.store.moves.bounds import bounded
 from horae.store.moves.parcels import written
 from horae.store.moves.starts import NewId
 from horae.store.moves.submission import NewExecution
@@ -131,7 +132,8 @@ def write(windows: Sequence[Window], now: Instant) -> Written:
     """The changes by which windows come to stand as they do."""
     new = [(window, _parcel(window, now)) for window in windows if window.is_new]
     old = [window for window in windows if not window.is_new]
-    changes = [written([(parcel, 0) for _, parcel in new]), shelves.put_waiting([_waits(*one) for one in new])]
+    fresh = [(parcel, 0) for _, parcel in new]
+    changes = [written(fresh), shelves.put_waiting([_waits(*one) for one in new]), *bounded(fresh)]
     wake_at = min((window.wake_at for window in windows), default=None)
     return Written([*changes, *_changes(old)], [parcel for _, parcel in new], wake_at)
 
