@@ -1,0 +1,36 @@
+"""Rates: in any span no more starts than its pace and one burst, and no pause earns more."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.env import SECOND
+from horae.model.rate import NEVER, Rate
+
+RATES = st.builds(Rate, st.integers(1, 50), st.integers(SECOND, 60 * SECOND), st.integers(1, 10))
+
+
+@given(RATES, st.lists(st.integers(0, 5 * SECOND), min_size=1, max_size=60))
+def test_no_span_has_more_starts_than_its_pace_and_one_burst(rate, steps):
+    pace, now, starts = NEVER, 1_000_000 * SECOND, []
+    for step in steps:
+        now += step
+        room = rate.room(pace, now)
+        starts += [now] * room
+        pace = rate.after(pace, room, now) if room else pace
+    for i, since in enumerate(starts):
+        for count, until in enumerate(starts[i:], 1):
+            assert count <= rate.burst + (until - since) // rate.interval + 1
+
+
+@given(RATES, st.integers(0, 30))
+def test_the_next_may_start_when_it_is_said_to_and_not_before(rate, taken):
+    now = 1_000_000 * SECOND
+    pace = rate.after(NEVER, taken, now)
+    opens_at = rate.opens_at(pace)
+    assert rate.room(pace, max(now, opens_at)) >= 1
+    if opens_at > now:
+        assert rate.room(pace, opens_at - 1) == 0
+
+
+def test_a_pause_earns_a_burst_and_no_more():
+    assert Rate(10, SECOND, 3).room(NEVER, 3600 * SECOND) == 3
