@@ -33,6 +33,7 @@ from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Together
 from tests.store_contract.circuit_life import fail_often
+from tests.store_contract.failure_life import RARE_FAILURES, suffer
 from tests.store_contract.fleet_life import give_way
 from tests.store_contract.limit_life import RARE_LIMITS, limit
 from tests.store_contract.outside_life import hear
@@ -72,6 +73,7 @@ RARE = {
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
     *RARE_SHARING,
     *RARE_LIMITS,
+    *RARE_FAILURES,
     *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
 }
 
@@ -137,6 +139,7 @@ async def live_through(world: World) -> None:
     await fail_often(world)
     await place(world)
     await give_way(world)
+    await suffer(world)
     await clean(world)
 
 

@@ -34,7 +34,7 @@ class Streaks:
         failed = self._statistics.take_failed()
         if self._env.clock.monotonic() >= self._look_at:
             since = self._env.now() // MINUTE - BACK
-            failed |= set(await self._store.read(lambda: streaks.failed_lately(since)))
+            failed |= await self._store.read(lambda: streaks.failed_lately(since))
             self._look_at = self._env.clock.monotonic() + LOOK
         for job in sorted(failed):
             await self._look(job)

@@ -29,7 +29,7 @@ PAGE = Statement(
 )
 DUE = Statement(
     "due_replay",
-    f"SELECT {names(COLUMNS)} FROM replays WHERE state = 'running' AND next_at <= $1 ORDER BY next_at, id LIMIT 1"
+    f"SELECT {names(COLUMNS)} FROM replays WHERE state = 'running' AND next_at <= $1 ORDER BY next_at LIMIT 1"
     " FOR UPDATE SKIP LOCKED",
 )
 NEXT = Statement("next_replay", "SELECT min(next_at) FROM replays WHERE state = 'running'")

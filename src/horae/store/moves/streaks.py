@@ -18,7 +18,9 @@ from horae.store.moves.triggers import Owner
 from horae.store.script import Among, Fetch, Row, Script, Statement
 
 AT_LEAST = 64  # slices of history that are looked at; more, when more executions in a row must have failed
-LATELY = Statement("failed_lately", "SELECT DISTINCT job FROM job_minutes WHERE minute >= $1 AND failed > 0")
+LATELY = Statement(
+    "failed_lately", "SELECT job FROM job_minutes WHERE minute >= $1 AND failed > 0 ORDER BY minute LIMIT 100000"
+)
 SPEC = Statement(
     "spec_of_job",
     "SELECT j.namespace, v.spec FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
@@ -26,8 +28,7 @@ SPEC = Statement(
 )
 NEWEST = Statement(
     "newest_of_job",
-    "SELECT hi - lo, state, completed_at, parcel, hi FROM history WHERE job = $1"
-    " ORDER BY parcel DESC, lo DESC LIMIT $2",
+    "SELECT hi - lo, state, completed_at, parcel, hi FROM history WHERE job = $1 ORDER BY parcel DESC LIMIT $2",
 )
 SINCE = Statement("streak_of_job", "SELECT since, paused_at FROM streaks WHERE job = $1")
 PUT = Statement(
@@ -47,10 +48,10 @@ PAUSES = Statement(
 )
 
 
-def failed_lately(minute: int) -> Script[list[UUID]]:
+def failed_lately(minute: int) -> Script[set[UUID]]:
     """Jobs of which something failed since a minute."""
     rows = yield Fetch(LATELY, (minute,))
-    return [row[0] for row in rows]
+    return {row[0] for row in rows}
 
 
 def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, Pause] | None]:
@@ -69,8 +70,9 @@ def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, Pause] | None
     known = yield Fetch(SINCE, (job,))
     if known and known[0][1] is not None:
         return None
-    ended = yield Fetch(NEWEST, (job, max(AT_LEAST, 4 * spec.pause_after)))
-    found = streak([_ended(row) for row in ended], known[0][0] if known else 0)
+    rows = yield Fetch(NEWEST, (job, max(AT_LEAST, 4 * spec.pause_after)))
+    newest = sorted(rows, key=lambda row: (row[3], row[4]), reverse=True)
+    found = streak([_ended(row) for row in newest], known[0][0] if known else 0)
     if found is None or found.failures < spec.pause_after:
         return None
     owner = Owner(job, namespace, present[0])
