@@ -60,6 +60,7 @@ def test_create_says_what_was_asked():
         (["--shell", "a | b"], {"command": {"shell": "a | b"}}),
         (["--http", "http://x", "--method", "GET"], {"http": {"url": "http://x", "method": "GET"}}),
         (["--every", "5m"], {"schedule": {"every": "5m"}}),
+        (["--cron", "0 9 * * *"], {"schedule": "0 9 * * *"}),
         (["--at", "2026-11-15T08:00:00Z"], {"schedule": {"at": "2026-11-15T08:00:00Z"}}),
         (
             ["--schedule", "0 9 * * *", "--tz", "Europe/Paris"],

@@ -86,11 +86,11 @@ async def test_a_worker_with_an_order_takes_of_the_second_queue_when_the_first_h
 
 async def test_a_queue_is_defined_and_one_is_the_default(world: World):
     before = await world.store.read(revisions)
-    first = await define(world, "mail", QueueSpec(policy=FAIR), True)
-    second = await define(world, "other", QueueSpec(), True)
+    first = await define(world, "first-default", QueueSpec(policy=FAIR), True)
+    second = await define(world, "second-default", QueueSpec(), True)
 
     found = {queue.name: queue for queue in (await world.store.directory()).queues}
-    assert (first.policy, second.is_default, found["mail"].is_default) == (FAIR, True, False)
+    assert (first.policy, second.is_default, found["first-default"].is_default) == (FAIR, True, False)
     assert first.ranked == first.revision
     assert await world.store.read(revisions) != before
 
