@@ -206,7 +206,7 @@ def test_what_it_started_ends_with_it(folder, number):
         eventually_sync(lambda: len(psutil.Process(begun.pid).children()) == 2, within=30)
         children = psutil.Process(begun.pid).children(recursive=True)
         begun.send_signal(number)
-        said, _ = begun.communicate(timeout=30)
+        said, _ = begun.communicate(timeout=50)  # longer than the stage gives what it has started
     finally:
         begun.kill()
 
