@@ -44,7 +44,9 @@ _OPTIONS = (
     click.option("--python", metavar="FUNCTION", help="Call a function that a worker's app registers."),
     click.option("--http", metavar="URL", help="Send an HTTP request."),
     click.option("--method", metavar="METHOD", help="The request's method; POST otherwise."),
-    click.option("--schedule", "--cron", "schedule", metavar="CRON", help="When: five cron fields, as '0 9 * * MON-FRI'."),
+    click.option(
+        "--schedule", "--cron", "schedule", metavar="CRON", help="When: five cron fields, as '0 9 * * MON-FRI'."
+    ),
     click.option("--tz", metavar="ZONE", help="The schedule's time zone, as Europe/Paris; UTC otherwise."),
     click.option("--every", metavar="SPAN", help="When: again and again after so long, as 5m."),
     click.option("--at", metavar="TIME", help="When: once, as 2026-11-15T08:00:00Z."),
