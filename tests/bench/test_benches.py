@@ -198,15 +198,17 @@ def test_a_store_that_cannot_be_measured(folder, store):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_it_started_ends_with_it(folder, number):
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background ignores it, to be inherited
     begun = subprocess.Popen(
         command("throughput", "--executions", "3000000", "--store", "sqlite://"),
         env=environment(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
+    signal.signal(signal.SIGINT, usual)
     try:
         eventually_sync(lambda: len(psutil.Process(begun.pid).children()) == 2, within=30)
         children = psutil.Process(begun.pid).children(recursive=True)
         begun.send_signal(number)
-        said, _ = begun.communicate(timeout=50)  # longer than the stage gives what it has started
+        said, _ = begun.communicate(timeout=30)
     finally:
         begun.kill()
 
