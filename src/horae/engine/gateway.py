@@ -18,9 +18,10 @@ from horae.engine.known_sessions import Known, KnownSessions
 from horae.engine.lookup import Lookup
 from horae.engine.parking import ParkingLot
 from horae.engine.places import Parked
+from horae.engine.resolve import check_key
 from horae.engine.settings import DAY, EngineSettings
 from horae.engine.statistics import Statistics
-from horae.engine.submit import Submitter, check_key
+from horae.engine.submit import Submitter
 from horae.env import Env
 from horae.errors import BadInput, Busy, Conflict, HoraeError, ProtocolMismatch, SessionEnded
 from horae.model.ids import execution_id
