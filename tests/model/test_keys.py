@@ -10,7 +10,7 @@ def test_an_envelope_without_keys_carries_nothing_and_its_slices_have_no_flags()
 
 
 def test_keys_are_read_as_they_were_written():
-    keys = Keys(turn="turn:a", gated=True, share="acme", limits=("limit:a", "limit:b"), sequence="sequence:c")
+    keys = Keys(turn="turn:a", gated=True, limits=("limit:a", "limit:b"), sequence="sequence:c")
 
     assert keys_of(encode_keys(keys)) == keys
 
@@ -19,7 +19,7 @@ def test_keys_of_limits_and_sequences_are_locked_in_one_order():
     assert Keys(limits=("limit:a", "z"), sequence="sequence:c").guarded == ("limit:a", "sequence:c", "z")
 
 
-def test_a_turn_or_a_share_frees_nothing_that_a_report_has_to_see_to():
-    assert flags_of(encode_keys(Keys(turn="turn:a", share="acme"))) == 0
+def test_a_turn_frees_nothing_that_a_report_has_to_see_to():
+    assert flags_of(encode_keys(Keys(turn="turn:a"))) == 0
     assert flags_of(encode_keys(Keys(limits=("limit:a",)))) == KEYED
     assert flags_of(encode_keys(Keys(sequence="sequence:a"))) == KEYED

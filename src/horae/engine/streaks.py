@@ -41,6 +41,8 @@ class Streaks:
         return LOOK
 
     async def _look(self, job: UUID) -> None:
+        if not await self._store.read(lambda: streaks.is_watched(job)):
+            return
         done = await self._store.change(lambda now: streaks.pause_if_failing(job, now))
         if done is None:
             return

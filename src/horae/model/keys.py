@@ -24,7 +24,6 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     turn: str | None = None  # a trigger's: its executions run one at a time
     gated: bool = False  # its items wait for that turn
-    share: str = ""  # whose share of the queue they use
     limits: tuple[str, ...] = ()  # of limits by key, sorted
     rated: bool = False  # some of these have a rate
     sequence: str | None = None  # runs one at a time, in the order of submission

@@ -54,6 +54,12 @@ def failed_lately(minute: int) -> Script[set[UUID]]:
     return {row[0] for row in rows}
 
 
+def is_watched(job: UUID) -> Script[bool]:
+    """Whether a job's triggers pause after failures at all: most do not, and then nothing is locked."""
+    rows = yield Fetch(SPEC, (job,))
+    return bool(rows) and msgspec.json.decode(rows[0][1], type=Spec).pause_after is not None
+
+
 def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, Pause] | None]:
     """Pause a job's triggers if as many executions failed in a row as its `pauseAfter` says; its namespace, and why.
 
