@@ -1,0 +1,48 @@
+"""Which steps start, which do not, and how a workflow ends.
+
+Every function here is a pure decision that asks for the rows it needs, as
+
+    decision = after(plan, flow, about, [ended], now)
+    ask = next(decision)
+    while True:
+        try:
+            ask = decision.send(rows_of(ask))
+        except StopIteration as made:
+            return made.value
+
+The caller holds the flow's lock from before it read `flow` until it has written what was decided. What an end costs is
+the edges of the step that ended, and of those that are skipped because of it; what a start costs, the steps that its
+expressions speak of.
+"""
+
+from collections.abc import Sequence
+
+from horae.env import Instant
+from horae.model.protocol import Failure
+from horae.model.workflow.flow import About, Deciding, Decisions, Ended, Flow, StepRow
+from horae.model.workflow.plan import Plan
+
+
+def begin(plan: Plan, flow: Flow, about: About, now: Instant) -> Deciding[Decisions]:
+    """The first decision: all rows of the main phase, and those of its steps that depend on nothing start."""
+    raise NotImplementedError
+
+
+def after(plan: Plan, flow: Flow, about: About, news: Sequence[Ended], now: Instant) -> Deciding[Decisions]:
+    """What follows from ends of children and of waits; several of one transaction are decided together."""
+    raise NotImplementedError
+
+
+def resume(plan: Plan, flow: Flow, about: About, held: Sequence[StepRow], now: Instant) -> Deciding[Decisions]:
+    """Go on after a pause or a breakpoint: all that was `held` starts. Pausing is a mark and no decision."""
+    raise NotImplementedError
+
+
+def cancel(plan: Plan, flow: Flow, about: About, reason: str, now: Instant) -> Deciding[Decisions]:
+    """Somebody cancels the workflow: nothing more of it begins, what is open is stopped, what was done is undone."""
+    raise NotImplementedError
+
+
+def fail(plan: Plan, flow: Flow, about: About, failure: Failure, reason: str, now: Instant) -> Deciding[Decisions]:
+    """The workflow as a whole fails, as when its time is over: as if a step had failed under `onError: fail`."""
+    raise NotImplementedError
