@@ -63,6 +63,8 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     event: str | None = None  # the id of the event that started it
     upstream: tuple[UUID, ...] = ()  # the executions because of which a dependent started
     propagate: bool = True  # whether its end is told to the jobs that depend on its job
+    step: str | None = None  # the step of its parent that it is
+    index: int | None = None  # of the first item of its parcel, among all that the step fans out to
 
 
 class Execution(Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ AFFINE = 8  # it is remembered which worker has it: others with its key go there
 PREEMPTS = 16  # its job takes the place of less urgent work
 PREEMPTIBLE = 32  # its job gives its place to more urgent work
 CIRCUIT = 64  # a circuit is asked before its start, and hears of its end
+CHILD = 128  # it is what a step of a workflow runs: its end goes on with the workflow
 
 
 class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,6 +31,7 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     affinity: str | None = None  # goes to the worker that had it last
     standing: int = 0  # whether they preempt, or are preemptible: flags of their slices
     circuit: str | None = None  # of the circuit that may keep them from starting; empty for the job's own
+    child: bool = False  # they are of a step of the workflow that is their parent
 
     @property
     def guarded(self) -> tuple[str, ...]:
@@ -42,7 +44,8 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
         keyed = KEYED if self.limits or self.sequence is not None else 0
         rated = RATED if self.rated else 0
         affine = 0 if self.affinity is None else AFFINE
-        return self.standing | keyed | rated | affine | (0 if self.circuit is None else CIRCUIT)
+        child = CHILD if self.child else 0
+        return self.standing | keyed | rated | affine | child | (0 if self.circuit is None else CIRCUIT)
 
 
 NO_KEYS = Keys()

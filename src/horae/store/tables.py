@@ -2,4 +2,4 @@
 
 PARTITIONED = ("parcels", "history", "attempts", "logs")  # by day on PostgreSQL
 SHELVES = ("waiting", "queued", "running")
-BESIDE = ("progress", "marks", "steps", "blobs")  # rows that go when their parcel goes
+BESIDE = ("progress", "marks", "steps", "blobs", "flows", "flow_steps", "flow_parcels")  # rows that go when their parcel goes

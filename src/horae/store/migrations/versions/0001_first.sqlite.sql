@@ -242,6 +242,86 @@ CREATE INDEX fires_last ON fires (last);
 
 CREATE INDEX fires_late ON fires (decided_at) WHERE decided_at > last + 86400000000;
 
+CREATE TABLE flow_parcels (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    step TEXT NOT NULL,
+    child UUID NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (parcel, item, step, child)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE flow_steps (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    step TEXT NOT NULL,
+    job UUID,
+    version INTEGER,
+    phase TEXT NOT NULL,
+    state TEXT NOT NULL,
+    missing INTEGER NOT NULL,
+    succeeded INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    execution UUID,
+    iteration INTEGER NOT NULL,
+    total INTEGER NOT NULL,
+    ok INTEGER NOT NULL,
+    bad INTEGER NOT NULL,
+    began_at BIGINT,
+    ended_at BIGINT,
+    ended_seq INTEGER,
+    result BLOB,
+    error TEXT,
+    reason TEXT NOT NULL,
+    wake_at BIGINT,
+    PRIMARY KEY (parcel, item, step)
+);
+
+CREATE INDEX flow_steps_wake_at ON flow_steps (wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE TABLE flows (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    execution UUID NOT NULL,
+    root UUID NOT NULL,
+    parent UUID,
+    namespace INTEGER NOT NULL,
+    job UUID NOT NULL,
+    version INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    params BLOB NOT NULL,
+    extra BLOB NOT NULL,
+    priority SMALLINT NOT NULL,
+    deadline BIGINT,
+    due_at BIGINT NOT NULL,
+    queued_at BIGINT NOT NULL,
+    began_at BIGINT NOT NULL,
+    until BIGINT,
+    pins TEXT NOT NULL,
+    state TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    verdict TEXT NOT NULL,
+    remaining INTEGER NOT NULL,
+    begun INTEGER NOT NULL,
+    ended INTEGER NOT NULL,
+    paused BOOLEAN NOT NULL,
+    cause TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    error TEXT,
+    marks TEXT NOT NULL,
+    stops TEXT NOT NULL,
+    wake_at BIGINT,
+    PRIMARY KEY (parcel, item)
+);
+
+CREATE UNIQUE INDEX flows_execution ON flows (execution);
+
+CREATE INDEX flows_root ON flows (root);
+
+CREATE INDEX flows_wake_at ON flows (wake_at) WHERE wake_at IS NOT NULL;
+
 CREATE TABLE history (
     parcel UUID NOT NULL,
     lo INTEGER NOT NULL,

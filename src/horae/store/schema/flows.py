@@ -1,0 +1,86 @@
+"""Workflows under way: one row for each, one for each of its steps, and the parcels of what its steps fan out to.
+
+The row of the root is the lock of all that lies below it. All go with the parcel of their parent execution.
+"""
+
+from sqlalchemy import Index
+
+from horae.store.schema.columns import BIG, BOOL, BYTES, ID, INT, SMALL, TEXT, col, key, opt, partial, table
+
+flows = table(
+    "flows",
+    key("parcel", ID),
+    key("item", INT),
+    # What is written once
+    col("execution", ID),  # the parent execution, by which its children name it
+    col("root", ID),  # the execution at the top of its tree: itself, unless it is a step of another workflow
+    opt("parent", ID),  # the workflow that it is a step of
+    col("namespace", INT),
+    col("job", ID),
+    col("version", INT),
+    col("digest", TEXT),  # of the graph that it runs
+    col("params", BYTES),
+    col("extra", BYTES),  # what its children inherit
+    col("priority", SMALL),
+    opt("deadline", BIG),
+    col("due_at", BIG),
+    col("queued_at", BIG),
+    col("began_at", BIG),
+    opt("until", BIG),  # when it is over its time
+    col("pins", TEXT),  # step -> job and version, as they were when it began
+    # How it stands
+    col("state", TEXT),  # opening, running, failing, cancelling, undoing, ending or ended
+    col("phase", TEXT),
+    col("verdict", TEXT),
+    col("remaining", INT),  # steps of the phase that have not ended, and of these those that have begun
+    col("begun", INT),
+    col("ended", INT),  # steps that have ended: their order
+    col("paused", BOOL),
+    col("cause", TEXT),
+    col("reason", TEXT),
+    opt("error", TEXT),
+    col("marks", TEXT),  # breakpoints, and what is to be undone
+    col("stops", TEXT),  # the steps whose children are to be cancelled, or a star for all
+    opt("wake_at", BIG),  # when somebody has to look at it
+    Index("flows_execution", "execution", unique=True),
+    Index("flows_root", "root"),
+    partial("flows_wake_at", "wake_at", where="wake_at IS NOT NULL"),
+)
+
+flow_steps = table(
+    "flow_steps",
+    key("parcel", ID),
+    key("item", INT),
+    key("step", TEXT),
+    opt("job", ID),  # what it runs
+    opt("version", INT),
+    col("phase", TEXT),  # main, onSuccess, onFailure, finally or undo
+    col("state", TEXT),  # pending, held, waiting, running, success, failed, skipped or cancelled
+    col("missing", INT),  # upstreams that have not ended; what the others came to
+    col("succeeded", INT),
+    col("failed", INT),
+    col("skipped", INT),
+    opt("execution", ID),  # its latest child, or the first of many
+    col("iteration", INT),
+    col("total", INT),  # of a foreach: children, those that succeeded, and those that did not
+    col("ok", INT),
+    col("bad", INT),
+    opt("began_at", BIG),
+    opt("ended_at", BIG),
+    opt("ended_seq", INT),
+    opt("result", BYTES),  # none: null, or with its child's, because it is large
+    opt("error", TEXT),
+    col("reason", TEXT),
+    opt("wake_at", BIG),
+    partial("flow_steps_wake_at", "wake_at", where="wake_at IS NOT NULL"),
+)
+
+flow_parcels = table(
+    "flow_parcels",
+    key("parcel", ID),
+    key("item", INT),
+    key("step", TEXT),
+    key("child", ID),
+    col("count", INT),
+    small=True,
+)
