@@ -10,39 +10,65 @@ Every function here is a pure decision that asks for the rows it needs, as
         except StopIteration as made:
             return made.value
 
-The caller holds the flow's lock from before it read `flow` until it has written what was decided. What an end costs is
-the edges of the step that ended, and of those that are skipped because of it; what a start costs, the steps that its
-expressions speak of.
+A decision that needs no row is made at once: `next` raises StopIteration. The caller holds the flow's lock from before
+it read `flow` until it has written what was decided. An end costs the edges of the step that ended, and of those that
+are skipped because of it; a start, the steps that its expressions speak of.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from horae.env import Instant
 from horae.model.protocol import Failure
 from horae.model.workflow.flow import About, Deciding, Decisions, Ended, Flow, StepRow
 from horae.model.workflow.plan import Plan
+from horae.model.workflow.round import Round
+
+_NOTHING_COPIED: Mapping[str, StepRow] = {}
 
 
-def begin(plan: Plan, flow: Flow, about: About, now: Instant) -> Deciding[Decisions]:
-    """The first decision: all rows of the main phase, and those of its steps that depend on nothing start."""
-    raise NotImplementedError
+def begin(
+    plan: Plan, flow: Flow, about: About, now: Instant, copied: Mapping[str, StepRow] = _NOTHING_COPIED
+) -> Deciding[Decisions]:
+    """The first decision: all rows of the main phase, and those of its steps that depend on nothing start.
+
+    `copied` are rows of another execution that a rerun takes over: steps that have ended and are not run again.
+    """
+    round = Round(plan, flow, about, now)
+    yield from round.enter("main", copied)
+    yield from round.settle()
+    return round.decisions()
 
 
 def after(plan: Plan, flow: Flow, about: About, news: Sequence[Ended], now: Instant) -> Deciding[Decisions]:
     """What follows from ends of children and of waits; several of one transaction are decided together."""
-    raise NotImplementedError
+    round = Round(plan, flow, about, now)
+    yield from round.hear(news)
+    yield from round.settle()
+    return round.decisions()
 
 
 def resume(plan: Plan, flow: Flow, about: About, held: Sequence[StepRow], now: Instant) -> Deciding[Decisions]:
     """Go on after a pause or a breakpoint: all that was `held` starts. Pausing is a mark and no decision."""
-    raise NotImplementedError
+    round = Round(plan, flow, about, now)
+    yield from round.go_on(held)
+    yield from round.settle()
+    return round.decisions()
 
 
 def cancel(plan: Plan, flow: Flow, about: About, reason: str, now: Instant) -> Deciding[Decisions]:
-    """Somebody cancels the workflow: nothing more of it begins, what is open is stopped, what was done is undone."""
-    raise NotImplementedError
+    """Somebody cancels the workflow: nothing more of it begins, what is open is stopped, what was done is undone.
+
+    A workflow that is undoing what it did goes on with that.
+    """
+    round = Round(plan, flow, about, now)
+    round.give_up("cancelled", None, reason, stop=True)
+    yield from round.settle()
+    return round.decisions()
 
 
 def fail(plan: Plan, flow: Flow, about: About, failure: Failure, reason: str, now: Instant) -> Deciding[Decisions]:
     """The workflow as a whole fails, as when its time is over: as if a step had failed under `onError: fail`."""
-    raise NotImplementedError
+    round = Round(plan, flow, about, now)
+    round.give_up("failed", failure, reason, stop=True)
+    yield from round.settle()
+    return round.decisions()

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from horae.env import Instant, Micros
 from horae.model.protocol import Failure
-from horae.model.workflow.values import Phase, Wait
+from horae.model.workflow.values import MOST_ITEMS, Phase, Wait
 
 FlowState = Literal["running", "failing", "cancelling", "undoing", "ending"]
 Verdict = Literal["success", "failed", "cancelled"]
@@ -52,6 +52,7 @@ class Flow(Struct, frozen=True, kw_only=True):
     left: int = 0  # steps of the phase that have not ended
     open: int = 0  # of these, those that have begun
     ended: int = 0  # steps that have ended, of all phases: the next one's `ended_seq`
+    stopped: bool = False  # nothing more of the phase begins: it fails, or is cancelled
     paused: bool = False
     breakpoints: frozenset[str] = frozenset()  # steps before which it stops
     undo: tuple[str, ...] = ()  # the steps to be undone, in that order, once that is known
@@ -114,6 +115,7 @@ class Ended(Struct, frozen=True, kw_only=True):
     execution: UUID | None = None  # of the child, where there is one; not of a foreach
     ok: int = 0  # of a foreach: items that succeeded, and others
     bad: int = 0
+    forced: bool = False  # somebody decided it by hand, whatever the step was doing
 
 
 class Start(Struct, frozen=True, kw_only=True):
@@ -157,14 +159,15 @@ class End(Struct, frozen=True, kw_only=True):
 class Decisions(Struct, kw_only=True):
     """What follows; the store writes all of it in the transaction of what it follows from.
 
-    In this order: `rest`, then `rows` and `flow`, then `starts` and `awaits`, then `stop` and `cancel`, whose children
-    end at once or later: each such end is told to `after`. Of an `end` nothing but the parent's own end follows.
+    In this order: `rest` on what is stored, then `rows` and `flow`, then `starts` and `awaits`, then `stop` and
+    `cancel`, whose children end at once or later: each such end is told to `after`. Of an `end` nothing but the end
+    of the parent itself follows.
     """
 
     flow: Flow
     rows: dict[str, StepRow] = {}  # that are new or changed
     fresh: set[str] = set()  # of these, those that are new
-    rest: Final | None = None  # what all rows of the main phase that are pending or held become, but for `rows`
+    rest: Final | None = None  # what all rows of the flow that are pending or held become, with reason `GIVEN_UP`
     starts: list[Start] = []
     awaits: list[Await] = []
     cancel: list[str] = []  # steps whose children are to be cancelled
@@ -192,3 +195,4 @@ class About(Struct, frozen=True, kw_only=True):
     params: bytes = b"{}"  # with the job's own beneath, as a child of it would see them
     due_at: Instant = 0
     interval: tuple[Instant, Instant] | None = None
+    most_items: int = MOST_ITEMS  # of a foreach

@@ -1,0 +1,182 @@
+"""How a step begins: what it runs with, what it waits for, or that it does not run at all."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import structs
+
+from horae.env import Instant, Micros
+from horae.errors import HoraeError
+from horae.model.instant import parse_instant
+from horae.model.protocol import Failure
+from horae.model.template import TemplateError, as_text, render_tree, rendered_item
+from horae.model.workflow.expressions import error_value, holds, scope_of, step_value
+from horae.model.workflow.flow import BOUND, FAULT, NOT_WANTED, About, Await, Ended, Flow, Start, StepRow
+from horae.model.workflow.plan import NOTHING, Filled, Node, Plan
+from horae.model.workflow.values import Approval, Call, EventWait, SignalWait, Sleep, Step, undo_name
+
+Rows = Mapping[str, StepRow]
+Launch = Start | Await | Ended
+Scope = dict[str, Any]
+_UNDO = undo_name("")
+
+
+class Starter:
+    """Computes what steps begin with, from the workflow's own execution and the rows that are known."""
+
+    def __init__(self, plan: Plan, about: About, now: Instant) -> None:
+        self._plan, self._about, self._now = plan, about, now
+        self._base: Scope | None = None
+
+    def launch(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
+        """Begin a step. Raises TemplateError when an expression cannot be computed."""
+        if name.endswith(_UNDO):
+            undoing = self._plan.undoings[name.removesuffix(_UNDO)]
+            scope = self._scope(undoing.speaks, rows, flow)
+            return Start(step=name, items=[self._params(undoing.params, undoing.call, scope)])
+        node = self._plan.nodes[name]
+        scope = self._scope(node.speaks, rows, flow)
+        if node.when is not None and not holds(node.when, scope):
+            return Ended(step=name, state="skipped", reason=NOT_WANTED)
+        if node.branches:
+            return self._choose(node, scope)
+        if node.step.wait is not None:
+            return self._wait(node, scope)
+        if node.step.foreach is not None:
+            return self._each(node, scope)
+        return self._loop(node, row, scope) if node.step.loop is not None else self._run(node, scope)
+
+    def again(self, node: Node, row: StepRow, rows: Rows, flow: Flow) -> Start | Ended | None:
+        """What follows a successful run of a loop: another one, the step's end, or None: it ends as the run did."""
+        loop, runs = node.step.loop, row.iteration + 1
+        assert loop is not None
+        assert node.condition is not None
+        scope = self._scope(node.speaks, rows, flow)
+        scope = {**scope, "index": runs, "steps": {**scope["steps"], row.step: {**step_value(row), "state": "success"}}}
+        try:
+            if holds(node.condition, scope) == loop.until:
+                return None
+            if runs >= loop.most:
+                return Ended(step=row.step, state="failed", result=row.result, reason=BOUND, error=_bound(loop.most))
+            return self._run(node, scope, iteration=runs, delay=loop.every)
+        except TemplateError as error:
+            return Ended(step=row.step, state="failed", result=row.result, reason=FAULT, error=fault(error))
+
+    def rendered(self, tree: Any, speaks: frozenset[str], rows: Rows) -> Any:
+        """A value with its expressions computed. Raises TemplateError."""
+        return render_tree(tree, self._scope(speaks, rows, None))
+
+    def _scope(self, speaks: frozenset[str], rows: Rows, flow: Flow | None) -> Scope:
+        if self._base is None:
+            self._base = scope_of(self._about, {})
+        error = None if flow is None else error_value(flow.error, flow.cause)
+        return {**self._base, "steps": {name: step_value(rows.get(name)) for name in speaks}, "error": error}
+
+    def _params(self, params: Filled, call: Call, scope: Scope) -> bytes:
+        if not params.said:
+            return self._about.params if call.inline else NOTHING
+        return params.ready if params.ready is not None else rendered_item(params.tree, scope)
+
+    def _run(self, node: Node, scope: Scope, *, iteration: int = 0, delay: Micros = 0) -> Start:
+        return Start(
+            step=node.step.name, items=[self._params(node.params, node.step, scope)], iteration=iteration, delay=delay,
+            priority=node.step.priority,
+        )  # fmt: skip
+
+    def _loop(self, node: Node, row: StepRow, scope: Scope) -> Launch:
+        """The first run of a loop; one that asks before each run may have none."""
+        scope = {**scope, "index": 0, "steps": {**scope["steps"], node.step.name: step_value(None)}}
+        if node.step.loop is not None and not node.step.loop.until:
+            assert node.condition is not None
+            if not holds(node.condition, scope):
+                return Ended(step=row.step)
+        return self._run(node, scope)
+
+    def _each(self, node: Node, scope: Scope) -> Launch:
+        foreach = node.step.foreach
+        assert foreach is not None
+        items = render_tree(node.items, scope)
+        if not isinstance(items, list):
+            raise TemplateError(f"foreach.items gave {as_text(items)[:60]!r}, which is no list")
+        if len(items) > self._about.most_items:
+            raise TemplateError(
+                f"foreach.items gave {len(items)} items; at most {self._about.most_items} are allowed: give each"
+                " execution several of them"
+            )
+        if not items:
+            return Ended(step=node.step.name, result=b"[]")
+        return Start(
+            step=node.step.name,
+            items=[self._item(node.params, scope, item, index) for index, item in enumerate(items)],
+            foreach=True,
+            concurrency=foreach.concurrency,
+            priority=node.step.priority,
+        )
+
+    def _item(self, params: Filled, scope: Scope, item: Any, index: int) -> bytes:
+        """The params of one item: those that the step says, or the item itself if it can be that."""
+        if params.ready is not None and params.said:
+            return params.ready
+        own = {"item": item, "index": index}
+        if params.said:
+            return rendered_item(params.tree, {**scope, **own})
+        return rendered_item(item if isinstance(item, dict) else own, scope)
+
+    def _choose(self, node: Node, scope: Scope) -> Ended:
+        """Take the first branch whose condition holds."""
+        taken = next((then for when, then in node.branches if when is None or holds(when, scope)), ())
+        return Ended(step=node.step.name, result=msgspec.json.encode(taken))
+
+    def _wait(self, node: Node, scope: Scope) -> Await:
+        step, wait = node.step, node.step.wait
+        texts = {field.split(".")[1]: as_text(render_tree(text, scope)) for field, text in node.texts.items()}
+        if isinstance(wait, Sleep):
+            until = self._now + (wait.span or 0) if wait.span is not None else _instant(texts["until"])
+            return Await(step=step.name, wait=wait, wake_at=until)
+        assert wait is not None
+        remind = None
+        if isinstance(wait, EventWait | SignalWait):
+            wait = structs.replace(wait, name=texts["name"])
+        elif isinstance(wait, Approval):
+            wait = structs.replace(wait, message=texts.get("message", ""))
+            remind = None if wait.remind is None else self._now + wait.remind
+        late = None if wait.timeout is None else self._now + wait.timeout
+        return Await(step=step.name, wait=wait, wake_at=late, remind_at=remind)
+
+
+def chosen(step: Step, row: StepRow, follower: str) -> str:
+    """What a switch that has chosen counts as for one of its followers."""
+    named = {name for branch in step.switch for name in branch.then}
+    taken = msgspec.json.decode(row.result or b"[]")
+    return "success" if follower not in named or follower in taken else "skipped"
+
+
+def fault(error: TemplateError) -> Failure:
+    """An expression that could not be computed, as the failure of its step."""
+    return Failure(type="ExpressionError", message=f"{error}.", permanent=True)
+
+
+def too_many(row: StepRow, most: int) -> Failure:
+    """More items of a foreach failed than it tolerates."""
+    first = f" The first: {row.error.message or row.error.type}" if row.error is not None else ""
+    message = f"{row.bad} of {row.total} items failed; {most} are tolerated.{first}"
+    return Failure(type="TooManyFailed", message=message, permanent=True)
+
+
+def without_a_word(row: StepRow) -> Failure:
+    """A step that did not succeed, and of which nothing else is known."""
+    word = "was cancelled" if row.state == "cancelled" else "failed"
+    return Failure(type="StepFailed", message=f'Step "{row.step}" {word}.', permanent=True)
+
+
+def _bound(most: int) -> Failure:
+    message = f"The loop has run {most} times, and its condition asks for more. Raise `most`."
+    return Failure(type="LoopBound", message=message, permanent=True)
+
+
+def _instant(text: str) -> Instant:
+    try:
+        return parse_instant(text, field="sleep.until")
+    except HoraeError as error:
+        raise TemplateError(f"sleep.until gave {text[:60]!r}: {error.detail}") from None
