@@ -1,16 +1,20 @@
 """Policies as they come out: a whole server on a virtual clock, and a worker whose executions only take time."""
 
 from collections import Counter
+from uuid import UUID
 
 import pytest
 
 from horae.bench.trial import trial
+from horae.engine.hints import Hint
 from horae.engine.keys import DEFAULT_NAMESPACE as NAMESPACE
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
+from horae.model.choice import plan
 from horae.model.protocol import PROTOCOL, Exchange, Register, Submit
 from horae.model.shares import jain
+from horae.model.slice import Running
 from horae.store.contract import Store
 
 MS = SECOND // 1000
@@ -71,6 +75,31 @@ async def test_a_reserve_is_there_while_its_share_has_work_and_is_lent_otherwise
     assert sum(one.params["tenant"] == "batch" for one in t.ran if one.started_at < start + 3 * SECOND) == 12
     assert sum(began.values()) == 10
     assert max(began.values()) <= 3  # its two slots, and its own share of the others
+
+
+async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_again():
+    """What came meanwhile was granted, too: the lane is believed to have something, and nobody knows how much."""
+    async with trial(1, ["work"]) as t:
+        await fair(t)
+        directory, tell = t.node.directory, t.node.hints.tell_here
+        lane = (await directory.job(NAMESPACE, "job")).lane
+        tell(Hint(lanes={lane: 1}, amounts={lane: 3}))
+        before = directory.marks()
+        tell(Hint(lanes={lane: 2}, amounts={lane: 2}))
+        job, session = UUID(int=1), UUID(int=2)
+
+        directory.granted(
+            lane,
+            [
+                Running(
+                    parcel=UUID(int=3), lo=0, hi=5, job=job, queue=1, namespace=NAMESPACE, session=session, channel=0,
+                    n=1, lane=lane, rank=1, queued_at=0, granted_at=0,
+                )
+            ],
+        )  # fmt: skip
+        directory.claimed({lane: None}, before)
+
+        assert [turn.view.lane for turn in plan(directory.views(), 1)] == [lane]
 
 
 async def test_shares_are_charged_by_execution_on_request():

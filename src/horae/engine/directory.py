@@ -234,7 +234,7 @@ class Directory:
     def expected(self) -> int:
         """How many executions the occupied lanes are believed to hold; MANY when nobody has counted."""
         heads = [lane for lane in self._heads if not self._is_held(lane)] if self.held else self._heads
-        return min(MANY, sum(self._amounts.get(lane, MANY) for lane in heads))
+        return min(MANY, sum(self._amounts.get(lane) or MANY for lane in heads))
 
     def _is_held(self, lane: int) -> bool:
         return lane in self.lanes and self.lanes[lane].queue in self.held
@@ -259,7 +259,7 @@ class Directory:
                 lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
                 cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
                 queue=lanes[lane].queue,
-                amount=self._amounts.get(lane, MANY), expected=self._expected.get(lane, UNKNOWN),
+                amount=self._amounts.get(lane) or MANY, expected=self._expected.get(lane, UNKNOWN),
             )
             for low, lane in ordered
             if lane in lanes

@@ -54,6 +54,14 @@ async def test_a_claim_takes_from_each_share_what_the_plan_says(world: World):
     assert counts == {"a": 5, "b": 4, "c": 0}  # a quantum at a time, and each has less than that
 
 
+async def test_a_claim_from_shares_of_which_nothing_is_believed_to_be_there_ends(world: World):
+    job = await world.job()
+    lanes = await shared(world, job, "a", "b")
+    w = await world.worker()
+
+    assert await w.claim(9, views=[structs.replace(view, amount=0) for view in views_of(lanes)]) == []
+
+
 async def test_a_parcel_is_cut_where_the_share_of_its_lane_ends(world: World):
     job = await world.job()
     big = await world.parcel(job, 100)

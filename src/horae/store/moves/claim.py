@@ -192,6 +192,8 @@ def _claim_by_plan(
     views = {view.lane: view for view in lanes if capacity(left, view.jobs, view.cost) > 0}
     while views and (room := capacity(left)) > 0:
         turns = plan(list(views.values()), room, taste)
+        if not turns:  # none of them is believed to hold anything
+            break
         picked = yield from _pick_each(turns, moves, now)
         for turn in turns:
             lane = turn.view.lane
