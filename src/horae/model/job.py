@@ -16,6 +16,7 @@ from horae.model.placement import Affinity, Cost, Preference, spell
 from horae.model.rate import Rate
 from horae.model.retry import RetryPolicy
 from horae.model.timeouts import Allowance, Patience, Timeouts
+from horae.model.workflow.values import Workflow
 
 STEADY = "steady:"  # offered by workers that are not labelled spot; no label can be spelled so
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -57,7 +58,7 @@ class Http(Definition, frozen=True, kw_only=True, tag_field="kind", tag="http"):
     expect: tuple[str, ...] = ("2xx",)
 
 
-Task = Command | Python | Http
+Task = Command | Python | Http | Workflow
 
 
 class Spec(Definition, frozen=True, kw_only=True):
@@ -143,7 +144,8 @@ class Spec(Definition, frozen=True, kw_only=True):
         steady = () if self.interruptible else (STEADY,)
         if isinstance(self.task, Python):
             return tuple(sorted({*self.needs, *steady, f"function:{self.task.function}"}))
-        kind = "command" if isinstance(self.task, Command) else "http"
+        kinds = ((Command, "command"), (Http, "http"), (Workflow, "workflow"))  # servers themselves offer the last
+        kind = next(word for type, word in kinds if isinstance(self.task, type))
         return tuple(sorted({*self.needs, *steady, f"kind:{kind}"}))
 
     @property

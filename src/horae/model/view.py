@@ -73,6 +73,7 @@ class JobView(View, frozen=True, kw_only=True):
     command: Any | UnsetType = UNSET
     python: Any | UnsetType = UNSET
     http: Any | UnsetType = UNSET
+    workflow: Any | UnsetType = UNSET
     params: dict[str, Any] = {}
     schema: dict[str, Any] | None = None
     retries: int = 0

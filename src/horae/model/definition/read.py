@@ -36,12 +36,14 @@ from horae.model.definition.values import (
     shallow,
     tags,
 )
+from horae.model.definition.workflow import check_owned, with_timeout
 from horae.model.dependency import LATE, Condition
 from horae.model.duration import DAY, HOUR
 from horae.model.job import DEFAULT_PRIORITY, NAME, Spec, Task
 from horae.model.parcel import check_item
 from horae.model.template import compile_template
 from horae.model.trigger import When
+from horae.model.workflow.values import Workflow
 
 TASKS = tuple(PARSERS)
 FIELDS = (
@@ -59,7 +61,10 @@ MOST_ENV_BYTES = 64 * 1024
 MOST_BYTES = 256 * 1024  # of a whole definition; it travels to workers with every first grant
 _DIALECTS = tuple(f"https://json-schema.org/draft/{draft}/schema" for draft in ("2019-09", "2020-12"))
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_ONE_TASK = 'Say what runs: {"command": "python report.py"}, {"python": "digest"} or {"http": {"url": "https://..."}}.'
+_ONE_TASK = (
+    'Say what runs: {"command": "python report.py"}, {"python": "digest"}, {"http": {"url": "https://..."}} or'
+    ' {"workflow": {"steps": [...]}}.'
+)
 _PRIORITY = f"Priorities run from 0 (least urgent) to 9 (most urgent); the default is {DEFAULT_PRIORITY}."
 
 
@@ -80,12 +85,14 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
     given = an_object(body, "body", 'Send an object such as {"name": "report", "command": "python report.py"}.')
     shallow(given, "body")
     refuse_unknown(given, FIELDS, "A job")
-    given = with_run({name: value for name, value in given.items() if value is not None})
+    given = with_timeout(with_run({name: value for name, value in given.items() if value is not None}))
     if "name" not in given:
         raise BadInput("A job needs a name.", 'Add "name": "daily-report".', field="name")
     name = a_name(given["name"], "name", NAME)
     spec = _spec(name, given)
     _check_whole(spec)
+    if isinstance(spec.task, Workflow):
+        check_owned(spec.task, lambda own: parse_definition({"name": "step", **own}, namespace_name="", created_at=0))
     whens = parse_whens(spec, key=f"{namespace_name}/{name}", created_at=created_at)
     needed = read_dependencies(given.get("dependencies", []), name)
     conditions: dict[str, Condition] = {ref: word for ref, word in needed.items() if word != "success"}

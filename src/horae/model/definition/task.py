@@ -1,14 +1,16 @@
-"""What a job runs: `command`, `python` or `http`, as a user writes it and as it is stored."""
+"""What a job runs: `command`, `python`, `http` or `workflow`, as a user writes it and as it is stored."""
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from horae.errors import BadInput
 from horae.model.definition.values import a_list, a_text, an_object, one_of, refuse_unknown
+from horae.model.definition.workflow import parse_workflow, render_workflow
 from horae.model.job import Command, Http, Python, Task
 from horae.model.template import compile_template, compile_tree
+from horae.model.workflow.values import Workflow
 
 MOST_TEXT = 32 * 1024
 MOST_ARGS = 1024
@@ -130,8 +132,10 @@ def _expect(value: Any) -> tuple[str, ...]:
     return expected
 
 
-def render_task(task: Task) -> tuple[str, Any]:
-    """The field and the value that read as this task, as short as they can be."""
+def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
+    """The field and the value that read as this task, as short as they can be; `names` are those of jobs, by id."""
+    if isinstance(task, Workflow):
+        return "workflow", render_workflow(task, names)
     if isinstance(task, Command):
         return "command", _render_command(task)
     if isinstance(task, Python):
@@ -149,4 +153,9 @@ def _render_command(task: Command) -> Any:
     return {"argv": list(task.argv)} | cwd if cwd else list(task.argv)
 
 
-PARSERS: dict[str, Callable[[Any], Task]] = {"command": parse_command, "python": parse_python, "http": parse_http}
+PARSERS: dict[str, Callable[[Any], Task]] = {
+    "command": parse_command,
+    "python": parse_python,
+    "http": parse_http,
+    "workflow": parse_workflow,
+}

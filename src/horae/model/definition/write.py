@@ -18,8 +18,8 @@ from horae.model.job import Spec
 
 def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Every field but the absent tasks; `names` turns ids of dependencies into the names people know."""
-    kind, task = render_task(spec.task)
     known = names or {}
+    kind, task = render_task(spec.task, known)
     return {
         "name": spec.name,
         "description": spec.description,
