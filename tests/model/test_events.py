@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from horae.env import SECOND
 from horae.errors import BadInput, TooLarge
+from horae.model.calendar import Calendar, parse_times, present
 from horae.model.events.decide import Listening, decide_event
 from horae.model.events.filters import MOST_MEMBERS, compile_filter
 from horae.model.events.params import check_params, fill_params
@@ -179,3 +180,46 @@ def test_every_event_fires_or_is_skipped_for_a_cause(listening, disposition, cau
 
     assert verdict.disposition == disposition
     assert cause in verdict.cause
+
+
+def calendar(**definition) -> Calendar:
+    return present("work", {"work": parse_times(definition)})
+
+
+DAY = 86_400 * SECOND
+NINE = 9 * 3600 * SECOND  # of the first day of 1970, a Thursday
+
+
+@pytest.mark.parametrize(
+    ("outside", "hours", "told", "due"),
+    [
+        ("skip", "00:00-24:00", "fired", None),
+        ("skip", "09:00-10:00", "skipped-calendar", None),
+        ("postpone", "00:00-24:00", "fired", None),
+        ("postpone", "09:00-10:00", "moved", NINE),
+    ],
+)
+def test_a_closed_calendar_skips_an_event_or_moves_it_to_the_next_opening(outside, hours, told, due):
+    rules = Rules(overlap="allow", calendars=("work",), outside=outside)
+
+    verdict = decide_event(Listening(rules=rules, calendar=calendar(hours=hours)), scope({}), SECOND)
+
+    assert (verdict.disposition, verdict.due) == (told, due)
+    assert told == "fired" or 'calendar "work" was closed' in verdict.cause
+
+
+def test_a_calendar_that_does_not_open_again_moves_nothing():
+    rules = Rules(overlap="allow", calendars=("work",), outside="postpone")
+
+    verdict = decide_event(Listening(rules=rules, calendar=calendar(dates=["1970-01-01"])), scope({}), 2 * DAY)
+
+    assert (verdict.disposition, verdict.cause) == (
+        "skipped-calendar", 'calendar "work" was closed and does not open again',
+    )  # fmt: skip
+
+
+def test_what_is_moved_overlaps_like_what_fires():
+    rules = Rules(overlap="skip", calendars=("work",), outside="postpone")
+    listening = Listening(rules=rules, calendar=calendar(hours="09:00-10:00"), busy=True)
+
+    assert decide_event(listening, scope({}), SECOND).disposition == "skipped-overlap"

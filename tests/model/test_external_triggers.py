@@ -7,6 +7,7 @@ import pytest
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.definition import parse_definition
+from horae.model.definition.schedule import render_when
 from horae.model.trigger import Event, Watch, describe, next_fire, previous_fire, render_schedule
 from horae.model.trigger.external import is_within, watch_id, watch_url
 
@@ -54,6 +55,20 @@ def test_every_overlap_is_there_for_events_too(kind, overlap):
     assert when.rules.most_queued == (3 if isinstance(overlap, dict) else 100)
 
 
+@pytest.mark.parametrize("kind", [{"event": "upload"}, {"webhook": True}, {"watch": "s3://bucket/in/"}])
+@pytest.mark.parametrize("outside", ["skip", "postpone"])
+def test_events_go_by_calendars_too(kind, outside):
+    (when,) = triggers({**kind, "calendar": "work", "outside": outside})
+
+    assert (when.rules.calendars, when.rules.outside) == (("work",), outside)
+    assert triggers(render_when(when))[0].rules == when.rules
+
+
+def test_a_rule_that_says_nothing_of_events_is_refused_with_the_reason():
+    with pytest.raises(BadInput, match="says nothing of an event: it is decided when it comes, so none is missed"):
+        triggers({"event": "upload", "misfire": "all"})
+
+
 def test_each_is_named_by_its_kind_and_has_params_of_its_own():
     first, second, third = triggers(
         {"event": "a", "params": {"file": "${event.payload.key}"}}, {"event": "b", "name": "b"}, {"webhook": True}
@@ -75,7 +90,11 @@ def test_each_is_named_by_its_kind_and_has_params_of_its_own():
         ({"event": "a", "webhook": {"verify": "md5"}}, "webhook"),
         ({"webhook": False}, "event"),
         ({"event": "a", "misfire": "skip"}, "misfire"),
+        ({"event": "a", "grace": "5m"}, "grace"),
         ({"event": "a", "jitter": "5m"}, "jitter"),
+        ({"webhook": True, "spread": "5m"}, "spread"),
+        ({"event": "a", "calendar": "work", "outside": "advance"}, "outside"),
+        ({"event": "a", "outside": "skip"}, "outside"),
         ({"event": "a", "params": {"x": "${params.y}"}}, "params.x"),
         ({"event": "a", "params": []}, "params"),
         ({"watch": "ftp://x/y"}, "watch"),

@@ -39,7 +39,8 @@ async def send(api: Api, name: str, payload: str | None, id_: str | None) -> Non
     if not api.out.is_for_people:
         return api.out.document(sent.raw)
     for fired in sent.fired:
-        click.echo(f"{fired['executionId']}  {fired['job']} ({fired['trigger']})")
+        later = f": {fired['cause']}" if fired.get("disposition") == "moved" else ""
+        click.echo(f"{fired['executionId']}  {fired['job']} ({fired['trigger']}){later}")
     for skipped in sent.skipped:
         click.echo(f"{skipped['disposition']}: {skipped['job']} ({skipped['trigger']}): {skipped['cause']}", err=True)
     if sent.note:

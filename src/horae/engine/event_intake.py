@@ -1,6 +1,7 @@
 """Events come in: from the API, from webhooks and from watches. Each is kept, decided and told what it came to."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID
 
 from msgspec import UNSET, Raw, structs
@@ -123,14 +124,12 @@ def view_of(event: StoredEvent, *, payload: bool = False) -> EventView:
     """An event as it is shown."""
     fired, skipped = [], []
     for one in event.outcomes:
+        told: dict[str, Any] = {"job": one.job_name, "job_id": one.job, "trigger": one.trigger}
+        told |= {"disposition": one.disposition, "cause": one.cause}
         if one.execution is not None:
-            fired.append(EventFired(job=one.job_name, job_id=one.job, trigger=one.trigger, execution_id=one.execution))
+            fired.append(EventFired(execution_id=one.execution, **told))
         else:
-            skipped.append(
-                EventSkipped(
-                    job=one.job_name, job_id=one.job, trigger=one.trigger, disposition=one.disposition, cause=one.cause
-                )
-            )
+            skipped.append(EventSkipped(**told))
     note = "This event came before: nothing fired again." if event.repeated else event.note
     return EventView(
         event_id=event.key, name=event.name, source=event.source, type=event.type or None,

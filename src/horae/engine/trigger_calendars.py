@@ -37,10 +37,19 @@ def _check(when: When, known: dict[str, Times], now: Instant) -> None:
             error = no_such_calendar(name, known)
             raise BadInput(error.detail, error.remedy, field=field)
     calendar = calendar_of(when.rules, known)
+    if not isinstance(when.trigger, Timed):
+        _check_opens(calendar, field, now)
+        return
     coming = runs_after(when.trigger, when.rules, calendar, begin(when.trigger, now))
-    if isinstance(when.trigger, Timed) and next(coming, None) is None:
+    if next(coming, None) is None:
         remedy = 'Choose other instants or another calendar, or let "outside" postpone or advance them.'
         raise BadInput(f'It never fires while "{calendar.name}" is open.', remedy, field=field)
+
+
+def _check_opens(calendar: Calendar, field: str, now: Instant) -> None:
+    if not calendar.is_open(now) and calendar.next_open(now) is None:
+        remedy = "Choose another calendar, or add days to come to this one."
+        raise BadInput(f'"{calendar.name}" is never open again, so no event would fire this.', remedy, field=field)
 
 
 def calendar_of(rules: Rules, known: dict[str, Times]) -> Calendar:

@@ -29,6 +29,7 @@ from horae.model.trigger import (
     render_misfire,
     render_schedule,
 )
+from horae.model.trigger.external import NO_EVENT_RULES
 from horae.model.trigger.rules import MOST_QUEUED, MOST_REPEATED
 
 BY_CALENDAR = ("calendar", "calendars", "outside")
@@ -44,6 +45,7 @@ def parse_when(value: Any, *, key: str, created_at: Instant, name: str = SCHEDUL
     if not isinstance(value, dict):
         return When(name=name, trigger=parse_schedule(value, key=key, created_at=created_at))
     kind = kind_of({field: part for field, part in value.items() if field not in (*RULES, *BESIDE)})
+    _refuse_meaningless(value, kind)
     refuse_unknown(value, (*kind.fields, *(kind.rules or RULES), *BESIDE), "This schedule", "schedule.")
     trigger = kind.read({field: part for field, part in value.items() if field in kind.fields}, key, created_at)
     given = {rule: value[rule] for rule in RULES if value.get(rule) is not None}
@@ -135,6 +137,19 @@ def _rules(given: dict[str, Any], kind: Kind, key: str) -> Rules:
         grace=a_duration(given["grace"], "schedule.grace", 0, DAY) if "grace" in given else GRACE,
         **parse_calendars(given),
     )
+
+
+def _refuse_meaningless(value: dict[str, Any], kind: Kind) -> None:
+    """Refuse rules that other kinds of triggers have and this one cannot."""
+    if kind.rules is None:
+        return
+    for rule, reason in NO_EVENT_RULES.items():
+        if value.get(rule) is not None:
+            told = f"schedule.{rule} says nothing of an event: {reason}."
+            raise BadInput(told, f"Leave {rule} out.", field=f"schedule.{rule}")
+    if value.get("outside") == "advance":
+        remedy = 'Let it "skip" what comes while the calendar is closed, or "postpone" it.'
+        raise BadInput("An event cannot be advanced to before it came.", remedy, field="schedule.outside")
 
 
 def _params(value: Any, kind: Kind) -> dict[str, Any]:

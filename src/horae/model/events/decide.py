@@ -1,20 +1,23 @@
-"""What becomes of an event at each trigger that listens: it fires, or it does not for a stated cause."""
+"""What becomes of an event at each trigger that listens: it fires, now or later, or it does not for a stated cause."""
 
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.calendar import Calendar, no_such_calendar
 from horae.model.events.filters import compile_filter
 from horae.model.instant import format_instant
 from horae.model.trigger.rules import Rules
 
 EventDisposition = Literal[
     "fired",
+    "moved",
     "skipped-filter",
     "skipped-paused",
     "skipped-overlap",
     "skipped-bounds",
+    "skipped-calendar",
     "skipped-params",
     "skipped-trouble",
     "skipped-unique",
@@ -31,6 +34,7 @@ class Listening(Struct, frozen=True, kw_only=True):
     fired: int = 0
     busy: bool = False  # the execution of its last fire has not ended
     waiting: int = 0  # how many more wait for it
+    calendar: Calendar | None = None  # what must be open, if its rules name calendars
 
 
 class Verdict(Struct, frozen=True):
@@ -38,6 +42,11 @@ class Verdict(Struct, frozen=True):
 
     disposition: EventDisposition
     cause: str
+    due: Instant | None = None  # where a calendar moved it
+
+    @property
+    def runs(self) -> bool:
+        return self.disposition in ("fired", "moved")
 
 
 FIRED = Verdict("fired", "the event came")
@@ -59,8 +68,27 @@ def decide_event(listening: Listening, scope: dict[str, Any], now: Instant) -> V
         refusal = compile_filter(listening.filter).refusal(scope)
         if refusal is not None:
             return Verdict("skipped-filter", refusal)
+    verdict = _by_calendar(listening, now) if rules.calendars else FIRED
+    if not verdict.runs:
+        return verdict
     if rules.overlap == "skip" and listening.busy:
         return Verdict("skipped-overlap", "the execution of the last fire had not ended")
     if rules.overlap == "queueAll" and listening.waiting >= rules.most_queued:
         return Verdict("skipped-overlap", f"{rules.most_queued} executions waited for the previous one already")
-    return FIRED
+    return verdict
+
+
+def _by_calendar(listening: Listening, now: Instant) -> Verdict:
+    """What a calendar makes of an event: each is work of its own, so those that are moved to one instant all run."""
+    rules, calendar = listening.rules, listening.calendar
+    if calendar is None:
+        raise no_such_calendar(" and ".join(rules.calendars), ())
+    if calendar.is_open(now):
+        return FIRED
+    closed = f'calendar "{calendar.name}" was closed'
+    if rules.outside == "skip":
+        return Verdict("skipped-calendar", closed)
+    opens = calendar.next_open(now)
+    if opens is None:
+        return Verdict("skipped-calendar", f"{closed} and does not open again")
+    return Verdict("moved", f"{closed}; moved to {format_instant(opens)}", opens)

@@ -8,12 +8,14 @@ from horae.model.view import Time, View
 
 
 class EventFired(View, frozen=True, kw_only=True):
-    """An execution that an event started."""
+    """An execution that an event started; the disposition `moved` says that it is due when a calendar opens."""
 
     job: str
     job_id: UUID
     trigger: str
     execution_id: UUID
+    disposition: str
+    cause: str
 
 
 class EventSkipped(View, frozen=True, kw_only=True):

@@ -23,7 +23,14 @@ Existing = Literal["ignore", "fire"]
 
 EVENT_FIELDS = ("event", "filter", "webhook", "params")
 WATCH_FIELDS = ("watch", "interval", "existing", "settle", "filter", "params")
-EVENT_RULES = ("overlap", "startAt", "endAt", "maxFires")
+EVENT_RULES = ("overlap", "startAt", "endAt", "maxFires", "calendar", "calendars", "outside")
+# What says nothing of an event, and why.
+NO_EVENT_RULES = {
+    "misfire": "it is decided when it comes, so none is missed",
+    "grace": "it is decided when it comes, so none is late",
+    "jitter": "it fires when it comes, not at an instant from which it could be moved",
+    "spread": "it fires when it comes, not at an instant from which it could be moved",
+}
 DEFAULT_INTERVAL: Micros = 30 * SECOND
 SHORTEST_POLL: Micros = SECOND
 FOLDER_SETTLES: Micros = 2 * SECOND  # a file that is still written to is not whole; an object appears at once

@@ -33,7 +33,7 @@ HEARD = Statement(
     "heard_events",
     "SELECT DISTINCT event FROM triggers WHERE namespace = $1 AND event IS NOT NULL AND state <> 'ended' LIMIT 1000",
 )
-_FIRED = "FROM event_fires WHERE trigger_id = $1 AND disposition = 'fired'"
+_FIRED = "FROM event_fires WHERE trigger_id = $1 AND disposition IN ('fired', 'moved')"
 FIRED = Statement(
     "event_fires_of_trigger",
     f"SELECT (SELECT count(*) FROM (SELECT 1 {_FIRED} LIMIT $2) AS counted),"

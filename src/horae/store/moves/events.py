@@ -23,6 +23,7 @@ from horae.store.moves.listeners import (
     hold_counts,
     hold_jobs,
     keep_newest,
+    read_calendars,
     read_listener,
     write_fires,
 )
@@ -93,6 +94,7 @@ def take(
     fresh = yield from _keep(namespace, events, ids, note, now)
     new = [(id, event) for id, event in zip(ids, events, strict=True) if id in fresh]
     listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _nobody()
+    yield from read_calendars(listeners, now)
     decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
     done = yield from write_fires(decided, new_id, now, bounds)
     outcomes = _outcomes(done.decided, done.executions)

@@ -8,6 +8,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.calendar import Calendar
 from horae.model.events.decide import OUTRUN, Listening, Verdict, decide_event
 from horae.model.events.params import fill_params
 from horae.model.execution import Extra
@@ -15,7 +16,7 @@ from horae.model.parcel import Parcel
 from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.template import TemplateError
 from horae.model.trigger.external import Event, Watch
-from horae.store.moves import turns
+from horae.store.moves import calendars, turns
 from horae.store.moves.arrivals import arrive
 from horae.store.moves.dependents import lock_around
 from horae.store.moves.live import live_among
@@ -58,6 +59,7 @@ class Listener(Struct, kw_only=True):
     timer: Timer
     target: Target
     fired: int
+    calendar: Calendar | None = None
     turn: Turn = Turn()
     fires: int = 0  # of this batch
     last: UUID | None = None
@@ -84,6 +86,7 @@ class Listener(Struct, kw_only=True):
         return Listening(
             rules=self.timer.rules, filter=trigger.filter if isinstance(trigger, Event | Watch) else None,
             paused=paused, fired=self.fired + self.fires, busy=self.turn.busy, waiting=self.turn.waiting,
+            calendar=self.calendar,
         )  # fmt: skip
 
 
@@ -107,6 +110,20 @@ def hold_jobs(jobs: Iterable[UUID]) -> Script[None]:
     given = [(job,) for job in sorted(jobs)]
     if given:
         yield ForEach(HOLD_JOBS, (("job", "uuid"),), given)
+
+
+def read_calendars(listeners: Sequence[Listener], now: Instant) -> Script[None]:
+    """Tell those that go by calendars what must be open."""
+    going = [one for one in listeners if one.timer.rules.calendars]
+    if not going:
+        return
+    known = yield from calendars.compiled(sorted({_wanted(one) for one in going}), now)
+    for one in going:
+        one.calendar = known.get(_wanted(one))
+
+
+def _wanted(listener: Listener) -> calendars.Wanted:
+    return listener.target.namespace, listener.timer.rules.calendars
 
 
 def hold_counts(listeners: Sequence[Listener]) -> Script[None]:
@@ -141,7 +158,7 @@ def decide_at(
         verdict = decide_event(listener.listening(), scope, now)
     except Exception as error:
         return Decided(id, listener, Verdict("skipped-trouble", why(error)))
-    if verdict.disposition != "fired":
+    if not verdict.runs:
         return Decided(id, listener, verdict)
     try:
         item = fill_params(listener.timer.params, scope)
@@ -151,7 +168,7 @@ def decide_at(
     if refusal is not None:
         return Decided(id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
     extra = Extra(origin="event", trigger=listener.timer.id, event=told)
-    wanted = execution_of(listener.target, extra, lead, item=item)
+    wanted = execution_of(listener.target, extra, lead, due_at=verdict.due or 0, item=item)
     key, turn = listener.key, listener.turn
     if key is not None:
         wanted = turns.gate(wanted, key, turn)

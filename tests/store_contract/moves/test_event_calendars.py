@@ -1,0 +1,70 @@
+"""Events at triggers that go by calendars: skipped while these are closed, or due when they open."""
+
+from horae.model.trigger import Rules
+from horae.store.moves import calendars, event_reads
+from tests.store_contract.moves.test_events import event, listen, take, told
+from tests.store_contract.moves.test_fire_calendars import ALWAYS, HOUR, NINE_TO_TEN, put
+from tests.store_contract.world import NAMESPACE, World
+
+# The world's clock begins on a Friday at 08:00 UTC.
+
+
+def by_calendar(outside: str, **rules) -> Rules:
+    return Rules(**{"overlap": "allow", "calendars": ("work",), "outside": outside, **rules})
+
+
+async def test_what_comes_while_the_calendar_is_closed_is_skipped(world: World):
+    await put(world, "work", NINE_TO_TEN)
+    await listen(world, rules=by_calendar("skip"))
+
+    before = await take(world, event())
+    world.clock.advance(HOUR)
+    within = await take(world, event())
+
+    assert (told(before), told(within)) == ([[("skipped-calendar", False)]], [[("fired", True)]])
+
+
+async def test_what_comes_while_the_calendar_is_closed_waits_for_its_opening(world: World):
+    start = world.now()
+    await put(world, "work", NINE_TO_TEN)
+    mine = await listen(world, rules=by_calendar("postpone"))
+
+    taken = await take(world, event(), event())
+
+    assert told(taken) == [[("moved", True)], [("moved", True)]]
+    assert taken.wake_at == start + HOUR
+    assert await world.rows("SELECT DISTINCT due_at FROM parcels") == [(start + HOUR,)]
+    assert {slice.wake_at for slice in await world.on("waiting")} == {start + HOUR}
+    assert (await world.store.read(lambda: event_reads.fired_of(mine)))[0] == 2
+
+
+async def test_one_at_a_time_holds_for_what_was_moved_too(world: World):
+    await put(world, "work", NINE_TO_TEN)
+    await listen(world, rules=by_calendar("postpone", overlap="skip"))
+
+    assert told(await take(world, event())) == [[("moved", True)]]
+    assert told(await take(world, event())) == [[("skipped-overlap", False)]]
+
+
+async def test_a_change_of_the_calendar_holds_for_the_next_event(world: World):
+    await put(world, "work", NINE_TO_TEN)
+    await listen(world, rules=by_calendar("skip"))
+    await take(world, event())
+    world.clock.advance(HOUR // 60)
+
+    await put(world, "work", ALWAYS)
+    world.clock.advance(1)
+
+    assert told(await take(world, event())) == [[("fired", True)]]
+
+
+async def test_a_calendar_that_is_gone_keeps_nobody_else_from_firing(world: World):
+    await put(world, "work", ALWAYS)
+    await listen(world, rules=by_calendar("skip"))
+    await listen(world)
+    await world.store.change(lambda now: calendars.delete(NAMESPACE, "work", now))
+    world.clock.advance(HOUR)
+
+    (outcomes,) = told(await take(world, event()))
+
+    assert sorted(outcomes) == [("fired", True), ("skipped-trouble", False)]
