@@ -101,6 +101,15 @@ async def test_mistakes_are_refused(calendars, definition, words, field):
     assert [each.name for each in (await calendars.list(NAMESPACE)).items] == ["work"]
 
 
+async def test_one_whose_days_have_all_passed_says_so(calendars):
+    await put(calendars, definition={"dates": ["2020-01-01"]})
+    await put(calendars, name="coming", definition={"dates": ["2020-01-01", "2099-01-01"]})
+
+    (note,) = (await calendars.get(NAMESPACE, "work")).notes
+    assert "open for the last time" in note
+    assert (await calendars.get(NAMESPACE, "coming")).notes == []
+
+
 async def test_circles_through_others_are_refused(calendars):
     await put(calendars, "a")
     await put(calendars, "b", {"calendar": "a"})

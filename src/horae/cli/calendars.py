@@ -90,6 +90,8 @@ async def set_(api: Api, name: str, if_version: int | None, **options: Any) -> N
     if not api.out.is_for_people:
         return api.out.document(calendar.raw)
     api.out.say(f"Calendar {calendar.name} is at version {calendar.version}: {calendar.text}.")
+    for note in calendar.notes:
+        click.echo(note, err=True)
     return None
 
 

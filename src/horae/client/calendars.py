@@ -23,6 +23,7 @@ class Calendar(View, frozen=True, kw_only=True):
     closes_at: datetime | None = None
     valid_from: datetime | None = None
     valid_to: datetime | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Calendars:

@@ -32,6 +32,7 @@ from horae.store.moves import calendars as moves
 from horae.store.moves.calendars import StoredCalendar
 
 MOST_DESCRIPTION = 4_096
+OVER = "It has been open for the last time: a trigger that goes by it does not fire again, unless days are added."
 AHEAD: Micros = 366 * DAY  # how far openings are shown unless told
 
 
@@ -214,7 +215,8 @@ def _standing(calendar: Calendar | HoraeError, now: Instant) -> tuple[bool | Non
         if isinstance(calendar, HoraeError):
             raise calendar
         is_open = calendar.is_open(now)
-        return is_open, calendar.next_closed(now) if is_open else calendar.next_open(now), []
+        edge = calendar.next_closed(now) if is_open else calendar.next_open(now)
+        return is_open, edge, [OVER] if not is_open and edge is None else []
     except HoraeError as error:
         return None, None, [str(error)]
 
