@@ -213,3 +213,19 @@ async def test_what_is_not_decided_yet_is_no_hole(api: Api, node: Node, clock: V
 
     assert (report["findings"], report["undecided"], report["fires"]) == ([], 3, 0)
     assert (await api.get("/api/v1/audit/fires", params={**query, "to": query["from"]})).status_code == 400
+
+
+async def test_metrics_tell_how_far_backfills_are(api: Api, node: Node, missed: str):
+    made = await create(api, node, maxConcurrent=1)
+    assert made.status_code == 201
+    await node.backfiller.step()
+
+    told = (await api.get("/metrics")).text
+
+    assert 'horae_backfills{job="report",state="running"} 1.0' in told
+    assert 'horae_backfill_fires{job="report",standing="live"} 1.0' in told
+    assert 'horae_backfill_fires{job="report",standing="to_come"} 2.0' in told
+    assert "horae_backfill_executions_total 1.0" in told
+    await run_all(node)
+    assert "horae_backfills{" not in (await api.get("/metrics")).text
+    assert "horae_backfill_executions_total 3.0" in (await api.get("/metrics")).text

@@ -68,6 +68,7 @@ RARE = {
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
     *("delete_job", "edit_job", "job_version", "job_versions", "lock_job", "name_taken", "restore_job"),
     *("backfill", "backfill_runs", "backfills", "live_backfill_runs", "lock_backfill", "set_backfill_state"),
+    "standing_backfills",
     *("drop_dependent", "drop_some_dependencies", "jobs_below", "open_joins_of", "set_job_state", "upstream"),
     *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "drop_cookie", "keys", "old_cookies"),
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),

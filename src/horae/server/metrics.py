@@ -16,12 +16,13 @@ from horae.engine.node import Node
 from horae.model.circuit import CircuitState
 from horae.server.call import Call
 from horae.server.route import Route
-from horae.store.moves import circuit_reads, watches
+from horae.store.moves import backfills, circuit_reads, watches
 from horae.store.moves.depths import depths
 from horae.version import __version__
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
 MOST_CIRCUITS = 10_000
+MOST_BACKFILLED = 1_000  # jobs and states
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -64,6 +65,17 @@ class CircuitChanges(Collector):
         for state, count in self._counts.items():
             family.add_metric([state], count)
         yield family
+
+
+class Backfilled(Collector):
+    """What this server started for backfills."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def collect(self) -> Iterator[Metric]:
+        told = "Executions that this server started for backfills."
+        yield CounterMetricFamily("horae_backfill_executions", told, value=self._node.backfiller.started)
 
 
 class Answers(Collector):
@@ -122,6 +134,20 @@ class Metrics:
             ["job", "state"],
             registry=self.registry,
         )
+        self.backfills = Gauge(
+            "horae_backfills",
+            "Backfills that are not completed, by job and state: running, paused, or cancelled with executions to end.",
+            ["job", "state"],
+            registry=self.registry,
+        )
+        self.backfill_fires = Gauge(
+            "horae_backfill_fires",
+            "Fires of these backfills, by job and how they stand: to_come, left_alone, live, succeeded, failed or"
+            " ended_otherwise.",
+            ["job", "standing"],
+            registry=self.registry,
+        )
+        self.registry.register(Backfilled(node))
         self.workers = Gauge("horae_workers", "Workers, by status.", ["status"], registry=self.registry)
         self.ready = Gauge("horae_ready", "Whether the store answers.", registry=self.registry)
         self.troubled = Gauge(
@@ -174,6 +200,22 @@ async def _look(metrics: Metrics, node: Node, namespace: int) -> None:
     metrics.circuits.clear()
     for standing, name in await node.store.read(lambda: circuit_reads.shut_in(namespace, MOST_CIRCUITS)):
         metrics.circuits.labels(name, standing.state).inc()
+    await _look_at_backfills(metrics, node, namespace)
     metrics.workers.clear()
     for status, count in Tally(worker.status for worker in await node.workers.list(namespace)).items():
         metrics.workers.labels(status).set(count)
+
+
+async def _look_at_backfills(metrics: Metrics, node: Node, namespace: int) -> None:
+    """How far unfinished backfills are: those of one job together."""
+    metrics.backfills.clear()
+    metrics.backfill_fires.clear()
+    for one in await node.store.read(lambda: backfills.standing(namespace, MOST_BACKFILLED)):
+        metrics.backfills.labels(one.job, one.state).set(one.backfills)
+        c = one.counts
+        standing = {
+            "to_come": c.to_come, "left_alone": c.already + c.unknown, "live": c.live, "succeeded": c.succeeded,
+            "failed": c.failed, "ended_otherwise": c.ended,
+        }  # fmt: skip
+        for name, count in standing.items():
+            metrics.backfill_fires.labels(one.job, name).inc(count)

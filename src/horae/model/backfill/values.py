@@ -31,6 +31,11 @@ class Counts(Struct, frozen=True, kw_only=True):
         """Executions made that have not been seen to end."""
         return self.started - self.succeeded - self.failed - self.ended
 
+    @property
+    def to_come(self) -> int:
+        """Fires that were neither started nor left alone."""
+        return max(0, self.total - self.already - self.unknown - self.started)
+
 
 class Backfill(Struct, frozen=True, kw_only=True):
     """Nominal fires of a job's triggers in [since, until) that are to run, at most so many at a time."""

@@ -43,6 +43,12 @@ LIVE_RUNS = Statement(
     "SELECT trigger_id, at, execution FROM backfill_runs WHERE backfill = $1 AND outcome IS NULL"
     " ORDER BY at, trigger_id",
 )
+STANDING = Statement(
+    "standing_backfills",
+    "SELECT j.name, b.state, count(*), sum(b.total), sum(b.already), sum(b.unknown), sum(b.started), sum(b.succeeded),"
+    " sum(b.failed), sum(b.ended) FROM backfills b JOIN jobs j ON j.id = b.job"
+    " WHERE b.namespace = $1 AND b.completed_at IS NULL GROUP BY j.name, b.state ORDER BY j.name, b.state LIMIT $2",
+)
 OLD_RUNS = Statement(
     "expire_backfill_runs",
     "WITH old AS MATERIALIZED (SELECT r.backfill, r.trigger_id, r.at FROM backfill_runs r"
@@ -139,6 +145,24 @@ def live_runs(id: UUID) -> Script[list[tuple[UUID, Instant, UUID]]]:
     """What a backfill started and did not see ending: (trigger, instant, execution)."""
     rows = yield Fetch(LIVE_RUNS, (id,))
     return [(row[0], row[1], row[2]) for row in rows]
+
+
+class Standing(Struct, frozen=True):
+    """Backfills of one job in one state that are not completed: how many, and how far they are together."""
+
+    job: str
+    state: BackfillState
+    backfills: int
+    counts: Counts
+
+
+def standing(namespace: int, most: int) -> Script[list[Standing]]:
+    """Backfills that are not completed, by job and state."""
+    rows = yield Fetch(STANDING, (namespace, most))
+    fields = Counts.__struct_fields__
+    return [
+        Standing(row[0], row[1], row[2], Counts(**dict(zip(fields, map(int, row[3:]), strict=True)))) for row in rows
+    ]
 
 
 def forget(before: Instant, most: int = 1000) -> Script[bool]:
