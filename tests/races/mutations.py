@@ -624,7 +624,7 @@ DEPENDENCIES = [
     ),
     one(
         "an edit does not look at what waits", "horae.engine.job_changes._depend",
-        "yield from waits.reconsider(job.id, new_id, now, edited=True)", "yield from ()",
+        "yield from waits.reconsider(job.id, new_id, now, done, edited=True)", "yield from ()",
         by="report / edit of dependencies, the other upstream is taken away",
     ),
     one(

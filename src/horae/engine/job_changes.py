@@ -12,6 +12,7 @@ from horae.model.job import Job, Spec
 from horae.model.trigger import SCHEDULE, Disposition, Once, When
 from horae.store.moves import calendars, cancel_job, dependents, job_reads, jobs, lanes, streaks, triggers, waits
 from horae.store.moves.jobs import StoredJob
+from horae.store.moves.starts import Started
 from horae.store.moves.triggers import Owner
 from horae.store.script import Lock, Script
 
@@ -39,8 +40,19 @@ def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) 
         yield from triggers.add(new_id(), Owner(id, namespace, 1), when, now)
 
 
-def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive: bool = False) -> Script[bool]:
-    """The next version of a job; false when the job is no longer what the draft was made from."""
+def edit(
+    before: StoredJob,
+    draft: Draft,
+    new_id: NewId,
+    now: Instant,
+    *,
+    revive: bool = False,
+    done: Started | None = None,
+) -> Script[bool]:
+    """The next version of a job; false when the job is no longer what the draft was made from.
+
+    `done` tells what was started because its dependencies are met by the change.
+    """
     job = before.job
     name = _name_lock(job.namespace, draft.spec.name)
     yield Lock((name, f"dependencies:{job.namespace}", *_calendar_lock(job.namespace, draft.whens)))
@@ -55,11 +67,11 @@ def edit(before: StoredJob, draft: Draft, new_id: NewId, now: Instant, *, revive
         raise name_taken(draft.spec.name, verdict.id)
     owner = Owner(job.id, job.namespace, version, job.state == "paused")
     yield from _retime(owner, draft.whens, began_paused(job.spec), new_id, now, revive=revive)
-    yield from _depend(job, draft.spec, new_id, now)
+    yield from _depend(job, draft.spec, new_id, now, Started() if done is None else done)
     return True
 
 
-def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant) -> Script[None]:
+def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Started) -> Script[None]:
     """What a job depends on changes after its timers: a fire holds those first. What waits may go on by it."""
     if spec.needed != job.spec.needed:
         cycle = yield from jobs.depend(job.id, spec)
@@ -67,7 +79,7 @@ def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant) -> Script[None]:
             raise (yield from _cycle(cycle.path))
     elif not spec.dependencies or (spec.schedule, spec.triggers) == (job.spec.schedule, job.spec.triggers):
         return
-    yield from waits.reconsider(job.id, new_id, now, edited=True)
+    yield from waits.reconsider(job.id, new_id, now, done, edited=True)
 
 
 def _place(namespace: int, spec: Spec, now: Instant) -> Script[tuple[int, int]]:
@@ -156,10 +168,17 @@ def switch(before: StoredJob, name: str, state: Literal["active", "paused"]) -> 
     return script
 
 
-def delete(before: StoredJob, new_id: NewId, now: Instant, ending: cancel_job.Ending | None) -> Script[int | None]:
+def delete(
+    before: StoredJob,
+    new_id: NewId,
+    now: Instant,
+    ending: cancel_job.Ending | None,
+    done: Started | None = None,
+) -> Script[int | None]:
     """End a job's triggers and free its name; the first batches of what is to be ended go with it.
 
     What is left to end is noted. Tells how many executions were cancelled; None when the job is no longer what it was.
+    `done` tells what was started because they ended.
     """
     job = before.job
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
@@ -173,7 +192,8 @@ def delete(before: StoredJob, new_id: NewId, now: Instant, ending: cancel_job.En
     cancelled = 0
     if ending in ("pending", "all"):
         for shelf in cancel_job.OF_JOB:
-            first = cancel_job.cancel_pending(shelf, job.id, new_id, cancel_job.START, FIRST_BATCH, DELETED, now)
+            begin = cancel_job.START
+            first = cancel_job.cancel_pending(shelf, job.id, new_id, begin, FIRST_BATCH, DELETED, now, done)
             cancelled += (yield from first).items
     if ending == "pending" and not (yield from cancel_job.is_pending(job.id)):
         yield from cancel_job.settle(job.id, ending)

@@ -9,6 +9,7 @@ from horae.env import Instant
 from horae.store.contract import Store
 from horae.store.moves import cancel_job
 from horae.store.moves.cancel_job import START, Batch, Place
+from horae.store.moves.starts import Started
 from horae.store.script import Script
 
 BATCH = 500  # slices cancelled in one transaction
@@ -55,12 +56,14 @@ class Deletions:
     async def _is_pending(self, job: UUID) -> bool:
         return await self._store.read(lambda: cancel_job.is_pending(job))
 
-    async def _walk(self, job: UUID, cancel: Callable[[Place, int, str, Instant], Script[Batch]]) -> None:
-        """Cancel batch after batch."""
+    async def _walk(self, job: UUID, cancel: Callable[[Place, int, str, Instant, Started], Script[Batch]]) -> None:
+        """Cancel batch after batch; what goes on by it is told at once."""
         batch = Batch(0, START)
         while batch.next is not None:
-            batch = await self._store.change(partial(cancel, batch.next, BATCH, DELETED))
+            after, done = batch.next, Started()
+            batch = await self._store.change(lambda now: cancel(after, BATCH, DELETED, now, done))  # noqa: B023
             self.on_cancelled(job, batch.items)
+            self._store.on_started(done)
 
     async def _ask_running(self, job: UUID) -> None:
         for session in await self._store.read(lambda: cancel_job.sessions_of(job)):

@@ -1,6 +1,7 @@
 """Jobs: created, edited, paused, deleted and restored, each change in one transaction."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from horae.store.moves import cancel_job, job_reads, streaks
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.meeting_sweep import forget_results
 from horae.store.moves.promote import Ranker
+from horae.store.moves.starts import Started
 
 TRIES = 5  # how often a change may find that somebody else was quicker
 BATCH = 500  # slices queued in one transaction
@@ -188,8 +190,11 @@ class Jobs(JobLists):
             return True
         if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
             await self._decide_due()
-        if not await self._store.change(lambda now: changes.edit(before, draft, self._env.new_id, now, revive=revive)):
+        done = Started()
+        edit = partial(changes.edit, before, draft, self._env.new_id, revive=revive, done=done)
+        if not await self._store.change(edit):
             return False
+        self._store.on_started(done)
         self._tell(job.id, job.namespace, job.state)
         return True
 
@@ -240,10 +245,12 @@ class Jobs(JobLists):
                     await self._store.write(lambda: cancel_job.ask(before.job.id, ending))  # noqa: B023
                 return before.job.id
             await self._decide_due()
+            done = Started()
             cancelled = await self._store.change(
-                lambda now: changes.delete(before, self._env.new_id, now, ending)  # noqa: B023
+                lambda now: changes.delete(before, self._env.new_id, now, ending, done)  # noqa: B023
             )
             if cancelled is not None:
+                self._store.on_started(done)
                 self._deletions.on_cancelled(before.job.id, cancelled)
                 self._tell(before.job.id, namespace, "deleted")
                 return before.job.id

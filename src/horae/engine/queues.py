@@ -19,6 +19,7 @@ from horae.model.queue import DEFAULT_QUEUE, Queue, QueueSpec, QueueState
 from horae.store.contract import Store
 from horae.store.moves import queues as moves
 from horae.store.moves.cancel_job import START
+from horae.store.moves.starts import Started
 
 BATCH = 500  # slices ended in one transaction
 MOST_QUEUES = 10_000
@@ -112,16 +113,22 @@ class Queues:
     async def _purge_lane(self, lane: int, reason: str) -> int:
         total, more = 0, True
         while more:
-            done = await self._store.change(lambda now: moves.purge_lane(lane, self._env.new_id, BATCH, reason, now))
+            started = Started()
+            done = await self._store.change(
+                lambda now: moves.purge_lane(lane, self._env.new_id, BATCH, reason, now, started)  # noqa: B023
+            )
+            self._store.on_started(started)
             total, more = total + self._count(done), done.next is not None
         return total
 
     async def _purge_waiting(self, queue: int, reason: str) -> int:
         total, after = 0, START
         while True:
+            started = Started()
             done = await self._store.change(
-                lambda now: moves.purge_waiting(queue, self._env.new_id, after, BATCH, reason, now)  # noqa: B023
+                lambda now: moves.purge_waiting(queue, self._env.new_id, after, BATCH, reason, now, started)  # noqa: B023
             )
+            self._store.on_started(started)
             total += self._count(done)
             if done.next is None:
                 return total

@@ -8,6 +8,7 @@ from horae.model.execution import Extra
 from horae.model.ids import execution_id, parcel_of
 from horae.model.trigger import Interval, Rules
 from horae.store.moves import jobs, joins, submission, waits
+from horae.store.moves.starts import Started
 from tests.store_contract.moves.test_dependencies import dependent, look, run, started, states, upstream
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, lead
 
@@ -54,7 +55,9 @@ async def depend_on(world: World, job, *upstreams):
     def script(now):
         yield from jobs.lock(job.id, NAMESPACE)
         assert (yield from jobs.depend(job.id, spec)) is None
-        return (yield from waits.reconsider(job.id, world.env.new_id, now))
+        done = Started()
+        yield from waits.reconsider(job.id, world.env.new_id, now, done)
+        return done
 
     return await world.store.change(script)
 

@@ -13,7 +13,7 @@ from horae.model.instant import format_instant
 from horae.store.moves import shelves, waits
 from horae.store.moves.audit import MOST, PATIENCE, Finding
 from horae.store.moves.dependents import TIMED
-from horae.store.moves.starts import REASON, NewId
+from horae.store.moves.starts import REASON, NewId, Started
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
 _OWN = f"EXISTS (SELECT 1 FROM triggers g WHERE g.job = j.id AND {TIMED})"
@@ -100,7 +100,7 @@ def repair_joins(findings: Iterable[Finding], new_id: NewId, now: Instant) -> Sc
     found = list(findings)
     jobs = sorted({f.job for f in found if f.shelf == "joins" and f.job is not None})
     for job in jobs:
-        yield from waits.reconsider(job, new_id, now)
+        yield from waits.reconsider(job, new_id, now, Started())
     stranded = [f for f in found if f.shelf == "waiting" and f.job is not None]
     if stranded:
         yield ForEach(WAKE, shelves.SPAN, [(f.parcel, f.lo) for f in stranded], (now,))

@@ -75,39 +75,62 @@ class Batch(Struct, frozen=True):
 
 
 def cancel_pending(
-    shelf: str, job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant
+    shelf: str,
+    job: UUID,
+    new_id: NewId,
+    after: Place,
+    limit: int,
+    reason: str,
+    now: Instant,
+    done: Started | None = None,
 ) -> Script[Batch]:
     """Put a batch of a job's waiting or queued slices on history; what a claim holds right now is left to it.
 
-    Jobs that depend on it hear of what ended.
+    Jobs that depend on it hear of what ended: `done` tells what was started.
     """
-    return (yield from _end(OF_JOB[shelf], shelf, job, new_id, after, limit, reason, now))
+    return (yield from _end(OF_JOB[shelf], shelf, job, new_id, after, limit, reason, now, done))
 
 
 def _end(
-    find: Statement, shelf: str, job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant
+    find: Statement,
+    shelf: str,
+    job: UUID,
+    new_id: NewId,
+    after: Place,
+    limit: int,
+    reason: str,
+    now: Instant,
+    done: Started | None,
 ) -> Script[Batch]:
     rows = yield Fetch(find, (job, *after, limit))
     if not rows:
         return Batch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
     slices: list[Waiting | Queued] = [read(row) for row in rows]
-    yield from cancel_slices(shelf, slices, new_id, reason, now)
+    yield from cancel_slices(shelf, slices, new_id, reason, now, done)
     last = slices[-1]
     return Batch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
 
 
 def cancel_slices(
-    shelf: str, slices: Sequence[Waiting | Queued], new_id: NewId, reason: str, now: Instant
+    shelf: str,
+    slices: Sequence[Waiting | Queued],
+    new_id: NewId,
+    reason: str,
+    now: Instant,
+    done: Started | None = None,
 ) -> Script[None]:
-    """Put slices that somebody holds on history; whoever waits for their end hears of it."""
+    """Put slices that somebody holds on history; whoever waits for their end hears of it, and `done` tells who."""
+    done = Started() if done is None else done
     yield shelves.take(shelf, slices)
     yield shelves.put_finished([_cancelled(s, reason, now) for s in slices])
     keyed = {s.parcel for s in slices if s.flags & KEYED}
     if keyed:
-        yield from holders.free(keyed, now)
+        entered = yield from holders.free(keyed, now)
+        done.queue(entered.queued)
+        done.wake(entered.wake_at)
     over = [Over(s.parcel, s.lo, s.hi, s.job, "cancelled") for s in slices]
-    yield from arrive(over, new_id, now, Started())
+    yield from arrive(over, new_id, now, done)
 
 
 def _cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:
@@ -116,19 +139,28 @@ def _cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:
 
 
 def cancel_more(
-    shelf: str, job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant
+    shelf: str,
+    job: UUID,
+    new_id: NewId,
+    after: Place,
+    limit: int,
+    reason: str,
+    now: Instant,
+    done: Started | None = None,
 ) -> Script[Batch]:
     """The next batch of a deletion, unless the job has come back meanwhile."""
     if not (yield Fetch(STILL_ENDING, (job,))):
         return Batch(0, None)
-    return (yield from cancel_pending(shelf, job, new_id, after, limit, reason, now))
+    return (yield from cancel_pending(shelf, job, new_id, after, limit, reason, now, done))
 
 
-def cancel_asleep(job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant) -> Script[Batch]:
+def cancel_asleep(
+    job: UUID, new_id: NewId, after: Place, limit: int, reason: str, now: Instant, done: Started | None = None
+) -> Script[Batch]:
     """The next batch of what a deletion is to stop and no worker holds, unless the job has come back meanwhile."""
     if not (yield Fetch(STILL_STOPPING, (job,))):
         return Batch(0, None)
-    return (yield from _end(ASLEEP, "waiting", job, new_id, after, limit, reason, now))
+    return (yield from _end(ASLEEP, "waiting", job, new_id, after, limit, reason, now, done))
 
 
 def is_pending(job: UUID) -> Script[bool]:

@@ -13,6 +13,7 @@ from horae.model.job import Spec
 from horae.model.limits import NO_LIMIT
 from horae.model.parcel import Parcel, extra_of
 from horae.model.policy import Policy
+from horae.model.preempt import is_in_front, to_front
 from horae.model.queue import Queue, QueueSpec, QueueState
 from horae.model.rank import Leads
 from horae.model.share_key import share_or_none
@@ -22,7 +23,7 @@ from horae.store.moves.cancel_job import START, cancel_slices
 from horae.store.moves.cancel_job import Place as Walked
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.share_lanes import lanes_of
-from horae.store.moves.starts import NewId
+from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 
 # Another revision with the same policy: what was ordered stays so.
@@ -164,10 +165,11 @@ _read_spec = msgspec.json.Decoder(Spec).decode
 
 
 def _by_share(row: Row, lead: Leads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[Queued, str]]:
-    """A slice with its new rank, in pieces whose items use one share."""
+    """A slice with its new rank, in pieces whose items use one share. What others gave way to stays before them."""
     slice = shelves.queued(row)
     due_at, priority, deadline, spec = row[_COLUMNS : _COLUMNS + 4]
-    slice = structs.replace(slice, rank=lead.rank(slice.queue, due_at, priority, deadline, slice.job))
+    rank = lead.rank(slice.queue, due_at, priority, deadline, slice.job)
+    slice = structs.replace(slice, rank=to_front(rank) if is_in_front(slice.rank) else rank)
     policy = lead.policy(slice.queue)
     if not policy.is_fair:
         yield slice, ""
@@ -207,19 +209,23 @@ def _put_back(before: Sequence[Queued], after: Sequence[Queued]) -> Script[None]
         yield shelves.put_queued([s for s in after if (s.parcel, s.lo, s.hi) not in whole])
 
 
-def purge_lane(lane: int, new_id: NewId, limit: int, reason: str, now: Instant) -> Script[Purged]:
-    """End a batch of what is queued in a lane; what a claim holds right now is left to it."""
+def purge_lane(
+    lane: int, new_id: NewId, limit: int, reason: str, now: Instant, done: Started | None = None
+) -> Script[Purged]:
+    """End a batch of what is queued in a lane; what a claim holds right now is left to it. `done` tells who goes on."""
     slices = [shelves.queued(row) for row in (yield Fetch(PURGED, (lane, limit)))]
     if slices:
-        yield from cancel_slices("queued", slices, new_id, reason, now)
+        yield from cancel_slices("queued", slices, new_id, reason, now, done)
     return Purged(_counted(slices), START if len(slices) == limit else None)
 
 
-def purge_waiting(queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant) -> Script[Purged]:
+def purge_waiting(
+    queue: int, new_id: NewId, after: Walked, limit: int, reason: str, now: Instant, done: Started | None = None
+) -> Script[Purged]:
     """End a batch of what waits to be queued: delays, retries, gates; what sleeps has begun, and stays."""
     slices = [shelves.waiting(row) for row in (yield Fetch(PURGED_WAITING, (queue, *after, limit)))]
     if slices:
-        yield from cancel_slices("waiting", slices, new_id, reason, now)
+        yield from cancel_slices("waiting", slices, new_id, reason, now, done)
     more = len(slices) == limit
     return Purged(_counted(slices), (slices[-1].parcel, slices[-1].lo) if more else None)
 

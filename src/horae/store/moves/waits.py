@@ -84,13 +84,12 @@ def _fill(
                 parts[key, upstream] = used(upstream, need)
 
 
-def reconsider(job: UUID, new_id: NewId, now: Instant, *, edited: bool = False) -> Script[Started]:
+def reconsider(job: UUID, new_id: NewId, now: Instant, done: Started, *, edited: bool = False) -> Script[None]:
     """Look at all that a job waits for: after an edit of what it depends on some of it may be complete.
 
     Of what was met without an interval an edit leaves one each, so that it starts the job once and not as often as one
     upstream ran while another was missing.
     """
-    done = Started()
     found = yield from dependents.locked({job})
     open_ = yield from joins.open_of(job)
     if job in found:
@@ -102,4 +101,3 @@ def reconsider(job: UUID, new_id: NewId, now: Instant, *, edited: bool = False) 
     else:
         freed = yield from release([join for join in open_ if join.execution is not None], now, done)
         yield from joins.keep(freed)
-    return done
