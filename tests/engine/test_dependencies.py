@@ -7,6 +7,7 @@ from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, NotFound
 from horae.model.protocol import Submit
+from horae.store.moves import sweep
 from tests.store_contract.world import NAMESPACE, World, failed, success
 
 HOUR = 3600 * SECOND
@@ -149,6 +150,46 @@ async def test_a_failed_upstream_skips_and_its_retry_starts_what_was_skipped(nod
     assert (newest.status, newest.interval) == ("queued", skipped.interval)
 
 
+async def test_what_dependencies_start_and_skip_is_among_the_fires(node, world):
+    await create(node, "extract", schedule={"every": "1h"})
+    await create(node, "report", dependencies=["extract"])
+    await create(node, "other")
+    await create(node, "counted", dependencies=["other"])
+    await fire(node, world)
+    await end(node, world, "extract", failed)
+    await node.joiner.step()
+    world.clock.advance(SECOND)
+    await fire(node, world)
+    await end(node, world, "extract")
+    for _ in range(3):
+        await submit(node, "other")
+    await end(node, world, "other")
+
+    told = (await node.fires.list(NAMESPACE, job="report", since="2020-01-01T00:00:00Z")).items
+    assert [(one.trigger, one.disposition) for one in told] == [
+        ("dependency", "skipped-dependency"), ("dependency", "fired"),
+    ]  # fmt: skip
+    assert {one.execution_id for one in told} == {one.execution_id for one in await executions(node, "report")}
+    assert '"extract" ended as failed' in told[0].cause
+    made = next(one for one in await executions(node, "report") if one.status == "queued")
+    assert f"met for {made.interval.start}/{made.interval.end}" in told[1].cause
+
+    counted = await node.fires.list(NAMESPACE, trigger="dependency", disposition="fired", limit=2)
+    rest = await node.fires.list(NAMESPACE, trigger="dependency", disposition="fired", cursor=counted.next_cursor)
+    assert [one.job for one in (*counted.items, *rest.items)].count("counted") == 3
+    assert len({one.execution_id for one in (*counted.items, *rest.items)}) == 4
+
+
+async def test_what_dependencies_started_is_forgotten_with_the_ledger(node, world):
+    await create(node, "other")
+    await create(node, "counted", dependencies=["other"])
+    await run(node, world, "other")
+    await world.store.write(lambda: sweep.forget_records(world.now(), 0))
+    assert len(await world.rows("SELECT 1 FROM dependency_fires")) == 1
+    await world.store.write(lambda: sweep.forget_records(world.now() + 1, 0))
+    assert await world.rows("SELECT 1 FROM dependency_fires") == []
+
+
 async def test_dependencies_are_told_with_what_they_brought(node, world):
     await create(node, "extract")
     await create(node, "load")
@@ -222,6 +263,26 @@ async def test_an_edit_starts_what_is_complete_by_it(node, world):
     await node.jobs.edit(NAMESPACE, "report", {"dependencies": ["extract"]})
     (made,) = await executions(node, "report")
     assert (made.status, made.job_version) == ("queued", 2)
+
+
+async def test_what_an_edit_a_deletion_or_a_purge_starts_is_told_at_once(node, world):
+    for name in ("a", "b", "c", "alone"):
+        await create(node, name)
+    await create(node, "edited", dependencies=["a", "b"])
+    await create(node, "after", dependencies=[{"job": "c", "condition": "finished"}])
+    await create(node, "next", dependencies=[{"job": "alone", "condition": "finished"}])
+    for name in ("c", "alone"):
+        await submit(node, name)
+    await run(node, world, "a")
+    told = {}
+    node.hints.listen(lambda hint: told.update(hint.lanes))
+
+    await node.jobs.edit(NAMESPACE, "edited", {"dependencies": ["a"]})
+    await node.jobs.delete(NAMESPACE, "c")
+    await node.queues.purge(NAMESPACE, "alone", "alone", "me")
+
+    lanes = {name: (await world.store.job_named(NAMESPACE, name)).lane for name in ("edited", "after", "next")}
+    assert {name for name, lane in lanes.items() if lane in told} == {"edited", "after", "next"}
 
 
 async def test_a_trigger_that_is_added_makes_the_job_wait_for_its_own_fires(node, world):

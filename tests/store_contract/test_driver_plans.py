@@ -14,7 +14,7 @@ from tests.store_contract.world import World
 
 LARGE = (
     *(*SHELVES, *PARTITIONED, "timers", "triggers", "fires", "unique_keys", "idempotency", "requests", "jobs"),
-    *("job_versions", "job_minutes", "progress", "steps", "events", "event_fires", "watched"),
+    *("job_versions", "job_minutes", "progress", "steps", "events", "event_fires", "watched", "dependency_fires"),
 )
 # These look through all that runs, now and then: for what a bug left behind, and for lanes that nothing came from;
 # and, where shares have reserves, for what they use.
@@ -53,6 +53,7 @@ def filling() -> list[str]:
         f"INSERT INTO job_minutes SELECT {job}, i, {job}, 1, 0, 0, 0, 0, 0, 0",
         f"INSERT INTO events SELECT {id}, 1, 'event:x', 'k' || i, 'x', '', 'api', 'null', NULL, i",
         f"INSERT INTO event_fires SELECT {job}, {id}, {job}, i, 'fired', '', {id}",
+        f"INSERT INTO dependency_fires SELECT i, {id}, {job}, 'fired', ''",
         f"INSERT INTO watched SELECT {job}, {id}, i",
         "INSERT INTO unique_keys SELECT 1, 'job', 'k' || i, lpad(to_hex(i), 32, '0')::uuid, i",
         "INSERT INTO idempotency SELECT 1, 'route', 'k' || i, '', 200, '', i, i",

@@ -26,11 +26,13 @@ from horae.model.trigger.course import Course
 from horae.model.view import FirePage, FireView
 from horae.store.contract import Store
 from horae.store.moves import calendars, fire_reads, job_reads
+from horae.store.moves.dependency_fires import DependencyDisposition
 from horae.store.moves.fire_reads import Decided, Due, Place
 from horae.store.moves.triggers import Timer
 
 PLANNED = "planned"
-DISPOSITIONS = tuple(dict.fromkeys((PLANNED, *get_args(Disposition), *get_args(EventDisposition))))
+_DECIDED = (Disposition, EventDisposition, DependencyDisposition)
+DISPOSITIONS = tuple(dict.fromkeys((PLANNED, *(told for each in _DECIDED for told in get_args(each)))))
 MOST_SCANNED = 20_000  # ledger rows looked at for one page of a rare disposition
 MOST_TIMERS = 10_000  # looked at for one page of what is to come
 BATCH = 1_000
@@ -208,7 +210,7 @@ def _shown(row: Decided) -> FireView:
     return FireView(
         at=format_instant(run.first),
         until=None if single else format_instant(run.last),
-        count=1 if single else count_fires(row.trigger, row.rules, run.first - 1, run.last + 1),
+        count=1 if single or row.trigger is None else count_fires(row.trigger, row.rules, run.first - 1, run.last + 1),
         job_id=row.job,
         job=row.job_name,
         trigger=row.name,

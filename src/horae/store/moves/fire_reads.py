@@ -10,6 +10,7 @@ from horae.model.trigger import Disposition, LedgerRun, Rules, Trigger
 from horae.store.moves.triggers import COUNT, TIMER, Timer, read_timer
 from horae.store.script import Fetch, Row, Script, Statement
 
+DEPENDENCY = "dependency"  # stands for a trigger's name where there is none
 _RUN = (
     "f.trigger_id, f.first, f.last, f.disposition, f.cause, f.execution, f.decided_at, g.name, g.definition, g.rules,"
     " g.job, j.name"
@@ -34,6 +35,18 @@ _EVENT_RUN = (
 _EVENT_ORDER = "(f.at, f.trigger_id) > ($2, $3) AND f.at < $4 ORDER BY f.at, f.trigger_id LIMIT $5"
 EVENT_RUNS = Statement("event_fires_between", f"{_EVENT_RUN} WHERE g.namespace = $1 AND {_EVENT_ORDER}")
 EVENT_RUNS_OF_JOB = Statement("event_fires_of_job_between", f"{_EVENT_RUN} WHERE f.job = $1 AND {_EVENT_ORDER}")
+# What dependencies started stands there too, by its execution: there is no trigger.
+_DEPENDENT_RUN = (
+    f"SELECT f.execution, f.at, f.at, f.disposition, f.cause, f.execution, f.at, '{DEPENDENCY}', NULL, NULL, f.job,"
+    " j.name FROM dependency_fires f JOIN jobs j ON j.id = f.job"
+)
+_DEPENDENT_ORDER = "(f.at, f.execution) > ($2, $3) AND f.at < $4 ORDER BY f.at, f.execution LIMIT $5"
+DEPENDENT_RUNS = Statement(
+    "dependency_fires_between", f"{_DEPENDENT_RUN} WHERE j.namespace = $1 AND {_DEPENDENT_ORDER}"
+)
+DEPENDENT_RUNS_OF_JOB = Statement(
+    "dependency_fires_of_job_between", f"{_DEPENDENT_RUN} WHERE f.job = $1 AND {_DEPENDENT_ORDER}"
+)
 _TIMERS = (
     f"SELECT {TIMER}, g.job, j.name FROM timers t JOIN triggers g ON g.id = t.trigger_id JOIN jobs j ON j.id = g.job"
 )
@@ -48,18 +61,21 @@ TIMERS_OF_JOB = Statement(
     " ORDER BY t.next_fire_at, t.trigger_id LIMIT $5",
 )
 
+ALL_RUNS = (RUNS, EVENT_RUNS, DEPENDENT_RUNS)
+ALL_RUNS_OF_JOB = (RUNS_OF_JOB, EVENT_RUNS_OF_JOB, DEPENDENT_RUNS_OF_JOB)
+
 Place = tuple[Instant, UUID]
 
 
 class Decided(Struct, frozen=True, kw_only=True):
-    """A row of the ledger with the trigger it belongs to."""
+    """A row of the ledger with the trigger it belongs to; of what dependencies started, with its execution instead."""
 
     trigger_id: UUID
     run: LedgerRun
     execution: UUID | None
     decided_at: Instant
     name: str
-    trigger: Trigger
+    trigger: Trigger | None
     rules: Rules
     job: UUID
     job_name: str
@@ -74,10 +90,12 @@ class Due(Struct, frozen=True):
 
 
 def decided(namespace: int, job: UUID | None, after: Place, until: Instant, limit: int) -> Script[list[Decided]]:
-    """Ledger rows, and what events fired, after a place in the order of their last fire, up to an instant."""
-    which, of = ((RUNS, EVENT_RUNS), namespace) if job is None else ((RUNS_OF_JOB, EVENT_RUNS_OF_JOB), job)
+    """Ledger rows, what events fired and what dependencies started, after a place in the order of their last fire, up
+    to an instant.
+    """
+    of = namespace if job is None else job
     rows: list[Row] = []
-    for statement in which:
+    for statement in ALL_RUNS if job is None else ALL_RUNS_OF_JOB:
         rows += yield Fetch(statement, (of, *after, until, limit))
     rows.sort(key=lambda row: (row[2], row[0]))
     return [_decided(row) for row in rows[:limit]]
@@ -94,6 +112,6 @@ def _decided(row: Row) -> Decided:
     disposition: Disposition = row[3]
     return Decided(
         trigger_id=row[0], run=LedgerRun(row[1], row[2], disposition, row[4]), execution=row[5], decided_at=row[6],
-        name=row[7], trigger=msgspec.json.decode(row[8], type=Trigger), rules=msgspec.json.decode(row[9], type=Rules),
-        job=row[10], job_name=row[11],
+        name=row[7], trigger=None if row[8] is None else msgspec.json.decode(row[8], type=Trigger),
+        rules=Rules() if row[9] is None else msgspec.json.decode(row[9], type=Rules), job=row[10], job_name=row[11],
     )  # fmt: skip

@@ -13,7 +13,7 @@ from horae.model.keys import KEYED
 from horae.model.protocol import Failure
 from horae.model.settle import Finished
 from horae.model.slice import Slice, part
-from horae.store.moves import dependents, joins, shelves
+from horae.store.moves import dependency_fires, dependents, joins, shelves
 from horae.store.moves.arrivals import DEPENDENTS, Over, arrive
 from horae.store.moves.dependents import Dependent
 from horae.store.moves.effects import Effects, Ended, take_in
@@ -184,6 +184,8 @@ def _note_skipped(
         ended.append(_finished(slice, ending, now))
         changed.append(structs.replace(ending.join, state="skipped", execution=id, wake_at=None))
     yield from _put(ended, looked)
+    told = ((e.join.dependent, e.error.message, r[0].execution_id) for e, r in zip(endings, placed, strict=True))
+    yield dependency_fires.skipped(told, now)
     return changed
 
 

@@ -16,7 +16,7 @@ from horae.model.parcel import Parcel
 from horae.model.policy import Policy
 from horae.model.rank import Leads
 from horae.model.slice import Queued, Waiting, gaps, part
-from horae.store.moves import shelves
+from horae.store.moves import dependency_fires, shelves
 from horae.store.moves.expectations import expected_of
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
@@ -103,7 +103,7 @@ def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -
     alive = [one for one in wanted if one.dependent in found and found[one.dependent].state != "deleted"]
     lead = yield from leads(found.values(), now)
     asked = [execution_of(found[one.dependent], one.extra, lead) for one in alive]
-    made = yield from _put(asked, new_id, now, done)
+    made = yield from _put(alive, asked, new_id, now, done)
     return [
         structs.replace(one.join, state="started", execution=id, deadline=None, wake_at=None)
         for one, id in zip(alive, made, strict=True)
@@ -111,14 +111,18 @@ def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -
     ]
 
 
-def _put(asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Started) -> Script[list[UUID]]:
+def _put(
+    starts: Sequence[Start], asked: Sequence[NewExecution], new_id: NewId, now: Instant, done: Started
+) -> Script[list[UUID]]:
     placed, parcels = place((yield from in_their_lanes(asked, now)), {}, new_id, now)
-    lanes, wake_at = yield from put_parcels(parcels, now)
+    made = [receipts[0].execution_id for receipts in placed]
+    told = dependency_fires.fired(((s.dependent, s.join, id) for s, id in zip(starts, made, strict=True)), now)
+    lanes, wake_at = yield from put_parcels(parcels, now, [told])
     done.wake(wake_at)
     for lane, rank in lanes.items():
         done.queue_lane(lane, rank)
     done.parcels += [parcel for parcel, _ in parcels]
-    return [receipts[0].execution_id for receipts in placed]
+    return made
 
 
 def leads(found: Iterable[Target], now: Instant) -> Script[Lead]:

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from horae.env import SECOND, Instant
 from horae.model.session import NOTHING_SEEN
-from horae.store.moves import joins
+from horae.store.moves import dependency_fires, joins
 from horae.store.script import Fetch, Script, Statement
 
 MINUTE = 60 * SECOND
@@ -100,14 +100,15 @@ def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> 
 
 def forget_records(triggers_before: Instant, minutes_before: Instant, most: int = 1000) -> Script[bool]:
     """Forget triggers that ended before an instant and have no fires left, joins that were made before it and wait for
-    nothing that has a time, and statistics of before another.
+    nothing that has a time, what joins started before it, and statistics of before another.
 
     True when there may be more.
     """
     triggers = yield Fetch(OLD_TRIGGERS, (triggers_before, most))
     minutes = yield Fetch(OLD_MINUTES, (minutes_before // MINUTE, most))
     joined = yield from joins.forget(triggers_before, most)
-    return most in (len(triggers), len(minutes), joined)
+    started = yield from dependency_fires.forget(triggers_before, most)
+    return most in (len(triggers), len(minutes), joined, started)
 
 
 def adopt_orphans(now: Instant) -> Script[list[UUID]]:

@@ -284,3 +284,15 @@ join_parts = table(
     col("at", BIG),
     small=True,
 )
+
+# What dependencies started, or let be skipped: at that instant, for there is no nominal one.
+dependency_fires = table(
+    "dependency_fires",
+    key("at", BIG),
+    key("execution", ID),
+    col("job", ID),
+    col("disposition", TEXT),
+    col("cause", TEXT),
+    Index("dependency_fires_job", "job", "at", "execution"),
+    small=True,
+)

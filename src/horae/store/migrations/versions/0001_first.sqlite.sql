@@ -173,6 +173,18 @@ CREATE TABLE dependencies (
 
 CREATE INDEX ix_dependencies_upstream ON dependencies (upstream);
 
+CREATE TABLE dependency_fires (
+    at BIGINT NOT NULL,
+    execution UUID NOT NULL,
+    job UUID NOT NULL,
+    disposition TEXT NOT NULL,
+    cause TEXT NOT NULL,
+    PRIMARY KEY (at, execution)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX dependency_fires_job ON dependency_fires (job, at, execution);
+
 CREATE TABLE dependents (
     job UUID NOT NULL,
     PRIMARY KEY (job)
