@@ -16,6 +16,7 @@ from horae.store.open import open_store_driver
 from horae.store.script import Fetch, Script, Statement
 from horae.store.sqlite.connection import connect
 from horae.store.sqlite.file import FileDriver
+from horae.store.sqlite.library import sqlite3
 from horae.store.sqlite.owner import refuse_network
 from tests.store_contract.test_driver import GET, PUT
 from tests.waiting import eventually
@@ -325,3 +326,13 @@ async def test_a_password_in_a_url_is_not_told(env: Env):
     with pytest.raises(BadInput) as told:
         await open_store_driver("mysql://me:secret@host/db", env)
     assert "secret" not in str(told.value)
+
+
+def test_values_are_bound_as_they_are_without_a_search_for_an_adapter():
+    raw = connect(None)
+    values = (b"\0\xff", b"", None, True, False, 7, "text", 1.5)
+    bound = raw.execute(f"SELECT {', '.join('?' * len(values))}", values).fetchone()
+
+    assert bound == (b"\0\xff", b"", None, 1, 0, 7, "text", 1.5)
+    assert {bytes, bool, type(None)} <= {kind for kind, _ in sqlite3.adapters}
+    raw.close()

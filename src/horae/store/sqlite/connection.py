@@ -42,6 +42,11 @@ def to_uuid(value: bytes) -> UUID:
 
 sqlite3.register_converter("UUID", to_uuid)
 sqlite3.register_converter("BOOLEAN", lambda value: value != b"0")
+# What has no adapter is bound as it is, but only after looks for `__adapt__` and `__conform__` that raise and catch:
+# 1.8 us a value, a third of what a fire cost. These are the cheapest functions that give back what they are given.
+sqlite3.register_adapter(bytes, bytes.__bytes__)
+sqlite3.register_adapter(bool, int)
+sqlite3.register_adapter(type(None), {}.get)
 
 
 def connect(path: Path | None) -> "sqlite3.Connection":
