@@ -1,12 +1,13 @@
 """Ids: an execution's says which parcel it travels in, at which place, and when it was made."""
 
+from itertools import islice
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from horae.env import uuid7
-from horae.model.ids import execution_id, first_id_at, index_of, instant_of, parcel_id, parcel_of
+from horae.model.ids import execution_id, first_id_at, index_of, instant_of, parcel_id, parcel_ids, parcel_of
 
 instants = st.integers(0, 2**47 * 1000)
 indexes = st.integers(0, 0xFFFF)
@@ -28,6 +29,26 @@ def test_an_id_tells_when_it_was_made(at, index, seed):
     id = execution_id(parcel_id(uuid7(Random(seed))(at)), index)
 
     assert instant_of(id) == at // 1000 * 1000
+
+
+@given(instants, st.integers(), st.integers(1, 100))
+def test_parcels_that_are_made_together_lie_together(at, seed, count):
+    fresh = uuid7(Random(seed))
+    ids = list(islice(parcel_ids(lambda: fresh(at)), count))
+
+    assert len(set(ids)) == count
+    assert ids == sorted(ids)
+    assert {id.version for id in ids} == {7}
+    assert {id.variant for id in ids} == {fresh(at).variant}
+    assert all(parcel_of(id) == id and instant_of(id) == at // 1000 * 1000 for id in ids)
+
+
+def test_a_run_of_parcels_that_is_used_up_is_followed_by_another():
+    fresh = uuid7(Random(1))
+    ids = list(islice(parcel_ids(lambda: fresh(1_800_000_000_000_000)), 70_000))
+
+    assert len(set(ids)) == 70_000
+    assert len({id.int >> 32 for id in ids}) == 2
 
 
 @given(instants, st.integers())

@@ -1,5 +1,6 @@
 """Execution ids: a parcel's UUIDv7 with the item's index in the low 16 bits."""
 
+from collections.abc import Callable, Iterator
 from uuid import UUID
 
 from horae.env import Instant, uuid_of
@@ -9,12 +10,23 @@ ExecutionId = UUID
 JobId = UUID
 SessionId = UUID
 
-_INDEX = 0xFFFF
+_INDEX, _RUN = 0xFFFF, 0xFFFF_FFFF
 
 
 def parcel_id(fresh: UUID) -> ParcelId:
     """Make a fresh UUIDv7 a parcel's by clearing its low 16 bits."""
     return uuid_of(fresh.int & ~_INDEX)
+
+
+def parcel_ids(new_id: Callable[[], UUID]) -> Iterator[ParcelId]:
+    """Ids of parcels that are made together: one after another from a fresh UUIDv7 on, as they lie in every index.
+
+    A run has 65,536 of them and 42 bits of chance, and the millisecond, that are its own.
+    """
+    while True:
+        first = new_id().int & ~_RUN
+        for place in range(0, _RUN, _INDEX + 1):
+            yield uuid_of(first | place)
 
 
 def execution_id(parcel: ParcelId, index: int) -> ExecutionId:

@@ -1,6 +1,6 @@
 """Decisions that triggers share: at one instant those of one definition, by the same rules, due for the same fire."""
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from horae.env import Instant
 from horae.model.trigger.decide import Decision, decide
@@ -11,14 +11,23 @@ from horae.model.trigger.values import Trigger, previous_fire
 EVER: Instant = -(1 << 63)
 
 
-class _Made(Struct, frozen=True):
-    """A decision for whoever had decided from `since` on, to before `at`."""
+class _Made(Struct):
+    """A decision for one that had decided so far, and for whoever had decided nothing else before `at`."""
 
-    since: Instant
+    so_far: Instant
     at: Instant
     decision: Decision
     trigger: Trigger  # as long as these are here nothing else has their identity
     rules: Rules
+    since: Instant | UnsetType | None = UNSET  # looked for when it is asked for: most have nobody alike
+
+    def is_for(self, decided_through: Instant) -> bool:
+        """Whether it holds for one that had decided so far."""
+        if decided_through == self.so_far:
+            return True
+        if self.since is UNSET:
+            self.since = _since(self.trigger, self.rules, self.at)
+        return self.since is not None and self.since <= min(decided_through, self.so_far) and decided_through < self.at
 
 
 class Alike:
@@ -34,16 +43,13 @@ class Alike:
         """What `decide` says: between two nominal fires it does not matter how far a trigger had decided."""
         key = id(trigger), id(rules), busy, waiting
         made = self._made.get(key)
-        if made is not None and made.since <= decided_through < made.at:
+        if made is not None and made.is_for(decided_through):
             return made.decision
         decision = decide(
             trigger, rules, decided_through, self._now, self._limit, fired=fired, busy=busy, waiting=waiting
         )
         if rules.max_fires is None and decision.ledger:
-            at = decision.ledger[0].first
-            since = _since(trigger, rules, at)
-            if since is not None and since <= decided_through:
-                self._made[key] = _Made(since, at, decision, trigger, rules)
+            self._made[key] = _Made(decided_through, decision.ledger[0].first, decision, trigger, rules)
         return decision
 
 

@@ -1,6 +1,7 @@
 """Fires in parcels: those of one job that are due at one instant travel together, whatever triggers fired them."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from uuid import UUID
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.execution import Extra
-from horae.model.ids import execution_id, parcel_id
+from horae.model.ids import execution_id, parcel_ids
 from horae.model.packing import Packed, pack
 from horae.model.parcel import Envelope, Parcel, loads
 from horae.model.trigger import Fire
@@ -35,24 +36,28 @@ def lay(
 
     `terms` are those of each fire, in the same order.
     """
-    lots = _lots(decided, terms)
     ids: list[UUID] = [_SOMEBODY] * len(terms)
+    fresh = parcel_ids(new_id)
     parcels: list[tuple[Parcel, int]] = []
-    for lot in lots:
+    for lot in _lots(decided, terms):
         if len(lot.items) == 1:
-            id = ids[lot.places[0]] = parcel_id(new_id())
+            id = ids[lot.places[0]] = next(fresh)
             packed = Packed(b"", lot.items[0])
             parcel = Parcel(id=id, envelope=lot.envelope, items=packed, extras=lot.extras[0], submitted_at=now)
             parcels.append((parcel, lot.lead))
         else:
-            parcels += ((parcel, lot.lead) for parcel in _filled(lot, ids, new_id, now))
+            parcels += ((parcel, lot.lead) for parcel in _filled(lot, ids, fresh, now))
     return ids, parcels
 
 
-def _lots(decided: Sequence[Decided], terms: Sequence[NewExecution]) -> Collection[_Lot]:
-    """Equal envelopes share a lot; fires on the same terms have the same envelope, which need not be compared."""
+def _lots(decided: Sequence[Decided], terms: Sequence[NewExecution]) -> Iterable[_Lot]:
+    """Equal envelopes share a lot; fires on the same terms have the same envelope, which need not be compared.
+
+    To compare two is cheap, to look for one among all is not: nearly always those of a job at an instant are equal.
+    """
     by_terms: dict[int, _Lot] = {}
-    lots: dict[tuple[Envelope, int], _Lot] = {}
+    near: dict[tuple[int, Instant], _Lot] = {}
+    others: dict[tuple[Envelope, int], _Lot] = {}
     telling = _Telling()
     place = 0
     for d in decided:
@@ -60,25 +65,26 @@ def _lots(decided: Sequence[Decided], terms: Sequence[NewExecution]) -> Collecti
             one = terms[place]
             lot = by_terms.get(id(one))
             if lot is None:
-                key = one.envelope, one.rank_lead
-                lot = lots.get(key)
-                if lot is None:
-                    lot = lots[key] = _Lot(one.envelope, one.rank_lead, [], [], [])
+                envelope, lead = one.envelope, one.rank_lead
+                fresh = _Lot(envelope, lead, [], [], [])
+                lot = near.setdefault((id(envelope.job), envelope.due_at), fresh)
+                if lot is not fresh and (lot.lead != lead or lot.envelope != envelope):
+                    lot = others.setdefault((envelope, lead), fresh)
                 by_terms[id(one)] = lot
             lot.items.append(one.item)
             lot.extras.append(telling.of(d.due.timer.id, fire))
             lot.places.append(place)
             place += 1
-    return lots.values()
+    return chain(near.values(), others.values())
 
 
-def _filled(lot: _Lot, ids: list[UUID], new_id: Callable[[], UUID], now: Instant) -> Iterator[Parcel]:
+def _filled(lot: _Lot, ids: list[UUID], fresh: Iterator[UUID], now: Instant) -> Iterator[Parcel]:
     """Fill parcels with a lot, and note the ids that its fires have there."""
     start = 0
     for count in loads(map(len, lot.items)):
         cut = slice(start, start + count)
         start += count
-        id = parcel_id(new_id())
+        id = next(fresh)
         for index, place in enumerate(lot.places[cut]):
             ids[place] = execution_id(id, index)
         extras = lot.extras[cut.start] if count == 1 else b"[%b]" % b",".join(lot.extras[cut])

@@ -72,11 +72,18 @@ def shelved(
     parcels: Sequence[tuple[Parcel, int]], now: Instant, held: Collection[UUID] = ()
 ) -> tuple[list[Queued], list[Waiting]]:
     """What goes to the queue at once, and what waits: for its time, or for what its job depends on."""
-    free = [(p, lead) for p, lead in parcels if p.id not in held] if held else parcels
-    ready = [_queued(p, lead, now) for p, lead in free if p.envelope.due_at <= now and not is_keyed(p)]
-    later = [_waiting(p) for p, _ in free if p.envelope.due_at > now]
-    later += [on_the_way(_waiting(p), _rank(p, lead), now) for p, lead in free if is_keyed(p, now)]
-    return ready, [*later, *(_held(p) for p, _ in parcels if p.id in held)] if held else later
+    ready: list[Queued] = []
+    later: list[Waiting] = []
+    for p, lead in parcels:
+        if held and p.id in held:
+            later.append(_held(p))
+        elif p.envelope.due_at > now:
+            later.append(_waiting(p))
+        elif is_keyed(p):
+            later.append(on_the_way(_waiting(p), _rank(p, lead), now))
+        else:
+            ready.append(_queued(p, lead, now))
+    return ready, later
 
 
 def is_keyed(p: Parcel, due: Instant | None = None) -> bool:
