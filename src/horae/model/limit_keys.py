@@ -1,10 +1,11 @@
 """The keys of an execution: what its job's templates of limits and of a sequence come to for its params and tags."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from uuid import UUID
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from horae.errors import BadInput
 from horae.model.job import Spec
@@ -56,10 +57,33 @@ def _keys(job: UUID, spec: Spec, item: bytes, tags: Mapping[str, str], *, lenien
 def common_keys(base: str | None, job: UUID, spec: Spec, items: Sequence[bytes], tags: Mapping[str, str]) -> str | None:
     """The keys of many items if they are all the same; None otherwise."""
     found: str | None = None
-    for item in items:
+    for item in items[:1] if _are_alike(spec, items) else items:
         keys = envelope_keys(base, job, spec, item, tags)
         if found is None:
             found = keys
         elif keys != found:
             return None
     return found
+
+
+def _are_alike(spec: Spec, items: Sequence[bytes]) -> bool:
+    """Whether items name the same in all params that the keys of their job are; all are read at once.
+
+    Where keys are more than params, or params more than texts and numbers, nothing is said, and each is looked at.
+    """
+    templates = [template for template in (*(one.key for one in spec.limits), spec.sequence) if "${" in template]
+    names = tuple(name for template in templates if (name := plain_param(template)) is not None)
+    if len(names) < len(templates):
+        return False
+    try:
+        return len(set(_decoder(names)(b"[%b]" % b",".join(items)))) == 1
+    except (ValueError, RecursionError):
+        return False
+
+
+@lru_cache(maxsize=256)
+def _decoder(names: tuple[str, ...]) -> Callable[[bytes], list[Struct]]:
+    """Reads some params of many items, and passes over the others."""
+    fields = [(f"param_{i}", str | int, msgspec.field(name=name)) for i, name in enumerate(names)]
+    some = msgspec.defstruct("SomeParams", fields, frozen=True)
+    return msgspec.json.Decoder(list[some]).decode  # type: ignore[valid-type]

@@ -51,20 +51,17 @@ def shares_of(
 ) -> tuple[list[str], dict[int, BadInput]]:
     """The shares of many items at once, and what is wrong with those that have none.
 
-    Where a param tells, nothing else of an item is read: a large submission mostly names few shares again and again.
+    Where a param tells, nothing else of the items is read, and all of them at once.
     """
-    one = _PARAM.fullmatch(policy.by)
-    if one is None and policy.by in ("job", "caller"):
+    if policy.by in ("job", "caller"):
         return [share_of(policy, spec, b"{}", tags, caller)] * len(items), {}
+    one = _PARAM.fullmatch(policy.by)
+    named = None if one is None else _named_in(one[1], items)
+    if named is not None:
+        return named, {}
     found: list[str] = []
     wrong: dict[int, BadInput] = {}
-    read = None if one is None else _param_decoder(one[1])
     for i, item in enumerate(items):
-        if read is not None:
-            value = read(item).value
-            if type(value) is str and len(value) <= MOST_SHARE and "\0" not in value:
-                found.append(value)
-                continue
         try:
             found.append(share_of(policy, spec, item, tags, caller))
         except BadInput as error:
@@ -73,11 +70,20 @@ def shares_of(
     return found, wrong
 
 
+def _named_in(param: str, items: Sequence[bytes]) -> list[str] | None:
+    """The shares of items that all name them in a param, as a text; None when some do not."""
+    try:
+        found = [one.value for one in _param_decoder(param)(b"[%b]" % b",".join(items))]
+    except (ValueError, RecursionError):
+        return None
+    return found if all(len(share) <= MOST_SHARE and "\0" not in share for share in set(found)) else None
+
+
 @lru_cache(maxsize=256)
 def _param_decoder(name: str) -> Callable[[bytes], Any]:
-    """Reads one param of an item, and passes over the others."""
-    fields: list[Any] = [("value", Any, msgspec.field(default=None, name=name))]
-    return msgspec.json.Decoder(msgspec.defstruct("OneParam", fields)).decode
+    """Reads one param of many items, and passes over the others."""
+    fields: list[Any] = [("value", str, msgspec.field(name=name))]
+    return msgspec.json.Decoder(list[msgspec.defstruct("OneParam", fields)]).decode  # type: ignore[misc]
 
 
 def share_or_none(policy: Policy, spec: Spec, item: bytes, tags: Mapping[str, str]) -> str:

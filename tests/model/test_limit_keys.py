@@ -1,0 +1,49 @@
+"""The keys of executions that are submitted together."""
+
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.errors import BadInput
+from horae.model.job import Command, Spec
+from horae.model.limit_keys import common_keys, envelope_keys
+from horae.model.limits import KeyLimit
+
+JOB = UUID(int=1)
+ITEMS = (
+    b'{"who":"a"}',
+    b'{"x":[{}],"who":"a"}',
+    b'{"who":"\\u0061"}',
+    b'{"who":"b"}',
+    b'{"who":7}',
+    b'{"who":"7"}',
+    b"{}",
+)
+
+
+def each_alone(spec: Spec, items: list[bytes]) -> set[str | None] | None:
+    """The keys of items one by one; None when one has none."""
+    try:
+        return {envelope_keys(None, JOB, spec, item, {}) for item in items}
+    except BadInput:
+        return None
+
+
+@given(
+    st.sampled_from(["${params.who}", "${params.who + '!'}", "all"]),
+    st.sampled_from(["", "${params.who}", "${params.other}"]),
+    st.one_of(st.lists(st.sampled_from(ITEMS), min_size=1), st.sampled_from(ITEMS).map(lambda item: [item] * 3)),
+)
+def test_many_have_the_keys_that_each_of_them_has(key, sequence, items):
+    limits = (KeyLimit(key=key, concurrency=2),)
+    spec = Spec(name="report", task=Command(argv=("true",)), limits=limits, sequence=sequence, params={"other": 1})
+
+    alone = each_alone(spec, items)
+
+    try:
+        together = common_keys(None, JOB, spec, items, {})
+    except BadInput:
+        assert alone is None
+    else:
+        assert together == (alone.pop() if alone is not None and len(alone) == 1 else None)
