@@ -144,6 +144,23 @@ async def test_slices_move_to_the_lanes_of_their_shares_in_pieces_and_back(world
     assert await world.states(parcel) == ["queued"] * 6
 
 
+async def test_no_more_items_are_looked_at_together_than_take_a_short_time(world: World, monkeypatch):
+    monkeypatch.setattr(queues, "MOST_ITEMS", 5)
+    job = await world.job()
+    parcels = [await world.parcel(job, 4) for _ in range(3)]
+    leads = Leads(lambda queue: Policy(kind="fair", by="${params.i < 2 ? 'low' : 'high'}"))
+    at, batches = queues.FIRST, 0
+
+    while at is not None:
+        place = at
+        done = await world.store.change(lambda now: queues.rerank(job.lane, leads, place, 100, now))  # noqa: B023
+        at, batches = done.next, batches + 1
+
+    assert batches == 3
+    assert [spans(await world.on("queued", parcel)) for parcel in parcels] == [[(0, 2), (2, 4)]] * 3
+    assert all(slice.lane != job.lane for slice in await world.on("queued"))
+
+
 async def test_a_purge_ends_what_is_queued_and_what_waits(world: World):
     job = await world.job()
     queued, delayed = await world.parcel(job, 3), await world.parcel(job, 2, due_at=world.now() + HOUR)

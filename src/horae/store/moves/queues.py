@@ -1,6 +1,7 @@
 """Queues as people manage them: defined, made the default, drained, purged; and what is queued ordered anew."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -11,12 +12,12 @@ from horae.env import Instant
 from horae.model.execution import READS_AS_RUNNING
 from horae.model.job import Spec
 from horae.model.limits import NO_LIMIT
-from horae.model.parcel import Parcel, extra_of
+from horae.model.parcel import Parcel, extras_of
 from horae.model.policy import Policy
 from horae.model.preempt import is_in_front, to_front
 from horae.model.queue import Queue, QueueSpec, QueueState
 from horae.model.rank import Leads
-from horae.model.share_key import share_or_none
+from horae.model.share_key import share_or_none, shares_of
 from horae.model.slice import Queued, part
 from horae.store.moves import coarse, lanes, shelves
 from horae.store.moves.cancel_job import START, cancel_slices
@@ -24,7 +25,7 @@ from horae.store.moves.cancel_job import Place as Walked
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.share_lanes import lanes_of
 from horae.store.moves.starts import NewId, Started
-from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
+from horae.store.script import Fetch, ForEach, Lock, Row, Rows, Script, Statement
 
 # Another revision with the same policy: what was ordered stays so.
 _NEXT = "ranked = CASE WHEN ranked = revision THEN revision + 1 ELSE ranked END, revision = revision + 1"
@@ -72,6 +73,8 @@ PURGED_WAITING = Statement(
     f" AND reason NOT IN ({_BEGUN}) ORDER BY parcel, lo LIMIT $4 FOR UPDATE SKIP LOCKED",
 )
 
+MOST_ITEMS = 10_000  # whose shares are told by their params, in one transaction
+MOST_BYTES = 4 * 1024 * 1024
 At = tuple[int, UUID, int]  # rank, parcel, lo
 FIRST: At = (-(1 << 62), UUID(int=0), -1)
 
@@ -140,12 +143,13 @@ def rerank(lane: int, lead: Leads, after: At, limit: int, now: Instant, *, astra
     What a claim holds right now is left to it. What is `astray` stands in a lane that was forgotten, and goes to that
     of its job.
     """
-    rows = yield Fetch(UNRANKED, (lane, *after, limit))
-    if not rows:
+    found = yield Fetch(UNRANKED, (lane, *after, limit))
+    if not found:
         return Reranked({}, None)
-    policy = lead.policy(rows[0][4])
+    rows, policy = found, lead.policy(found[0][4])
     parcels: dict[UUID, Parcel] = {}
     if policy.is_fair and policy.by != "job":
+        rows = _soon_read(found)
         parcels = {parcel.id: parcel for parcel in (yield from read_parcels(sorted({row[0] for row in rows})))}
     wanted = [
         (slice, (row[-1] if astray else lane, share)) for row in rows for slice, share in _by_share(row, lead, parcels)
@@ -157,11 +161,24 @@ def rerank(lane: int, lead: Leads, after: At, limit: int, now: Instant, *, astra
     heads: dict[int, int] = {}
     for slice in moved:
         heads[slice.lane] = min(slice.rank, heads.get(slice.lane, slice.rank))
-    return Reranked(heads, (last.rank, last.parcel, last.lo) if len(rows) == limit else None)
+    has_more = len(rows) < len(found) or len(found) == limit
+    return Reranked(heads, (last.rank, last.parcel, last.lo) if has_more else None)
+
+
+def _soon_read(rows: Rows) -> Rows:
+    """The first of these slices, as many as have their params read in a few milliseconds: others wait meanwhile."""
+    items = size = 0
+    for at, row in enumerate(rows):
+        count = row[2] - row[1]
+        items, size = items + count, size + count * row[_WIDTH]
+        if at and (items > MOST_ITEMS or size > MOST_BYTES):
+            return rows[:at]
+    return rows
 
 
 _COLUMNS = len(shelves.QUEUED)
-_read_spec = msgspec.json.Decoder(Spec).decode
+_WIDTH = [name for name, _ in shelves.QUEUED].index("width")
+_read_spec = lru_cache(maxsize=64)(msgspec.json.Decoder(Spec).decode)
 
 
 def _by_share(row: Row, lead: Leads, parcels: dict[UUID, Parcel]) -> Iterator[tuple[Queued, str]]:
@@ -174,25 +191,28 @@ def _by_share(row: Row, lead: Leads, parcels: dict[UUID, Parcel]) -> Iterator[tu
     if not policy.is_fair:
         yield slice, ""
         return
-    of = _sharer(policy, _read_spec(spec), parcels.get(slice.parcel))
+    shares = _shares_in(slice, policy, _read_spec(spec), parcels.get(slice.parcel))
+    if shares.count(shares[0]) == len(shares):
+        yield slice, shares[0]
+        return
     lo = slice.lo
     for item in range(slice.lo + 1, slice.hi + 1):
-        if item == slice.hi or of(item) != of(lo):
-            yield part(slice, lo, item), of(lo)
+        if item == slice.hi or shares[item - slice.lo] != shares[lo - slice.lo]:
+            yield part(slice, lo, item), shares[lo - slice.lo]
             lo = item
 
 
-def _sharer(policy: Policy, spec: Spec, parcel: Parcel | None) -> Callable[[int], str]:
+def _shares_in(slice: Queued, policy: Policy, spec: Spec, parcel: Parcel | None) -> Sequence[str]:
+    """The share that each item of a slice uses; who cannot be told that it has none uses the nameless one."""
     if parcel is None:
-        return lambda item: spec.name
-
-    def of(item: int) -> str:
-        extra = extra_of(parcel.extras, item)
-        if policy.by == "caller":
-            return extra.caller
-        return share_or_none(policy, spec, parcel.items.one(item), extra.tags)
-
-    return of
+        return [spec.name] * (slice.hi - slice.lo)
+    extras = extras_of(parcel.extras, slice.lo, slice.hi)
+    if policy.by == "caller":
+        return [extra.caller for extra in extras]
+    items, tags = parcel.items.part(slice.lo, slice.hi), extras[0].tags
+    if all(extra.tags == tags for extra in extras):
+        return shares_of(policy, spec, items, tags, "")[0]
+    return [share_or_none(policy, spec, item, extra.tags) for item, extra in zip(items, extras, strict=True)]
 
 
 def _put_back(before: Sequence[Queued], after: Sequence[Queued]) -> Script[None]:
