@@ -120,7 +120,7 @@ def test_reserves_are_slots_or_a_part_of_them():
 def test_a_share_gets_a_quantum_or_a_seconds_work_but_one_at_least(expected):
     count = quantum(expected)
 
-    assert 1 <= count <= 512
+    assert 1 <= count <= 1024
     assert count == 1 or count * expected <= SECOND
     assert count <= 16 or count * expected <= SECOND / 100
 

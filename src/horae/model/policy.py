@@ -15,8 +15,8 @@ KINDS: tuple[Kind, ...] = ("fifo", "priority", "fair", "deadline", "shortest")
 Charge = Literal["time", "executions"]
 QUANTUM = 16  # executions that a share gets at a time while others wait
 QUANTUM_TIME: Micros = SECOND  # and no more worker time than that, but one execution at least
-SHORT_TIME: Micros = SECOND // 100  # of what is so short that more than 16 take no longer, up to 512
-MOST_AT_A_TIME = 512
+SHORT_TIME: Micros = SECOND // 100  # of what is so short that more than 16 take no longer, up to a whole parcel
+MOST_AT_A_TIME = 1024
 
 
 class Policy(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
