@@ -14,6 +14,8 @@ def engine_settings(settings: Settings) -> EngineSettings:
         retention=int(settings.retention),
         fire_retention=int(settings.fire_retention),
         watch_roots=tuple(watch_url(root, "watch_roots") for root in settings.watch_roots),
+        artifacts=settings.artifacts_url,
+        artifact_limit=settings.artifact_limit,
         url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
     )
 

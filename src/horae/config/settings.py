@@ -59,6 +59,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             " transaction."
         ),
     ] = ""
+    artifacts: Annotated[
+        str,
+        _about(
+            "Where files of executions are kept: a folder, or s3://bucket/prefix, gs://... or az://... Several servers"
+            " need one place that all of them reach. Empty: artifacts/ in `data`."
+        ),
+    ] = ""
+    artifact_limit: Annotated[int, Meta(ge=1), _about("Bytes of one artifact, at most.")] = 1 << 30
     host: Annotated[
         str,
         _about(
@@ -137,6 +145,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def store_url(self) -> str:
         """The store, with the default resolved."""
         return self.store or f"sqlite:///{self.data / 'horae.db'}"
+
+    @property
+    def artifacts_url(self) -> str:
+        """Where artifacts are kept, with the default resolved."""
+        return self.artifacts or str(self.data / "artifacts")
 
     @property
     def direct_url(self) -> str:

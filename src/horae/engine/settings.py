@@ -21,4 +21,6 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     retention: Micros = 30 * DAY  # of executions and statistics
     fire_retention: Micros = 30 * DAY
     watch_roots: tuple[str, ...] = ()  # URLs of the places that may be watched
+    artifacts: str = "artifacts"  # a folder, or the URL of a bucket
+    artifact_limit: int = 1 << 30  # bytes of one
     url: str = ""  # where other servers' workers reach this one

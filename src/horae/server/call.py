@@ -1,13 +1,14 @@
 """A call: one admitted request, as a route sees it."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from uuid import UUID
 
 from horae.engine.keys import Principal
 from horae.engine.node import Node
 from horae.errors import BadInput, NotFound
-from horae.server.reply import Scope
+from horae.server.reading import read_pieces
+from horae.server.reply import Receive, Scope
 from horae.server.route import Route
 
 NOBODY = Principal(namespace=0, role="nobody", key="", name="")
@@ -17,12 +18,24 @@ MOST_IDEMPOTENCY_KEY = 256
 class Call:
     """What a route may know of its request."""
 
-    __slots__ = ("body", "headers", "node", "route", "scope", "who")
+    __slots__ = ("_receive", "body", "headers", "node", "route", "scope", "who")
 
     def __init__(
-        self, node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], who: Principal, body: bytes
+        self,
+        node: Node,
+        route: Route,
+        scope: Scope,
+        headers: Mapping[bytes, bytes],
+        who: Principal,
+        body: bytes,
+        receive: Receive,
     ) -> None:
         self.node, self.route, self.scope, self.headers, self.who, self.body = node, route, scope, headers, who, body
+        self._receive = receive
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body piece by piece, on a route that streams."""
+        return read_pieces(self._receive)
 
     @property
     def namespace(self) -> int:

@@ -27,9 +27,9 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
         headers = dict(scope["headers"])
         who = NOBODY if is_public(route) else await _admit(node, route, headers)
         body = b""
-        if route.method in BODIED:
+        if route.method in BODIED and not route.streams:
             body = await read_body(receive, headers.get(b"content-length"), route.limit)
-        return await _perform(Call(node, route, scope, headers, who, body))
+        return await _perform(Call(node, route, scope, headers, who, body, receive))
     except HoraeError as error:
         return problem(error, scope["path"])
     except Gone:

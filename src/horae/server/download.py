@@ -2,9 +2,10 @@
 
 import asyncio
 import os
+from collections.abc import AsyncIterator, Iterable
 from typing import BinaryIO
 
-from horae.server.reply import Receive, Reply, Scope, Send
+from horae.server.reply import Header, Receive, Reply, Scope, Send
 
 PIECE = 256 * 1024
 
@@ -29,6 +30,28 @@ class Download(Reply):
         finally:
             gone.cancel()
             self._file.close()
+
+
+class Stream(Reply):
+    """A content of a known length that comes piece by piece."""
+
+    __slots__ = ("_pieces", "_size")
+
+    def __init__(self, pieces: AsyncIterator[bytes], size: int, kind: bytes, headers: Iterable[Header] = ()) -> None:
+        super().__init__(200, kind=kind, headers=headers)
+        self._pieces, self._size = pieces, size
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await self.start(send, (b"content-type", self.kind), (b"content-length", b"%d" % self._size))
+            async for piece in self._pieces:
+                if gone.done():
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
 
 
 async def _gone(receive: Receive) -> None:

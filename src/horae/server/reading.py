@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl
@@ -50,6 +50,15 @@ async def read_body(receive: Receive, length: bytes | None, limit: int) -> bytes
     if size > limit:
         raise _too_large(limit)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def read_pieces(receive: Receive) -> AsyncIterator[bytes]:
+    """The body piece by piece, as it comes."""
+    more = True
+    while more:
+        piece, more = _part(await receive())
+        if piece:
+            yield piece
 
 
 def _part(message: Mapping[str, Any]) -> tuple[bytes, bool]:

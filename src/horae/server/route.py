@@ -37,6 +37,7 @@ class Route(Struct, frozen=True, kw_only=True):
     body_type: Any = None
     query: type[Struct] | None = None
     limit: int = LIMIT
+    streams: bool = False  # the body is a file's content, which the route reads piece by piece
     texts: bool = True  # the body holds texts the store keeps as such, so NUL is refused
     media: str = "application/json"  # of the answer
     headers: Mapping[str, str] = {}  # request headers it reads, with their meaning

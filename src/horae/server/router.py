@@ -49,7 +49,7 @@ class Router(Generic[T]):
             if (literal := part.literals.get(text)) is not None:
                 part = literal
             elif part.rest is not None:
-                return part.rest, {REST[1:-1]: "/".join(parts[at:])}
+                return part.rest, {**parameters, REST[1:-1]: "/".join(parts[at:])}
             elif part.parts is not None and text:
                 parameters[part.parameter] = text
                 part = part.parts

@@ -30,7 +30,7 @@ def open_bucket(url: str) -> Any:
 
 
 def missing() -> BadInput:
-    return BadInput("Watching object stores needs a package that is not installed.", "pip install 'horae[s3]'")
+    return BadInput("Object stores need a package that is not installed.", "pip install 'horae[s3]'")
 
 
 async def pages(place: Watch, open: Open = open_bucket) -> AsyncIterator[list[Listed]]:

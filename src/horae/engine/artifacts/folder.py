@@ -1,0 +1,68 @@
+"""A folder as the place of artifacts. Several servers need one that all of them see."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import suppress
+from pathlib import Path
+
+PIECE = 256 * 1024
+
+
+class Folder:
+    """Each content is a file below it; folders that have become empty go."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.absolute()
+        self.url = self._root.as_uri()
+
+    async def write(self, location: str, pieces: AsyncIterable[bytes]) -> None:
+        path = self._root / location
+        await asyncio.to_thread(_make, path.parent, self._root)
+        descriptor = await asyncio.to_thread(os.open, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            async for piece in pieces:
+                await asyncio.to_thread(_write, descriptor, piece)
+            await asyncio.to_thread(os.fsync, descriptor)
+        finally:
+            os.close(descriptor)
+        await asyncio.to_thread(_sync, path.parent)
+
+    async def read(self, location: str) -> AsyncIterator[bytes]:
+        file = await asyncio.to_thread((self._root / location).open, "rb")
+        try:
+            while piece := await asyncio.to_thread(file.read, PIECE):
+                yield piece
+        finally:
+            file.close()
+
+    async def remove(self, location: str) -> None:
+        await asyncio.to_thread(self._remove, self._root / location)
+
+    def _remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+        for folder in path.parents:
+            if folder == self._root:
+                return
+            with suppress(OSError):  # it holds something else
+                folder.rmdir()
+
+
+def _make(folder: Path, root: Path) -> None:
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _write(descriptor: int, piece: bytes) -> None:
+    rest = memoryview(piece)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _sync(folder: Path) -> None:
+    """A file is found after a crash when its folder is on disk, too."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
