@@ -253,17 +253,22 @@ class Directory:
 
     def _views(self, of: Iterable[int]) -> list[LaneView]:
         ordered = sorted((self._heads[lane], lane) for lane in of)
-        lanes, demands = self.lanes, self.demands
-        return [
-            LaneView(
-                lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
-                cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
-                queue=lanes[lane].queue,
-                amount=self._amounts.get(lane) or MANY, expected=self._expected.get(lane, UNKNOWN),
-            )
-            for low, lane in ordered
-            if lane in lanes
-        ]  # fmt: skip
+        return [self._view(lane, low) for low, lane in ordered if lane in self.lanes]
+
+    def _view(self, lane: int, low: int) -> LaneView:
+        demands = self.demands
+        return LaneView(
+            lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
+            cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
+            queue=self.lanes[lane].queue, amount=self._amounts.get(lane) or MANY,
+            expected=self._expected.get(lane, UNKNOWN),
+        )  # fmt: skip
+
+    def arising(self, lanes: Mapping[int, int]) -> list[LaneView]:
+        """Lanes that something comes to stand in just now, of which nobody was told yet; those of shares are left."""
+        known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
+        plain = {lane: low for lane, low in known.items() if not self.policy(self.lanes[lane].queue).is_fair}
+        return [self._view(lane, low) for lane, low in plain.items()]
 
     def marks(self) -> dict[int, int]:
         """How often each lane was hinted so far: taken before a claim, given back after it."""

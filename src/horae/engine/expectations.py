@@ -10,8 +10,8 @@ from uuid import UUID
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Micros
 from horae.store.contract import Store
-from horae.store.moves.effects import Ended
 from horae.store.moves.expectations import LOOK_BACK, MINUTE, expected_since
+from horae.store.moves.told import Ended
 
 UNKNOWN: Micros = SECOND  # what a job is taken for that never ran
 LOOK = 30.0  # seconds between looks at what other servers learned

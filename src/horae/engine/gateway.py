@@ -136,7 +136,9 @@ class Gateway:
         """One transaction for the exchanges that met."""
         marks = self._directory.marks()
         views = self._directory.views(sum(room_of(head.exchange) for head in heads))
-        done = await self._store.exchange(heads, views, self._directory.paused, self._directory.policies)
+        done = await self._store.exchange(
+            heads, views, self._directory.paused, self._directory.policies, arising=self._directory.arising
+        )
         self.lot.committed()
         left = self.lot.learn(done.claimed, marks)
         self._statistics.add(done.effects)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from horae.engine.job_changes import DELETED
 from horae.env import Instant
+from horae.model.ids import index_of, parcel_of
 from horae.store.contract import Store
 from horae.store.moves import cancel_job
 from horae.store.moves.cancel_job import START, Batch, Place
@@ -42,6 +43,8 @@ class Deletions:
             return False
         if ending != "pending":
             await self._ask_running(job)
+            for execution in await self._store.read(lambda: cancel_job.workflows_of(job)):
+                await self._store.cancel(parcel_of(execution), index_of(execution), DELETED)
             await self._walk(job, partial(cancel_job.cancel_asleep, job, self._store.env.new_id))
         if ending == "all" and await self._is_pending(job):  # handed back before its session was asked, or woken
             return False

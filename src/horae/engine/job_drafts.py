@@ -7,7 +7,6 @@ from uuid import UUID
 import msgspec
 
 from horae.engine.job_changes import Draft
-from horae.engine.params import validator_of
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.trigger_calendars import check_calendars
 from horae.engine.trigger_checks import check_params, field_of, refuse_the_past
@@ -16,6 +15,7 @@ from horae.errors import BadInput
 from horae.model.definition import Definition, merge_definition, parse_definition, parse_whens, render_definition
 from horae.model.job import Spec
 from horae.model.queue import DEFAULT_QUEUE
+from horae.model.schema import validator_of
 from horae.model.trigger import Watch, When
 from horae.store.contract import Store
 from horae.store.moves import job_reads

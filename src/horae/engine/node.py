@@ -58,6 +58,7 @@ from horae.engine.triggers import Triggers
 from horae.engine.turns import Turns
 from horae.engine.watching.watcher import Places, Watcher
 from horae.engine.workers import Workers
+from horae.engine.workflows import Flows, Opener
 from horae.engine.zones import ZoneRules
 from horae.env import Env, Instant
 from horae.errors import HoraeError
@@ -66,6 +67,7 @@ from horae.model.execution import Extra
 from horae.model.protocol import Submit
 from horae.store.connections import DEFAULT, Connections
 from horae.store.contract import Store
+from horae.store.moves.effects import Effects
 from horae.store.moves.starts import Started
 from horae.store.moves.submission import Receipt
 from horae.store.open import open_store_driver
@@ -117,6 +119,8 @@ class Node:
         self.backstop = Backstop(env, store, self.directory, self.hints)
         self.preemptor = Preemptor(env, store, self.directory, self.hints)
         self.deletions = Deletions(store, self._session_asked, self.statistics.cancelled)
+        self.opener = Opener(env, store, self.directory, self.hints, self.limits.freed)
+        self.flows = Flows(env, store, self.hints, self.clock, self._session_asked, self.statistics.cancelled)
         self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock, self.deletions)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.intake = EventIntake(env, store, self.directory, self.hints)
@@ -227,6 +231,8 @@ class Node:
                 self.streaks,
                 self.backstop,
                 self.preemptor,
+                self.opener,
+                self.flows,
                 self.sweeper,
             ]
             chosen.append(self.watcher)
@@ -288,7 +294,11 @@ class Node:
         self.hints.tell(Hint(events=[event]))
 
     def _started(self, started: Started) -> None:
-        self.hints.tell(Hint(lanes=started.lanes, wake_at=started.next))
+        effects = Effects(ended=started.ended, stepped=started.stepped)
+        if started.ended:
+            self.statistics.add(effects)
+        events = self.statistics.events(effects)
+        self.hints.tell(Hint(lanes=started.lanes, wake_at=started.next, events=events))
 
     def _session_asked(self, session: UUID) -> None:
         self.hints.tell(Hint(sessions=[session]))

@@ -1,57 +1,18 @@
 """Params against what they may be: JSON objects within bounds, and the schema of the job's signature."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from datetime import date, datetime, time, timedelta
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-import jsonschema_rs
 import msgspec
 
 from horae.errors import BadInput, HoraeError
-from horae.model.job import Job, Spec
-from horae.model.meeting import batch_of
+from horae.model.job import Job
 from horae.model.parcel import check_item, plain_objects
+from horae.model.schema import validator_of
 
 MOST_VALIDATORS = 1000
-
-
-def validator_of(schema: dict[str, Any]) -> Any:
-    """What checks values against a schema. Raises ValueError when it is none."""
-    return jsonschema_rs.validator_for(schema, validate_formats=True, formats=_FORMATS)
-
-
-def _reads(type: Any) -> Callable[[str], bool]:
-    """Whether a text is one of this type by the rules that functions' parameters are read with."""
-
-    def read(text: str) -> bool:
-        try:
-            msgspec.convert(text, type)
-        except msgspec.ValidationError:
-            return False
-        return True
-
-    return read
-
-
-_FORMATS = {
-    "date": _reads(date),
-    "time": _reads(time),
-    "date-time": _reads(datetime),
-    "duration": _reads(timedelta),
-    "uuid": _reads(UUID),
-}
-
-
-def check_fits(item: bytes, spec: Spec, field: str) -> None:
-    """Refuse what a trigger would give an execution when it does not fit the job's schema."""
-    if spec.schema is None:
-        return
-    given = item if spec.batch is None else batch_of(item)
-    for error in validator_of(spec.schema).iter_errors({**spec.params, **msgspec.json.decode(given)}):
-        where = ".".join([field, *map(str, error.instance_path)])
-        raise BadInput(f"{where}: {error.message}.", "See the job's `schema`; give it `params`.", field=where)
 
 
 class Params:

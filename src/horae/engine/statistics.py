@@ -74,7 +74,10 @@ class Statistics:
         logged = [
             Event("log", execution_id(n.parcel, n.lo), "running", n.namespace, now, n.job) for n in effects.logged[:20]
         ]
-        return [*ended, *moved, *logged]
+        stepped = [
+            Event("step", s.execution, s.state, s.namespace, now, s.job, step=s.step) for s in effects.stepped[:20]
+        ]
+        return [*ended, *moved, *logged, *stepped]
 
     async def step(self) -> Wait:
         """Write what was added up."""

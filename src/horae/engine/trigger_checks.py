@@ -1,11 +1,11 @@
 """What a new trigger must have beyond its spelling: something ahead, and params that fit its job."""
 
-from horae.engine.params import check_fits
 from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.duration import DAY
 from horae.model.instant import format_instant
 from horae.model.job import Spec
+from horae.model.schema import check_fits
 from horae.model.template import TemplateError
 from horae.model.trigger import (
     GRACE,

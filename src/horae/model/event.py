@@ -8,7 +8,7 @@ from horae.env import Instant
 
 
 class Event(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One thing changed: an execution, a job, a worker or an execution's log."""
+    """One thing changed: an execution, a step of one, a job, a worker or an execution's log."""
 
     kind: str
     id: UUID
@@ -17,3 +17,4 @@ class Event(Struct, frozen=True, rename="camel", omit_defaults=True):
     at: Instant
     job: UUID | None = None
     count: int = 1  # how many executions of the same parcel, from this one on
+    step: str = ""  # of a workflow's execution

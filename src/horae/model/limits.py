@@ -71,19 +71,26 @@ def sequence_name(job: UUID, value: str) -> str:
     return f"sequence:{job}:{_short(value)}"
 
 
+def fan_key(parent: UUID, step: str, most: int) -> str:
+    """The key that all children of a step share that may not run all at once."""
+    return f"fan:{parent}:{most}:{_short(step)}"
+
+
 def is_sequence(key: str) -> bool:
     """Whether a key is that of a sequence."""
     return key.startswith("sequence:")
 
 
 def job_of(key: str) -> UUID:
-    """The job whose limit or sequence a key belongs to."""
+    """The job whose limit or sequence a key belongs to; of a step's the workflow's execution, which is no job."""
     return UUID(key.split(":", 2)[1])
 
 
 def limit_of(key: str, limits: Iterable[KeyLimit]) -> Limit:
-    """What a job says now of a key; a limit that it no longer has holds nothing back."""
+    """What a job says now of a key; a limit that it no longer has holds nothing back. A step's says it itself."""
     digest = key.split(":", 3)[2]
+    if key.startswith("fan:"):
+        return Limit(concurrency=int(digest))
     return next((limit for limit in limits if _digest(limit.key) == digest), NO_LIMIT)
 
 

@@ -106,6 +106,7 @@ class Store:
         paused: Paused,
         policies: Mapping[tuple[UUID, int], RetryPolicy],
         rng: Random | None = None,
+        arising: exchanges.Arising | None = None,
     ) -> exchanges.Exchanged:
         """Settle outcomes and claim for exchanges whose number is next.
 
@@ -113,11 +114,12 @@ class Store:
         Each claim starts a new attempt. A session that is not live changes nothing and gets nothing.
 
         Jobs that depend on what ended hear of it in the same transaction, and those whose last upstream it was are
-        started once.
+        started once. So do the workflows of which it was a step: what follows is started, and may be given out at once
+        from the lanes that are `arising` by it.
         """
         now, chance = self.env.now(), rng or self.env.rng
         return await self.driver.write(
-            lambda: exchanges.exchange(heads, views, paused, policies, now, chance, self.env.new_id)
+            lambda: exchanges.exchange(heads, views, paused, policies, now, chance, self.env.new_id, arising)
         )
 
     async def look(self, heads: Sequence[exchanges.Head]) -> list[exchanges.Reply]:

@@ -21,7 +21,7 @@ from horae.model.session import LIVE
 from horae.model.settle import Finished
 from horae.model.slice import Slice, Waiting, gaps
 from horae.store.moves import rescue, shelves, sweep
-from horae.store.moves.arrivals import Over, arrive
+from horae.store.moves.ends import tell
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
@@ -280,9 +280,10 @@ def _restore(parcel: UUID, new_id: NewId, now: Instant, done: Repaired) -> Scrip
         for lo, hi in holes
     ]
     if e.delivery == AT_MOST_ONCE:
-        yield shelves.put_finished([_ended(slice, now) for slice in lost])
+        ended = [_ended(slice, now) for slice in lost]
+        yield shelves.put_finished(ended)
         done.ended += sum(s.hi - s.lo for s in lost)
-        yield from arrive([Over(s.parcel, s.lo, s.hi, s.job, "failed") for s in lost], new_id, now, Started())
+        yield from tell(ended, new_id, now, Started())
     else:
         yield shelves.put_waiting([_due(slice, now) for slice in lost])
         done.requeued += sum(s.hi - s.lo for s in lost)

@@ -7,12 +7,12 @@ from typing import Literal
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.keys import KEYED
+from horae.model.ids import execution_id
 from horae.model.protocol import RequestKind
 from horae.model.settle import Finished
-from horae.model.slice import S, Slice, part
-from horae.store.moves import holders, shelves
-from horae.store.moves.arrivals import Over, arrive
+from horae.model.slice import S, part
+from horae.store.moves import flow_cancel, shelves
+from horae.store.moves.ends import tell
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, Insert, Row, Script, Statement
@@ -20,7 +20,11 @@ from horae.store.script import Fetch, Insert, Row, Script, Statement
 ON_WAITING = Statement(
     "item_waiting",
     f"SELECT {shelves.names(shelves.WAITING)} FROM waiting WHERE parcel = $1 AND lo <= $2 AND hi > $2"
-    " FOR UPDATE SKIP LOCKED",
+    " AND reason <> 'children' FOR UPDATE SKIP LOCKED",
+)
+# A workflow under way ends with its steps: it is asked under its own lock.
+WITH_CHILDREN = Statement(
+    "item_with_children", "SELECT 1 FROM waiting WHERE parcel = $1 AND lo = $2 AND reason = 'children'"
 )
 ON_QUEUED = Statement(
     "item_queued",
@@ -52,12 +56,13 @@ def cancel(
         rows = yield Fetch(find, (parcel, item))
         if rows:
             ended = yield from _end(shelf, rows[0], item, reason, now)
-            yield from free(ended, now, done)
-            yield from arrive([Over(parcel, item, item + 1, ended.job, "cancelled")], new_id, now, done)
+            yield from tell([ended], new_id, now, done)
             return "cancelled", None
     rows = yield Fetch(ON_RUNNING, (parcel, item))
     if rows:
         return (yield from _ask(parcel, item, rows[0][0], reason, now))
+    if (yield Fetch(WITH_CHILDREN, (parcel, item))):
+        return (yield from flow_cancel.cancel(execution_id(parcel, item), reason, new_id, now, done)), None
     rows = yield Fetch(ON_HISTORY, (parcel, item))
     if rows:
         return "final", None
@@ -68,8 +73,8 @@ def cancel(
 EXISTS = Statement("item_exists", "SELECT 1 FROM parcels WHERE id = $1 AND n > $2")
 
 
-def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[Slice]:
-    """Split the slice around the item and put the item on history, as which it is told."""
+def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[Finished]:
+    """Split the slice around the item and put the item on history."""
     if shelf == "waiting":
         waits = shelves.waiting(row)
         yield shelves.take(shelf, [waits])
@@ -82,15 +87,7 @@ def _end(shelf: str, row: Row, item: int, reason: str, now: Instant) -> Script[S
         one = part(stands, item, item + 1)
         ended = Finished(slice=one, state="cancelled", reason=reason, queued_at=stands.queued_at, completed_at=now)
     yield shelves.put_finished([ended])
-    return ended.slice
-
-
-def free(ended: Slice, now: Instant, done: Started) -> Script[None]:
-    """An item has ended: who waited for its keys goes on."""
-    if ended.flags & KEYED:
-        entered = yield from holders.free([ended.parcel], now)
-        done.queue(entered.queued)
-        done.wake(entered.wake_at)
+    return ended
 
 
 def _around(slice: S, item: int) -> list[S]:

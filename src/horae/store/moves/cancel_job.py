@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.execution import READS_AS_RUNNING
-from horae.model.keys import KEYED
+from horae.model.ids import execution_id
 from horae.model.settle import Finished
 from horae.model.slice import Queued, Waiting
-from horae.store.moves import holders, shelves
-from horae.store.moves.arrivals import Over, arrive
+from horae.store.moves import shelves
 from horae.store.moves.cancel import REQUESTS
+from horae.store.moves.ends import tell
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, Insert, Script, Statement
@@ -33,10 +33,14 @@ OF_JOB = {
     ),
     "queued": Statement("job_queued", f"SELECT {shelves.names(shelves.QUEUED)} FROM queued {_BATCH} {_ORDER}"),
 }
-# What sleeps has begun, and holds no worker that could be asked to stop it.
+# What sleeps has begun, and holds no worker that could be asked to stop it. Workflows are asked by themselves.
 ASLEEP = Statement(
     "job_asleep",
-    f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason IN ({_BEGUN}) {_ORDER}",
+    f"SELECT {shelves.names(shelves.WAITING)} FROM waiting {_BATCH} AND reason IN ({_BEGUN})"
+    f" AND reason <> 'children' {_ORDER}",
+)
+FLOWS = Statement(
+    "job_workflows", "SELECT parcel, lo FROM waiting WHERE job = $1 AND reason = 'children' ORDER BY parcel, lo"
 )
 SESSIONS = Statement("sessions_of_job", "SELECT DISTINCT session FROM running WHERE job = $1 ORDER BY session")
 HELD = Statement("job_running", "SELECT parcel, lo, hi, attempt FROM running WHERE session = $1 AND job = $2")
@@ -121,16 +125,10 @@ def cancel_slices(
     done: Started | None = None,
 ) -> Script[None]:
     """Put slices that somebody holds on history; whoever waits for their end hears of it, and `done` tells who."""
-    done = Started() if done is None else done
     yield shelves.take(shelf, slices)
-    yield shelves.put_finished([_cancelled(s, reason, now) for s in slices])
-    keyed = {s.parcel for s in slices if s.flags & KEYED}
-    if keyed:
-        entered = yield from holders.free(keyed, now)
-        done.queue(entered.queued)
-        done.wake(entered.wake_at)
-    over = [Over(s.parcel, s.lo, s.hi, s.job, "cancelled") for s in slices]
-    yield from arrive(over, new_id, now, done)
+    ended = [_cancelled(s, reason, now) for s in slices]
+    yield shelves.put_finished(ended)
+    yield from tell(ended, new_id, now, Started() if done is None else done)
 
 
 def _cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:
@@ -188,6 +186,11 @@ def ask(job: UUID, ending: Ending) -> Script[None]:
 def settle(job: UUID, ended: Ending) -> Script[None]:
     """A deletion has ended this, and unless it was asked for more meanwhile nothing is left to do."""
     yield Fetch(SETTLE, (job, ended))
+
+
+def workflows_of(job: UUID) -> Script[list[UUID]]:
+    """The executions of a job that wait for their steps."""
+    return [execution_id(parcel, item) for parcel, item in (yield Fetch(FLOWS, (job,)))]
 
 
 def sessions_of(job: UUID) -> Script[list[UUID]]:

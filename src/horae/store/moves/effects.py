@@ -18,33 +18,10 @@ from horae.model.slice import Queued, Running, Slice
 from horae.store.moves import holders, shelves
 from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.starts import NewId, Started
+from horae.store.moves.told import Ended, Moved, Stepped, is_step
 from horae.store.script import Insert, Script
 
 Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
-
-
-class Ended(Struct, frozen=True):
-    """Items that reached a final state: for events and statistics."""
-
-    parcel: UUID
-    lo: int
-    hi: int
-    job: UUID
-    namespace: int
-    state: str
-    busy: int
-    lane: int = 0  # where it was claimed from, if it was
-
-
-class Moved(Struct, frozen=True):
-    """Items that went on to another shelf, or of which something new is known."""
-
-    parcel: UUID
-    lo: int
-    hi: int
-    job: UUID
-    namespace: int
-    state: str
 
 
 class Effects(Struct):
@@ -63,6 +40,9 @@ class Effects(Struct):
     returned: list[Queued] = []  # what went back to the queue as it was
     attempted: list[Attempted] = []  # what circuits are judged by
     made: list[Parcel] = []  # those of them that are new
+    children: list[Finished] = []  # steps of workflows that have ended, and have not been told of
+    stepped: list[Stepped] = []  # steps of workflows that went on
+    arising: dict[int, int] = {}  # lane -> least rank of steps that follow from those that ended
     stored: dict[int, int] = {}  # namespace -> bytes of results
 
     def may_claim(self, slice: Queued | Running) -> None:
@@ -98,6 +78,8 @@ def take_in(effects: Effects, done: Started) -> None:
     effects.started += [Moved(p.id, 0, len(p), p.envelope.job, p.envelope.namespace, "queued") for p in done.parcels]
     effects.started += [_moved(slice, "queued") for slice in done.released]
     effects.made += done.parcels
+    effects.ended += done.ended
+    effects.stepped += done.stepped
 
 
 def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
@@ -107,6 +89,7 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
         yield shelves.put_finished(fates.finished)
         effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
         effects.ended += [_ended(f) for f in fates.finished]
+        effects.children += [f for f in fates.finished if is_step(f.slice.flags)]
         for f in fates.finished:
             if f.results is not None:
                 total = effects.stored.get(f.slice.namespace, 0)

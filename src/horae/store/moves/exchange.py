@@ -4,12 +4,12 @@ The session row is the fence: it is locked first, in a statement of its own, and
 Several sessions' exchanges share one transaction; their rows are locked in the order of their ids.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Literal
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.choice import LaneView, Taste
@@ -48,6 +48,7 @@ STAMPED = Statement(
 )
 
 Decision = Literal["ended", "gap", "answer", "park"]
+Arising = Callable[[Mapping[int, int]], Sequence[LaneView]]  # of lanes and their least ranks
 
 
 class Head(Struct, frozen=True, kw_only=True):
@@ -113,8 +114,12 @@ def exchange(
     now: Instant,
     rng: Random,
     new_id: NewId,
+    arising: Arising | None = None,
 ) -> Script[Exchanged]:
-    """Settle the outcomes of these exchanges, and claim for those whose number is next."""
+    """Settle the outcomes of these exchanges, and claim for those whose number is next.
+
+    `arising` tells of lanes in which there is something only now: steps that follow those that ended.
+    """
     sessions = yield from lock_sessions([head.session for head in heads])
     refused = {i: reply for i, head in enumerate(heads) if (reply := _refuse(head, sessions.get(head.session)))}
     heard = [head for i, head in enumerate(heads) if i not in refused]
@@ -123,10 +128,21 @@ def exchange(
     moves = Deferred()
     effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id)
     asking = [head for head in heard if _asks(head, sessions[head.session])]
+    if effects.arising and arising is not None:
+        lanes = _with_steps(lanes, arising(effects.arising))
     claimed = yield from _claim(asking, sessions, lanes, paused, moves, now)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
     yield from moves.make(*_touched(sessions, now))
     return Exchanged(replies, claimed, effects)
+
+
+def _with_steps(lanes: Sequence[LaneView], arising: Sequence[LaneView]) -> list[LaneView]:
+    """Lanes with those in which steps have just come to stand, least rank first."""
+    views = {view.lane: view for view in lanes}
+    for view in arising:
+        known = views.get(view.lane)
+        views[view.lane] = view if known is None else structs.replace(known, low=min(known.low, view.low))
+    return sorted(views.values(), key=lambda view: (view.low, view.lane))
 
 
 def look(heads: Sequence[Head]) -> Script[list[Reply]]:

@@ -38,18 +38,20 @@ LIMITS_OF = Statement(
 )
 
 
-def _used(shelf: str) -> str:
+def _used(shelf: str, more: str = "") -> str:
     return (
-        f"(SELECT coalesce(sum(s.hi - s.lo), 0) FROM holders h JOIN {shelf} s ON s.parcel = h.parcel"
+        f"(SELECT coalesce(sum(s.hi - s.lo), 0) FROM holders h JOIN {shelf} s ON s.parcel = h.parcel{more}"
         " WHERE h.key = given.key)"
     )
 
 
+# A workflow keeps its keys while its steps run.
+_UNDER_WAY = " AND s.reason = 'children'"
 # After the lock, in a statement of its own: one that waited for the lock has its old snapshot of the shelves.
 # The first row of each, where a bare EXISTS may have PostgreSQL gather all that waits.
 USE = Statement(
     "use_of_keys",
-    f"SELECT given.key, {_used('queued')}, {_used('running')},"
+    f"SELECT given.key, {_used('queued')}, {_used('running')} + {_used('waiting', _UNDER_WAY)},"
     " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NOT NULL LIMIT 1),"
     " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL LIMIT 1) FROM given",
 )
@@ -83,7 +85,8 @@ DROP_HOLDERS = Statement(
     "drop_holders",
     "DELETE FROM holders USING given WHERE holders.key = given.key AND holders.parcel = given.parcel"
     " AND NOT EXISTS (SELECT 1 FROM queued q WHERE q.parcel = given.parcel)"
-    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.parcel = given.parcel)",
+    " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.parcel = given.parcel)"
+    " AND NOT EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = given.parcel AND w.reason = 'children')",
 )
 DROP_TICKETS = Statement(
     "drop_tickets",

@@ -16,11 +16,12 @@ from horae.model.slice import Slice, part
 from horae.store.moves import dependency_fires, dependents, joins, shelves
 from horae.store.moves.arrivals import DEPENDENTS, Over, arrive
 from horae.store.moves.dependents import Dependent
-from horae.store.moves.effects import Effects, Ended, take_in
+from horae.store.moves.effects import Effects, take_in
 from horae.store.moves.parcels import put_ended
 from horae.store.moves.placing import place
 from horae.store.moves.starts import AGAIN, REASON, NewId, Started, brought, leads, release, still_waiting, take
 from horae.store.moves.targets import Target, execution_of, targets
+from horae.store.moves.told import Ended
 from horae.store.script import Among, ForEach, Script, Statement
 
 NAMES = Statement("names_of_upstreams", "SELECT id, name FROM jobs WHERE id = ANY($1)")

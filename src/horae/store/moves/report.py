@@ -22,9 +22,11 @@ from horae.model.settle import Failed, Rules, Settler, has_begun
 from horae.model.slice import Running, Span, match, part
 from horae.store.moves import shelves
 from horae.store.moves.deferred import Change, Deferred
-from horae.store.moves.effects import Effects, Moved, free_keys, put_fates, tell_dependents
+from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
+from horae.store.moves.ends import follow_steps
 from horae.store.moves.starts import NewId
 from horae.store.moves.stops import NO_STOPS, Cancels, cancel_asked, stops_of
+from horae.store.moves.told import Moved
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 
 if TYPE_CHECKING:
@@ -112,6 +114,8 @@ def settle(
             row = sessions[head.session]
             row.dirty = True
             yield from _settle_one(head, row, mine, policies, effects, moves, now, rng)
+    if effects.children:
+        yield from follow_steps(effects, moves, new_id, now)
     if effects.freed:
         yield from moves.make()
         yield from free_keys(effects, now)

@@ -10,7 +10,9 @@ from horae.model.session import LIVE
 from horae.model.settle import Settler, lost
 from horae.model.slice import Running, part
 from horae.store.moves import report, shelves
+from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
+from horae.store.moves.ends import follow_steps
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.jobs import definitions
 from horae.store.moves.starts import NewId
@@ -81,6 +83,10 @@ def rescue(
     fates = put_fates(settler.fates, row.worker, session, effects)
     gone = ForEach(report.FORGET_REQUESTS, report.RANGE, [(s.parcel, s.lo, s.hi) for s in held])
     yield Together([shelves.take("running", held), *fates, gone])
+    if effects.children:
+        moves = Deferred()
+        yield from follow_steps(effects, moves, new_id, now)
+        yield from moves.make()
     if effects.freed:
         yield from free_keys(effects, now)
     if effects.feeding:

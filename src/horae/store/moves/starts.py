@@ -24,6 +24,7 @@ from horae.store.moves.promote import to_queue
 from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import Lead, Target, execution_of, targets
+from horae.store.moves.told import Ended, Stepped
 from horae.store.script import ForEach, Row, Script, Statement
 
 REASON = "dependency"  # why such an execution waits
@@ -66,7 +67,9 @@ class Started(Struct):
     parcels: list[Parcel] = []
     released: list[Queued] = []
     wake_at: Instant | None = None  # of what waits for its time
-    look_at: Instant | None = None  # of joins
+    look_at: Instant | None = None  # of joins and workflows
+    ended: list[Ended] = []  # workflows that ended because their last step did
+    stepped: list[Stepped] = []  # their steps that went on
 
     def queue(self, slices: Iterable[Queued]) -> None:
         for slice in slices:

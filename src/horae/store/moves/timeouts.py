@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from horae.env import SECOND, Instant, Micros
-from horae.model.keys import KEYED
 from horae.model.protocol import Failure
 from horae.model.retry import TIMEOUTS
 from horae.model.settle import Finished
 from horae.model.slice import Queued, Slice
 from horae.model.timeouts import Patience
 from horae.store.moves import shelves
-from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.bounds import COLUMNS
-from horae.store.moves.effects import Effects, Ended, free_keys, take_in
+from horae.store.moves.effects import Effects, take_in
+from horae.store.moves.ends import tell
 from horae.store.moves.starts import NewId, Started
+from horae.store.moves.told import Ended
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement, Together
 
 DUE = Statement(
@@ -29,7 +29,7 @@ NEXT = Statement("next_timeout", "SELECT min(at) FROM timeouts")
 WAITING = Statement(
     "waiting_of_parcels",
     f"SELECT {shelves.names(shelves.WAITING, 's.')} FROM given JOIN waiting s ON s.parcel = given.parcel"
-    " FOR UPDATE OF s SKIP LOCKED",
+    " WHERE s.reason <> 'children' FOR UPDATE OF s SKIP LOCKED",
 )
 QUEUED = Statement(
     "queued_of_parcels",
@@ -39,7 +39,9 @@ QUEUED = Statement(
 
 
 def _items(shelf: str) -> str:
-    return f"(SELECT coalesce(sum(s.hi - s.lo), 0) FROM {shelf} s WHERE s.parcel = given.parcel)"
+    """Workflows under way look after their own time."""
+    more = " AND s.reason <> 'children'" if shelf == "waiting" else ""
+    return f"(SELECT coalesce(sum(s.hi - s.lo), 0) FROM {shelf} s WHERE s.parcel = given.parcel{more})"
 
 
 # In one statement: of several, each could miss what moves from shelf to shelf. What is nowhere here has ended for good.
@@ -121,17 +123,14 @@ def _put(ended: Sequence[Finished]) -> list[ForEach | Insert]:
 
 
 def _tell(ended: Sequence[Finished], new_id: NewId, now: Instant) -> Script[Effects]:
-    """What ended is told to jobs that depend on it, and to whoever listens."""
+    """What ended is told to whoever waits for it, and to whoever listens."""
     effects = Effects()
     if not ended:
         return effects
     slices = [f.slice for f in ended]
     effects.ended += [Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, "failed", 0) for s in slices]
-    effects.freed |= {s.parcel for s in slices if s.flags & KEYED}
-    if effects.freed:
-        yield from free_keys(effects, now)
     done = Started()
-    yield from arrive([Over(s.parcel, s.lo, s.hi, s.job, "failed") for s in slices], new_id, now, done)
+    yield from tell(ended, new_id, now, done)
     take_in(effects, done)
     return effects
 

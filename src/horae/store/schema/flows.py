@@ -35,6 +35,7 @@ flows = table(
     col("remaining", INT),  # steps of the phase that have not ended, and of these those that have begun
     col("begun", INT),
     col("ended", INT),  # steps that have ended: their order
+    col("stopped", BOOL),
     col("paused", BOOL),
     col("cause", TEXT),
     col("reason", TEXT),

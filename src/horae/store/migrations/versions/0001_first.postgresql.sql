@@ -308,6 +308,7 @@ CREATE TABLE flows (
     remaining INTEGER NOT NULL,
     begun INTEGER NOT NULL,
     ended INTEGER NOT NULL,
+    stopped BOOLEAN NOT NULL,
     paused BOOLEAN NOT NULL,
     cause TEXT NOT NULL,
     reason TEXT NOT NULL,

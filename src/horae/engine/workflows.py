@@ -1,0 +1,175 @@
+"""Workflows: they leave the queue without a worker, and what is due of them, or to be stopped, is seen to.
+
+Steps follow one another in the transactions that end them; these two services do what no such transaction does.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from uuid import UUID
+
+from horae.engine.clockwatch import ClockWatch
+from horae.engine.directory import Directory
+from horae.engine.hints import Hint, Hints
+from horae.engine.promote import SAFETY, until
+from horae.engine.service import Alarm, Wait
+from horae.env import Env, Instant
+from horae.errors import Busy
+from horae.model.ids import index_of, parcel_of
+from horae.model.slice import Running
+from horae.store.contract import Store
+from horae.store.moves import flow_begin, flow_cancel, flow_due
+from horae.store.moves.flow_cancel import ToStop
+from horae.store.moves.starts import Started
+
+WORKFLOW_KIND = "kind:workflow"  # what the lanes of workflows ask for, and no worker offers
+BATCH = 100  # workflows begun, or looked at, in one transaction
+PARCELS = 50  # parcels whose items are cancelled in one transaction
+AGAIN = 0.05  # seconds before what somebody holds is looked at again
+OnCancelled = Callable[[UUID, int], object]
+
+
+class Opener:
+    """Takes workflows off the queue and begins them, in the order in which workers would."""
+
+    name = "opener"
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        directory: Directory,
+        hints: Hints,
+        on_freed: Callable[[Iterable[UUID]], object] = lambda parcels: None,
+    ) -> None:
+        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+        self._on_freed = on_freed
+        self._known = -1  # the directory's version in which the lanes were looked for
+        self._lanes: frozenset[int] = frozenset()
+        self.opened = 0
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if not self.lanes.isdisjoint(hint.lanes) or any(lane not in self._directory.lanes for lane in hint.lanes):
+            self.alarm.ring()
+
+    @property
+    def lanes(self) -> frozenset[int]:
+        """The lanes in which workflows stand."""
+        if self._known != self._directory.version:
+            self._known = self._directory.version
+            lanes = self._directory.lanes.values()
+            self._lanes = frozenset(lane.id for lane in lanes if WORKFLOW_KIND in lane.needs)
+        return self._lanes
+
+    async def step(self) -> Wait:
+        """Begin one batch; again at once while there are more."""
+        mine = self.lanes
+        views = [view for view in self._directory.views(BATCH) if view.lane in mine]
+        if not views:
+            return SAFETY
+        marks, paused = self._directory.marks(), self._directory.paused
+        opened = await self._store.change(lambda now: flow_begin.open_some(views, BATCH, paused, self._env.new_id, now))
+        self.opened += len(opened.executions)
+        claimed = opened.claimed
+        granted: dict[int, list[Running]] = {}
+        for slice in claimed.running:
+            granted.setdefault(slice.lane, []).append(slice)
+        for lane, slices in granted.items():
+            self._directory.granted(lane, slices)
+        left = self._directory.claimed(claimed.lanes, marks)
+        if claimed.full:
+            self._directory.shut(claimed.full, marks)
+        if claimed.freed:
+            self._on_freed(claimed.freed)
+        self._hints.tell(Hint(wake_at=claimed.wake_at))
+        self._store.on_started(opened.started)
+        self._store.on_made(opened.started.parcels)
+        return 0.0 if claimed.running or left.keys() - claimed.full.keys() else SAFETY
+
+
+class Flows:
+    """Looks at workflows that are due: opened ones begin, late ones fail, waits end, and what is to stop is stopped."""
+
+    name = "workflows"
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        hints: Hints,
+        clock: ClockWatch,
+        on_asked: Callable[[UUID], object] = lambda session: None,
+        on_cancelled: OnCancelled = lambda job, count: None,
+    ) -> None:
+        self._env, self._store, self._clock = env, store, clock
+        self._on_asked, self._on_cancelled = on_asked, on_cancelled
+        self._next: Instant | None = None
+        self.alarm = Alarm()
+        hints.listen(self._on_hint)
+
+    def _on_hint(self, hint: Hint) -> None:
+        if hint.wake_at is not None and (self._next is None or hint.wake_at < self._next):
+            self._next = hint.wake_at
+            self.alarm.ring()
+
+    async def step(self) -> Wait:
+        """Look at one batch; a full batch asks to be called again at once."""
+        if not self._clock.trusted:
+            return SAFETY
+        looked = await self._store.change(lambda now: flow_due.look(BATCH, self._env.new_id, now))
+        self._tell(looked.started)
+        stuck = False
+        for execution in looked.stops:
+            stuck |= not await self._stop(execution)
+        if stuck:
+            return AGAIN
+        if looked.count >= BATCH:
+            return 0.0
+        self._next = await self._store.read(flow_due.next_due)
+        return until(self._next, self._env.now())
+
+    def _tell(self, started: Started) -> None:
+        self._store.on_started(started)
+        self._store.on_made(started.parcels)
+
+    async def _stop(self, execution: UUID) -> bool:
+        """Cancel what a workflow's steps run; false when some of it could not be caught, and is looked for again."""
+        what = await self._store.read(lambda: flow_cancel.to_stop(execution))
+        if what is None:
+            return True
+        try:
+            for child, job in what.children:
+                await self._cancel(child, job, what.reason)
+            for i in range(0, len(what.parcels), PARCELS):
+                if not await self._cancel_parcels(what, what.parcels[i : i + PARCELS]):
+                    return False
+        except Busy:
+            return False
+        done = Started()
+        await self._store.change(lambda now: flow_cancel.stopped(execution, what.stops, self._env.new_id, now, done))
+        self._tell(done)
+        return True
+
+    async def _cancel(self, child: UUID, job: UUID | None, reason: str) -> None:
+        verdict, session = await self._store.cancel(parcel_of(child), index_of(child), reason)
+        if session is not None:
+            self._on_asked(session)
+        if verdict == "cancelled" and job is not None:
+            self._on_cancelled(job, 1)
+
+    async def _cancel_parcels(self, what: ToStop, parcels: list[UUID]) -> bool:
+        """The children of a step that fans out: those that wait by their parcels, those that run by their sessions."""
+        for shelf in flow_cancel.PENDING:
+            done = Started()
+            move = partial(flow_cancel.cancel_pending, shelf, parcels, what.reason, self._env.new_id)
+            for job, count in (await self._store.change(lambda now: move(now, done))).items():  # noqa: B023
+                self._on_cancelled(job, count)
+            self._tell(done)
+        for child in await self._store.read(lambda: flow_cancel.flows_in(parcels)):
+            await self._cancel(child, None, what.reason)
+        for session in await self._store.read(lambda: flow_cancel.sessions_of(parcels)):
+            asking = partial(flow_cancel.ask_session, session, parcels, what.reason)
+            if await self._store.change(asking):
+                self._on_asked(session)
+        return not await self._store.read(lambda: flow_cancel.left_of(parcels))

@@ -1,0 +1,225 @@
+"""Advance: a step has ended, and its workflow goes on in the same transaction.
+
+Whatever ends executions calls `follow` with those that are steps. What is read is the edges of what ended: its own row,
+those of the steps that follow it, and what their expressions speak of; never the whole graph. An end that completes a
+workflow which is itself a step goes on to its parent: the whole tree has one lock.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.env import Instant
+from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.keys import CHILD
+from horae.model.packing import pack
+from horae.model.parcel import extras_of
+from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT
+from horae.model.settle import TOO_LARGE, Finished
+from horae.model.workflow import decide
+from horae.model.workflow.flow import End, Ended, Final
+from horae.model.workflow.plan import Plan
+from horae.store.moves import flow_locks, flow_results, flow_rows, shelves
+from horae.store.moves.deferred import Change, Deferred
+from horae.store.moves.flow_course import Course, plans_of
+from horae.store.moves.flow_starts import Begun, begin_steps, changes_of
+from horae.store.moves.starts import NewId, Started
+from horae.store.moves.told import Stepped
+from horae.store.script import ForEach, Insert, Script, Statement
+
+# Nobody else moves what waits for its children: whoever does holds the lock of the workflow.
+PARENTS = Statement(
+    "waiting_parents",
+    f"SELECT {shelves.names(shelves.WAITING, 'w.')} FROM given JOIN waiting w ON w.parcel = given.parcel"
+    " AND w.lo = given.item WHERE w.reason = 'children'",
+)
+BLOBS: shelves.Columns = (*shelves.ITEM, ("content", "bytea"))
+
+News = dict[UUID, list[Ended]]  # by workflow
+
+
+class Board:
+    """The workflows that one transaction advances. Their roots are locked, or nobody else knows of them yet."""
+
+    def __init__(self, moves: Deferred, new_id: NewId, now: Instant, done: Started) -> None:
+        self.moves, self.new_id, self.now, self.done = moves, new_id, now, done
+        self.courses: dict[UUID, Course] = {}
+        self.finished: list[Finished] = []  # parents that have ended
+        self._begun: list[Begun] = []
+
+    def hear(self, finished: Sequence[Finished]) -> Script[News]:
+        """Lock the workflows whose steps have ended, and learn what is known of them."""
+        told = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished})
+        plans = yield from plans_of((child.digest, child.job, child.version) for child in told.values())
+        large = yield from self._large(finished)
+        news: dict[UUID, list[Ended]] = {}
+        digests = {child.flow: child.digest for child in told.values()}
+        for f in sorted(finished, key=lambda f: (f.slice.parcel, f.slice.lo)):
+            child = told.get(f.slice.parcel)
+            if child is not None:
+                news.setdefault(child.flow, []).extend(_ended(f, child.extras, plans[child.digest], large))
+        wanted = []
+        for flow, ended in news.items():
+            if flow not in self.courses:
+                nodes = plans[digests[flow]].nodes
+                names = {one.step for one in ended}
+                names |= {f for name in names if name in nodes for f in nodes[name].followers}
+                wanted += [(parcel_of(flow), index_of(flow), name, False) for name in sorted(names)]
+        if wanted:
+            for row in (yield ForEach(flow_rows.WITH_STEPS, flow_rows.WANTED, wanted)):
+                held = flow_rows.read_flow(row[len(flow_rows.STEPS) :])
+                course = self.courses.setdefault(held.flow.execution, Course(held, plans[held.digest]))
+                course.learn([flow_rows.read_step(row)])
+        return {flow: _gathered(ended) for flow, ended in news.items() if flow in self.courses}
+
+    def _large(self, finished: Sequence[Finished]) -> Script[dict[tuple[UUID, int], bytes]]:
+        """Results that do not lie with their execution: whatever follows may speak of them."""
+        places = [(f.slice.parcel, f.slice.lo) for f in finished if f.results is not None and not f.results.blob]
+        if not places:
+            return {}
+        yield from self.moves.make()
+        return (yield from flow_results.large(places))
+
+    def load(self, executions: Iterable[UUID]) -> Script[None]:
+        """Learn how workflows stand that are locked."""
+        held = yield from flow_rows.flows_of([id for id in executions if id not in self.courses])
+        plans = yield from plans_of((one.digest, one.flow.job, one.flow.version) for one in held.values())
+        self.courses |= {id: Course(one, plans[one.digest]) for id, one in held.items()}
+
+    def settle(self, news: News) -> Script[None]:
+        """Decide what follows, and what follows from that, until nothing more does; then all of it is to be written."""
+        while True:
+            for flow, ended in news.items():
+                course = self.courses[flow]
+                if not course.is_over:
+                    deciding = decide.after(course.plan, course.flow, course.held.about, ended, self.now)
+                    yield from course.decide(deciding, self.moves, self.now)
+            news = yield from self._go_on()
+            if not news:
+                break
+        for course in self.courses.values():
+            mine, namespace = course.flow, course.held.namespace
+            self.done.stepped += [
+                Stepped(mine.execution, mine.job, namespace, step, state) for step, state in course.stepped.items()
+            ]
+            self.moves.add(course.changes(self.now))
+            if course.stops:
+                self.done.look(self.now)
+            else:
+                waits = (row.wake_at for row in course.rows.values() if row.state == "waiting")
+                for at in (course.held.until, *waits):
+                    self.done.look(at)
+        for begun in self._begun:
+            self.moves.add(changes_of(begun, self.now, self.done))
+
+    def _go_on(self) -> Script[News]:
+        """Start what is to start and end what has ended; what they bring to other workflows, or back to their own."""
+        news: News = {}
+        begun = yield from begin_steps(self.courses.values(), self.new_id, self.now)
+        self._begun.append(begun)
+        for course, ended in begun.refused:
+            news.setdefault(course.flow.execution, []).append(ended)
+        over = {id: course.end for id, course in self.courses.items() if course.end is not None}
+        if over:
+            for course in self.courses.values():
+                course.end = None
+            finished = yield from self._end(over)
+            self.finished += finished
+            above = [f for f in finished if f.slice.flags & CHILD]
+            if above:
+                for flow, ended_above in (yield from self.hear(above)).items():
+                    news.setdefault(flow, []).extend(ended_above)
+        return news
+
+    def _end(self, over: dict[UUID, End]) -> Script[list[Finished]]:
+        """Put parents on history."""
+        given = sorted((parcel_of(id), index_of(id)) for id in over)
+        finished: list[Finished] = []
+        for row in (yield ForEach(PARENTS, shelves.ITEM, given)):
+            slice = shelves.waiting(row)
+            id = execution_id(slice.parcel, slice.lo)
+            end, course = over[id], self.courses[id]
+            state, error, result = end.state, end.error, None
+            if end.result is not None and len(end.result) > MAX_RESULT:
+                state, error = "failed", TOO_LARGE
+            elif end.result is not None:
+                large = len(end.result) > MAX_INLINE_RESULT
+                result = pack([b"" if large else end.result])
+                if large:
+                    self.moves.add([Insert("blobs", BLOBS, [(slice.parcel, slice.lo, end.result)])])
+            finished.append(
+                Finished(
+                    slice=slice, state=state, reason=end.reason, queued_at=course.held.queued_at,
+                    started_at=course.held.began_at, completed_at=self.now, results=result, error=error,
+                )
+            )  # fmt: skip
+        self.moves.add(_ends(finished))
+        return finished
+
+
+def _ends(finished: Sequence[Finished]) -> list[Change]:
+    return [shelves.take("waiting", [f.slice for f in finished]), shelves.put_finished(finished)]
+
+
+def follow(
+    finished: Sequence[Finished], moves: Deferred, new_id: NewId, now: Instant, done: Started
+) -> Script[list[Finished]]:
+    """Go on with the workflows whose steps have ended; the parents that ended by it, all the way up.
+
+    What is to be written is left with the other changes; what was started is told by `done`.
+    """
+    board = Board(moves, new_id, now, done)
+    news = yield from board.hear(finished)
+    if news:
+        yield from board.settle(news)
+    return board.finished
+
+
+def _ended(f: Finished, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]) -> Iterator[Ended]:
+    """What a slice of children that has ended is to the steps that they are of."""
+    s = f.slice
+    if extras is not None and not extras.startswith(b"[") and _fans(plan, extras_of(extras, 0, 1)[0].step):
+        yield _items_ended(f, extras_of(extras, 0, 1)[0].step or "", s.hi - s.lo)
+        return
+    for item, extra in enumerate(extras_of(extras, s.lo, s.hi), s.lo):
+        step = extra.step or ""
+        if _fans(plan, step):
+            yield _items_ended(f, step, 1)
+            continue
+        result = None if f.results is None else f.results.one(item - s.lo) or large.get((s.parcel, item))
+        yield Ended(
+            step=step, state=_final(f.state), result=result, error=f.error, reason=f.reason,
+            execution=execution_id(s.parcel, item),
+        )  # fmt: skip
+
+
+def _fans(plan: Plan, step: str | None) -> bool:
+    """Whether a step is a foreach."""
+    node = plan.nodes.get(step or "")
+    return node is not None and node.step.foreach is not None
+
+
+def _items_ended(f: Finished, step: str, count: int) -> Ended:
+    ok = count if f.state == "success" else 0
+    return Ended(step=step, state=_final(f.state), error=f.error, reason=f.reason, ok=ok, bad=count - ok)
+
+
+def _final(state: str) -> Final:
+    finals: dict[str, Final] = {"success": "success", "failed": "failed", "skipped": "skipped"}
+    return finals.get(state, "cancelled")
+
+
+def _gathered(ended: Sequence[Ended]) -> list[Ended]:
+    """The ends of a foreach's children as one, so that its row is decided once."""
+    single = [one for one in ended if one.execution is not None]
+    fans: dict[str, Ended] = {}
+    for one in ended:
+        if one.execution is None:
+            known = fans.get(one.step)
+            if known is None:
+                fans[one.step] = one
+            else:
+                worse = known if known.bad else one
+                fans[one.step] = structs.replace(worse, ok=known.ok + one.ok, bad=known.bad + one.bad)
+    return [*single, *fans.values()]

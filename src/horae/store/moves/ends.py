@@ -1,0 +1,61 @@
+"""Ends: whatever ends executions tells here whoever must hear of it, in the order in which their locks are taken.
+
+First the workflows that they are steps of, and so perhaps the parents of these; then who waits for their keys; then the
+jobs that depend on theirs. What waits for other jobs, or for its turn, is never a step: those moves tell by themselves.
+"""
+
+from collections.abc import Sequence
+
+from horae.env import Instant
+from horae.model.keys import KEYED
+from horae.model.settle import Finished
+from horae.store.moves import holders
+from horae.store.moves.advance import follow
+from horae.store.moves.arrivals import Over, arrive
+from horae.store.moves.deferred import Deferred
+from horae.store.moves.effects import Effects, take_in
+from horae.store.moves.starts import NewId, Started
+from horae.store.moves.told import Ended, is_step
+from horae.store.script import Script
+
+
+def tell(ended: Sequence[Finished], new_id: NewId, now: Instant, done: Started) -> Script[None]:
+    """Tell everybody of executions that lie on history now; `done` tells what went on."""
+    steps = [f for f in ended if is_step(f.slice.flags)]
+    parents: list[Finished] = []
+    if steps:
+        moves = Deferred()
+        parents = yield from follow(steps, moves, new_id, now, done)
+        yield from moves.make()
+        done.ended += [as_ended(f) for f in parents]
+    yield from pass_on([*ended, *parents], new_id, now, done)
+
+
+def pass_on(ended: Sequence[Finished], new_id: NewId, now: Instant, done: Started) -> Script[None]:
+    """Tell who waits for the keys of executions that ended, and the jobs that depend on theirs."""
+    keyed = {f.slice.parcel for f in ended if f.slice.flags & KEYED}
+    if keyed:
+        entered = yield from holders.free(keyed, now)
+        done.queue(entered.queued)
+        done.wake(entered.wake_at)
+    over = [Over(f.slice.parcel, f.slice.lo, f.slice.hi, f.slice.job, f.state) for f in ended]
+    if over:
+        yield from arrive(over, new_id, now, done)
+
+
+def follow_steps(effects: Effects, moves: Deferred, new_id: NewId, now: Instant) -> Script[None]:
+    """Steps that a report ended are told to their workflows. Keys and dependents of parents come with the others'."""
+    steps, effects.children = effects.children, []
+    done = Started()
+    parents = yield from follow(steps, moves, new_id, now, done)
+    effects.arising |= done.lanes
+    take_in(effects, done)
+    effects.ended += [as_ended(f) for f in parents]
+    effects.freed |= {f.slice.parcel for f in parents if f.slice.flags & KEYED}
+    effects.feeding |= {f.slice.job for f in parents}
+
+
+def as_ended(finished: Finished) -> Ended:
+    """A workflow that has ended, for events and statistics: no worker was busy with it."""
+    s = finished.slice
+    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0)

@@ -1,0 +1,190 @@
+"""Begin: workflows leave the queue, as if a worker had claimed them, and their first steps start.
+
+The claim looks at holds, pauses, circuits, limits and rates as it does for workers. A workflow that nobody else knows
+of begins in the same transaction. One that is a step of another is only opened here: a claim has taken locks that come
+after that of its root, so it begins a moment later, under that lock, see `flow_due`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, field, structs
+
+from horae.env import Instant
+from horae.model.choice import LaneView
+from horae.model.deal import Want
+from horae.model.execution import Extra
+from horae.model.ids import execution_id
+from horae.model.job import Spec
+from horae.model.keys import CHILD, LIMITED
+from horae.model.parcel import Parcel, extra_of
+from horae.model.slice import Running, Waiting
+from horae.model.workflow import decide
+from horae.model.workflow.flow import Flow, Pin
+from horae.model.workflow.naming import calls_of
+from horae.model.workflow.values import Workflow
+from horae.store.moves import flow_cancel, shelves
+from horae.store.moves.advance import Board
+from horae.store.moves.claim import Claimed, claim
+from horae.store.moves.deferred import Deferred
+from horae.store.moves.flow_course import Course, digest_of, plan_by
+from horae.store.moves.flow_rows import OPENING, Held, put_flows
+from horae.store.moves.jobs import definitions
+from horae.store.moves.parcels import read_parcels
+from horae.store.moves.starts import NewId, Started
+from horae.store.script import Among, ForEach, Script, Statement
+
+NOBODY = UUID(int=0)  # the session of what no worker holds
+GATE = "children"  # where parents wait
+ROOTS = Statement(
+    "roots_of_flows", "SELECT f.execution, f.root FROM given JOIN flows f ON f.execution = given.execution"
+)
+CURRENT = Statement("versions_of_jobs", "SELECT j.id, j.version FROM jobs j WHERE j.id = ANY($1)")
+Version = tuple[UUID, int]
+
+
+class Opened(Struct):
+    """Workflows that left the queue: what the claim did, and what followed."""
+
+    claimed: Claimed
+    started: Started = field(default_factory=Started)
+    executions: list[UUID] = []
+
+
+def open_some(
+    views: Sequence[LaneView], most: int, paused: frozenset[UUID], new_id: NewId, now: Instant
+) -> Script[Opened]:
+    """Take workflows off these lanes, lowest rank first, and begin them."""
+    moves = Deferred()
+    want = Want(session=NOBODY, channel=0, n=0, free=most)
+    lanes = frozenset(view.lane for view in views)
+    claimed = yield from claim([want], {NOBODY: lanes}, views, paused, moves, now)
+    yield from moves.make()
+    opened = Opened(claimed)
+    if claimed.running:
+        yield from _open(claimed.running, opened, new_id, now)
+    return opened
+
+
+def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instant) -> Script[None]:
+    """Let parents wait for their children, each by itself, and begin them."""
+    parcels = {p.id: p for p in (yield from read_parcels(sorted({slice.parcel for slice in running})))}
+    specs = yield from _specs({(p.envelope.job, p.envelope.version) for p in parcels.values()})
+    pins = yield from _pins(specs)
+    roots = yield from _roots(parcels.values())
+    board = Board(Deferred(), new_id, now, opened.started)
+    waiting: list[Waiting] = []
+    opening: list[Held] = []
+    for slice in running:
+        parcel = parcels[slice.parcel]
+        version = parcel.envelope.job, parcel.envelope.version
+        for item in range(slice.lo, slice.hi):
+            held = _held(parcel, item, slice, specs[version], pins[version], roots, now)
+            waiting.append(_waits(slice, item))
+            opened.executions.append(held.flow.execution)
+            if slice.flags & CHILD:
+                opening.append(structs.replace(held, state=OPENING, wake_at=now))
+                opened.started.look(now)
+            else:
+                board.courses[held.flow.execution] = new_course(held, _workflow(specs[version]))
+    yield shelves.take("running", running)
+    board.moves.add([shelves.put_waiting(waiting)])
+    if opening:
+        board.moves.add([put_flows(opening)])
+    for course in board.courses.values():
+        yield from course.decide(decide.begin(course.plan, course.flow, course.held.about, now), board.moves, now)
+    yield from board.moves.make()  # what ends at once is found where it waits
+    yield from flow_cancel.settle(board, {}, new_id, now, opened.started)
+
+
+def new_course(held: Held, workflow: Workflow) -> Course:
+    """A workflow of which nothing is written yet."""
+    return Course(held, plan_by(held.digest, workflow), is_new=True)
+
+
+def _specs(versions: Iterable[Version]) -> Script[dict[Version, bytes]]:
+    return (yield from definitions(sorted(versions)))
+
+
+@lru_cache(maxsize=256)
+def _read(spec: bytes) -> Spec:
+    return msgspec.json.decode(spec, type=Spec)
+
+
+def _workflow(spec: bytes) -> Workflow:
+    task = _read(spec).task
+    assert isinstance(task, Workflow)
+    return task
+
+
+@lru_cache(maxsize=256)
+def _digest(spec: bytes) -> str:
+    return digest_of(_workflow(spec))
+
+
+def _pins(specs: Mapping[Version, bytes]) -> Script[dict[Version, dict[str, Pin]]]:
+    """What the steps of these workflows run: the versions that their jobs have now."""
+    calls = {version: dict(calls_of(_workflow(spec))) for version, spec in specs.items()}
+    jobs = sorted({UUID(call.runs) for mine in calls.values() for call in mine.values()})
+    current: dict[UUID, int] = dict((yield Among(CURRENT, jobs))) if jobs else {}
+    return {
+        version: {
+            name: Pin(job, current[job]) for name, call in mine.items() if (job := UUID(call.runs)) in current
+        }
+        for version, mine in calls.items()
+    }  # fmt: skip
+
+
+def _roots(parcels: Iterable[Parcel]) -> Script[dict[UUID, UUID]]:
+    """The roots of the workflows that these are steps of."""
+    above = {p.envelope.parent for p in parcels if p.envelope.parent is not None}
+    rows = (yield ForEach(ROOTS, (("execution", "uuid"),), [(id,) for id in sorted(above)])) if above else []
+    return dict(rows)
+
+
+def _held(
+    parcel: Parcel,
+    item: int,
+    slice: Running,
+    stored: bytes,
+    pins: Mapping[str, Pin],
+    roots: Mapping[UUID, UUID],
+    now: Instant,
+) -> Held:
+    """A workflow that is to begin."""
+    e, spec = parcel.envelope, _read(stored)
+    execution = execution_id(parcel.id, item)
+    parent = e.parent if slice.flags & CHILD else None
+    bounds = [at for at in (_after(now, spec.timeout), _after(e.due_at, spec.retry.within)) if at is not None]
+    until = min(bounds, default=None)
+    root = execution if parent is None else roots[parent]
+    flow = Flow(execution=execution, root=root, job=e.job, version=e.version, pins=dict(pins))
+    params = {**spec.params, **(msgspec.json.decode(parcel.items.one(item)) or {})}
+    return Held(
+        flow=flow, parent=parent, namespace=e.namespace, digest=_digest(stored), params=msgspec.json.encode(params),
+        extra=_inherited(extra_of(parcel.extras, item)), priority=e.priority, deadline=e.deadline, due_at=e.due_at,
+        queued_at=slice.queued_at, began_at=now, until=until, state=flow.state, stops=frozenset(), wake_at=until,
+    )  # fmt: skip
+
+
+def _after(at: Instant, span: int | None) -> Instant | None:
+    return None if span is None else at + span
+
+
+def _inherited(extra: Extra) -> Extra:
+    """What children have of their parent."""
+    return Extra(
+        trace=extra.trace, origin="child", caller=extra.caller, tags=extra.tags, interval=extra.interval,
+        backfill=extra.backfill,
+    )  # fmt: skip
+
+
+def _waits(s: Running, item: int) -> Waiting:
+    """A parent that waits for its children. It holds no worker, so it counts under no limit of its queue."""
+    return Waiting(
+        parcel=s.parcel, lo=item, hi=item + 1, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt,
+        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width, flags=s.flags & ~LIMITED,
+        reason="children", gate=GATE,
+    )  # fmt: skip

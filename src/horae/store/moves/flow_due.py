@@ -1,0 +1,120 @@
+"""Workflows that somebody has to look at: to begin, because their time is over, or because a wait of a step is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct, field, structs
+
+from horae.env import Instant
+from horae.model.instant import format_instant
+from horae.model.protocol import Failure
+from horae.model.workflow import decide
+from horae.model.workflow.flow import Ended, StepRow
+from horae.model.workflow.values import Sleep, Wait
+from horae.store.moves import flow_locks, flow_rows
+from horae.store.moves.advance import Board, News
+from horae.store.moves.deferred import Deferred
+from horae.store.moves.flow_cancel import settle
+from horae.store.moves.flow_course import Course
+from horae.store.moves.flow_rows import OPENING
+from horae.store.moves.starts import NewId, Started
+from horae.store.script import Fetch, Script, Statement
+
+DUE = Statement("flows_due", "SELECT execution FROM flows WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2")
+STEPS_DUE = Statement(
+    "flow_steps_due",
+    "SELECT f.execution, s.step FROM flow_steps s JOIN flows f ON f.parcel = s.parcel AND f.item = s.item"
+    " WHERE s.wake_at <= $1 ORDER BY s.wake_at LIMIT $2",
+)
+NEXT = Statement(
+    "next_flow",
+    "SELECT (SELECT min(wake_at) FROM flows WHERE wake_at IS NOT NULL),"
+    " (SELECT min(wake_at) FROM flow_steps WHERE wake_at IS NOT NULL)",
+)
+
+Late = Callable[[Wait, StepRow, Instant], Ended]
+
+
+def _slept(wait: Wait, row: StepRow, now: Instant) -> Ended:
+    return Ended(step=row.step)
+
+
+# What the end of a step's wait is to its workflow, by what it waited for.
+OVER: Mapping[type, Late] = {Sleep: _slept}
+
+
+class Looked(Struct):
+    """What was due, and what followed; `stops` are workflows of which something is to be stopped."""
+
+    count: int = 0
+    started: Started = field(default_factory=Started)
+    stops: list[UUID] = []
+
+
+def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
+    """Look at what is due: begin what was opened, fail what is over its time, and end waits whose time has come."""
+    flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
+    steps: dict[UUID, list[str]] = {}
+    for execution, step in (yield Fetch(STEPS_DUE, (now, limit))):
+        steps.setdefault(execution, []).append(step)
+    looked = Looked(count=len(flows) + len(steps))
+    due = sorted({*flows, *steps})
+    if not due:
+        return looked
+    there = yield from flow_locks.lock(due)
+    board = Board(Deferred(), new_id, now, looked.started)
+    yield from board.load(there)
+    news: News = {}
+    for execution in due:
+        course = board.courses.get(execution)
+        if course is not None and not course.is_over:
+            ended = yield from _look(board, course, steps.get(execution, ()), now)
+            if ended:
+                news[execution] = ended
+            if course.stops:
+                looked.stops.append(execution)
+    yield from settle(board, news, new_id, now, looked.started)
+    return looked
+
+
+def _look(board: Board, course: Course, steps: Sequence[str], now: Instant) -> Script[list[Ended]]:
+    """What is to be done about one workflow; the waits of its steps that are over."""
+    if course.held.state == OPENING:
+        yield from _begin(board, course, now)
+        return []
+    until = course.held.until
+    if until is not None and until <= now and course.flow.verdict == "success" and course.flow.phase == "main":
+        failing = decide.fail(course.plan, course.flow, course.held.about, _late(course), "timeout", now)
+        yield from course.decide(failing, board.moves, now)
+        return []
+    if not steps:
+        return []
+    place = course.held.place
+    rows = yield from flow_rows.steps_of([(*place, step, False) for step in sorted(steps)])
+    course.learn(rows.values())
+    return [_over(course, row, now) for row, _ in rows.values() if row.wake_at is not None and row.wake_at <= now]
+
+
+def _over(course: Course, row: StepRow, now: Instant) -> Ended:
+    wait = course.plan.nodes[row.step].step.wait
+    return OVER[type(wait)](wait, row, now) if wait is not None else Ended(step=row.step)
+
+
+def _begin(board: Board, course: Course, now: Instant) -> Script[None]:
+    """A step of another workflow begins; if that is paused, so is this."""
+    parent = course.held.parent
+    above = (yield from flow_rows.flows_of([parent])) if parent is not None else {}
+    paused = parent in above and above[parent].flow.paused
+    flow = structs.replace(course.flow, paused=paused)
+    yield from course.decide(decide.begin(course.plan, flow, course.held.about, now), board.moves, now)
+
+
+def _late(course: Course) -> Failure:
+    until = format_instant(course.held.until or 0)
+    return Failure(type="TimedOut", message=f"The workflow was not done at {until}.", kind="timeout", permanent=True)
+
+
+def next_due() -> Script[Instant | None]:
+    """When the earliest workflow, or step of one, has to be looked at."""
+    rows = yield Fetch(NEXT)
+    return min((at for at in rows[0] if at is not None), default=None)

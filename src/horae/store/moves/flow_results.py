@@ -1,0 +1,90 @@
+"""Results of steps that lie elsewhere than with the step: large ones, and the lists that a foreach comes to.
+
+They are read when an expression asks for them, not before.
+"""
+
+from collections.abc import Collection, Sequence
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.model.ids import index_of, parcel_of
+from horae.model.packing import Packed
+from horae.model.parcel import extras_of
+from horae.model.workflow.flow import StepRow
+from horae.model.workflow.plan import Plan
+from horae.store.moves.shelves import ITEM
+from horae.store.script import Fetch, ForEach, Script, Statement
+
+NULL = b"null"
+CHILDREN = Statement(
+    "parcels_of_step",
+    "SELECT c.child, c.count FROM flow_parcels c WHERE c.parcel = $1 AND c.item = $2 AND c.step = $3 ORDER BY c.child",
+)
+BLOBS = Statement(
+    "blobs_of",
+    "SELECT b.parcel, b.item, b.content FROM given JOIN blobs b ON b.parcel = given.parcel AND b.item = given.item",
+)
+ENDED = Statement(
+    "ended_of_parcels",
+    "SELECT p.id, p.extras, h.lo, h.hi, h.state, h.ends, h.results FROM given"
+    " JOIN parcels p ON p.id = given.parcel JOIN history h ON h.parcel = p.id",
+)
+
+
+def lies_elsewhere(row: StepRow) -> bool:
+    """Whether a step's result may be found with what it ran."""
+    return row.is_final and row.result is None and row.execution is not None and row.state in ("success", "failed")
+
+
+def read(place: tuple[UUID, int], rows: Sequence[StepRow], plan: Plan) -> Script[dict[str, StepRow]]:
+    """These steps with their results; those that are null stay as they are."""
+    found: dict[str, StepRow] = {}
+    single: dict[tuple[UUID, int], StepRow] = {}
+    for row in rows:
+        node = plan.nodes.get(row.step)
+        if node is not None and node.step.foreach is not None:
+            found[row.step] = structs.replace(row, result=(yield from of_foreach(place, row)))
+        elif row.execution is not None and row.state == "success":
+            single[parcel_of(row.execution), index_of(row.execution)] = row
+    if single:
+        for at, content in (yield from large(single)).items():
+            found[single[at].step] = structs.replace(single[at], result=content)
+    return found
+
+
+def large(places: Collection[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], bytes]]:
+    """Results that lie by themselves, by parcel and item."""
+    rows = yield ForEach(BLOBS, ITEM, sorted(places))
+    return {(parcel, item): content for parcel, item, content in rows}
+
+
+def of_foreach(place: tuple[UUID, int], row: StepRow) -> Script[bytes]:
+    """What the children of a step came to, in the order of its items; null for those that did not succeed."""
+    results: list[bytes] = [NULL] * row.total
+    rows = yield Fetch(CHILDREN, (*place, row.step))
+    elsewhere: dict[tuple[UUID, int], int] = {}
+    for parcel, extras, lo, hi, state, ends, blob in (
+        yield ForEach(ENDED, (("parcel", "uuid"),), [(child,) for child, _ in rows])
+    ):
+        if state != "success" or blob is None:
+            continue
+        places = places_of(extras, lo, hi)
+        for item, at, result in zip(range(lo, hi), places, Packed(ends or b"", blob).part(0, hi - lo), strict=True):
+            if not result:
+                elsewhere[parcel, item] = at
+            elif at < row.total:
+                results[at] = result
+    if elsewhere:
+        for one, content in (yield from large(elsewhere)).items():
+            results[elsewhere[one]] = content
+    return b"[" + b",".join(results) + b"]"
+
+
+def places_of(extras: bytes | None, lo: int, hi: int) -> list[int]:
+    """Where items of a parcel stand among all that a step fans out to."""
+    mine = extras_of(extras, lo, hi)
+    if extras is not None and extras.startswith(b"["):
+        return [extra.index or 0 for extra in mine]
+    first = mine[0].index or 0
+    return list(range(first + lo, first + hi))

@@ -1,0 +1,219 @@
+"""Starting steps: the executions that workflows begin, in the parcels in which they travel.
+
+Nothing is locked here: what stands under keys is put on its way, and the promoter brings it to their gates.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from uuid import UUID
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.env import Instant
+from horae.errors import BadInput, HoraeError, TooLarge
+from horae.model.execution import Extra
+from horae.model.ids import parcel_id
+from horae.model.job import Spec
+from horae.model.keys import encode_keys, keys_of
+from horae.model.limits import fan_key
+from horae.model.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
+from horae.model.protocol import Failure
+from horae.model.schema import checker_of
+from horae.model.workflow.flow import Ended, Pin, Start
+from horae.store.moves import shelves
+from horae.store.moves.bounds import bounded
+from horae.store.moves.deferred import Change
+from horae.store.moves.flow_course import Course
+from horae.store.moves.flow_rows import STEP
+from horae.store.moves.parcels import first_wake, heads, shelved, written
+from horae.store.moves.placing import place
+from horae.store.moves.share_lanes import in_their_lanes
+from horae.store.moves.starts import NewId, Started, leads
+from horae.store.moves.submission import NewExecution
+from horae.store.moves.targets import Lead, Target, execution_of
+from horae.store.script import ForEach, Insert, Script, Statement
+
+PINNED = Statement(
+    "targets_of_pins",
+    "SELECT j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, v.version,"
+    " v.spec, v.queue, v.lane FROM given JOIN jobs j ON j.id = given.job"
+    " JOIN job_versions v ON v.job = j.id AND v.version = given.version",
+)
+FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"))
+
+
+class Begun(Struct):
+    """Children that were made, and which steps could not begin."""
+
+    parcels: list[tuple[Parcel, int]] = []
+    fanned: list[tuple[UUID, int, str, UUID, int]] = []
+    refused: list[tuple[Course, Ended]] = []
+
+
+def begin_steps(courses: Collection[Course], new_id: NewId, now: Instant) -> Script[Begun]:
+    """Make the children of all steps that are to start; what is to be written of them is left to the caller."""
+    wanted = [(course, start) for course in courses for start in course.starts]
+    begun = Begun()
+    if not wanted:
+        return begun
+    targets = yield from _targets({pin for course, start in wanted if (pin := course.pins.get(start.step))})
+    lead = yield from leads(targets.values(), now)
+    single: list[tuple[Course, Start, NewExecution]] = []
+    for course, start in wanted:
+        try:
+            target = _target(course, start, targets)
+            asked = _asked(course, start, target, lead, now)
+        except HoraeError as error:
+            begun.refused.append((course, _refused(start, error)))
+            continue
+        if start.foreach:
+            yield from _fan_out(course, start, asked, new_id, now, begun)
+        else:
+            single.append((course, start, asked[0]))
+    yield from _lay(single, new_id, now, begun)
+    for course in courses:
+        course.starts.clear()
+    return begun
+
+
+def changes_of(begun: Begun, now: Instant, done: Started) -> list[Change]:
+    """What is to be written for children that begin; `done` tells where they stand."""
+    if not begun.parcels:
+        return []
+    ready, later = shelved(begun.parcels, now)
+    for lane, rank in heads(ready).items():
+        done.queue_lane(lane, rank)
+    done.wake(first_wake(later))
+    done.parcels += [parcel for parcel, _ in begun.parcels]
+    return [
+        written(begun.parcels),
+        shelves.put_queued(ready),
+        shelves.put_waiting(later),
+        *bounded(begun.parcels),
+        Insert("flow_parcels", FANNED, begun.fanned),
+    ]
+
+
+def _targets(pins: Collection[Pin]) -> Script[dict[Pin, Target]]:
+    given = sorted((pin.job, pin.version) for pin in pins)
+    rows = yield ForEach(PINNED, (("job", "uuid"), ("version", "int")), given)
+    return {
+        Pin(job, version): Target(
+            job=job, namespace=namespace, key=f"{owner}/{name}", name=name, state=state, version=version,
+            spec=_read_spec(spec), queue=queue, lane=lane,
+        )
+        for job, namespace, owner, name, state, version, spec, queue, lane in rows
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=1024)
+def _read_spec(text: str) -> Spec:
+    """Steps by the thousand are of a few jobs."""
+    return msgspec.json.decode(text, type=Spec)
+
+
+def _target(course: Course, start: Start, targets: Mapping[Pin, Target]) -> Target:
+    """What a step runs. Raises BadInput when that is gone."""
+    pin = course.pins.get(start.step)
+    target = None if pin is None else targets.get(pin)
+    if target is None:
+        raise BadInput(f'The job that the step "{start.step}" runs is not there.', "Change the workflow.")
+    if target.state == "deleted" and not is_owned(target.name):
+        raise BadInput(f'The job "{target.name}" was deleted.', "Restore it, or change the workflow.")
+    return target
+
+
+def is_owned(name: str) -> bool:
+    """Whether a job is a part of a workflow: it goes with its definition, and what runs already goes on."""
+    return "/" in name
+
+
+def _refused(start: Start, error: HoraeError) -> Ended:
+    failure = Failure(type=type(error).__name__, message=error.detail, permanent=True)
+    bad = len(start.items) if start.foreach else 0
+    return Ended(step=start.step, state="failed", error=failure, reason="start", bad=bad)
+
+
+def _asked(course: Course, start: Start, target: Target, lead: Lead, now: Instant) -> list[NewExecution]:
+    """The executions of a step: one, or one that stands for all items, or where their keys differ one for each."""
+    held = course.held
+    extra = structs.replace(held.extra, step=start.step)
+    fits = checker_of(target.spec, "params")
+    for item in start.items:
+        if len(item) > MAX_ITEM:
+            remedy = f"Keep them under {MAX_ITEM} bytes; pass a reference instead."
+            raise TooLarge(f'The params of the step "{start.step}" have {len(item)} bytes.', remedy)
+        fits(item)
+    alike = start.foreach and not _differ(target, lead)
+    asked = []
+    for i, item in enumerate(start.items[:1] if alike else start.items):
+        mine = structs.replace(extra, index=i) if start.foreach else extra
+        priority = held.priority if start.priority is None else start.priority
+        due_at = now + start.delay if start.delay else 0
+        one = execution_of(target, mine, lead, due_at=due_at, item=item, priority=priority)
+        asked.append(structs.replace(one, envelope=_envelope(course, start, one)))
+    return asked
+
+
+def _differ(target: Target, lead: Lead) -> bool:
+    """Whether executions of a job with other params may stand under other keys, or in other lanes."""
+    spec, policy = target.spec, lead.policy(target.queue)
+    templates = [*(limit.key for limit in spec.limits), spec.sequence]
+    by_param = policy.is_fair and policy.by not in ("job", "caller")
+    circuit = spec.circuit is not None and spec.circuit.key is not None
+    return circuit or by_param or spec.affinity is not None or any("${" in text for text in templates)
+
+
+def _envelope(course: Course, start: Start, one: NewExecution) -> Envelope:
+    """Where a child belongs: to its parent, and under the limit that a foreach has of its own."""
+    envelope = one.envelope
+    keys = structs.replace(keys_of(envelope.keys), child=True)
+    if start.concurrency is not None and start.concurrency < len(start.items):
+        fan = fan_key(course.flow.execution, start.step, start.concurrency)
+        keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
+    return structs.replace(
+        envelope, keys=encode_keys(keys), parent=course.flow.execution, deadline=course.held.deadline
+    )
+
+
+def _fan_out(
+    course: Course,
+    start: Start,
+    asked: Sequence[NewExecution],
+    new_id: NewId,
+    now: Instant,
+    begun: Begun,
+) -> Script[None]:
+    """Lay the children of a foreach in as few parcels as can be."""
+    asked = yield from in_their_lanes(asked, now)
+    if len(asked) == len(start.items):
+        _, parcels = place(asked, {}, new_id, now)
+    else:
+        parcels = list(_lots(start.items, asked[0], new_id, now))
+    begun.parcels += parcels
+    begun.fanned += [(*course.held.place, start.step, parcel.id, len(parcel)) for parcel, _ in parcels]
+    course.began(start.step, parcels[0][0].id)
+
+
+def _lots(items: Sequence[bytes], like: NewExecution, new_id: NewId, now: Instant) -> Iterator[tuple[Parcel, int]]:
+    """Parcels of items on the same terms; each tells where its first stands among all."""
+    envelope = like.envelope if like.envelope.due_at else structs.replace(like.envelope, due_at=now)
+    at = 0
+    for count in loads(map(len, items)):
+        extra: Extra = structs.replace(like.extra, index=at)
+        yield make_parcel(parcel_id(new_id()), envelope, items[at : at + count], [extra] * count, now), like.rank_lead
+        at += count
+
+
+def _lay(
+    single: Sequence[tuple[Course, Start, NewExecution]], new_id: NewId, now: Instant, begun: Begun
+) -> Script[None]:
+    """Lay single children; those of one workflow that run the same share a parcel."""
+    if not single:
+        return
+    asked = yield from in_their_lanes([one for _, _, one in single], now)
+    receipts, parcels = place(asked, {}, new_id, now)
+    begun.parcels += parcels
+    for (course, start, _), (receipt, *_) in zip(single, receipts, strict=True):
+        course.began(start.step, receipt.execution_id)

@@ -1,0 +1,46 @@
+"""What servers are told of executions that ended, or went on."""
+
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.model.keys import CHILD
+
+
+class Ended(Struct, frozen=True):
+    """Items that reached a final state: for events and statistics."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    job: UUID
+    namespace: int
+    state: str
+    busy: int
+    lane: int = 0  # where it was claimed from, if it was
+
+
+class Moved(Struct, frozen=True):
+    """Items that went on to another shelf, or of which something new is known."""
+
+    parcel: UUID
+    lo: int
+    hi: int
+    job: UUID
+    namespace: int
+    state: str
+
+
+class Stepped(Struct, frozen=True):
+    """A step of a workflow that stands otherwise than before."""
+
+    execution: UUID  # of the workflow
+    job: UUID
+    namespace: int
+    step: str
+    state: str
+
+
+def is_step(flags: int) -> bool:
+    """Whether a slice with these flags is of a step of a workflow, which goes on when it ends."""
+    return bool(flags & CHILD)

@@ -1,0 +1,157 @@
+"""Workflows in a small world: defined as they are stored, begun and looked at as servers do, their steps run by hand."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from horae.env import Instant
+from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.job import Spec
+from horae.model.parcel import extras_of
+from horae.model.protocol import Outcome
+from horae.model.slice import Running
+from horae.model.workflow.values import Step, Workflow
+from horae.store.moves import flow_begin, flow_cancel, flow_due, jobs, lanes
+from horae.store.moves.starts import Started
+from horae.store.script import Script
+from tests.store_contract.world import NAMESPACE, TestJob, World, success
+
+Report = Callable[[Running], Outcome]
+
+
+def step(name: str, job: TestJob | None = None, **more: Any) -> Step:
+    """A step that runs a job, unless it waits."""
+    return Step(name=name, job="" if job is None else str(job.id), **more)
+
+
+async def workflow(world: World, *steps: Step, name: str = "flow", on_error: Any = "fail", **spec: Any) -> TestJob:
+    """A job that is a workflow of these steps."""
+    more = {key: spec.pop(key) for key in ("output", "on_success", "on_failure", "last") if key in spec}
+    made = Spec(name=name, task=Workflow(steps=steps, on_error=on_error, **more), **spec)
+    id, now = world.env.new_id(), world.now()
+
+    def script() -> Script[TestJob]:
+        q, lane = yield from lanes.ensure_lane(NAMESPACE, made.queue, made.lane_needs, "", now)
+        assert (yield from jobs.add(id, NAMESPACE, made, q.id, lane.id, now)) is None
+        return TestJob(id=id, spec=made, queue=q.id, lane=lane.id)
+
+    return await world.store.write(script)
+
+
+async def open_all(world: World) -> list[UUID]:
+    """Begin what is queued, as a server does; the executions that began."""
+    rows = await world.rows("SELECT id FROM lanes WHERE needs LIKE '%kind:workflow%'")
+    views = [view for view in await world.views() if view.lane in {row[0] for row in rows}]
+    opened = await world.store.change(lambda now: flow_begin.open_some(views, 100, frozenset(), world.env.new_id, now))
+    return opened.executions
+
+
+async def begin(world: World, job: TestJob, params: Mapping[str, Any] | None = None) -> UUID:
+    """Submit a workflow and begin it."""
+    wanted = [msgspec.structs.replace(world.wanted(job)[0], item=msgspec.json.encode(params or {}))]
+    from horae.store.moves.submission import Submission
+
+    await world.store.submit([Submission(executions=wanted)])
+    (execution,) = await open_all(world)
+    return execution
+
+
+async def look(world: World) -> flow_due.Looked:
+    """Look at what is due, and stop what is to be stopped, as a server does."""
+    looked = await world.store.change(lambda now: flow_due.look(100, world.env.new_id, now))
+    for execution in looked.stops:
+        await stop(world, execution)
+    return looked
+
+
+async def stop(world: World, execution: UUID) -> None:
+    """Cancel what a workflow's steps run."""
+    what = await world.store.read(lambda: flow_cancel.to_stop(execution))
+    if what is None:
+        return
+    for child, _ in what.children:
+        await world.store.cancel(parcel_of(child), index_of(child), what.reason)
+    for shelf in flow_cancel.PENDING:
+        await world.store.change(
+            lambda now: flow_cancel.cancel_pending(  # noqa: B023
+                shelf,
+                what.parcels,
+                what.reason,
+                world.env.new_id,
+                now,
+                Started(),  # noqa: B023
+            )
+        )
+    for child in await world.store.read(lambda: flow_cancel.flows_in(what.parcels)):
+        await world.store.cancel(parcel_of(child), index_of(child), what.reason)
+    for session in await world.store.read(lambda: flow_cancel.sessions_of(what.parcels)):
+        await world.store.change(lambda now: flow_cancel.ask_session(session, what.parcels, what.reason, now))  # noqa: B023
+    assert await world.store.read(lambda: flow_cancel.left_of(what.parcels)) == []
+    await world.store.change(lambda now: flow_cancel.stopped(execution, what.stops, world.env.new_id, now, Started()))
+
+
+async def steps(world: World, execution: UUID) -> dict[str, str]:
+    """The state of each step."""
+    rows = await world.rows(
+        "SELECT step, state FROM flow_steps WHERE parcel = $1 AND item = $2 ORDER BY step",
+        parcel_of(execution),
+        index_of(execution),
+    )
+    return dict(rows)
+
+
+async def state(world: World, execution: UUID) -> str:
+    """The state of an execution, as people see it."""
+    rows = await world.rows(
+        "SELECT state FROM executions WHERE parcel = $1 AND item = $2", parcel_of(execution), index_of(execution)
+    )
+    return str(rows[0][0])
+
+
+async def result(world: World, execution: UUID) -> Any:
+    """What a workflow came to."""
+    rows = await world.rows(
+        "SELECT results FROM history WHERE parcel = $1 AND lo = $2", parcel_of(execution), index_of(execution)
+    )
+    return None if rows[0][0] is None else msgspec.json.decode(rows[0][0])
+
+
+async def step_of(world: World, slice: Running) -> str:
+    """The step that a running slice is of."""
+    (parcel,) = await world.store.parcels([slice.parcel])
+    return extras_of(parcel.extras, slice.lo, slice.hi)[0].step or ""
+
+
+async def params_of(world: World, slice: Running) -> Any:
+    """The params of what runs."""
+    (parcel,) = await world.store.parcels([slice.parcel])
+    return msgspec.json.decode(parcel.items.one(slice.lo))
+
+
+async def run(
+    world: World, worker: Any, outcomes: Mapping[str, Report] | None = None, *, rounds: int = 100, **more: Any
+) -> list[str]:
+    """Run steps until nothing is left to run, each as told or successfully; their names in the order of their starts."""
+    names: list[str] = []
+    for _ in range(rounds):
+        await open_all(world)
+        held = await worker.claim(100, **more)
+        if not held:
+            break
+        for slice in held:
+            for item in range(slice.lo, slice.hi):
+                one = msgspec.structs.replace(slice, lo=item, hi=item + 1)
+                name = await step_of(world, one)
+                names.append(name)
+                await worker.report((outcomes or {}).get(name, success)(one))
+    return names
+
+
+def after(world: World, seconds: float) -> Instant:
+    return world.now() + int(seconds * 1_000_000)
+
+
+def child(slice: Running) -> UUID:
+    return execution_id(slice.parcel, slice.lo)
