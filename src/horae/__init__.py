@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from horae.client.embedded import EmbeddedTransport
     from horae.client.sync import SyncClient
     from horae.errors import HoraeError
-    from horae.model.signals import Cancelled, GiveUp, Retry
+    from horae.model.signals import Cancelled, GiveUp, Retry, SignalTimeout
     from horae.worker.context import Context, current
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "GiveUp",
     "HoraeError",
     "Retry",
+    "SignalTimeout",
     "SyncClient",
     "__version__",
     "cron",
@@ -41,7 +42,7 @@ _HOMES = {
     "horae.client.embedded": ("EmbeddedTransport",),
     "horae.client.sync": ("SyncClient",),
     "horae.errors": ("HoraeError",),
-    "horae.model.signals": ("Cancelled", "GiveUp", "Retry"),
+    "horae.model.signals": ("Cancelled", "GiveUp", "Retry", "SignalTimeout"),
     "horae.worker.context": ("Context", "current"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -49,3 +49,11 @@ async def test_what_it_says_is_heard(client, script):
     await client.jobs.create("says", command={"shell": f"set -e\n{script}"}, env={"PATH": path})
     done = await run(client, "says")
     assert (done.status, done.result, done.message) == ("success", {"rows": 1200}, "half of the files")
+
+
+async def test_a_command_goes_on_from_its_checkpoint(client):
+    (script,) = blocks(section(PAGE, "Checkpoints"), "sh")
+    await client.jobs.create("parts", command={"shell": script}, retries=1, retry={"delay": "10ms"})
+    done = await run(client, "parts")
+    lines = [(line.attempt, line.text) async for line in client.executions.logs(done.id)]
+    assert lines == [(1, "part 1"), (1, "part 2"), (1, "part 3"), (2, "part 4"), (2, "part 5")]

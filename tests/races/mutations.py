@@ -108,6 +108,11 @@ UNLOCKED = (
     ' JOIN given ON s.id = given.id")'
 )
 
+LOOKED_AT = (
+    'Statement("looked_at", "SELECT s.id, s.state, s.seen, s.worker, s.concurrency FROM sessions s'
+    ' WHERE s.id = ANY($1)")'
+)
+
 SESSIONS = [
     one(
         "exchange, rescue and cancel lock no session", "exchange.LOCK_SESSIONS", SESSION_LOCK,
@@ -573,13 +578,18 @@ OTHERS = [
     ),
     one("a change of a job does not lock it", "jobs.LOCK", " FOR UPDATE", by="edit of the schedule / pause"),
     one(
-        "a step is remembered without the session's lock", "steps.remember", "yield from lock_sessions([session])",
-        "yield from ()", by="remember a step / mark_lost, rescue, a new attempt",
+        "a step is remembered without the session's lock", "steps.remember",
+        "lock_sessions([session for session, _ in told])",
+        f"lock_sessions([session for session, _ in told], {LOOKED_AT})",
+        by="remember a step / mark_lost, rescue, a new attempt",
     ),
     one(
-        "a step is remembered by whoever says so", "steps.HELD",
-        " AND r.session = $1 AND r.attempt = $4 AND s.state IN ('live', 'draining')",
-        " AND $4 > 0 AND s.id IS NOT NULL AND CAST($1 AS uuid) IS NOT NULL",
+        "a step is remembered by whoever says so", "steps.HELD_STEPS",
+        " AND r.session = given.session AND r.attempt = given.attempt", "",
+        by="test_sweep.test_a_step_is_remembered_once_and_only_for_who_holds_it",
+    ),
+    one(
+        "a lost session has steps remembered", "steps.remember", " and sessions[session].live", "",
         by="test_sweep.test_a_step_is_remembered_once_and_only_for_who_holds_it",
     ),
     one(

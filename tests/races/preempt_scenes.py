@@ -41,7 +41,7 @@ async def _(world: World) -> Scene:
 async def _(world: World) -> Scene:
     c, w, slices = await contended(world, 3)
     step = Step(parcel=slices[-1].parcel, item=0, attempt=1, name="half")
-    remember = Move("remember", lambda: steps.remember(w.session, step, c.now))
+    remember = Move("remember", lambda: steps.remember([(w.session, step)], c.now))
     return Scene(left=[decide(c)], right=[remember, decide(c)], check=at_most_one)
 
 

@@ -663,11 +663,13 @@ async def _(world: World) -> Scene:
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:
         kept = bool(await world.rows("SELECT name FROM steps"))
-        assert kept == (left[0] is not None)
+        assert kept == (not left[0][0].refused)
         new_attempt = bool(right[2].replies[0].granted)
-        assert not (new_attempt and kept and not right[3]), "a step was remembered after the attempt was taken away"
+        assert not (new_attempt and kept and not right[3].steps), (
+            "a step was remembered after the attempt was taken away"
+        )
 
-    remember = Move("remember", lambda: steps.remember(w.session, body, c.now))
+    remember = Move("remember", lambda: steps.remember([(w.session, body)], c.now))
     return Scene(left=[remember], right=[*c.lose(w), c.claim(other, 1), known], check=check)
 
 

@@ -52,14 +52,15 @@ async def test_a_newer_workers_unknown_fields_are_passed_over(worker: Api):
     await register(worker, temperature=20)
 
 
-@pytest.mark.parametrize("path", ["exchange", "executions", "steps"])
+@pytest.mark.parametrize("path", ["exchange", "executions", "steps", "awaits"])
 async def test_a_session_that_is_not_there_is_404(path: str, worker: Api):
     bodies = {
         "exchange": exchange(),
         "executions": msgspec.json.encode(
             {"parcel": NOBODY, "item": 0, "attempt": 1, "call": "1", "submissions": []},
         ),
-        "steps": msgspec.json.encode({"parcel": NOBODY, "item": 0, "attempt": 1, "name": "s", "result": 1}),
+        "steps": msgspec.json.encode({"steps": [{**ITEM, "name": "s", "result": 1}]}),
+        "awaits": msgspec.json.encode({**ITEM, "step": "@wait:s", "signal": "s"}),
     }
     answer = await worker.post(f"/api/v1/sessions/{NOBODY}/{path}", content=bodies[path])
     assert answer.status_code == 404
@@ -78,7 +79,7 @@ async def test_steps_are_read_by_parcel_and_item(worker: Api):
     session = (await register(worker)).session_id
     path = f"/api/v1/sessions/{session}/steps"
 
-    assert (await worker.get(f"{path}?parcel={NOBODY}&item=0")).json() == {}
+    assert (await worker.get(f"{path}?parcel={NOBODY}&item=0")).json() == {"steps": {}}
     assert (await worker.get(f"{path}?parcel=x&item=0")).json()["field"] == "parcel"
     assert (await worker.get(f"{path}?item=0")).json()["field"] == "parcel"
 
@@ -161,7 +162,8 @@ async def test_absurd_numbers_in_children_are_refused_and_submit_nothing(field: 
 async def test_absurd_numbers_in_steps_are_refused(field: str, worker: Api):
     session = (await register(worker)).session_id
     for absurd in ABSURD:
-        await refused(worker, f"/api/v1/sessions/{session}/steps", {**ITEM, "name": "s", "result": 1, field: absurd})
+        step = {**ITEM, "name": "s", "result": 1, field: absurd}
+        await refused(worker, f"/api/v1/sessions/{session}/steps", {"steps": [step]})
 
 
 @pytest.mark.parametrize("field", ["protocol", "pid", "concurrency"])

@@ -212,7 +212,7 @@ async def chatter(worker: Any, slice: Any) -> None:
     )
     step = Step(parcel=slice.parcel, item=slice.lo, attempt=slice.attempt, name="pay", result=b"1")
     for _ in range(2):
-        await world.store.write(lambda: steps.remember(worker.session, step, world.now()))
+        await world.store.write(lambda: steps.remember([(worker.session, step)], world.now()))
 
 
 async def look(world: World, job: Any, worker: Any) -> None:

@@ -250,3 +250,77 @@ def beat(times: int, ctx: Context) -> int:
         forever.wait(0.1)
     forever.wait()
     return times
+
+
+def mark(folder: str, what: str) -> str:
+    """Leave a trace of an effect."""
+    with Path(folder, "effects").open("a") as file:
+        file.write(f"{what}\n")
+    return what
+
+
+@app.job(durable=True)
+async def travels(ctx, folder: str) -> list[object]:
+    """Everything that durable code does, in one journey."""
+    first = await ctx.step("book", mark, folder, "first")
+    second = await ctx.step("book", mark, folder, "second")
+    told = await ctx.wait_for("go")
+    state = await ctx.restored({"n": 0})
+    while state["n"] < 3:
+        state = {"n": state["n"] + 1}
+        await ctx.checkpoint(state)
+        if state["n"] == 2 and ctx.failures == 0:
+            raise OSError("once more")
+    await ctx.sleep("20ms")
+    both = await ctx.gather(ctx.step("left", mark, folder, "left"), ctx.step("right", mark, folder, "right"))
+    return [first, second, told, state, both]
+
+
+@app.job(durable=True)
+def travels_sync(ctx, folder: str) -> list[object]:
+    first = ctx.sync.step("book", mark, folder, "first")
+    second = ctx.sync.step("book", mark, folder, "second")
+    told = ctx.sync.wait_for("go")
+    state = ctx.sync.restored({"n": 0})
+    while state["n"] < 3:
+        state = {"n": state["n"] + 1}
+        ctx.sync.checkpoint(state)
+        if state["n"] == 2 and ctx.failures == 0:
+            raise OSError("once more")
+    ctx.sync.sleep("20ms")
+    both = ctx.sync.gather(ctx.step("left", mark, folder, "left"), ctx.step("right", mark, folder, "right"))
+    return [first, second, told, state, both]
+
+
+@app.job(durable=True)
+async def naps(ctx, seconds: float) -> int:
+    await ctx.sleep(seconds)
+    return ctx.attempt
+
+
+@app.job()
+async def naps_awake(ctx, seconds: float) -> int:
+    await ctx.sleep(seconds)
+    return ctx.attempt
+
+
+@app.job(durable=True)
+async def many_steps(ctx, count: int) -> int:
+    got = await ctx.gather(*(ctx.step(f"s{i}", int, i) for i in range(count)))
+    return sum(got)
+
+
+@app.job(durable=True)
+async def group(ctx) -> str:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(_nap(ctx))
+        tasks.create_task(_wait(ctx))
+    return "done"
+
+
+async def _nap(ctx) -> None:
+    await ctx.sleep("1h")
+
+
+async def _wait(ctx) -> None:
+    await ctx.wait_for("never")

@@ -158,7 +158,7 @@ class Gateway:
     def _move(self, place: Place, item: Queued, outcome: Outcome) -> None:
         retries = item.spec.retry.retries
         permanent = outcome.error is not None and outcome.error.permanent
-        if outcome.outcome == "released":
+        if outcome.outcome in ("released", "suspended"):
             self.queue.append(item)
         elif outcome.outcome == "failed" and item.failures < retries and not permanent:
             item.failures += 1

@@ -12,9 +12,24 @@ from msgspec import Raw
 from horae.env import SECOND, Env, system_env
 from horae.errors import Busy
 from horae.model.job import Spec
-from horae.model.protocol import Answer, ChildSubmit, Exchange, Outcome, Register, Registered, Step, StepRemembered
+from horae.model.protocol import (
+    ABSENT,
+    Answer,
+    Await,
+    Awaited,
+    ChildSubmit,
+    Exchange,
+    KnownSteps,
+    Outcome,
+    Register,
+    Registered,
+    Remember,
+    Remembered,
+    Step,
+    StepRemembered,
+)
 from horae.model.signature import Signature, signature_of
-from horae.worker.context import Submitted
+from horae.worker.asks import Submitted
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 from tests.waiting import eventually
@@ -44,6 +59,8 @@ class LocalTransport:
         self.children: dict[tuple[UUID, int, str], list[Submitted]] = {}
         self.submitted: list[ChildSubmit] = []
         self.steps: dict[tuple[UUID, int], dict[str, Raw]] = {}
+        self.signals: dict[str, list[object]] = {}
+        self.calls = 0  # by which steps were remembered
         self.closed: list[UUID] = []
         self.is_down = False
         self.failure: Exception | None = None
@@ -74,15 +91,31 @@ class LocalTransport:
         self.children[key] = [Submitted(execution_id=self.gateway.env.new_id()) for _ in body.submissions]
         return self.children[key]
 
-    async def remember_step(self, session: UUID, body: Step) -> StepRemembered:
+    async def remember(self, session: UUID, body: Remember) -> Remembered:
+        self._reach()
+        self.calls += 1
+        return Remembered(steps=[self._remember(step) for step in body.steps])
+
+    def _remember(self, step: Step) -> StepRemembered:
+        steps = self.steps.setdefault((step.parcel, step.item), {})
+        if step.name in steps and step.name != "@checkpoint":
+            return StepRemembered(known=True, result=steps[step.name])
+        steps[step.name] = step.result
+        return StepRemembered()
+
+    async def known_steps(self, session: UUID, parcel: UUID, item: int, after: str) -> KnownSteps:
+        """One at a time, so that a worker that does not go on misses some."""
+        self._reach()
+        left = sorted(name for name in self.steps.get((parcel, item), {}) if name > after)
+        steps = {name: self.steps[parcel, item][name] for name in left[:1]}
+        return KnownSteps(steps=steps, next=left[0] if len(left) > 1 else None)
+
+    async def wait_for_signal(self, session: UUID, body: Await) -> Awaited:
         self._reach()
         steps = self.steps.setdefault((body.parcel, body.item), {})
-        known = body.name in steps
-        return StepRemembered(result=steps.setdefault(body.name, body.result), known=known)
-
-    async def known_steps(self, session: UUID, parcel: UUID, item: int) -> dict[str, Raw]:
-        self._reach()
-        return dict(self.steps.get((parcel, item), {}))
+        if body.step not in steps and self.signals.get(body.signal):
+            steps[body.step] = Raw(msgspec.json.encode({"payload": self.signals[body.signal].pop(0)}))
+        return Awaited(result=steps.get(body.step, ABSENT))
 
     async def close_session(self, session: UUID) -> None:
         self._reach()

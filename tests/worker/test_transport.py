@@ -20,7 +20,7 @@ from horae.errors import (
     TooLarge,
     Unauthorized,
 )
-from horae.model.protocol import Answer, ChildSubmit, Exchange, Register, Registered, Step, Submit
+from horae.model.protocol import Answer, Await, ChildSubmit, Exchange, Register, Registered, Remember, Step, Submit
 from horae.worker import http_transport
 from horae.worker.http_transport import HttpTransport
 from tests.worker.web import web
@@ -61,8 +61,10 @@ async def test_every_call_has_its_route():
     answers = {
         "exchange": Answer(now=1),
         "executions": {"items": [{"executionId": ID, "deduplicated": True, "status": "queued"}]},
-        "steps": {"result": 5, "known": True},
-        f"steps?parcel={ID}&item=3": {"a": {"b": 1}},
+        "steps": {"steps": [{"result": 5, "known": True}]},
+        f"steps?parcel={ID}&item=3": {"steps": {"a": {"b": 1}}, "next": "a b"},
+        f"steps?parcel={ID}&item=3&after=a%20b": {"steps": {}},
+        "awaits": {"deadline": 7},
         str(ID): {},
     }
     async with web(lambda asked: ok(answers[asked.path.rpartition("/")[2]])(asked)) as site:
@@ -70,11 +72,16 @@ async def test_every_call_has_its_route():
         assert await transport.exchange(ID, Exchange(channel=0, n=1)) == Answer(now=1)
         children = ChildSubmit(parcel=ID, item=0, attempt=1, call="1", submissions=[Submit(job="j")])
         assert (await transport.submit_children(ID, children))[0].deduplicated
-        assert bytes((await transport.remember_step(ID, Step(parcel=ID, item=0, attempt=1, name="a"))).result) == b"5"
-        assert {n: bytes(r) for n, r in (await transport.known_steps(ID, ID, 3)).items()} == {"a": b'{"b":1}'}
+        remembered = await transport.remember(ID, Remember(steps=[Step(parcel=ID, item=0, attempt=1, name="a")]))
+        assert bytes(remembered.steps[0].result) == b"5"
+        page = await transport.known_steps(ID, ID, 3, "")
+        assert ({n: bytes(r) for n, r in page.steps.items()}, page.next) == ({"a": b'{"b":1}'}, "a b")
+        assert (await transport.known_steps(ID, ID, 3, "a b")).next is None
+        body = Await(parcel=ID, item=0, attempt=1, step="@wait:a", signal="a")
+        assert (await transport.wait_for_signal(ID, body)).deadline == 7
         await transport.close_session(ID)
 
-        assert [asked.method for asked in site.asked] == ["POST", "POST", "POST", "GET", "DELETE"]
+        assert [asked.method for asked in site.asked] == ["POST", "POST", "POST", "GET", "GET", "POST", "DELETE"]
         assert site.connections == 1, "connections are kept"
         await transport.close()
 

@@ -32,7 +32,7 @@ FIELDS = (
         "dependencyTimeout",
         "onDependencyTimeout",
     ),
-    *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts"),
+    *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts", "durable"),
     *(*MEETINGS, "circuit", *LIMITS),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -82,6 +82,7 @@ _OPTIONS = (
     click.option("--interruptible/--not-interruptible", default=None, help="Whether spot workers may run it."),
     click.option("--preemptible/--not-preemptible", default=None, help="Whether more urgent work may take its place."),
     click.option("--preempts/--preempts-nothing", default=None, help="Whether it takes the place of preemptible work."),
+    click.option("--durable/--not-durable", default=None, help="Whether its function may wait without a worker."),
     *LIMIT_OPTIONS,
     *MEETING_OPTIONS,
     click.option(
@@ -136,7 +137,7 @@ def _when(options: dict[str, Any]) -> dict[str, Any]:
 def _how(options: dict[str, Any]) -> dict[str, Any]:
     same = ("retries", "timeout", "priority", "queue", "delivery", "description")
     return {
-        **{field: options[field] for field in (*same, "interruptible", "preemptible", "preempts")},
+        **{field: options[field] for field in (*same, "interruptible", "preemptible", "preempts", "durable")},
         "circuit": _circuit(options["circuit"]),
         "params": params(options["param"]),
         **failing.read_failing(options),

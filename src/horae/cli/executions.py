@@ -1,4 +1,4 @@
-"""`horae executions`: list, show, follow and cancel."""
+"""`horae executions`: list, show, follow, signal and cancel."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.values import read_json
 from horae.cli.waiting import finish, in_time, show_lines, timeout_option
 
 STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
@@ -14,7 +15,7 @@ STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "can
 
 @click.group(cls=Group, examples=("horae executions list --status failed", "horae executions logs -f EXECUTION"))
 def executions() -> None:
-    """List, follow and cancel executions."""
+    """List, follow, signal and cancel executions."""
 
 
 @executions.command(
@@ -84,6 +85,28 @@ async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeo
     status = document["execution"]["status"]
     asked = cancelled.verdict == "asked" and status == "running"
     api.out.say(f"Execution {execution}: {'its worker has been asked to stop it' if asked else status}.")
+    return None
+
+
+@executions.command(
+    examples=(
+        "horae executions signal EXECUTION approved",
+        """horae executions signal EXECUTION approved --payload '{"by": "ada"}'""",
+    )
+)
+@click.argument("execution")
+@click.argument("name")
+@click.option("--payload", metavar="JSON", help="What the execution gets; @FILE or - reads it.")
+@click.option("--key", metavar="KEY", help="Send it once, however often this command is run with this key.")
+@remote
+async def signal(api: Api, execution: str, name: str, payload: str | None, key: str | None) -> None:
+    """Tell an execution what it waits for, or will wait for."""
+    told = None if payload is None else read_json(payload, "--payload")
+    sent = await api.client.executions.signal(execution, name, told, key=key)
+    if not api.out.is_for_people:
+        return api.out.document(sent.raw)
+    became = "was delivered" if sent.delivered else "is kept until the execution waits for it"
+    api.out.say(f"The signal {name} {became}.")
     return None
 
 

@@ -32,7 +32,7 @@ _FLAGS = {
 }
 _SAME = (
     *("retries", "timeout", "priority", "queue", "delivery", "description", "env", "command", "python", "http"),
-    *("interruptible", "preemptible", "preempts", "slots", "affinity", "spread", "circuit"),
+    *("interruptible", "preemptible", "preempts", "durable", "slots", "affinity", "spread", "circuit"),
     *("unique", "debounce", "batch", "cache"),
 )
 _AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows how to write it in a document

@@ -4,12 +4,22 @@ from collections.abc import Sequence
 from uuid import UUID
 
 import msgspec
-from msgspec import Raw
 
 from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
-from horae.model.protocol import Answer, ChildSubmit, Exchange, Register, Registered, Step, StepRemembered
-from horae.worker.context import Submitted
+from horae.model.protocol import (
+    Answer,
+    Await,
+    Awaited,
+    ChildSubmit,
+    Exchange,
+    KnownSteps,
+    Register,
+    Registered,
+    Remember,
+    Remembered,
+)
+from horae.worker.asks import Submitted
 
 _ANSWER = msgspec.json.Decoder(Answer)
 
@@ -18,7 +28,7 @@ class InsideTransport:
     """A worker's transport that calls the gateway."""
 
     def __init__(self, node: Node, namespace: int = DEFAULT_NAMESPACE) -> None:
-        self._gateway, self._namespace = node.gateway, namespace
+        self._gateway, self._memory, self._namespace = node.gateway, node.gateway.memory, namespace
 
     async def register(self, body: Register) -> Registered:
         return await self._gateway.register(self._namespace, body)
@@ -30,11 +40,14 @@ class InsideTransport:
         receipts = await self._gateway.submit_children(self._namespace, session, body)
         return [Submitted(execution_id=receipt.execution_id, deduplicated=receipt.deduplicated) for receipt in receipts]
 
-    async def remember_step(self, session: UUID, body: Step) -> StepRemembered:
-        return await self._gateway.remember(self._namespace, session, body)
+    async def remember(self, session: UUID, body: Remember) -> Remembered:
+        return await self._memory.remember(self._namespace, session, body)
 
-    async def known_steps(self, session: UUID, parcel: UUID, item: int) -> dict[str, Raw]:
-        return dict(await self._gateway.steps(self._namespace, session, parcel, item))
+    async def known_steps(self, session: UUID, parcel: UUID, item: int, after: str) -> KnownSteps:
+        return await self._memory.known(self._namespace, session, parcel, item, after)
+
+    async def wait_for_signal(self, session: UUID, body: Await) -> Awaited:
+        return await self._memory.wait(self._namespace, session, body)
 
     async def close_session(self, session: UUID) -> None:
         await self._gateway.close(self._namespace, session)

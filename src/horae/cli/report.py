@@ -1,4 +1,4 @@
-"""`horae report`: how a command tells progress, life and its result, by lines in the file that HORAE_OUTPUT names."""
+"""`horae report`: how a command tells progress, life, checkpoints and its result, by lines in HORAE_OUTPUT's file."""
 
 import os
 
@@ -15,14 +15,18 @@ from horae.errors import BadInput
     examples=(
         "horae report --progress 50 --message 'half of the files'",
         """horae report --result '{"rows": 1200}'""",
+        """horae report --checkpoint '{"done": 600}'""",
     ),
 )
 @click.option("--progress", type=click.FloatRange(0, 100), metavar="PERCENT", help="How far it is, from 0 to 100.")
 @click.option("--message", metavar="TEXT", help="A word about it.")
 @click.option("--result", metavar="JSON", help="The execution's result; @FILE or - reads it.")
+@click.option("--checkpoint", metavar="JSON", help="What its next attempt finds in HORAE_CHECKPOINT; @FILE or -.")
 @click.option("--heartbeat", is_flag=True, help="Only tell that it is alive, for jobs with timeouts.heartbeat.")
-def report(progress: float | None, message: str | None, result: str | None, heartbeat: bool) -> None:
-    """Tell progress or a result from inside a running job."""
+def report(
+    progress: float | None, message: str | None, result: str | None, checkpoint: str | None, heartbeat: bool
+) -> None:
+    """Tell progress, a checkpoint or a result from inside a running job."""
     path = os.environ.get("HORAE_OUTPUT")
     if not path:
         raise BadInput(
@@ -36,10 +40,13 @@ def report(progress: float | None, message: str | None, result: str | None, hear
         line["message"] = message
     if result is not None:
         line["result"] = msgspec.Raw(msgspec.json.encode(read_json(result, "--result")))
+    if checkpoint is not None:
+        line["checkpoint"] = msgspec.Raw(msgspec.json.encode(read_json(checkpoint, "--checkpoint")))
     if heartbeat:
         line["heartbeat"] = True
     if not line:
-        raise click.UsageError("There is nothing to tell: give --progress, --message, --result or --heartbeat.")
+        known = "--progress, --message, --result, --checkpoint or --heartbeat"
+        raise click.UsageError(f"There is nothing to tell: give {known}.")
     _append(path, msgspec.json.encode(line) + b"\n")
 
 

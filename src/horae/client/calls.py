@@ -56,11 +56,11 @@ class Caller:
     async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         return self._json(await self.ask(self._call("GET", path, query=query)))
 
-    async def post(self, path: str, body: Any = None, *, timeout: float = 60.0) -> Any:
-        return self._json(await self.post_bytes(path, b"" if body is None else encode(body), timeout=timeout))
+    async def post(self, path: str, body: Any = None, *, timeout: float = 60.0, key: str | None = None) -> Any:
+        return self._json(await self.post_bytes(path, b"" if body is None else encode(body), timeout=timeout, key=key))
 
-    async def post_bytes(self, path: str, body: bytes, *, timeout: float = 60.0) -> Reply:
-        headers = {"idempotency-key": str(self._env.new_id())}
+    async def post_bytes(self, path: str, body: bytes, *, timeout: float = 60.0, key: str | None = None) -> Reply:
+        headers = {"idempotency-key": str(self._env.new_id()) if key is None else key}
         return await self.ask(self._call("POST", path, body, headers, timeout=timeout))
 
     async def edit(self, method: str, path: str, body: Any, if_match: str | None = None) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from horae.client.calls import Caller, path_of
 from horae.client.encode import given
-from horae.client.views import Attempt, Cancellation, Execution, Explanation, LogLine, Page, page_of
+from horae.client.views import Attempt, Cancellation, Execution, Explanation, LogLine, Page, Signalled, page_of
 from horae.env import Env
 
 FIRST_LOOK = 0.02  # seconds; each look doubles the pause up to the last one
@@ -31,6 +31,11 @@ class Executions:
     async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
         """Cancel what has not begun; ask the worker to stop what runs."""
         return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
+
+    async def signal(self, id: str, name: str, payload: Any = None, *, key: str | None = None) -> Signalled:
+        """Tell an execution what it waits for, or will; with the same `key` once, however often it is sent."""
+        body = {"name": name, "payload": payload}
+        return Signalled.of(await self._caller.post(path_of("executions", id, "signals"), body, key=key))
 
     async def explain(self, id: str) -> Explanation:
         """Why an execution does not run: what holds it, what would let it start, and when it probably does."""

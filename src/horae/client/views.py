@@ -121,6 +121,14 @@ class Cancellation(View, frozen=True, kw_only=True):
     execution: Execution
 
 
+class Signalled(View, frozen=True, kw_only=True):
+    """A signal that was taken: `delivered` to a step that waited for it, or kept for one that will."""
+
+    execution_id: str
+    name: str
+    delivered: bool
+
+
 class DeadLetter(View, frozen=True, kw_only=True):
     """An execution that failed for good; open until it is retried (as `retried_as`) or discarded."""
 

@@ -4,10 +4,10 @@ An exchange's outcomes are committed at once, together with those of other sessi
 same transaction; otherwise it parks, and the server claims once for all parked exchanges when a lane gets something.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
-from msgspec import Raw, structs
+from msgspec import structs
 
 from horae.engine.answers import Answers
 from horae.engine.batcher import Batcher, all_fail
@@ -16,6 +16,7 @@ from horae.engine.hand_backs import HandBacks
 from horae.engine.hints import Hint, Hints
 from horae.engine.known_sessions import Known, KnownSessions
 from horae.engine.lookup import Lookup
+from horae.engine.memory import Memory, not_held
 from horae.engine.parking import ParkingLot
 from horae.engine.places import Parked
 from horae.engine.resolve import check_key
@@ -23,7 +24,7 @@ from horae.engine.settings import DAY, EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.env import Env
-from horae.errors import BadInput, Busy, Conflict, HoraeError, ProtocolMismatch, SessionEnded
+from horae.errors import BadInput, Busy, HoraeError, ProtocolMismatch, SessionEnded
 from horae.model.ids import execution_id
 from horae.model.protocol import (
     CHANNELS,
@@ -35,8 +36,6 @@ from horae.model.protocol import (
     Register,
     Registered,
     Request,
-    Step,
-    StepRemembered,
     Submit,
 )
 from horae.store.contract import Store
@@ -75,6 +74,7 @@ class Gateway:
         self._sessions = KnownSessions(env, store, directory)
         self.lot = ParkingLot(env, store, directory, hints, self._sessions.lanes_of, self._sessions.taste_of)
         self.hand_backs = HandBacks(env, store, directory, hints, self._sessions.lanes_of, self._sessions.taste_of)
+        self.memory = Memory(env, store, self._sessions)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
@@ -223,21 +223,7 @@ class Gateway:
 
     async def _held(self, session: UUID, parcel: UUID, item: int, attempt: int) -> None:
         if not await self._store.read(lambda: steps.is_held(session, parcel, item, attempt)):
-            raise Conflict("This session does not hold that execution at that attempt.", "Stop running it.")
-
-    async def remember(self, namespace: int, session: UUID, step: Step) -> StepRemembered:
-        """Keep a step's result, fenced by session and attempt, before the code goes on."""
-        await self._sessions.get(namespace, session)
-        now = self._env.now()
-        kept = await self._store.write(lambda: steps.remember(session, step, now))
-        if kept is None:
-            raise Conflict("This session does not hold that execution at that attempt.", "Stop running it.")
-        return kept
-
-    async def steps(self, namespace: int, session: UUID, parcel: UUID, item: int) -> Mapping[str, Raw]:
-        """The steps an execution has finished so far."""
-        await self._sessions.get(namespace, session)
-        return await self._store.read(lambda: steps.known(parcel, item, namespace))
+            raise not_held()
 
     async def close(self, namespace: int, session: UUID) -> None:
         """A worker leaves."""
@@ -251,6 +237,7 @@ class Gateway:
         await self.lot.close()
         for batcher in (self._batcher, self._looks):
             await batcher.close()
+        await self.memory.stop()
 
 
 def room_of(up: Exchange) -> int:

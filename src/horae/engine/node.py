@@ -49,6 +49,7 @@ from horae.engine.rescue import Rescuer
 from horae.engine.reserver import Reserver
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
+from horae.engine.signals import Signals
 from horae.engine.statistics import Statistics
 from horae.engine.streaks import Streaks
 from horae.engine.submit import Submitter
@@ -157,6 +158,7 @@ class Node:
             on_cancelled=self.statistics.cancelled,
             on_event=self._tell,
         )
+        self.signals = Signals(env, store, self.executions, self.hints)
         self.explainer = Explainer(env, store, self.directory, self.hold_watch, self.executions)
         self.backfiller = Backfiller(env, store, self.directory, self.hints)
         self.backfills = Backfills(

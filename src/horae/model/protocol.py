@@ -20,6 +20,10 @@ MAX_EXCHANGE = 512 * 1024  # bytes of slices or outcomes after which an exchange
 MOST_CHILDREN = 10_000  # submissions in one call
 MAX_INLINE_RESULT = 64 * 1024
 MAX_RESULT = 1024 * 1024
+MAX_CHECKPOINT = MAX_SIGNAL = 64 * 1024
+MAX_STEP_NAME = 512
+MAX_SIGNAL_NAME = 200
+MOST_STEPS = 1024  # in one call
 
 ABSENT = Raw()  # no value: false, and left out on the wire
 
@@ -105,6 +109,7 @@ class Outcome(Wire, frozen=True, kw_only=True):
     exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
     error: Failure | None = None
     wake_at: At | None = None  # suspended: when to look again
+    waits: list[str] = []  # suspended: the steps that wait for a signal
 
 
 class Started(Wire, frozen=True, kw_only=True):
@@ -244,17 +249,65 @@ class ChildSubmit(Wire, frozen=True, kw_only=True):
 
 
 class Step(Wire, frozen=True, kw_only=True):
-    """POST /api/v1/sessions/{id}/steps: remember the result of a step before the code goes on."""
+    """A step of a running item that has ended, and its result. A name stands for one step of the execution.
+
+    Names that begin with `@` are Horae's own: `@checkpoint` is not one step but the newest of many.
+    """
 
     parcel: UUID
     item: Count
     attempt: Count
-    name: str
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_STEP_NAME)]
     result: Raw = field(default_factory=lambda: Raw(b"null"))
 
 
-class StepRemembered(Wire, frozen=True, kw_only=True):
-    """The remembered result: the caller's own, or the one an earlier attempt left."""
+class Remember(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/steps: remember the results of steps before the code goes on."""
 
-    result: Raw
-    known: bool
+    steps: Annotated[list[Step], Meta(min_length=1, max_length=MOST_STEPS)]
+
+
+class StepRemembered(Wire, frozen=True, kw_only=True):
+    """What became of one: kept as it was sent, or `known` by the result of an earlier call, which counts."""
+
+    known: bool = False
+    result: Raw = ABSENT  # of one that was known
+    refused: bool = False  # this session does not hold the item at that attempt
+
+
+class Remembered(Wire, frozen=True, kw_only=True):
+    """The answer, in the order of the steps."""
+
+    steps: list[StepRemembered]
+
+
+class KnownSteps(Wire, frozen=True, kw_only=True):
+    """GET /api/v1/sessions/{id}/steps: what is remembered of an item, by name; `next` is after what to ask again."""
+
+    steps: dict[str, Raw]
+    next: str | None = None
+
+
+class Await(Wire, frozen=True, kw_only=True):
+    """POST /api/v1/sessions/{id}/awaits: a step of a running item waits for a signal.
+
+    The first call decides how long: a later one of the same step goes on with the same deadline.
+    """
+
+    parcel: UUID
+    item: Count
+    attempt: Count
+    step: Annotated[str, Meta(min_length=1, max_length=MAX_STEP_NAME)]
+    signal: Annotated[str, Meta(min_length=1, max_length=MAX_SIGNAL_NAME)]
+    filter: str | None = None  # one expression about `signal`
+    timeout: Length | None = None
+
+
+class Awaited(Wire, frozen=True, kw_only=True):
+    """The answer: the step's result if the signal is there, or its time is over; else until when it waits.
+
+    A result is remembered like that of other steps: {"payload": ...}, or {"timedOut": true}.
+    """
+
+    result: Raw = ABSENT
+    deadline: Instant | None = None

@@ -59,6 +59,8 @@ class Fates(Struct, frozen=True):
     blobs: list[tuple[UUID, int, bytes]]
 
 
+Awaited = tuple[UUID, int, str]  # a step of an item that waits for a signal
+SIGNAL_GATE = "signal"  # where executions lie that wait for one
 Failed = tuple[int, int, str, int]  # items lo..hi-1, the class of their failures, and how many
 
 
@@ -108,7 +110,9 @@ def _to_queue(slice: Running, lo: int, hi: int, losses: int, solo: bool) -> Queu
     )  # fmt: skip
 
 
-def _to_wait(slice: Running, lo: int, hi: int, wake_at: Instant, reason: WaitReason, *, failures: int) -> Waiting:
+def _to_wait(
+    slice: Running, lo: int, hi: int, wake_at: Instant | None, reason: WaitReason, *, failures: int
+) -> Waiting:
     return Waiting(
         parcel=slice.parcel, lo=lo, hi=hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
         attempt=slice.attempt, failures=failures, losses=slice.losses, solo=slice.solo, width=slice.width,
@@ -130,9 +134,15 @@ class Settler:
     """Decides about the items of one session's report, or of its loss, and gathers their fates."""
 
     def __init__(
-        self, worker: str, now: Instant, rng: Random, preempted: Collection[tuple[UUID, int]] = frozenset()
+        self,
+        worker: str,
+        now: Instant,
+        rng: Random,
+        preempted: Collection[tuple[UUID, int]] = frozenset(),
+        awaited: Collection[Awaited] = frozenset(),
     ) -> None:
         self.worker, self.now, self.rng = worker, now, rng
+        self._awaited = awaited  # steps for which no signal has come
         self._preempted = preempted  # items that were asked to give way
         self.fates = Fates([], [], [], [], [])
         self._waits: dict[tuple[UUID, int, RetryPolicy], RetryAt] = {}
@@ -200,9 +210,17 @@ class Settler:
             self._try(slice, lo, hi, outcome, word, None)
         self.fates.queued.append(_to_queue(slice, lo, hi, slice.losses, slice.solo))
 
-    def suspend(self, slice: Running, lo: int, hi: int, wake_at: Instant) -> None:
-        """A durable sleeper waits without a worker."""
-        self.fates.waiting.append(_to_wait(slice, lo, hi, wake_at, "sleep", failures=slice.failures))
+    def suspend(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
+        """What is durable waits without a worker: for a time, or for signals unless one of them has come already."""
+        if not outcome.waits:
+            until = self.now if outcome.wake_at is None else outcome.wake_at
+            self.fates.waiting.append(_to_wait(slice, lo, hi, until, "sleep", failures=slice.failures))
+            return
+        for item in range(lo, hi):
+            still = all((slice.parcel, item, step) in self._awaited for step in outcome.waits)
+            waits = _to_wait(slice, item, item + 1, None, "signal", failures=slice.failures)
+            wake_at = outcome.wake_at if still else self.now
+            self.fates.waiting.append(structs.replace(waits, wake_at=wake_at, gate=SIGNAL_GATE))
 
     def lose(self, slice: Running, delivery: int, bound: int | None = None) -> None:
         """The worker is gone: back to the queue one item at a time, or the end.

@@ -88,6 +88,7 @@ class JobView(View, frozen=True, kw_only=True):
     needs: list[str] = []
     interruptible: bool = True
     preemptible: bool = False
+    durable: bool = False
     preempts: bool = False
     prefers: list[dict[str, Any]] = []
     slots: int = 1

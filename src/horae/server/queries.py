@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
+from horae.model.protocol import MAX_STEP_NAME
 from horae.model.replay import ReplayState
 from horae.server.bodies import When
 
@@ -142,6 +143,7 @@ class Item(Query, frozen=True, kw_only=True):
 
     parcel: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
     item: Annotated[int, Meta(ge=0, le=1023)]
+    after: Annotated[str, Meta(max_length=MAX_STEP_NAME, description="Only steps behind this name.")] = ""
 
 
 class Topics(Query, frozen=True, kw_only=True):

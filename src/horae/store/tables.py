@@ -2,4 +2,5 @@
 
 PARTITIONED = ("parcels", "history", "attempts", "logs")  # by day on PostgreSQL
 SHELVES = ("waiting", "queued", "running")
-BESIDE = ("progress", "marks", "steps", "blobs", "flows", "flow_steps", "flow_parcels")  # rows that go when their parcel goes
+# Rows that go when their parcel goes.
+BESIDE = ("progress", "marks", "steps", "awaits", "signals", "blobs", "flows", "flow_steps", "flow_parcels")

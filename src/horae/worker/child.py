@@ -18,12 +18,12 @@ from queue import SimpleQueue
 from typing import Any
 
 import msgspec
-from msgspec import Raw
 
 from horae.model.signals import Cancelled
 from horae.model.signature import Bind, signature_of
 from horae.worker import capture
-from horae.worker.context import CURRENT, Ask, Context
+from horae.worker.asks import Ask
+from horae.worker.context import CURRENT, Context
 from horae.worker.failure import fate_of
 from horae.worker.frames import (
     HEADER,
@@ -38,6 +38,7 @@ from horae.worker.frames import (
     Reply,
     Stop,
     Up,
+    answer_of,
     decode_down,
     framed,
 )
@@ -76,7 +77,7 @@ class Child:
         self._sock = sock
         self._sending = threading.Lock()
         self._orders: SimpleQueue[Order] = SimpleQueue()
-        self._asked: dict[int, Future[Any]] = {}
+        self._asked: dict[int, tuple[Ask, Future[Any]]] = {}
         self._ids = itertools.count(1)
         self._port: PipePort | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -103,7 +104,7 @@ class Child:
 
     def ask(self, ask: Ask) -> "Future[Any]":
         id, future = next(self._ids), Future[Any]()
-        self._asked[id] = future
+        self._asked[id] = ask, future
         self.send(Asked(id, ask))
         return future
 
@@ -195,15 +196,13 @@ class Child:
             loop.call_soon_threadsafe(task.cancel)
 
     def _settle(self, reply: Reply) -> None:
-        future = self._asked.pop(reply.id)
+        ask, future = self._asked.pop(reply.id)
+        if future.done():
+            return  # whoever asked was cancelled
         if reply.error is not None:
             future.set_exception(RuntimeError(reply.error))
-        elif reply.remembered is not None:
-            future.set_result(Raw(reply.remembered))
-        elif reply.steps is not None:
-            future.set_result({name: Raw(result) for name, result in reply.steps.items()})
         else:
-            future.set_result(reply.submitted or [])
+            future.set_result(answer_of(ask, reply))
 
 
 def find(module: str, name: str) -> Any:

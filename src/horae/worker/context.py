@@ -4,12 +4,10 @@ The same class serves functions on the event loop, in threads and in child proce
 """
 
 import asyncio
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -19,6 +17,11 @@ from horae.env import Instant
 from horae.model.instant import parse_instant
 from horae.model.protocol import Submit
 from horae.model.signals import Cancelled, Span, micros_of
+from horae.worker.asks import Ask, Port, Submissions, Submitted
+from horae.worker.durable import SLEEP, WAIT, Backoff, Memo, check_name, check_signal
+from horae.worker.scripts import Call, Pending, Script
+from horae.worker.sync_face import SyncFace
+from horae.worker.transactions import Transaction
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOW = {"delay", "at", "key", "priority", "tags"}  # what a submission may say beside its params
@@ -42,58 +45,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     upstream: tuple[UUID, ...] = ()
     params: Raw = Raw(b"{}")  # the item as it was submitted
     defaults: Raw = Raw(b"{}")  # the job's own params
-
-
-class Submitted(Struct, frozen=True, kw_only=True, rename="camel"):
-    """An execution that a running one submitted."""
-
-    execution_id: UUID
-    deduplicated: bool = False
-
-    @property
-    def id(self) -> str:
-        """As the client spells it."""
-        return str(self.execution_id)
-
-
-class Submissions(Struct, frozen=True, tag=True):
-    """Submit executions; the same call of the same execution answers with the same ones."""
-
-    call: str
-    submissions: list[Submit]
-
-
-class Remember(Struct, frozen=True, tag=True):
-    """Remember a step's result, and answer with the one that counts."""
-
-    name: str
-    result: Raw
-
-
-class KnownSteps(Struct, frozen=True, tag=True):
-    """Answer with the steps that earlier attempts remembered."""
-
-
-Ask = Submissions | Remember | KnownSteps
-
-
-class Port(Protocol):
-    """The way from an execution to its session. Safe to use from any thread."""
-
-    @property
-    def interrupted(self) -> str | None:
-        """Why the execution should stop, if it should."""
-        ...
-
-    def heartbeat(self) -> None: ...
-
-    def progress(self, percent: float, message: str) -> None: ...
-
-    def log(self, stream: str, text: str) -> None: ...
-
-    def ask(self, ask: Ask) -> "Future[Any]":
-        """Ask the server; the future fails with the server's error."""
-        ...
+    durable: bool = False
 
 
 class Log:
@@ -130,8 +82,8 @@ class Context:
         self._facts = facts
         self._port = port
         self._calls = 0
-        self._steps: dict[str, Raw] | None = None if facts.attempt > 1 else {}  # None: not asked yet
         self.log = Log(port)
+        self._memo = Memo(port, attempt=facts.attempt, durable=facts.durable, warn=self.log.warning)
         self.sync = SyncFace(self)
 
     @property
@@ -229,19 +181,60 @@ class Context:
         done: list[Submitted] = await self._ask(self._submissions(job, items, how))
         return done
 
-    async def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *args: Any,
+        retries: int = 0,
+        backoff: Backoff = None,
+        **kwargs: Any,
+    ) -> Pending:
         """Run a function once per execution: a later attempt gets the remembered result instead.
 
-        The result is what JSON makes of it, in the first attempt too. A name stands for one step of the execution.
+        The result is what JSON makes of it, in the first attempt too. A name and its count stand for one step of the
+        execution. `retries` tries the step itself again, where it is, after `backoff`: a span that doubles, or a list.
         """
-        known = self._steps
-        steps: dict[str, Raw] = known if known is not None else await self._ask(KnownSteps())
-        self._steps = steps
-        if name not in steps:
-            value = function(*args, **kwargs)
-            value = await value if inspect.isawaitable(value) else value
-            steps[name] = await self._ask(_remember(name, value))
-        return msgspec.json.decode(steps[name])
+        key = self._memo.key(check_name(name))
+        return self._pending(self._memo.step(key, Call(function, args, kwargs), retries, backoff))
+
+    def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> Pending:
+        """Wait for a span or until an instant; more than a second without a worker, whatever happens meanwhile."""
+        if (span is None) == (until is None):
+            raise TypeError("sleep takes a span, or until=")
+        wait = None if span is None else micros_of(span)
+        return self._pending(self._memo.sleep(self._memo.key(SLEEP), wait, None if until is None else _instant(until)))
+
+    def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> Pending:
+        """Wait for a signal without a worker, and return its payload; one that came before counts.
+
+        `filter` is one expression, as in "${signal.payload.amount > 10}". Raises SignalTimeout after `timeout`.
+        """
+        key = self._memo.key(WAIT + check_signal(signal))
+        span = None if timeout is None else micros_of(timeout)
+        return self._pending(self._memo.wait_for(key, signal, filter, span))
+
+    def checkpoint(self, state: Any) -> Pending:
+        """Keep a state, up to 64 KiB of JSON, for the next attempt; the last one counts."""
+        return self._pending(self._memo.checkpoint(state))
+
+    def restored(self, default: Any = None) -> Pending:
+        """The state that the last checkpoint kept, in this attempt or one before."""
+        return self._pending(self._memo.restored(default))
+
+    def gather(self, *parts: Any, limit: int | None = None) -> Pending:
+        """Do steps side by side, at most `limit` at once, and return all results in their order.
+
+        Each is remembered by itself. When some fail, the others are finished first; then the first error is raised.
+        """
+        return self._pending(self._memo.gather(parts, limit))
+
+    def transaction(self, connection: Any) -> Transaction:
+        """Steps whose result is kept in the user's own database, in the same transaction as their effect."""
+        return Transaction(connection, self._memo, self._facts.execution_id, self._facts.attempt, self._pending)
+
+    def _pending(self, script: Script[Any]) -> Pending:
+        return Pending(self._port, script)
 
     async def _ask(self, ask: Ask) -> Any:
         return await asyncio.wrap_future(self._port.ask(ask))
@@ -255,33 +248,6 @@ class Context:
             raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
         interval = self._facts.interval
         return Submissions(call, [_submission(name, item, interval=interval, **how) for item in items])
-
-
-class SyncFace:
-    """The same for sync functions: `ctx.sync.submit(...)`, `ctx.sync.step(...)` wait for the answer."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-
-    def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> Submitted:
-        return self.submit_many(job, [params or {}], **how)[0]
-
-    def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[Submitted]:
-        done: list[Submitted] = self._wait(self._context._submissions(job, items, how))
-        return done
-
-    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        context = self._context
-        steps: dict[str, Raw] = context._steps if context._steps is not None else self._wait(KnownSteps())
-        context._steps = steps
-        if name not in steps:
-            steps[name] = self._wait(_remember(name, function(*args, **kwargs)))
-        return msgspec.json.decode(steps[name])
-
-    def _wait(self, ask: Ask) -> Any:
-        if asyncio._get_running_loop() is not None:
-            raise RuntimeError("ctx.sync would block the event loop; await ctx.submit or ctx.step instead")
-        return self._context._port.ask(ask).result()
 
 
 CURRENT: ContextVar[Callable[[], Context | None]] = ContextVar("horae_current")
@@ -329,10 +295,6 @@ def _submission(
         tags=tags or {},
         interval=interval,
     )
-
-
-def _remember(name: str, value: Any) -> Remember:
-    return Remember(name, Raw(msgspec.json.encode(value)))
 
 
 def _moment(instant: Instant) -> datetime:

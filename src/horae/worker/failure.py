@@ -8,7 +8,7 @@ from typing import Any
 
 from horae.env import Micros
 from horae.model.protocol import MAX_RESULT, Failure, FailureKind
-from horae.model.signals import Cancelled, GiveUp, Retry, micros_of
+from horae.model.signals import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
 from horae.model.signature import BadParams
 from horae.worker.holding import CANCELLED, RELEASED, Fate
 from horae.worker.retry_after import asked_of
@@ -42,6 +42,11 @@ def failed(
 
 def fate_of(error: BaseException, retry: RetryFunction | None, failures: int) -> Fate:
     """What an exception of the job's code means; `failures` counts this one."""
+    if isinstance(error, Suspended):
+        return Fate(outcome="suspended", wake_at=error.wake_at, waits=error.waits)
+    if waits_in_group(error):
+        said = "a task of a group waited without a worker; run branches that sleep or wait with ctx.gather"
+        return failed("NotDurable", said, permanent=True)
     if isinstance(error, Cancelled):
         return CANCELLED
     if isinstance(error, BadParams):
@@ -97,7 +102,7 @@ def stopped(kind: str, outcome: bytes | Fate, *, once: bool) -> bytes | Fate:
     """What an item that was told to stop is reported as, given how it ended.
 
     A result that came in spite of it counts, except after a timeout. What was stopped for the worker's sake goes back
-    uncharged, unless the job may begin only once.
+    uncharged, unless the job may begin only once, or waits without a worker from now on.
     """
     if kind in TIMED_OUT:
         return TIMED_OUT[kind]
@@ -105,6 +110,8 @@ def stopped(kind: str, outcome: bytes | Fate, *, once: bool) -> bytes | Fate:
         return outcome
     if kind == "cancel":
         return CANCELLED
+    if outcome.outcome == "suspended":
+        return outcome
     if once:
         return failed("Interrupted", f"stopped ({kind}), and the job may begin only once", permanent=True)
     return RELEASED

@@ -1,11 +1,14 @@
 """What a worker and its child processes say to each other, as length-prefixed JSON over a socket."""
 
 import struct
+from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-from horae.worker.context import Facts, KnownSteps, Remember, Submissions, Submitted
+from horae.model.protocol import Awaited
+from horae.worker.asks import Ask, Keep, Nap, Now, Recall, Submissions, Submitted, WaitFor
+from horae.worker.context import Facts
 from horae.worker.holding import Fate
 
 HEADER = struct.Struct("<I")
@@ -35,9 +38,7 @@ class Reply(Struct, frozen=True, tag=True):
     """Down: what an ask was answered with."""
 
     id: int
-    submitted: list[Submitted] | None = None
-    remembered: bytes | None = None
-    steps: dict[str, bytes] | None = None
+    answer: Raw = Raw(b"null")
     error: str | None = None
 
 
@@ -67,7 +68,7 @@ class Asked(Struct, frozen=True, tag=True):
     """Up: a question to the server."""
 
     id: int
-    ask: Submissions | Remember | KnownSteps
+    ask: Ask
 
 
 class Ended(Struct, frozen=True, tag=True):
@@ -91,10 +92,21 @@ decode_down = msgspec.json.Decoder(Down).decode
 decode_up = msgspec.json.Decoder(Up).decode
 
 
+ANSWERS: dict[type, msgspec.json.Decoder[Any]] = {
+    Submissions: msgspec.json.Decoder(list[Submitted]),
+    Keep: msgspec.json.Decoder(Raw),
+    Recall: msgspec.json.Decoder(dict[str, Raw]),
+    Now: msgspec.json.Decoder(int),
+    Nap: msgspec.json.Decoder(None),
+    WaitFor: msgspec.json.Decoder(Awaited),
+}
+
+
 def reply_to(id: int, answer: object) -> Reply:
     """Wrap the server's answer to an ask."""
-    if isinstance(answer, Raw):
-        return Reply(id, remembered=bytes(answer))
-    if isinstance(answer, dict):
-        return Reply(id, steps={name: bytes(result) for name, result in answer.items()})
-    return Reply(id, submitted=answer if isinstance(answer, list) else [])
+    return Reply(id, Raw(msgspec.json.encode(answer)))
+
+
+def answer_of(ask: Ask, reply: Reply) -> Any:
+    """The answer to an ask, as its kind has it."""
+    return ANSWERS[type(ask)].decode(bytes(reply.answer))

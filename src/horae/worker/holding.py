@@ -29,6 +29,7 @@ class Fate(Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     result: bytes = b"null"
     wake_at: Instant | None = None
+    waits: tuple[str, ...] = ()  # of one that is suspended: the steps that wait for a signal
 
 
 RELEASED = Fate(outcome="released")

@@ -4,10 +4,11 @@ import ssl
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any, TypeVar
+from urllib.parse import quote
 from uuid import UUID
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from horae.env import SECOND
 from horae.errors import (
@@ -21,8 +22,19 @@ from horae.errors import (
     TooLarge,
     Unauthorized,
 )
-from horae.model.protocol import Answer, ChildSubmit, Exchange, Register, Registered, Step, StepRemembered
-from horae.worker.context import Submitted
+from horae.model.protocol import (
+    Answer,
+    Await,
+    Awaited,
+    ChildSubmit,
+    Exchange,
+    KnownSteps,
+    Register,
+    Registered,
+    Remember,
+    Remembered,
+)
+from horae.worker.asks import Submitted
 from horae.worker.wire import Line, Reply
 
 SLACK = 3.0  # seconds beyond what the server was allowed to wait
@@ -84,13 +96,17 @@ class HttpTransport:
         reply = await self._call("POST", f"{_ROOT}/{session}/executions", msgspec.json.encode(body))
         return _read(reply, _Page).items
 
-    async def remember_step(self, session: UUID, body: Step) -> StepRemembered:
+    async def remember(self, session: UUID, body: Remember) -> Remembered:
         reply = await self._call("POST", f"{_ROOT}/{session}/steps", msgspec.json.encode(body))
-        return _read(reply, StepRemembered)
+        return _read(reply, Remembered)
 
-    async def known_steps(self, session: UUID, parcel: UUID, item: int) -> dict[str, Raw]:
-        reply = await self._call("GET", f"{_ROOT}/{session}/steps?parcel={parcel}&item={item}", b"")
-        return _read(reply, dict[str, Raw])
+    async def known_steps(self, session: UUID, parcel: UUID, item: int, after: str) -> KnownSteps:
+        query = f"parcel={parcel}&item={item}" + (f"&after={quote(after, safe='')}" if after else "")
+        return _read(await self._call("GET", f"{_ROOT}/{session}/steps?{query}", b""), KnownSteps)
+
+    async def wait_for_signal(self, session: UUID, body: Await) -> Awaited:
+        reply = await self._call("POST", f"{_ROOT}/{session}/awaits", msgspec.json.encode(body))
+        return _read(reply, Awaited)
 
     async def close_session(self, session: UUID) -> None:
         await self._call("DELETE", f"{_ROOT}/{session}", b"")

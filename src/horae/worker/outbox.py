@@ -205,6 +205,7 @@ def _outcome(run: list[Ending], offset: Micros) -> Outcome:
         exit_code=fate.exit_code,
         error=fate.error,
         wake_at=fate.wake_at,
+        waits=list(fate.waits),
         **times,
     )
 

@@ -68,6 +68,7 @@ class Plan:
             upstream=extra.upstream,
             params=lot.item(index),
             defaults=self.defaults,
+            durable=self.spec.durable,
         )
 
     def params(self, item: Raw) -> dict[str, Any]:

@@ -4,10 +4,19 @@ from collections.abc import Sequence
 from typing import Protocol
 from uuid import UUID
 
-from msgspec import Raw
-
-from horae.model.protocol import Answer, ChildSubmit, Exchange, Register, Registered, Step, StepRemembered
-from horae.worker.context import Submitted
+from horae.model.protocol import (
+    Answer,
+    Await,
+    Awaited,
+    ChildSubmit,
+    Exchange,
+    KnownSteps,
+    Register,
+    Registered,
+    Remember,
+    Remembered,
+)
+from horae.worker.asks import Submitted
 
 
 class Transport(Protocol):
@@ -25,9 +34,11 @@ class Transport(Protocol):
 
     async def submit_children(self, session: UUID, body: ChildSubmit) -> list[Submitted]: ...
 
-    async def remember_step(self, session: UUID, body: Step) -> StepRemembered: ...
+    async def remember(self, session: UUID, body: Remember) -> Remembered: ...
 
-    async def known_steps(self, session: UUID, parcel: UUID, item: int) -> dict[str, Raw]: ...
+    async def known_steps(self, session: UUID, parcel: UUID, item: int, after: str) -> KnownSteps: ...
+
+    async def wait_for_signal(self, session: UUID, body: Await) -> Awaited: ...
 
     async def close_session(self, session: UUID) -> None:
         """Say goodbye after a drain: the session ends and owns nothing."""

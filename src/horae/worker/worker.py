@@ -15,14 +15,14 @@ from msgspec import Raw
 from horae.env import SECOND, Env, Micros
 from horae.errors import BadInput, Busy, Forbidden, HoraeError, NotFound, ProtocolMismatch, SessionEnded, Unauthorized
 from horae.model.placement import Cost
-from horae.model.protocol import PROTOCOL, ChildSubmit, Exchange, Function, Register, Step
+from horae.model.protocol import PROTOCOL, Exchange, Function, Register
 from horae.version import __version__
 from horae.worker import capture
-from horae.worker.context import Ask, Remember, Submissions
+from horae.worker.asks import Ask
+from horae.worker.errands import Errands
 from horae.worker.failure import failed, trace
 from horae.worker.holding import Chunk, Item
 from horae.worker.notice import Notice, shown, time_left
-from horae.worker.outbox import key_of
 from horae.worker.pace import Pace
 from horae.worker.plan import Plan, plan_for
 from horae.worker.runners.base import Run, Runner
@@ -52,6 +52,7 @@ class Worker:
         self.session: Session | None = None
         self.name = settings.name or f"{platform.node()}-{os.getpid()}"
         self._transport = transport
+        self._errands = Errands(env, transport, self._back_off)
         self._registry = registry
         self.spawner = Spawner()
         self._pace = Pace()
@@ -140,7 +141,7 @@ class Worker:
         if run.watch is not None:
             run.watch.cancel()
         run.session.finish(run.chunk)
-        if run.session is not self.session:
+        if run.session is not self.session and run.chunk.pile.cost in self._strays:  # none when the worker leaves
             self._strays.remove(run.chunk.pile.cost)
             if self.session is not None:
                 self.session.stock.give_back(run.chunk.pile.cost)
@@ -154,7 +155,7 @@ class Worker:
             self.drain()
 
     def ask(self, session: Session, item: Item, ask: Ask) -> "Future[Any]":
-        return asyncio.run_coroutine_threadsafe(self._ask(session, item, ask), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._errands.run(session, item, ask), self._loop)
 
     # Registering
 
@@ -326,31 +327,6 @@ class Worker:
         await self.env.clock.sleep(wait * self.env.rng.uniform(0.5, 1.0))
         return min(LAST_WAIT, wait * 2)
 
-    async def _ask(self, session: Session, item: Item, ask: Ask) -> Any:
-        """Put an execution's question to the servers until one answers."""
-        wait = FIRST_WAIT
-        while not session.ended:
-            try:
-                return await self._ask_once(session, item, ask)
-            except Busy:
-                wait = await self._back_off(wait)
-        raise SessionEnded("The worker's session has ended.", "Stop: this execution runs elsewhere.")
-
-    async def _ask_once(self, session: Session, item: Item, ask: Ask) -> Any:
-        parcel, index, attempt = key_of(item)
-        if isinstance(ask, Submissions):
-            submissions = ask.submissions
-            body = ChildSubmit(parcel=parcel, item=index, attempt=attempt, call=ask.call, submissions=submissions)
-            taken = await self._transport.submit_children(session.id, body)
-            if len(taken) < len(submissions):
-                said = f"The server took {len(taken)} of {len(submissions)} submissions of {submissions[0].job!r}."
-                raise BadInput(said, "Look whether that job exists and takes these params.", field="job")
-            return taken
-        if isinstance(ask, Remember):
-            step = Step(parcel=parcel, item=index, attempt=attempt, name=ask.name, result=ask.result)
-            return (await self._transport.remember_step(session.id, step)).result
-        return await self._transport.known_steps(session.id, parcel, index)
-
     # Leaving
 
     async def _part(self, session: Session) -> None:
@@ -384,6 +360,7 @@ class Worker:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._errands.close()
         self._timers.close()
         await self.spawner.close()
         await self._transport.close()

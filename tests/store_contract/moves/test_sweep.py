@@ -196,19 +196,20 @@ async def test_a_step_is_remembered_once_and_only_for_who_holds_it(world: World)
 
     async def remember(by, attempt, result):
         step = Step(parcel=parcel, item=0, attempt=attempt, name="pay", result=result)
-        return await world.store.write(lambda: steps.remember(by.session, step, world.now()))
+        (answer,) = await world.store.write(lambda: steps.remember([(by.session, step)], world.now()))
+        return answer
 
-    assert await remember(thief, 1, b"0") is None
-    assert await remember(w, 2, b"0") is None
+    assert (await remember(thief, 1, b"0")).refused
+    assert (await remember(w, 2, b"0")).refused
     first = await remember(w, 1, b"1")
     again = await remember(w, 1, b"2")
     assert (first.known, again.known, bytes(again.result)) == (False, True, b"1")
     await w.report(released(slice))
     await w.claim(1)
-    assert await remember(w, 1, b"3") is None
+    assert (await remember(w, 1, b"3")).refused
     kept = await remember(w, 2, b"4")
     assert (kept.known, bytes(kept.result)) == (True, b"1")
     known = await world.store.read(lambda: steps.known(parcel, 0, NAMESPACE))
-    assert {name: bytes(result) for name, result in known.items()} == {"pay": b"1"}
+    assert {name: bytes(result) for name, result in known.steps.items()} == {"pay": b"1"}
     await w.lose()
-    assert await remember(w, 2, b"5") is None
+    assert (await remember(w, 2, b"5")).refused

@@ -2,7 +2,9 @@
 
 from horae.engine.probes.case import ExecutionCase, Sources
 from horae.model.gates import Blocker, closed
+from horae.model.ids import index_of, parcel_of
 from horae.model.instant import format_instant
+from horae.store.moves import awaits
 
 SLEEPS = {
     "sleep": "It sleeps",
@@ -46,8 +48,17 @@ async def sleep(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if execution.reason not in SLEEPS or execution.session is not None:
         return []
     until = "" if execution.wake_at is None else f" until {format_instant(execution.wake_at)}"
-    message = f"{SLEEPS[execution.reason]}{until}; it has begun, and holds no worker meanwhile."
-    return [closed("sleep", message, until=execution.wake_at, kind=execution.reason)]
+    signals = await _signals(sources, case) if execution.reason == "signal" else []
+    what = f" {' or '.join(map(repr, signals))}" if signals else ""
+    message = f"{SLEEPS[execution.reason]}{what}{until}; it has begun, and holds no worker meanwhile."
+    return [closed("sleep", message, until=execution.wake_at, kind=execution.reason, signals=signals or None)]
+
+
+async def _signals(sources: Sources, case: ExecutionCase) -> list[str]:
+    """The names of what it waits for."""
+    place = parcel_of(case.execution.id), index_of(case.execution.id)
+    waits = await sources.store.read(lambda: awaits.of_item(*place))
+    return list(dict.fromkeys(name for name, _ in waits))
 
 
 async def window(sources: Sources, case: ExecutionCase) -> list[Blocker]:

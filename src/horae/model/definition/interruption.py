@@ -1,11 +1,11 @@
-"""`interruptible`, `preemptible` and `preempts`: whose place may be taken, and for whom."""
+"""`interruptible`, `preemptible` and `preempts`: whose place may be taken, and for whom; `durable`: who resumes."""
 
 from typing import Any
 
 from horae.errors import BadInput
 from horae.model.definition.values import kind_of
 
-FIELDS = ("interruptible", "preemptible", "preempts")
+FIELDS = ("interruptible", "preemptible", "preempts", "durable")
 
 
 def read_interruption(given: dict[str, Any]) -> dict[str, Any]:
@@ -22,6 +22,18 @@ def read_interruption(given: dict[str, Any]) -> dict[str, Any]:
             "An at-most-once job cannot be preempted: it would have to begin again.",
             'Leave "preemptible" or "delivery" out.',
             field="preemptible",
+        )
+    if said["durable"] and "python" not in given:
+        raise BadInput(
+            "Only functions can be durable.",
+            'Leave "durable" out; a command keeps checkpoints without it, see docs/environment.md.',
+            field="durable",
+        )
+    if said["durable"] and given.get("delivery") == "at-most-once":
+        raise BadInput(
+            "An at-most-once job cannot be durable: to go on after a wait it has to begin again.",
+            'Leave "durable" or "delivery" out; steps that are remembered are not repeated anyway.',
+            field="durable",
         )
     return said
 

@@ -1,4 +1,4 @@
-"""What expressions ask of an event: filters, and params made from it. Compiled once; their cost has a bound.
+"""What expressions ask of an event or a signal: filters, and params made from it. Compiled once, at a bounded cost.
 
 An expression runs on the server, in the transaction that takes the event. CEL always ends, but its macros copy what
 they look at: so they are few, do not nest, and look only at events of so many members.
@@ -18,7 +18,7 @@ MOST_MACROS = 8
 MOST_MEMBERS = 1000  # of an event that a macro looks at
 _MACRO = re.compile(r"\.\s*(?:map|filter|all|exists|exists_one)\s*\(")
 _QUOTED = re.compile(r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'")
-_FILTER = 'A filter is one expression: "${event.payload.size > 10}".'
+_FILTER = 'A filter is one expression: "${{{}.payload.size > 10}}".'
 
 
 class Filter:
@@ -44,13 +44,14 @@ class Filter:
 
 
 @lru_cache(maxsize=4096)
-def compile_filter(text: str, field: str = "filter") -> Filter:
-    """Compile a filter or refuse it with what is wrong."""
+def compile_filter(text: str, field: str = "filter", names: Names = EVENT_NAMES) -> Filter:
+    """Compile a filter, which may speak of these names, or refuse it with what is wrong."""
     if len(text) > MOST_TEXT:
         raise BadInput(f"{field} has {len(text)} characters.", f"At most {MOST_TEXT} are allowed.", field=field)
-    parts = parts_of(text.strip(), field, EVENT_NAMES)
+    parts = parts_of(text.strip(), field, names)
     if len(parts) != 1 or not isinstance(parts[0], Expression):
-        raise BadInput(f"{text[:60]!r} is not a filter.", _FILTER, field=field)
+        example = _FILTER.format(next(iter(names)))
+        raise BadInput(f"{text[:60]!r} is not a filter.", example, field=field)
     refuse_costly(parts[0].source, field)
     return Filter(parts[0])
 
@@ -74,7 +75,7 @@ def refuse_costly(source: str, field: str) -> None:
 
 def refuse_large(scope: dict[str, Any]) -> None:
     """An event with very many members is not gone through. Raises TemplateError."""
-    level, count = [scope.get("event")], 0
+    level, count = list(scope.values()), 0
     while level:
         insides = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list)]
         level = [part for inside in insides for part in inside]

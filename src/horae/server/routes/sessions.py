@@ -2,17 +2,18 @@
 
 from uuid import UUID
 
-from msgspec import Raw
-
-from horae.errors import BadInput, Conflict, NotFound, OverQuota, ProtocolMismatch, SessionEnded
+from horae.errors import BadInput, Conflict, NotFound, OverQuota, ProtocolMismatch, SessionEnded, TooLarge
 from horae.model.protocol import (
     Answer,
+    Await,
+    Awaited,
     ChildSubmit,
     Exchange,
+    KnownSteps,
     Register,
     Registered,
-    Step,
-    StepRemembered,
+    Remember,
+    Remembered,
 )
 from horae.model.view import Page
 from horae.server.call import Call
@@ -22,8 +23,6 @@ from horae.server.reply import Reply, nothing, ok
 from horae.server.route import API, delete, get, post
 from horae.server.submission import accepted
 from horae.server.views import Accepted
-
-Steps = dict[str, Raw]
 
 
 @post(f"{API}/sessions", "sessions.register", Registered, status=201, refuses=(ProtocolMismatch,))
@@ -55,24 +54,32 @@ async def submit(call: Call, body: ChildSubmit) -> Reply:
 
 
 @post(
-    f"{API}/sessions/{{id}}/steps", "sessions.remember", StepRemembered, repeats="by itself", limit=LARGE_LIMIT,
-    refuses=(NotFound, Conflict),
+    f"{API}/sessions/{{id}}/steps", "sessions.remember", Remembered, repeats="by itself", limit=LARGE_LIMIT,
+    refuses=(NotFound, TooLarge),
 )  # fmt: skip
-async def remember(call: Call, body: Step) -> Reply:
-    """Remember a step's result before the code goes on; a known step answers with its first result."""
-    return ok(await call.node.gateway.remember(call.namespace, call.id(), body))
+async def remember(call: Call, body: Remember) -> Reply:
+    """Remember results of steps before the code goes on; a known step answers with its first result."""
+    return ok(await call.node.gateway.memory.remember(call.namespace, call.id(), body))
 
 
-@get(f"{API}/sessions/{{id}}/steps", "sessions.steps", Steps, refuses=(NotFound,))
+@post(
+    f"{API}/sessions/{{id}}/awaits", "sessions.wait", Awaited, repeats="by itself", refuses=(NotFound, Conflict)
+)  # fmt: skip
+async def wait(call: Call, body: Await) -> Reply:
+    """Let a step of a running item wait for a signal; one that has come, or a timeout, is its result."""
+    return ok(await call.node.gateway.memory.wait(call.namespace, call.id(), body))
+
+
+@get(f"{API}/sessions/{{id}}/steps", "sessions.steps", KnownSteps, refuses=(NotFound,))
 async def steps(call: Call, query: Item) -> Reply:
-    """Read the steps that a running item has finished in earlier attempts."""
+    """Read the steps that a running item has finished in earlier attempts, from behind a name on."""
     try:
         parcel = UUID(query.parcel)
     except ValueError:
         raise BadInput(
             f'parcel "{query.parcel[:60]}" is not an id.', "Send the grant's parcel.", field="parcel"
         ) from None
-    return ok(await call.node.gateway.steps(call.namespace, call.id(), parcel, query.item))
+    return ok(await call.node.gateway.memory.known(call.namespace, call.id(), parcel, query.item, query.after))
 
 
 @delete(f"{API}/sessions/{{id}}", "sessions.close", refuses=(NotFound,))

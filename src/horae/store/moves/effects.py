@@ -14,6 +14,7 @@ from horae.model.keys import CIRCUIT, KEYED
 from horae.model.parcel import Parcel
 from horae.model.protocol import Range
 from horae.model.settle import Fates, Finished, time_worked
+from horae.model.show import status_of
 from horae.model.slice import Queued, Running, Slice
 from horae.store.moves import holders, shelves
 from horae.store.moves.arrivals import Over, arrive
@@ -98,8 +99,8 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
         yield shelves.put_waiting(fates.waiting)
         effects.freed |= {w.parcel for w in fates.waiting if w.flags & KEYED}
         effects.wakes += [w.wake_at for w in fates.waiting if w.wake_at is not None]
-        effects.retried += sum(w.hi - w.lo for w in fates.waiting)
-        effects.moved += [_moved(w, "waiting") for w in fates.waiting]
+        effects.retried += sum(w.hi - w.lo for w in fates.waiting if w.reason == "retry")
+        effects.moved += [_moved(w, status_of("waiting", w.reason)) for w in fates.waiting]
     if fates.queued:
         yield shelves.put_queued(fates.queued)
         for q in fates.queued:

@@ -18,9 +18,9 @@ from horae.model.keys import LIMITED
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
-from horae.model.settle import Failed, Rules, Settler, has_begun
+from horae.model.settle import Awaited, Failed, Rules, Settler, has_begun
 from horae.model.slice import Running, Span, match, part
-from horae.store.moves import shelves
+from horae.store.moves import awaits, shelves
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
 from horae.store.moves.ends import follow_steps
@@ -82,6 +82,7 @@ _PROGRESS = (
     f" message = CASE WHEN {_SIGN} THEN progress.message ELSE excluded.message END, at = excluded.at"
 )
 
+NOTHING: frozenset[Awaited] = frozenset()
 HANDED_BACK = Failure(
     type="HandedBack", message="The worker handed back an execution that had begun and may run at most once."
 )
@@ -243,7 +244,9 @@ def _settle_one(
     rules = (yield from _rules(ruled, policies)) if ruled else {}
     stopped = any(outcomes[i].outcome != "success" for _, i, _, _ in matched.hits)
     stops = (yield from stops_of(head.session)) if stopped else NO_STOPS
-    settler = Settler(row.worker, now, rng, stops.preempted)
+    waiting = [(slice.parcel, item) for slice, i, lo, hi in matched.hits if outcomes[i].waits for item in range(lo, hi)]
+    awaited = (yield from awaits.open_of(waiting)) if waiting else NOTHING
+    settler = Settler(row.worker, now, rng, stops.preempted, awaited)
     for slice, i, lo, hi in matched.hits:
         if slice.solo or slice.flags & LIMITED:  # there may be room for another one now
             effects.may_claim(slice)
@@ -303,7 +306,7 @@ def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome,
     if outcome.outcome == "failed":
         settler.fail(slice, lo, hi, outcome, rules)
     elif outcome.outcome == "suspended":
-        settler.suspend(slice, lo, hi, outcome.wake_at if outcome.wake_at is not None else settler.now)
+        settler.suspend(slice, lo, hi, outcome)
     elif has_begun(slice, outcome) and rules.delivery == AT_MOST_ONCE:
         settler.give_up(slice, lo, hi, outcome, HANDED_BACK, "delivery")
     else:

@@ -1,30 +1,48 @@
 """Remembered steps: results that a resumed execution does not compute again."""
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from msgspec import Raw
 
 from horae.env import Instant
-from horae.model.protocol import Step, StepRemembered
+from horae.model.protocol import KnownSteps, Step, StepRemembered
+from horae.store.moves import shelves
 from horae.store.moves.exchange import lock_sessions
-from horae.store.script import Fetch, Script, Statement
+from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
 
+CHECKPOINT = "@checkpoint"  # not one step: each takes the place of the one before
 HELD = Statement(
     "item_held",
     "SELECT 1 FROM running r JOIN sessions s ON s.id = r.session WHERE r.parcel = $2 AND r.lo <= $3 AND r.hi > $3"
     " AND r.session = $1 AND r.attempt = $4 AND s.state IN ('live', 'draining')",
 )
-REMEMBER = Statement(
-    "remember_step",
-    "INSERT INTO steps (parcel, item, name, attempt, result, at) VALUES ($1, $2, $3, $4, $5, $6)"
-    " ON CONFLICT (parcel, item, name) DO NOTHING RETURNING name",
+# Those that their sessions hold at their attempts, each with the result that is kept under its name, if any.
+HELD_STEPS = Statement(
+    "held_steps",
+    "SELECT given.at, s.result FROM given JOIN running r ON r.parcel = given.parcel AND r.lo <= given.item"
+    " AND r.hi > given.item AND r.session = given.session AND r.attempt = given.attempt"
+    " LEFT JOIN steps s ON s.parcel = given.parcel AND s.item = given.item AND s.name = given.name",
 )
-STEP = Statement("step", "SELECT result FROM steps WHERE parcel = $1 AND item = $2 AND name = $3")
-STEPS = Statement(
-    "steps",
-    "SELECT s.name, s.result FROM steps s JOIN parcels p ON p.id = s.parcel"
-    " WHERE s.parcel = $1 AND s.item = $2 AND p.namespace = $3 ORDER BY s.at",
+HELD_BY: shelves.Columns = (
+    ("session", "uuid"), *shelves.ITEM, ("attempt", "int"), ("name", "text"), ("at", "int"),
+)  # fmt: skip
+STEPS: shelves.Columns = (
+    *shelves.ITEM, ("name", "text"), ("attempt", "int"), ("result", "bytea"), ("at", "bigint"),
+)  # fmt: skip
+NEWEST = (
+    "ON CONFLICT (parcel, item, name)"
+    " DO UPDATE SET attempt = excluded.attempt, result = excluded.result, at = excluded.at"
 )
+# As many as make up so many bytes, but at least one.
+KNOWN = Statement(
+    "known_steps",
+    "SELECT name, result FROM (SELECT s.name, s.result,"
+    " sum(length(s.result)) OVER (ORDER BY s.name) - length(s.result) AS before FROM steps s"
+    " JOIN parcels p ON p.id = s.parcel WHERE s.parcel = $1 AND s.item = $2 AND p.namespace = $3 AND s.name > $4"
+    " ORDER BY s.name LIMIT $5) AS found WHERE before <= $6 ORDER BY name",
+)
+MOST_KNOWN, MOST_BYTES = 5_000, 1024 * 1024  # in one answer
 
 
 def is_held(session: UUID, parcel: UUID, item: int, attempt: int) -> Script[bool]:
@@ -33,20 +51,50 @@ def is_held(session: UUID, parcel: UUID, item: int, attempt: int) -> Script[bool
     return bool(rows)
 
 
-def remember(session: UUID, step: Step, now: Instant) -> Script[StepRemembered | None]:
-    """Keep a result under its name, or tell the one kept before; None when the session does not hold the item."""
-    yield from lock_sessions([session])
-    if not (yield from is_held(session, step.parcel, step.item, step.attempt)):
-        return None
-    result = bytes(step.result)
-    rows = yield Fetch(REMEMBER, (step.parcel, step.item, step.name, step.attempt, result, now))
-    if rows:
-        return StepRemembered(result=step.result, known=False)
-    kept = yield Fetch(STEP, (step.parcel, step.item, step.name))
-    return StepRemembered(result=Raw(kept[0][0]), known=True)
+def remember(told: Sequence[tuple[UUID, Step]], now: Instant) -> Script[list[StepRemembered]]:
+    """Keep results under their names, or tell those kept before; refused is what its session does not hold."""
+    sessions = yield from lock_sessions([session for session, _ in told])
+    given = [
+        (session, step.parcel, step.item, step.attempt, step.name, at)
+        for at, (session, step) in enumerate(told)
+        if session in sessions and sessions[session].live
+    ]
+    held: dict[int, bytes | None] = dict((yield ForEach(HELD_STEPS, HELD_BY, given))) if given else {}
+    kept: dict[tuple[UUID, int, str], Step] = {}
+    answers: list[StepRemembered] = []
+    for at, (_, step) in enumerate(told):
+        if at not in held:
+            answers.append(StepRemembered(refused=True))
+            continue
+        place, first = (step.parcel, step.item, step.name), held[at]
+        if first is None and place in kept:
+            first = bytes(kept[place].result)
+        if first is not None and step.name != CHECKPOINT:
+            answers.append(StepRemembered(known=True, result=Raw(first)))
+            continue
+        kept[place] = step
+        answers.append(StepRemembered())
+    if kept:
+        yield Together(_put(list(kept.values()), now))
+    return answers
 
 
-def known(parcel: UUID, item: int, namespace: int) -> Script[dict[str, Raw]]:
-    """All steps an execution has finished."""
-    rows = yield Fetch(STEPS, (parcel, item, namespace))
-    return {name: Raw(result) for name, result in rows}
+def put(parcel: UUID, item: int, name: str, attempt: int, result: bytes, now: Instant) -> Insert:
+    """The result of one step; the first that is kept counts."""
+    return Insert("steps", STEPS, [(parcel, item, name, attempt, result, now)], conflict="ON CONFLICT DO NOTHING")
+
+
+def _put(steps: Sequence[Step], now: Instant) -> list[Insert]:
+    rows = [(s.parcel, s.item, s.name, s.attempt, bytes(s.result), now) for s in steps]
+    return [
+        Insert("steps", STEPS, [r for r in rows if r[2] != CHECKPOINT], conflict="ON CONFLICT DO NOTHING"),
+        Insert("steps", STEPS, [r for r in rows if r[2] == CHECKPOINT], conflict=NEWEST),
+    ]
+
+
+def known(parcel: UUID, item: int, namespace: int, after: str = "") -> Script[KnownSteps]:
+    """The steps that an execution has finished, by name, from behind a name on: as many as one answer takes."""
+    rows = yield Fetch(KNOWN, (parcel, item, namespace, after, MOST_KNOWN, MOST_BYTES))
+    steps = {name: Raw(result) for name, result in rows}
+    full = len(rows) == MOST_KNOWN or sum(len(result) for _, result in rows) > MOST_BYTES
+    return KnownSteps(steps=steps, next=rows[-1][0] if full else None)

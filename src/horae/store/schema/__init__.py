@@ -20,6 +20,7 @@ from horae.store.schema import (
     meetings,
     quotas,
     replays,
+    signals,
 )
 from horae.store.schema.columns import metadata
 
@@ -39,4 +40,5 @@ __all__ = (
     "metadata",
     "quotas",
     "replays",
+    "signals",
 )

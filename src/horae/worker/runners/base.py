@@ -6,7 +6,8 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from horae.env import SECOND, Env, Instant
-from horae.worker.context import Ask, Context
+from horae.worker.asks import Ask
+from horae.worker.context import Context
 from horae.worker.failure import clean, stopped
 from horae.worker.holding import Begun, Chunk, Fate, Item
 from horae.worker.plan import Plan

@@ -8,6 +8,7 @@ A command's environment is what `PASSED` and `Settings.pass_env` let through of 
     HORAE_ATTEMPT       grows with every try       HORAE_PARAMS        the params as JSON; if they are too long for a
     HORAE_TOKEN         the fencing token                              variable, HORAE_PARAMS_FILE names a file instead
     HORAE_OUTPUT        a file to talk back with   TRACEPARENT         the trace it belongs to, if known
+    HORAE_CHECKPOINT    a file with the last checkpoint of an earlier attempt, if there is one
     HORAE_GUARD         marks its processes for the guard
 
 Its input is empty; its output and errors are its log, line by line.
@@ -34,6 +35,7 @@ from horae.worker.failure import checked, failed
 from horae.worker.holding import Begun, Fate
 from horae.worker.lines import Output, reporter
 from horae.worker.runners.base import Host, LocalPort, Run
+from horae.worker.runners.checkpoints import restore
 from horae.worker.runners.output_file import OutputFile
 from horae.worker.runners.tasks import TaskRunner
 from horae.worker.spawner import ChildProcess, GuardDied, SpawnFailed
@@ -121,6 +123,7 @@ class CommandRunner(TaskRunner):
         argv = ["/bin/sh", "-c", task.shell] if task.shell is not None else [render(a, scope) for a in run.plan.argv]
         cwd = None if run.plan.cwd is None else render(run.plan.cwd, scope)
         env = self._environment(run, context, params, folder)
+        await restore(port, context.attempt, folder / "checkpoint")
         file = OutputFile(folder / "output", port)
         out, err = (Output(self.host, run.session, stream) for stream in ("stdout", "stderr"))
         try:
@@ -133,6 +136,7 @@ class CommandRunner(TaskRunner):
             out.close()
             err.close()
         file.finish()
+        await file.checkpoints.finish()
         return ended(status, file.result, reporter(err)())
 
     async def _wait(
@@ -178,6 +182,7 @@ class CommandRunner(TaskRunner):
             "HORAE_PRIORITY": str(facts.priority),
             "HORAE_SCHEDULED_AT": format_instant(facts.scheduled_at),
             "HORAE_OUTPUT": str(folder / "output"),
+            "HORAE_CHECKPOINT": str(folder / "checkpoint"),
         }
         if facts.trace:
             env["TRACEPARENT"] = facts.trace

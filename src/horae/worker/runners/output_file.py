@@ -1,6 +1,6 @@
 """HORAE_OUTPUT: the file through which a command talks back, one JSON object per line.
 
-{"progress": 50, "message": "half"}     {"heartbeat": true}     {"result": {...}}
+{"progress": 50, "message": "half"}     {"heartbeat": true}     {"checkpoint": {...}}     {"result": {...}}
 """
 
 import os
@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from horae.worker.context import Port
+from horae.worker.asks import Port
+from horae.worker.runners.checkpoints import Checkpoints
 
 READ = 1024 * 1024
 MAX_FILE = 32 * 1024 * 1024  # bytes that are read of it
@@ -23,6 +24,7 @@ class OutputFile:
     def __init__(self, path: Path, port: Port) -> None:
         self.path = path
         self.result: bytes = b"null"
+        self.checkpoints = Checkpoints(port)
         self._port = port
         self._offset = 0
         self._partial = b""
@@ -64,6 +66,8 @@ class OutputFile:
                 self._port.progress(float(told["progress"]), str(told.get("message", "")))
             if told.get("heartbeat"):
                 self._port.heartbeat()
+            if "checkpoint" in told:
+                self.checkpoints.take(told["checkpoint"])
             if "result" in told:
                 self.result = msgspec.json.encode(told["result"])
         except (msgspec.DecodeError, UnicodeDecodeError, TypeError, ValueError, RecursionError) as error:

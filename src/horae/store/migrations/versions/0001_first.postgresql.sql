@@ -25,6 +25,17 @@ CREATE TABLE attempts (
 )
  PARTITION BY RANGE (parcel);
 
+CREATE TABLE awaits (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    step TEXT NOT NULL,
+    name TEXT NOT NULL,
+    filter TEXT,
+    deadline BIGINT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, step)
+);
+
 CREATE TABLE backfill_runs (
     backfill UUID NOT NULL,
     at BIGINT NOT NULL,
@@ -789,6 +800,18 @@ CREATE TABLE sign_in_codes (
     role TEXT NOT NULL,
     until BIGINT NOT NULL,
     PRIMARY KEY (hash)
+);
+
+CREATE TABLE signals (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    id UUID NOT NULL,
+    name TEXT NOT NULL,
+    payload BYTEA NOT NULL,
+    seq INTEGER NOT NULL,
+    taken_by TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, id)
 );
 
 CREATE TABLE steps (

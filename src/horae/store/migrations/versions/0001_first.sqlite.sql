@@ -25,6 +25,18 @@ CREATE TABLE attempts (
     PRIMARY KEY (parcel, attempt, lo)
 );
 
+CREATE TABLE awaits (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    step TEXT NOT NULL,
+    name TEXT NOT NULL,
+    filter TEXT,
+    deadline BIGINT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, step)
+)
+ WITHOUT ROWID;
+
 CREATE TABLE backfill_runs (
     backfill UUID NOT NULL,
     at BIGINT NOT NULL,
@@ -809,6 +821,18 @@ CREATE TABLE sign_in_codes (
     role TEXT NOT NULL,
     until BIGINT NOT NULL,
     PRIMARY KEY (hash)
+);
+
+CREATE TABLE signals (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    id UUID NOT NULL,
+    name TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    taken_by TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, id)
 );
 
 CREATE TABLE steps (

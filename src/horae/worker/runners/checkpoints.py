@@ -1,0 +1,66 @@
+"""A command's checkpoints: lines of HORAE_OUTPUT that its next attempt finds in the file named by HORAE_CHECKPOINT."""
+
+import asyncio
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from horae.errors import HoraeError
+from horae.model.protocol import MAX_CHECKPOINT
+from horae.worker.asks import Keep, Port, Recall
+from horae.worker.durable import CHECKPOINT
+
+
+class Checkpoints:
+    """Has the newest one remembered, one after another; what comes meanwhile waits, and only the last of it counts."""
+
+    def __init__(self, port: Port) -> None:
+        self._port = port
+        self._newest: Raw | None = None
+        self._asked: Future[Any] | None = None
+
+    def take(self, state: Any) -> None:
+        """Keep a state for the next attempt; one that is too large is left out, and the log says so."""
+        value = Raw(msgspec.json.encode(state))
+        if len(bytes(value)) > MAX_CHECKPOINT:
+            said = f"WARNING a checkpoint has {len(bytes(value))} bytes and is not kept: {MAX_CHECKPOINT} are allowed"
+            self._port.log("log", said)
+            return
+        self._newest = value
+        self._send()
+
+    async def finish(self) -> None:
+        """Wait until the last one is kept, or nobody keeps it any more."""
+        while self._newest is not None or self._asked is not None:
+            self._send()
+            if self._asked is not None:
+                await asyncio.wait([asyncio.wrap_future(self._asked)])
+                self._look()
+
+    def _send(self) -> None:
+        self._look()
+        if self._asked is None and self._newest is not None:
+            self._asked, self._newest = self._port.ask(Keep(CHECKPOINT, self._newest)), None
+
+    def _look(self) -> None:
+        """Forget an ask that was answered; one that was refused was of an execution that runs elsewhere."""
+        if self._asked is None or not self._asked.done():
+            return
+        error = self._asked.exception()
+        if error is not None and not isinstance(error, HoraeError):
+            raise error
+        if error is not None:
+            self._port.log("log", f"WARNING a checkpoint was not kept: {error}")
+        self._asked = None
+
+
+async def restore(port: Port, attempt: int, path: Path) -> None:
+    """Write what an earlier attempt kept; without any there is no file."""
+    if attempt == 1:
+        return
+    known = await asyncio.wrap_future(port.ask(Recall()))
+    if CHECKPOINT in known:
+        path.write_bytes(bytes(known[CHECKPOINT]))

@@ -1,0 +1,59 @@
+"""`ctx.sync`: what `ctx` does, for functions that do not await."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from horae.model.signals import Span
+from horae.worker.asks import Ask, Submitted
+from horae.worker.scripts import Pending, Script, run_sync
+from horae.worker.transactions import SyncTransaction
+
+if TYPE_CHECKING:
+    from horae.worker.context import Context
+
+
+class SyncFace:
+    """The same for sync functions: `ctx.sync.step(...)` and the like wait for the answer."""
+
+    def __init__(self, context: "Context") -> None:
+        self._context = context
+
+    def submit(self, job: Any, params: Mapping[str, Any] | None = None, **how: Any) -> Submitted:
+        return self.submit_many(job, [params or {}], **how)[0]
+
+    def submit_many(self, job: Any, items: Sequence[Mapping[str, Any]], **how: Any) -> list[Submitted]:
+        done: list[Submitted] = self._wait(self._context._submissions(job, items, how))
+        return done
+
+    def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._run(self._context.step(name, function, *args, **kwargs))
+
+    def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> None:
+        self._run(self._context.sleep(span, until=until))
+
+    def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> Any:
+        return self._run(self._context.wait_for(signal, timeout=timeout, filter=filter))
+
+    def checkpoint(self, state: Any) -> None:
+        self._run(self._context.checkpoint(state))
+
+    def restored(self, default: Any = None) -> Any:
+        return self._run(self._context.restored(default))
+
+    def gather(self, *parts: Any, limit: int | None = None) -> Any:
+        """Steps as `ctx.step(...)` gives them, or calls without arguments, each in a thread of its own."""
+        return self._run(self._context.gather(*parts, limit=limit))
+
+    def transaction(self, connection: Any) -> SyncTransaction:
+        return SyncTransaction(self._context.transaction(connection), self._run)
+
+    def _run(self, pending: Pending) -> Any:
+        return run_sync(self._context._port, pending.script)
+
+    def _wait(self, ask: Ask) -> Any:
+        return run_sync(self._context._port, _asking(ask))
+
+
+def _asking(ask: Ask) -> Script[Any]:
+    return (yield ask)
