@@ -1,5 +1,10 @@
 """What giving way asks of the store all day: who waits and may preempt, who runs and may be, and what is held ready."""
 
+from horae.env import SECOND
+from horae.model.circuit import Circuit
+from horae.model.keys import PREEMPTS, Keys
+from horae.model.limits import KeyLimit, key_name
+from horae.model.rate import Rate
 from horae.store.moves import ahead, preempt
 from tests.store_contract.world import NAMESPACE, World, released
 
@@ -10,8 +15,10 @@ async def give_way(world: World) -> None:
     await world.submit(low, 1)
     w = await world.worker("giving-way", concurrency=1)
     (slice,) = await w.claim(1, lanes=frozenset({low.lane}))
-    high = await world.job("preempting", preempts=True, priority=9)
-    await world.submit(high, 1)
+    limits = (KeyLimit(key="c", rate=Rate(1, SECOND)),)
+    high = await world.job("preempting", preempts=True, priority=9, limits=limits, circuit=Circuit())
+    keys = Keys(standing=PREEMPTS, limits=(key_name(high.id, "c", "a"),), rated=True, circuit="")
+    await world.submit(high, 1, keys=keys)
     now, lanes = world.now(), frozenset(await world.all_lanes())
     rules = preempt.Rules(may_take=lambda session: lanes if session.id == w.session else frozenset())
     await world.store.read(lambda: preempt.waiters((high.lane,), frozenset()))

@@ -50,7 +50,7 @@ class Preemptor:
         waiting = await self._store.read(lambda: preempt.waiters(lanes, paused))
         for namespace, those in waiting.items():
             if len(self._lanes) < MOST_LANES:
-                self._lanes.update(waiter.lane for waiter in those)
+                self._lanes.update(slice.lane for slice, _ in those)
             await self._decide(namespace, lanes)
         return LOOK
 

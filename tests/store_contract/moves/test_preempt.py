@@ -5,10 +5,13 @@ import asyncio
 import pytest
 
 from horae.env import SECOND
-from horae.model.keys import PREEMPTIBLE, PREEMPTS
+from horae.model.circuit import Change, Circuit
+from horae.model.keys import PREEMPTIBLE, PREEMPTS, Keys
+from horae.model.limits import KeyLimit, Limit, key_name
 from horae.model.preempt import to_front
 from horae.model.protocol import Step
-from horae.store.moves import preempt, steps
+from horae.model.rate import Rate
+from horae.store.moves import circuits, coarse, preempt, steps
 from tests.store_contract.world import NAMESPACE, World, began, failed, released, success
 
 
@@ -33,9 +36,9 @@ async def busy(world: World, n: int = 1, *, concurrency: int | None = None, **sp
     return w, await w.claim(n)
 
 
-async def urgent(world: World, n: int = 1, **spec):
+async def urgent(world: World, n: int = 1, *, keys: Keys | None = None, **spec):
     job = await world.job("high", preempts=True, **{"priority": 9, **spec})
-    return job, await world.parcel(job, n)
+    return job, await world.parcel(job, n, keys=keys)
 
 
 async def test_flags_of_slices_say_what_their_job_says(world: World):
@@ -148,6 +151,49 @@ async def test_nothing_gives_way_to_a_paused_job_or_to_what_no_worker_may_take(w
     now = world.now()
     done = await world.store.write(lambda: preempt.preempt(NAMESPACE, (), frozenset(), chosen, now))
     assert done.items == 0
+
+
+async def test_nothing_gives_way_to_what_an_open_circuit_keeps_from_starting(world: World):
+    await busy(world)
+    job, _ = await urgent(world, circuit=Circuit(), keys=Keys(standing=PREEMPTS, circuit=""))
+    await world.store.change(lambda now: circuits.force((job.id, ""), Change("open", "down"), "me", now))
+    assert (await decide(world)).items == 0
+
+    await world.store.change(lambda now: circuits.force((job.id, ""), None, "me", now))
+    assert (await decide(world)).items == 1
+
+
+async def test_no_more_give_way_than_the_rate_of_a_key_lets_start(world: World):
+    await busy(world, 3)
+    limits = (KeyLimit(key="c", rate=Rate(1, SECOND, 2)),)
+    job = await world.job("high", preempts=True, priority=9, limits=limits)
+    keys = Keys(standing=PREEMPTS, limits=(key_name(job.id, "c", "a"),), rated=True)
+    await world.parcel(job, 3, keys=keys)
+
+    assert (await decide(world)).items == 2
+    await world.do("INSERT INTO rates (name, pace) VALUES ($1, $2)", keys.limits[0], world.now() + 10 * SECOND)
+    await world.do("DELETE FROM requests")
+    assert (await decide(world)).items == 0
+
+
+async def test_nothing_gives_way_to_what_the_limit_of_its_queue_would_not_let_start(world: World):
+    await busy(world, 2)
+    job, _ = await urgent(world, 2, queue="narrow")
+    await world.store.write(lambda: coarse.put(Limit(concurrency=1), queue=job.queue))
+    assert (await decide(world)).items == 1
+
+    ((parcel,), _) = await world.rows("SELECT parcel FROM running")
+    await world.do("UPDATE running SET queue = $1, flags = 0 WHERE parcel = $2", job.queue, parcel)
+    await world.do("DELETE FROM requests")
+    assert (await decide(world)).items == 0
+
+
+async def test_what_gives_way_in_a_limited_queue_makes_room_there(world: World):
+    await busy(world, 1, queue="narrow")
+    job, _ = await urgent(world, queue="narrow")
+    await world.store.write(lambda: coarse.put(Limit(concurrency=1), queue=job.queue))
+
+    assert (await decide(world)).items == 1
 
 
 @pytest.mark.parametrize("end", [success, failed])

@@ -17,11 +17,11 @@ from horae.store.moves import shelves
 from horae.store.moves.circuits import Which, ids, keys_in, locked, put, settings_of, standing_of
 from horae.store.script import Fetch, ForEach, Script, Statement
 
-SHUT = Statement(
-    "shut_circuits_of_jobs",
-    "SELECT c.job, c.key, c.state, c.probes FROM given JOIN circuits c ON c.job = given.job"
-    " WHERE c.state <> 'closed' FOR KEY SHARE OF c",
+_SHUT = (
+    "SELECT c.job, c.key, c.state, c.probes FROM given JOIN circuits c ON c.job = given.job WHERE c.state <> 'closed'"
 )
+SHUT = Statement("shut_circuits_of_jobs", f"{_SHUT} FOR KEY SHARE OF c")
+SEEN_SHUT = Statement("circuits_seen_shut", _SHUT)  # by who starts nothing, and keeps nobody from opening one
 # One probe per gate that has something, however much waits there.
 GATES = Statement(
     "circuit_gates",
@@ -43,7 +43,7 @@ LIVE = Statement(
 )
 
 
-def shut_out(picked: Sequence[Queued]) -> Script[list[Waiting]]:
+def shut_out(picked: Sequence[Queued], look: Statement = SHUT) -> Script[list[Waiting]]:
     """Of slices that were picked, those that an open circuit keeps from starting, as they wait at its gate.
 
     Slices of jobs without a circuit cost nothing here.
@@ -51,7 +51,7 @@ def shut_out(picked: Sequence[Queued]) -> Script[list[Waiting]]:
     marked = [s for s in picked if s.flags & CIRCUIT]
     if not marked:
         return []
-    rows = yield ForEach(SHUT, (("job", "uuid"),), [(job,) for job in sorted({s.job for s in marked})])
+    rows = yield ForEach(look, (("job", "uuid"),), [(job,) for job in sorted({s.job for s in marked})])
     shut = {(job, key): ids(probes) if state == "half-open" else () for job, key, state, probes in rows}
     if not shut:
         return []

@@ -124,8 +124,13 @@ class Rooms:
 
 def look(names: Collection[str], now: Instant) -> Script[Rooms]:
     """Lock these limits, in one order, and see what room they have."""
+    yield Lock(tuple(sorted(names)))
+    return (yield from peek(names, now))
+
+
+def peek(names: Collection[str], now: Instant) -> Script[Rooms]:
+    """See what room these limits have; without their locks it may be another a moment later."""
     given = sorted(names)
-    yield Lock(tuple(given))
     bounds: dict[str, _Bound] = {}
     scopes: dict[tuple[str, bool], dict[int, str]] = {}
     for name, queue, namespace, spec, ready, pace in (yield ForEach(LIMITS, NAME, [(name,) for name in given])):

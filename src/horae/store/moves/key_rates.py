@@ -21,6 +21,7 @@ from horae.store.script import ForEach, Insert, Script, Statement, Together
 RATES: shelves.Columns = (("name", "text"), ("pace", "bigint"))
 NAME: shelves.Columns = (("name", "text"),)
 LOCK = Statement("lock_rates", "SELECT r.name, r.pace FROM given JOIN rates r ON r.name = given.name FOR UPDATE OF r")
+READ = Statement("read_rates", "SELECT r.name, r.pace FROM given JOIN rates r ON r.name = given.name")
 LOCK_FREE = Statement("lock_free_rates", f"{LOCK.text} SKIP LOCKED")
 WAITED_FOR = Statement(
     "last_of_rates", "SELECT w.gate, max(w.wake_at) FROM given JOIN waiting w ON w.gate = given.name GROUP BY w.gate"
@@ -138,3 +139,28 @@ class Paces:
         rows = [(key, known.pace) for key, known in sorted(self._paces.items()) if known.taken]
         conflict = "ON CONFLICT (name) DO UPDATE SET pace = excluded.pace"
         return [Insert("rates", RATES, rows, conflict=conflict)] if rows else []
+
+
+def room_for(slices: Sequence[Queued], now: Instant) -> Script[list[Queued]]:
+    """What of these slices their rates would let start now, as far as can be seen without a lock."""
+    rated = sorted({slice.parcel for slice in slices if slice.flags & RATED})
+    if not rated:
+        return list(slices)
+    rows = yield ForEach(KEYS_OF, (("parcel", "uuid"),), [(parcel,) for parcel in rated])
+    keys = {parcel: keys_of(text).limits for parcel, text in rows}
+    rates = {
+        key: limit.rate
+        for key, limit in (yield from limits_of({key for mine in keys.values() for key in mine})).items()
+        if limit.rate is not None
+    }
+    paces: dict[str, Instant] = dict((yield ForEach(READ, NAME, [(key,) for key in sorted(rates)])))
+    left = {key: rate.room(paces.get(key, NEVER), now) for key, rate in rates.items()}
+    found: list[Queued] = []
+    for slice in slices:
+        mine = [key for key in keys.get(slice.parcel, ()) if key in left]
+        count = min((left[key] for key in mine), default=slice.hi - slice.lo)
+        if count > 0:
+            found.append(part(slice, slice.lo, min(slice.hi, slice.lo + count)))
+        for key in mine:
+            left[key] -= slice.hi - slice.lo
+    return found

@@ -4,25 +4,30 @@ One server at a time decides for a namespace, under a lock of its own that comes
 is committed then and is seen. Nothing running is moved: its session is locked, looked at again, and left a request.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.keys import PREEMPTIBLE, PREEMPTS
+from horae.model.limits import queue_limit
 from horae.model.preempt import ONE_SLOT, Candidate, Cost, Decision, Waiter, Worker, choose_victims, to_front
 from horae.model.session import Session
-from horae.store.moves import shelves
+from horae.model.slice import Queued
+from horae.store.moves import coarse, shelves
 from horae.store.moves.cancel import REQUESTS
+from horae.store.moves.circuit_gates import SEEN_SHUT, shut_out
 from horae.store.moves.exchange import lock_sessions
+from horae.store.moves.key_rates import room_for
 from horae.store.moves.sessions import HELD, live_sessions
 from horae.store.script import Fetch, ForEach, Insert, Lock, Rows, Script, Statement
 
 MOST_WAITERS = 64  # slices that are looked at in one go
 MOST_CANDIDATES = 1000
 PATIENCE: Micros = 60 * SECOND  # how long a place that was asked for counts as coming
-_WAITS = "SELECT q.lane, q.rank, q.parcel, q.lo, q.hi, q.job, q.namespace, p.priority FROM queued q"
+_WAITS = f"SELECT {shelves.names(shelves.QUEUED, 'q.')}, p.priority FROM queued q"
 BY_JOB = Statement(
     "preempting_jobs",
     f"{_WAITS} JOIN parcels p ON p.id = q.parcel WHERE (q.flags & {PREEMPTS}) <> 0 ORDER BY q.lane, q.rank LIMIT $1",
@@ -33,7 +38,8 @@ BY_LANE = Statement(
 )
 CANDIDATES = Statement(
     "preemptible",
-    "SELECT r.session, r.parcel, r.lo, r.hi, r.attempt, r.lane, p.priority, coalesce(r.started_at, r.granted_at),"
+    "SELECT r.session, r.parcel, r.lo, r.hi, r.attempt, r.lane, r.queue, p.priority,"
+    " coalesce(r.started_at, r.granted_at),"
     " (SELECT max(s.at) FROM steps s WHERE s.parcel = r.parcel AND s.item >= r.lo AND s.item < r.hi)"
     f" FROM running r JOIN parcels p ON p.id = r.parcel WHERE r.namespace = $1 AND (r.flags & {PREEMPTIBLE}) <> 0"
     " LIMIT $2",
@@ -79,16 +85,19 @@ class Preempted(Struct, frozen=True):
     lanes: dict[int, int]
 
 
-def waiters(lanes: Collection[int], paused: frozenset[UUID]) -> Script[dict[int, list[Waiter]]]:
+Waits = tuple[Queued, int]  # a slice that waits, and its priority
+
+
+def waiters(lanes: Collection[int], paused: frozenset[UUID]) -> Script[dict[int, list[Waits]]]:
     """What waits and may take the place of others, by namespace: of jobs that preempt, and all in these lanes."""
     rows = yield Fetch(BY_JOB, (MOST_WAITERS,))
     for lane in sorted(lanes):
         rows = rows + (yield Fetch(BY_LANE, (lane, MOST_WAITERS)))
-    found: dict[int, dict[tuple[UUID, int], Waiter]] = {}
-    for lane, rank, parcel, lo, hi, job, namespace, priority in rows:
-        if job not in paused:
-            waiter = Waiter(parcel=parcel, lo=lo, hi=hi, lane=lane, rank=rank, priority=priority)
-            found.setdefault(namespace, {})[parcel, lo] = waiter
+    found: dict[int, dict[tuple[UUID, int], Waits]] = {}
+    for row in rows:
+        slice = shelves.queued(row)
+        if slice.job not in paused:
+            found.setdefault(slice.namespace, {})[slice.parcel, slice.lo] = slice, row[-1]
     return {namespace: list(those.values()) for namespace, those in found.items()}
 
 
@@ -100,14 +109,39 @@ def preempt(
     waiting = (yield from waiters(lanes, paused)).get(namespace, [])
     if not waiting:
         return Preempted([], 0, {})
-    waiting = [structs.replace(waiter, cost=rules.cost(waiter.lane)) for waiter in waiting]
     sessions = yield from live_sessions(namespace)
     ids = [(session.id,) for session in sessions]
     asked = yield ForEach(ASKED, (("id", "uuid"),), ids)
     workers = yield from _workers(sessions, asked, rules, now)
-    candidates = yield from _candidates(namespace, {(row[0], row[1]) for row in asked}, rules, now)
-    decided = choose_victims(waiting, workers, candidates)
+    candidates, queues = yield from _candidates(namespace, {(row[0], row[1]) for row in asked}, rules, now)
+    wanting = yield from _startable(waiting, queues, rules, now)
+    decided = choose_victims(wanting, workers, candidates)
     return (yield from _ask(decided, now))
+
+
+def _startable(waiting: Sequence[Waits], queues: Counter[int], rules: Rules, now: Instant) -> Script[list[Waiter]]:
+    """Who could start if it had a place: nobody gives way to what an open circuit or a limit would hold back.
+
+    Nothing is locked: the claim that follows decides. What gives way in a limited queue makes room there.
+    """
+    priority = {(slice.parcel, slice.lo): level for slice, level in waiting}
+    slices = [slice for slice, _ in sorted(waiting, key=lambda one: (-one[1], one[0].rank))]
+    shut = {(one.parcel, one.lo) for one in (yield from shut_out(slices, SEEN_SHUT))}
+    slices = yield from room_for([slice for slice in slices if (slice.parcel, slice.lo) not in shut], now)
+    rooms = yield from coarse.peek({queue_limit(slice.queue) for slice in slices}, now)
+    found: list[Waiter] = []
+    for slice in slices:
+        limits = (queue_limit(slice.queue),)
+        count = min(slice.hi - slice.lo, rooms.most(limits, slice.lane) + queues[slice.queue])
+        if count > 0:
+            rooms.take(limits, count)
+            found.append(
+                Waiter(
+                    parcel=slice.parcel, lo=slice.lo, hi=slice.lo + count, lane=slice.lane, rank=slice.rank,
+                    priority=priority[slice.parcel, slice.lo], cost=rules.cost(slice.lane),
+                )
+            )  # fmt: skip
+    return found
 
 
 def _workers(sessions: Sequence[Session], asked: Rows, rules: Rules, now: Instant) -> Script[list[Worker]]:
@@ -130,18 +164,25 @@ def _add(left: dict[str, int], cost: Cost, times: int) -> None:
 
 def _candidates(
     namespace: int, asked: Collection[tuple[UUID, int]], rules: Rules, now: Instant
-) -> Script[list[Candidate]]:
-    """What runs, would give way, and was not asked yet; a step that it has finished is not lost."""
+) -> Script[tuple[list[Candidate], Counter[int]]]:
+    """What runs, would give way, and was not asked yet, and how much of it is in which queue.
+
+    A step that it has finished is not lost.
+    """
     rows = yield Fetch(CANDIDATES, (namespace, MOST_CANDIDATES))
-    return [
+    queues: Counter[int] = Counter()
+    for _, _, lo, hi, _, _, queue, *_ in rows:
+        queues[queue] += hi - lo
+    found = [
         Candidate(
             session=session, parcel=parcel, item=item, attempt=attempt, priority=priority,
             lost=max(0, now - max(since, step or 0)), cost=rules.cost(lane),
         )
-        for session, parcel, lo, hi, attempt, lane, priority, since, step in rows
+        for session, parcel, lo, hi, attempt, lane, _, priority, since, step in rows
         for item in range(lo, min(hi, lo + MOST_CANDIDATES))
         if (parcel, item) not in asked
     ]  # fmt: skip
+    return found, queues
 
 
 def _ask(decided: Decision, now: Instant) -> Script[Preempted]:
