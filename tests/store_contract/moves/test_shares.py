@@ -8,9 +8,10 @@ from msgspec import structs
 
 from horae.model.choice import LaneView, Taste
 from horae.model.policy import FIFO, Policy
+from horae.model.preempt import is_in_front, to_front
 from horae.model.queue import QueueSpec
 from horae.model.rank import Leads
-from horae.store.moves import expectations, queues, share_lanes, shares, statistics
+from horae.store.moves import expectations, lanes, queues, share_lanes, shares, statistics
 from horae.store.moves.lanes import revisions
 from horae.store.moves.submission import Submission
 from tests.store_contract.policy_life import HOUR, shared
@@ -92,6 +93,23 @@ async def test_a_worker_with_an_order_takes_of_the_second_queue_when_the_first_h
     assert [(s.queue, s.hi - s.lo) for s in done.running] == [(one.queue, 2), (two.queue, 3)]
 
 
+async def test_every_lane_is_read_with_its_queue_while_queues_are_made(world: World):
+    script = lanes.directory()
+    op = next(script)
+    for name in ("first-of-these", "second-of-these"):
+
+        def alone(op=op):
+            return (yield op)
+
+        rows = await world.driver.read(alone)
+        await world.job(name, queue=name)
+        try:
+            op = script.send(rows)
+        except StopIteration as end:
+            found = end.value
+    assert {lane.queue for lane in found.lanes} <= {queue.id for queue in found.queues}
+
+
 async def test_a_queue_is_defined_and_one_is_the_default(world: World):
     before = await world.store.read(revisions)
     first = await define(world, "first-default", QueueSpec(policy=FAIR), True)
@@ -126,6 +144,19 @@ async def test_what_is_queued_is_ordered_by_the_policy_that_its_queue_has_now(wo
     queued = sorted(await world.on("queued"), key=lambda s: s.rank)
     assert [s.parcel for s in queued] == [urgent, usual]
     assert queued[1].rank - queued[0].rank == 1
+
+
+async def test_what_others_gave_way_to_stays_in_front_when_its_queue_is_ordered_anew(world: World):
+    job = await world.job()
+    first, urgent = await world.parcel(job), await world.parcel(job)
+    (slice,) = await world.on("queued", urgent)
+    await world.do("UPDATE queued SET rank = $1 WHERE parcel = $2", to_front(slice.rank), urgent)
+
+    await rerank(world, job.lane, FIFO)
+
+    ranks = {slice.parcel: slice.rank for slice in await world.on("queued")}
+    assert is_in_front(ranks[urgent])
+    assert not is_in_front(ranks[first])
 
 
 async def test_slices_move_to_the_lanes_of_their_shares_in_pieces_and_back(world: World):

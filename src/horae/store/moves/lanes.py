@@ -72,8 +72,9 @@ def read_lane(row: Row) -> Lane:
 
 
 def directory() -> Script[Directory]:
-    queues = yield Fetch(QUEUES)
+    """All queues and lanes. Lanes first: a queue that is made meanwhile has one, and is read after it."""
     lanes = yield Fetch(LANES)
+    queues = yield Fetch(QUEUES)
     return Directory([read_queue(row) for row in queues], [read_lane(row) for row in lanes])
 
 
