@@ -87,6 +87,8 @@ def needs(fleet, tmp_path):
     answer = fleet.post("/executions", {"job": "nowhere"})
     said = "No worker has ever had gpu=h100 and 64 slots: executions stay queued until one does."
     assert (made["notes"], answer["warning"]) == ([said], said)
+    for many in ({"job": "nowhere", "items": [{}, {}]}, {"items": [{"job": "nowhere"}, {"job": "nowhere"}]}):
+        assert fleet.post("/executions", many)["warnings"] == [f'Job "nowhere": {said}']
     assert gates(fleet, answer["executionId"]) == ["no-worker"]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from horae.cli.lazy import Command
+from horae.cli.offers import offers
 from horae.cli.remote import config_option
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         "horae up",
         "horae up --demo",
         "horae up --port 9000 --data state --app jobs:app",
+        "horae up --queue critical=5 --queue default=1 --label gpu=a100 --slots 4",
     ),
 )
 @click.option("--port", metavar="PORT", help="The port to listen on.  [env: HORAE_PORT; default: 8420]")
@@ -29,13 +31,14 @@ if TYPE_CHECKING:
 @click.option("--data", metavar="DIR", help="The folder for all state.  [env: HORAE_DATA; default: .]")
 @click.option("--store", metavar="URL", help="Another store.  [env: HORAE_STORE; default: horae.db in --data]")
 @click.option("--app", metavar="MODULE:APP", help="Where your python jobs are; they are registered.  [env: HORAE_APP]")
-@click.option("--concurrency", metavar="N", help="Executions at a time.  [env: HORAE_CONCURRENCY; default: 10]")
+@offers
 @click.option("--demo", is_flag=True, help="Register a few small jobs to look at.")
 @config_option
 def up(demo: bool, config: Path | None, **flags: Any) -> None:
     """Run everything in one process: API, scheduler and a worker.
 
-    State is one SQLite file in the data folder. Ctrl-C or SIGTERM drains, a second one aborts.
+    State is one SQLite file in the data folder; queues, slots, labels and resources are those of the worker. Ctrl-C or
+    SIGTERM drains, a second one aborts.
     """
     from horae.cli.process import run
     from horae.cli.serving import read_settings

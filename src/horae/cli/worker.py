@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from horae.cli.lazy import Command
+from horae.cli.offers import offers
 from horae.cli.remote import config_option
 
 if TYPE_CHECKING:
@@ -42,31 +43,7 @@ class NoFunctions:
 )
 @click.option("--key", "--api-key", "key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
 @click.option("--app", metavar="MODULE:APP", help="Where the python jobs are.  [env: HORAE_APP]")
-@click.option(
-    "--queue",
-    "queues",
-    multiple=True,
-    metavar="QUEUE[=WEIGHT]",
-    help="A queue to take from; repeatable. By weights as critical=5; A,B takes from B only when A has nothing."
-    "  [default: default]",
-)
-@click.option(
-    "--concurrency",
-    "--slots",
-    "concurrency",
-    metavar="N",
-    help="Its slots: executions at a time, unless some take more than one.  [env: HORAE_CONCURRENCY; default: 10]",
-)
-@click.option(
-    "--label", "labels", multiple=True, metavar="NAME[=VALUE]", help="What it has that jobs may need; repeatable."
-)
-@click.option(
-    "--resource",
-    "resources",
-    multiple=True,
-    metavar="NAME=AMOUNT",
-    help="How much it has of what executions take beside slots, as memory=8GiB; repeatable.",
-)
+@offers
 @click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
 @click.option("--spot", is_flag=True, default=None, help="Its machine can be taken away at short notice.")
 @click.option("--notice-file", metavar="PATH", help="A file whose appearance says that its machine goes away.")

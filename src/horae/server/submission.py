@@ -1,10 +1,10 @@
 """Submissions: what the REST routes take, as the engine's requests; its receipts, as answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from horae.env import Instant
 from horae.errors import BadInput, HoraeError
@@ -140,6 +140,12 @@ async def with_warning(call: Call, job: str, receipt: Accepted) -> Accepted:
     return receipt if warning is None else msgspec.structs.replace(receipt, warning=warning)
 
 
+async def warnings_of(call: Call, jobs: Iterable[str]) -> list[str]:
+    """What is odd about jobs of which many were submitted, each with its name."""
+    told = [(job, await call.node.warning(call.namespace, job)) for job in dict.fromkeys(jobs)]
+    return [f'Job "{job}": {warning}' for job, warning in told if warning is not None]
+
+
 def one(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
     """The only receipt."""
     receipt = receipts[0]
@@ -148,11 +154,11 @@ def one(receipts: Sequence[Receipt | HoraeError]) -> Accepted:
     return accepted(receipt)
 
 
-def bulk(receipts: Sequence[Receipt | HoraeError]) -> BulkAccepted:
+def bulk(receipts: Sequence[Receipt | HoraeError], warnings: list[str]) -> BulkAccepted:
     """What became of each."""
     items = [_item(receipt) for receipt in receipts]
     refused = sum(isinstance(receipt, HoraeError) for receipt in receipts)
-    return BulkAccepted(items=items, accepted=len(items) - refused, refused=refused)
+    return BulkAccepted(items=items, accepted=len(items) - refused, refused=refused, warnings=warnings or UNSET)
 
 
 def _item(receipt: Receipt | HoraeError) -> BulkItem:
@@ -163,13 +169,14 @@ def _item(receipt: Receipt | HoraeError) -> BulkItem:
     )
 
 
-def lot(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError]) -> bytes:
+def lot(receipts: Sequence[Receipt], refused: Mapping[int, HoraeError], warnings: list[str]) -> bytes:
     """What became of each of a lot, encoded as `BulkAccepted` is, at a tenth of the cost."""
     items = [text for receipt in receipts for text in _texts(receipt)]
     accepted = len(items)
     for i in sorted(refused):
         items.insert(i, encode(BulkItem(error=problem_document(refused[i]))).decode())
-    return f'{{"items":[{",".join(items)}],"accepted":{accepted},"refused":{len(refused)}}}'.encode()
+    odd = f',"warnings":{encode(warnings).decode()}' if warnings else ""
+    return f'{{"items":[{",".join(items)}],"accepted":{accepted},"refused":{len(refused)}{odd}}}'.encode()
 
 
 def _texts(receipt: Receipt) -> list[str]:

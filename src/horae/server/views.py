@@ -59,11 +59,12 @@ class BulkItem(View, frozen=True, kw_only=True):
 
 
 class BulkAccepted(View, frozen=True, kw_only=True):
-    """What became of each item, in their order."""
+    """What became of each item, in their order; `warnings` is there when jobs of them need what no worker ever had."""
 
     items: list[BulkItem]
     accepted: int
     refused: int
+    warnings: list[str] | UnsetType = UNSET
 
 
 class WorkerView(View, frozen=True, kw_only=True):

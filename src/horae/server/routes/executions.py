@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
+from horae.model.protocol import Submit
 from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogPage, Page
 from horae.server.bodies import ManyExecutions, ManyOfOneJob, NewExecution, Reason, Submission
 from horae.server.call import Call
@@ -22,6 +23,7 @@ from horae.server.submission import (
     readable,
     requests_of,
     terms_of,
+    warnings_of,
     with_result,
     with_warning,
 )
@@ -49,7 +51,8 @@ async def submit(call: Call, body: Submission) -> Reply:
         idempotency=submission_key(call), partial=partial,
     )  # fmt: skip
     if body.items is not None:
-        answer = bulk(merged(requests, receipts))
+        asked = (request.job for request in requests if isinstance(request, Submit))
+        answer = bulk(merged(requests, receipts), await warnings_of(call, asked))
         return ok(answer, 207 if answer.refused else 201)
     receipt = await with_result(call, one(receipts))
     if body.job is not None:
@@ -63,7 +66,7 @@ async def _submit_lot(call: Call, body: Submission, job: str, items: Sequence[Ra
         call.namespace, terms_of(job, items, body, call.header(b"traceparent")), items, origin="submit",
         caller=call.caller, idempotency=submission_key(call), partial=not body.atomic,
     )  # fmt: skip
-    return Reply(207 if refused else 201, lot(receipts, refused))
+    return Reply(207 if refused else 201, lot(receipts, refused, await warnings_of(call, [job])))
 
 
 @get(f"{API}/executions", "executions.list", Page[ExecutionView], refuses=(NotFound,))
