@@ -6,6 +6,7 @@ import pytest
 from msgspec import Raw
 
 from horae.errors import BadInput, Conflict
+from horae.model.events.values import NewEvent
 from horae.model.protocol import Submit
 from tests.engine.explain_stage import Stage, staged
 from tests.store_contract.world import NAMESPACE, World
@@ -107,8 +108,22 @@ async def test_fires_are_delayed_and_the_ledger_says_so(stage: Stage):
     fires = (await stage.node.fires.list(NAMESPACE, job="job")).items
     assert [(one.disposition, one.cause) for one in fires[:2]] == [
         ("fired", "delayed: its circuit is open"),
-        ("skipped-overlap", fires[1].cause),
+        ("skipped-overlap", "the previous execution had not ended; delayed: its circuit is open"),
     ]
+
+
+async def test_fires_and_events_of_a_key_whose_circuit_is_open_are_delayed_and_the_ledger_says_so(stage: Stage):
+    triggers = [{"name": "often", "every": "10s", "params": {"host": "down"}}]
+    triggers += [{"name": "told", "event": "upload", "params": {"host": "${event.payload.host}"}, "overlap": "allow"}]
+    await stage.job(circuit={**CIRCUIT, "key": "${params.host}"}, triggers=triggers)
+    await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1", key="down")
+    await stage.pass_time(10)
+    fire = (await stage.node.fires.list(NAMESPACE, job="job")).items[0]
+    assert (fire.disposition, fire.cause) == ("fired", "delayed: its circuit is open")
+
+    sent = [NewEvent(name="upload", payload=b'{"host": "%b"}' % host) for host in (b"down", b"up")]
+    down, up = await stage.node.intake.send(NAMESPACE, sent)
+    assert [one.fired[0].cause for one in (down, up)] == ["delayed: its circuit is open", "the event came"]
 
 
 async def test_a_job_without_a_circuit_has_none_to_override(stage: Stage):

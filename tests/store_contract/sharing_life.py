@@ -5,10 +5,11 @@ import msgspec
 from horae.env import SECOND
 from horae.model.ids import parcel_of
 from horae.model.meeting import Batch, Cache, Debounce, Meeting, Unique
-from horae.model.quota import Bounds, Quota, Use
+from horae.model.quota import UNBOUNDED, Bounds, Quota, Use
+from horae.model.trigger import Interval
 from horae.store.moves import meeting_sweep, quotas
 from horae.store.moves.submission import Submission
-from tests.store_contract.world import NAMESPACE, World
+from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
 MINUTE = 60 * SECOND
 RARE_SHARING = {
@@ -36,6 +37,11 @@ async def share(world: World) -> None:
         made += [receipt.execution_id for receipt in done.answers[0]]
     for id in sorted(set(made)):
         await world.store.cancel(parcel_of(id), 0, "")
+    await add_trigger(world, job, Interval(every=MINUTE, anchor=world.now()))
+    world.clock.advance(MINUTE + 5 * SECOND)
+    world.store.bounds = bounds
+    await world.store.fire(10, lead)
+    world.store.bounds = UNBOUNDED
     now, server = world.now(), world.env.new_id()
     await world.store.write(lambda: meeting_sweep.expire(now, 10))
     await world.store.write(lambda: meeting_sweep.forget(meeting_sweep.START, 10, now))

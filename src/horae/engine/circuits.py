@@ -78,7 +78,7 @@ class Circuits:
             await self.tell(await self._store.change(circuits.turn))
             found = await self._store.read(circuit_reads.shut)
         self.known = {(standing.job, standing.key): standing for standing in found}
-        self._directory.open_circuits = {standing.job: delayed(standing) for standing in found if not standing.key}
+        self._directory.open_circuits = {(s.job, s.key) if s.key else s.job: delayed(s) for s in found}
         for which in await self._store.read(circuit_gates.gates):
             standing = self.known.get(which)
             if standing is None or standing.state == "half-open":

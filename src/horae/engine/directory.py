@@ -34,6 +34,7 @@ from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.contract import Store
 from horae.store.moves.coarse import all_limits
+from horae.store.moves.delays import Delays
 from horae.store.moves.effects import Effects
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.lanes import Lane, revisions
@@ -58,7 +59,7 @@ class Directory:
         self.lanes: dict[int, Lane] = {}
         self.paused: frozenset[UUID] = frozenset()
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
-        self.open_circuits: Mapping[UUID, str] = {}  # jobs whose circuit is not closed, and until when, in words
+        self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # that are not closed, and until when, in words
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
         self._revisions = (0, 0)  # of the queues, as they were read
         self.expectations = Expectations(env, store)
@@ -159,8 +160,8 @@ class Directory:
             self.alarm.ring()
 
     @property
-    def delays(self) -> Mapping[int | UUID, str]:
-        """Queues that are held and jobs whose circuit is not closed, and until when, in words."""
+    def delays(self) -> Delays:
+        """Queues that are held, jobs and keys whose circuit is not closed, and until when, in words."""
         return dict([*self.held.items(), *self.open_circuits.items()])
 
     def may_take(self, session: Session) -> frozenset[int]:

@@ -10,10 +10,11 @@ from horae.engine.batcher import Batcher
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.params import Params
+from horae.engine.quotas import Quotas
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.submit import created
 from horae.env import Env
-from horae.errors import BadInput, Conflict, HoraeError
+from horae.errors import BadInput, Conflict, HoraeError, OverQuota
 from horae.model.events.read import MOST_EVENTS
 from horae.model.events.values import NewEvent
 from horae.model.events.view import EventFired, EventSkipped, EventView
@@ -23,6 +24,8 @@ from horae.model.view import Page
 from horae.store.contract import Store
 from horae.store.moves import event_reads, events
 from horae.store.moves.event_reads import StoredEvent
+from horae.store.moves.events import Taken
+from horae.store.moves.refusals import Room
 from horae.store.moves.targets import Target
 
 MOST_SHOWN = 4096  # bytes of a payload in a list
@@ -31,8 +34,8 @@ MOST_SHOWN = 4096  # bytes of a payload in a list
 class EventIntake:
     """Takes events, and tells what became of them."""
 
-    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints) -> None:
-        self._env, self._store, self._directory, self._hints = env, store, directory, hints
+    def __init__(self, env: Env, store: Store, directory: Directory, hints: Hints, quotas: Quotas) -> None:
+        self._env, self._store, self._directory, self._hints, self._quotas = env, store, directory, hints, quotas
         self._params = Params()
         self._together: dict[int, Batcher[Sequence[NewEvent], list[StoredEvent]]] = {}
         self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
@@ -87,14 +90,24 @@ class EventIntake:
         note: str | None = None,
         strict: bool = False,
     ) -> list[StoredEvent]:
-        """Keep and decide events in one transaction; whoever could run what they started is told."""
+        """Keep and decide events in one transaction; whoever could run what they started is told.
+
+        Where a quota says that what goes over it waits, they wait for room as a request does, and are decided then.
+        """
         env, lead = self._env, self._directory.lead
-        done = await self._store.change(
-            lambda now: events.take(
-                namespace, given, lead, self.check, env.new_id, now, only=only, note=note, strict=strict,
-                bounds=self._store.bounds,
+
+        async def take(*, patient: bool = True) -> Taken:
+            room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=patient)
+            return await self._store.change(
+                lambda now: events.take(
+                    namespace, given, lead, self.check, env.new_id, now, only=only, note=note, strict=strict, room=room
+                )
             )
-        )  # fmt: skip
+
+        try:
+            done = await self._quotas.patiently((namespace, 0), len(given), take)
+        except OverQuota:
+            done = await take(patient=False)
         self._store.on_made(done.parcels)
         now = env.now()
         told = [created(parcel, now) for parcel in done.parcels[:20]]

@@ -124,7 +124,7 @@ class Node:
         self.flows = Flows(env, store, self.hints, self.clock, self._session_asked, self.statistics.cancelled)
         self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock, self.deletions)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
-        self.intake = EventIntake(env, store, self.directory, self.hints)
+        self.intake = EventIntake(env, store, self.directory, self.hints, self.quotas)
         self.hooks = Hooks(env, store, self.intake, lambda: self.presence.url)
         places = Places(self.settings.watch_roots)
         self.watcher = Watcher(env, store, self.directory, self.hints, self.clock, self.intake.check, places)

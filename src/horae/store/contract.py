@@ -28,6 +28,7 @@ from horae.store.moves import rescue as rescues
 from horae.store.moves import sessions as presences
 from horae.store.moves import submit as submits
 from horae.store.moves.claim import Claimed
+from horae.store.moves.delays import NO_DELAYS, Delays
 from horae.store.moves.effects import Effects, free_keys
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.report import Asked, requests_of
@@ -310,9 +311,7 @@ class Store:
         """Specs as stored, by job and version: immutable."""
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
-    async def fire(
-        self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: fires.Delays = fires.NO_HOLDS
-    ) -> fires.Fired:
+    async def fire(self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: Delays = NO_DELAYS) -> fires.Fired:
         """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
 
         A nominal fire is decided once, by whichever server comes first. A trigger that cannot be decided is set aside

@@ -1,14 +1,17 @@
 """Fires, events and backfills that a unique key or a quota stands against: they do not run, and it is told why."""
 
 import msgspec
+import pytest
 
 from horae.env import SECOND
+from horae.errors import OverQuota
 from horae.model.events.values import NewEvent
 from horae.model.ids import parcel_of
 from horae.model.meeting import Unique
 from horae.model.quota import UNBOUNDED, Bounds, Quota
-from horae.model.trigger import Event, Interval, Once, Rules
+from horae.model.trigger import Event, Interval, Misfire, Once, Rules
 from horae.store.moves import backfill_work, events, meetings
+from horae.store.moves.refusals import Room
 from tests.store_contract.moves.test_backfills import finish, make, missed
 from tests.store_contract.moves.test_meetings import ask
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, success
@@ -22,10 +25,11 @@ async def ledger(world: World) -> list[tuple[str, bool]]:
     return [(disposition, execution is not None) for disposition, execution in rows]
 
 
-async def events_of(world: World, count: int, bounds: Bounds = UNBOUNDED) -> list[str]:
+async def events_of(world: World, count: int, bounds: Bounds = UNBOUNDED, *, patient: bool = False) -> list[str]:
     given = [NewEvent(name="upload", payload=msgspec.json.encode({"n": n})) for n in range(count)]
+    room = Room(bounds=bounds, patient=patient)
     taken = await world.store.change(
-        lambda now: events.take(NAMESPACE, given, lead, lambda *_: None, world.env.new_id, now, bounds=bounds)
+        lambda now: events.take(NAMESPACE, given, lead, lambda *_: None, world.env.new_id, now, room=room)
     )
     return [one.disposition for event in taken.events for one in event.outcomes]
 
@@ -105,6 +109,24 @@ async def test_a_fire_waits_for_room_if_the_quota_says_so(world: World):
     assert len((await world.store.fire(10, lead)).parcels) == 1
     assert await ledger(world) == [("fired", True)] * 2
     assert await world.rows("SELECT trouble FROM timers WHERE trouble IS NOT NULL") == []
+    causes = sorted(row[0] for row in await world.rows("SELECT cause FROM fires"))
+    assert causes == ["due", f"waited for room: {trouble.rstrip('.')}"]
+
+
+async def test_a_fire_that_waited_for_room_too_long_says_so(world: World):
+    job = await world.job()
+    world.store.bounds = Bounds({NAMESPACE: Quota(queued=0, over="wait")})
+    skip = Rules(overlap="allow", misfire=Misfire(policy="skip"))
+    await add_trigger(world, job, Interval(every=10 * MINUTE, anchor=world.now()), skip)
+    world.clock.advance(10 * MINUTE)
+    await world.store.fire(10, lead)
+    assert await ledger(world) == []
+
+    world.clock.advance(2 * MINUTE)
+    await world.store.fire(10, lead)
+    ((disposition, cause),) = await world.rows("SELECT disposition, cause FROM fires")
+    assert disposition == "skipped-misfire"
+    assert "waited for room: The namespace may have 0 queued" in cause
 
 
 async def test_what_is_refused_takes_nobodys_place(world: World):
@@ -128,6 +150,20 @@ async def test_events_go_by_keys_and_quotas(world: World):
     bounds = Bounds(queues={job.queue: ("default", 4)})
     assert await events_of(world, 6, bounds) == [*["skipped-unique"] * 3, "fired", *["skipped-quota"] * 2]
     assert await events_of(world, 5) == [*["skipped-unique"] * 4, "fired"]
+
+
+async def test_an_event_waits_for_room_if_the_quota_says_so_and_nothing_is_kept_meanwhile(world: World):
+    job = await world.job()
+    await add_trigger(world, job, Event(event="upload"), ALLOW)
+    bounds = Bounds({NAMESPACE: Quota(queued=1, over="wait")})
+    assert await events_of(world, 1, bounds, patient=True) == ["fired"]
+    with pytest.raises(OverQuota, match="queued"):
+        await events_of(world, 1, bounds, patient=True)
+    assert await world.rows("SELECT count(*) FROM events") == [(1,)]
+
+    assert await events_of(world, 1, bounds) == ["skipped-quota"]
+    await (await world.worker()).claim(1)
+    assert await events_of(world, 1, bounds, patient=True) == ["fired"]
 
 
 async def test_a_backfill_waits_for_keys_and_room(world: World):

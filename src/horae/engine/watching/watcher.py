@@ -14,13 +14,14 @@ from horae.engine.submit import created
 from horae.engine.watching import bucket, folder
 from horae.engine.watching.listed import Listed, found
 from horae.env import SECOND, Env, Instant, Micros
-from horae.errors import BadInput, HoraeError, StoreUnavailable
+from horae.errors import BadInput, HoraeError, OverQuota, StoreUnavailable
 from horae.model.duration import DAY
 from horae.model.trigger.external import Watch, is_within
 from horae.store.contract import Store
 from horae.store.moves import watches
 from horae.store.moves.events import Taken
 from horae.store.moves.listeners import Check
+from horae.store.moves.refusals import Room
 from horae.store.moves.watches import LEASE, Overtaken, Poll
 
 LOOK = 5.0  # seconds between looks that rely on no hint
@@ -125,15 +126,18 @@ class Watcher:
             log.info("another server looks at this place", watch=poll.place.url)
         except StoreUnavailable as error:
             log.warning("a look was broken off", watch=poll.place.url, error=error.detail)
+        except OverQuota as error:
+            log.info("what was found waits for room", watch=poll.place.url, error=error.detail)
+            await self._fail(poll, error.detail, poll.place.interval)
         except Exception as error:
             reason = str(error) if isinstance(error, HoraeError) else f"{type(error).__name__}: {error}"
             log.warning("a place cannot be watched", watch=poll.place.url, error=reason[:MOST_TOLD])
             await self._fail(poll, reason.partition("\n")[0][:MOST_TOLD])
 
-    async def _fail(self, poll: Poll, reason: str) -> None:
-        wait = max(poll.place.interval, AGAIN)
+    async def _fail(self, poll: Poll, reason: str, wait: Micros | None = None) -> None:
+        pause = max(poll.place.interval, AGAIN) if wait is None else wait
         try:
-            await self._store.change(lambda now: watches.fail(poll, reason, now + wait))
+            await self._store.change(lambda now: watches.fail(poll, reason, now + pause))
         except StoreUnavailable as error:
             log.warning("a look was broken off", watch=poll.place.url, error=error.detail)
 
@@ -141,10 +145,17 @@ class Watcher:
         """Fire some object versions that were not remembered a moment ago."""
         given = [found(one, poll) for one in listed]
         new_id, lead = self._env.new_id, self._directory.lead
-        bounds = self._store.bounds
-        done: Taken = await self._store.change(
-            lambda now: watches.saw(poll, given, lead, self._check, new_id, now, bounds)
-        )
+        room = Room(bounds=self._store.bounds, delays=self._directory.delays, patient=True)
+        try:
+            done: Taken = await self._store.change(
+                lambda now: watches.saw(poll, given, lead, self._check, new_id, now, room)
+            )
+        except OverQuota:
+            if len(listed) == 1:
+                raise
+            for one in listed:  # as many as there is room for
+                await self._write(poll, [one])
+            return
         self._store.on_made(done.parcels)
         now = self._env.now()
         events = [created(parcel, now) for parcel in done.parcels[:20]]

@@ -25,6 +25,10 @@ DEFINITIONS = Statement(
 )
 NEXT_FIRE = Statement("next_fire", "SELECT min(next_fire_at) FROM timers WHERE next_fire_at >= $1")
 TROUBLED = Statement("troubled_timers", "SELECT count(*) FROM timers WHERE trouble IS NOT NULL")
+WAITED = Statement(
+    "waited_timers",
+    "SELECT t.trigger_id, t.trouble FROM timers t WHERE t.trigger_id = ANY($1) AND t.trouble IS NOT NULL",
+)
 NEXT = 2  # where a due timer's own instant is
 
 Mark = tuple[Instant, UUID]  # a timer's place in the order in which they are due
@@ -85,6 +89,11 @@ def still_live(due: Sequence[Due]) -> Script[set[UUID]]:
     """Which of the timers' last executions have not ended."""
     last = {d.timer.last_execution for d in due if d.timer.last_execution and d.timer.rules.overlap != "allow"}
     return (yield from live_among(last)) if last else set()
+
+
+def waited(ids: Sequence[UUID]) -> Script[dict[UUID, str]]:
+    """Which of these locked timers could not be decided before, and why."""
+    return dict((yield Among(WAITED, ids))) if ids else {}
 
 
 def troubled() -> Script[int]:

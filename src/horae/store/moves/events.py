@@ -12,7 +12,6 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.events.values import NewEvent, event_scope
 from horae.model.parcel import Parcel
-from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.trigger.external import Event
 from horae.store.moves.event_reads import Outcome, StoredEvent, known_events
 from horae.store.moves.listeners import (
@@ -27,6 +26,7 @@ from horae.store.moves.listeners import (
     read_listener,
     write_fires,
 )
+from horae.store.moves.refusals import ALL_ROOM, Room
 from horae.store.moves.shelves import Columns
 from horae.store.moves.targets import COLUMNS, JOINED, Lead
 from horae.store.moves.triggers import COUNT, TIMER
@@ -83,12 +83,13 @@ def take(
     only: tuple[UUID, str] | None = None,
     note: str | None = None,
     strict: bool = False,
-    bounds: Bounds = UNBOUNDED,
+    room: Room = ALL_ROOM,
 ) -> Script[Taken]:
     """Keep events and decide each at every trigger that listens to its name, or at `only` this trigger of a job.
 
     An event that came before is answered as then, and fires nothing; with `strict`, one that says something else now
-    raises OtherPayload, and nothing is kept of any. One that nobody hears is kept all the same.
+    raises OtherPayload, and nothing is kept of any. One that nobody hears is kept all the same. Who is patient about
+    `room` has OverQuota raised instead of what would wait for it; then nothing is kept either.
     """
     ids = [new_id() for _ in events]
     fresh = yield from _keep(namespace, events, ids, note, now)
@@ -96,7 +97,7 @@ def take(
     listeners = yield from _listeners(namespace, {event.name for _, event in new}, only) if new else _nobody()
     yield from read_calendars(listeners, now)
     decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
-    done = yield from write_fires(decided, new_id, now, bounds)
+    done = yield from write_fires(decided, new_id, now, room)
     outcomes = _outcomes(done.decided, done.executions)
     told = yield from _answers(namespace, events, ids, fresh, outcomes, note, now)
     for event, stored in zip(events, told, strict=True):

@@ -16,6 +16,7 @@ from horae.model.quota import UNBOUNDED, Bounds
 from horae.store.moves import due as timers
 from horae.store.moves import turns, waits
 from horae.store.moves.arrivals import arrive
+from horae.store.moves.delays import NO_DELAYS, Delays, delay_of, told
 from horae.store.moves.dependents import lock_around
 from horae.store.moves.due import FIRST, Due, Mark, Trouble
 from horae.store.moves.fire_decisions import Decided, decide_all, open_times_of
@@ -51,10 +52,6 @@ AGAIN = 60 * SECOND  # until a trigger that could not be decided is tried again
 SOON = 2 * SECOND  # until one that waits for room is
 
 
-Delays = Mapping[int | UUID, str]  # of queues and jobs, in words
-NO_HOLDS: Delays = {}
-
-
 class Fired(Struct, frozen=True):
     """What a firing step did: how many timers it met, the parcels, lanes and timers to hint, and what it set aside."""
 
@@ -73,13 +70,13 @@ def fire(
     new_id: Callable[[], UUID],
     now: Instant,
     low: Mark = FIRST,
-    holds: Delays = NO_HOLDS,
+    holds: Delays = NO_DELAYS,
     bounds: Bounds = UNBOUNDED,
 ) -> Script[Fired]:
     """Decide timers that are due since an instant: ledger rows, parcels and the timers' advance in one transaction.
 
     Those that were advanced lie dead in the index until it is vacuumed: `low` passes them over. `holds` tells in words
-    until when queues are held: the ledger says so of fires whose executions wait for that.
+    what delays executions: the ledger says so of fires whose executions wait for that.
     One that cannot be decided keeps nobody else from firing: it is set aside with the reason, and tried again later.
     What `bounds` leave no room for does not run, and the ledger says so.
     """
@@ -101,8 +98,9 @@ def fire(
     free = [(parcel, ahead) for parcel, ahead in parcels if parcel.id not in gated] if gated else parcels
     depending = {d.due.target.job for d in decided if d.due.target.spec.dependencies}
     held = {parcel.id for parcel, _ in free if parcel.envelope.job in depending} if depending else set()
+    waited = (yield from timers.waited(_late(decided, now))) if bounds else {}
     also: list[ForEach | Insert] = [
-        *_recorded(decided, executions, holds, now),
+        *_recorded(decided, executions, holds, waited, now),
         _set_aside(troubles, sifted.delayed, now),
     ]
     lanes, wake_at = yield from put_parcels(free, now, [*also, *sifted.changes(executions)], held)
@@ -156,12 +154,17 @@ def _waits(decided: Iterable[Decided], executions: Iterable[UUID]) -> Iterable[w
             )
 
 
+def _late(decided: Iterable[Decided], now: Instant) -> list[UUID]:
+    """Timers that may have waited for room before they were decided."""
+    return [d.due.timer.id for d in decided if d.decision.ledger and d.decision.ledger[0].first <= now - SOON]
+
+
 def _recorded(
-    decided: Iterable[Decided], executions: Iterable[UUID], holds: Delays, now: Instant
+    decided: Iterable[Decided], executions: Iterable[UUID], holds: Delays, waited: Mapping[UUID, str], now: Instant
 ) -> tuple[Insert, ForEach]:
     """The ledger, one row per decided run, and the timers' advance.
 
-    A fire's own row names its execution, and says if its queue is held. Both are told in the order of the fires.
+    A fire's own row names its execution, and says what delays it. Both are told in the order of the fires.
     """
     ids = iter(executions)
     ledger: list[tuple[object, ...]] = []
@@ -169,17 +172,24 @@ def _recorded(
     for d in decided:
         timer, decision = d.due.timer, d.decision
         trigger, last = timer.id, timer.last_execution
-        held = holds.get(d.due.target.queue) or holds.get(d.due.target.job) if holds else None
-        for run in decision.ledger:
-            execution, cause = None, run.cause
+        causes = _causes(d, holds, waited.get(trigger)) if holds or waited else (run.cause for run in decision.ledger)
+        for run, cause in zip(decision.ledger, causes, strict=True):
+            execution = None
             if run.disposition in RAN:
                 execution = last = next(ids)
-                if held and run.disposition == "fired":
-                    cause = held
             ledger.append((trigger, run.first, run.last, run.disposition, cause, execution, now))
         row = (decision.next_fire_at, decision.decided_through, last, len(decision.fires), decision.moved_to)
         advanced.append((trigger, *row))
     return Insert("fires", FIRES, ledger), ForEach(ADVANCE, ADVANCED, advanced)
+
+
+def _causes(d: Decided, holds: Delays, waited: str | None) -> Iterable[str]:
+    """Why each run of a timer's fires met its fate, with what delays their executions."""
+    terms = iter(d.wanted)
+    usual = holds.get(d.due.target.queue) or holds.get(d.due.target.job)
+    for run in d.decision.ledger:
+        delay = delay_of(holds, next(terms).envelope) if run.disposition in RAN else usual
+        yield told(run, delay, waited)
 
 
 def _set_aside(troubles: Sequence[Trouble], delayed: Sequence[Trouble], now: Instant) -> ForEach:

@@ -13,16 +13,16 @@ from horae.model.events.decide import OUTRUN, Listening, Verdict, decide_event
 from horae.model.events.params import fill_params
 from horae.model.execution import Extra
 from horae.model.parcel import Parcel
-from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.template import TemplateError
 from horae.model.trigger.external import Event, Watch
 from horae.store.moves import calendars, turns
 from horae.store.moves.arrivals import arrive
+from horae.store.moves.delays import Delays, delay_of
 from horae.store.moves.dependents import lock_around
 from horae.store.moves.live import live_among
 from horae.store.moves.parcels import put_parcels
 from horae.store.moves.placing import place
-from horae.store.moves.refusals import Sifted, sift
+from horae.store.moves.refusals import ALL_ROOM, Room, Sifted, sift
 from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.shelves import Columns
 from horae.store.moves.starts import Started
@@ -204,13 +204,13 @@ class Written(Struct, frozen=True):
 
 
 def write_fires(
-    decided: Sequence[Decided], new_id: Callable[[], UUID], now: Instant, bounds: Bounds = UNBOUNDED
+    decided: Sequence[Decided], new_id: Callable[[], UUID], now: Instant, room: Room = ALL_ROOM
 ) -> Script[Written]:
     """Executions of what fired, and the ledger of all that was decided.
 
-    What `bounds` leave no room for does not run.
+    What there is no `room` for does not run.
     """
-    decided, sifted = yield from _sift(decided, bounds, new_id, now)
+    decided, sifted = yield from _sift(decided, room, new_id, now)
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     asked = yield from in_their_lanes([wanted for _, wanted in fired], now)
     placed, parcels = place(asked, {}, new_id, now)
@@ -229,9 +229,8 @@ def write_fires(
         id = d.listener.timer.id
         at = now + seen[id]  # a microsecond apart, so that a list of fires can be read in parts
         seen[id] += 1
-        verdict = d.verdict
         execution = executions.get((id, d.event))
-        rows.append((id, d.event, d.listener.target.job, at, verdict.disposition, verdict.cause, execution))
+        rows.append((id, d.event, d.listener.target.job, at, d.verdict.disposition, d.verdict.cause, execution))
     if rows:
         yield Insert("event_fires", EVENT_FIRES, rows)
     yield from sifted.keep([receipts[0].execution_id for receipts in placed])
@@ -245,12 +244,16 @@ def write_fires(
 
 
 def _sift(
-    decided: Sequence[Decided], bounds: Bounds, new_id: Callable[[], UUID], now: Instant
+    decided: Sequence[Decided], room: Room, new_id: Callable[[], UUID], now: Instant
 ) -> Script[tuple[Sequence[Decided], Sifted]]:
-    """What was decided, with what a key or a quota stands against told as refused."""
+    """What was decided, with what a key or a quota stands against told as refused, and what is delayed as that."""
+    decided = [_delayed(d, room.delays) for d in decided] if room.delays else decided
     fired = [(d, d.wanted) for d in decided if d.wanted is not None]
     specs = [d.listener.target.spec for d, _ in fired]
-    sifted = yield from sift([wanted for _, wanted in fired], specs, bounds, new_id, now)
+    sifted = yield from sift([wanted for _, wanted in fired], specs, room.bounds, new_id, now)
+    waits = next((one.waits for one in sifted.refused.values() if one.waits is not None), None)
+    if room.patient and waits is not None:
+        raise waits
     if not sifted.refused:
         return decided, sifted
     told: list[Decided] = []
@@ -263,6 +266,11 @@ def _sift(
             d = Decided(d.event, d.listener, Verdict(refusal.disposition, refusal.cause[:MOST_TOLD]))
         told.append(d)
     return told, sifted
+
+
+def _delayed(d: Decided, delays: Delays) -> Decided:
+    delay = delay_of(delays, d.wanted.envelope) if d.wanted is not None and d.verdict.disposition == "fired" else None
+    return d if delay is None else Decided(d.event, d.listener, Verdict("fired", delay), d.wanted)
 
 
 def _settle(

@@ -10,13 +10,14 @@ from uuid import UUID
 from msgspec import Struct, field, structs
 
 from horae.env import Instant
-from horae.errors import HoraeError
+from horae.errors import HoraeError, OverQuota
 from horae.model.job import Spec
 from horae.model.meeting_keys import unique_of
-from horae.model.quota import Bounds
+from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.trigger import Decision, LedgerRun
 from horae.model.trigger.decide import due_after
 from horae.store.moves import meetings, quotas
+from horae.store.moves.delays import NO_DELAYS, Delays
 from horae.store.moves.due import Trouble
 from horae.store.moves.fire_decisions import Decided
 from horae.store.moves.starts import NewId, Started
@@ -31,7 +32,21 @@ class Refusal(Struct, frozen=True):
 
     disposition: Literal["skipped-unique", "skipped-quota"]
     cause: str
-    waits: bool = False  # it is to be decided later instead
+    waits: OverQuota | None = None  # it is to be decided later instead, because of this
+
+
+class Room(Struct, frozen=True, kw_only=True):
+    """What there is room for: quotas, what delays executions for the ledger to tell, and who waits for room.
+
+    Who is `patient` decides nothing now of which something is to wait: OverQuota is raised.
+    """
+
+    bounds: Bounds = UNBOUNDED
+    delays: Delays = NO_DELAYS
+    patient: bool = False
+
+
+ALL_ROOM = Room()
 
 
 class Sifted(Struct):
@@ -113,7 +128,8 @@ def _take_room(found: Sifted, bounds: Bounds, now: Instant) -> Script[None]:
     for i, envelope in left:
         refused = room.take(envelope.namespace, envelope.queue, 1)
         if refused is not None:
-            found.refused[i] = Refusal("skipped-quota", refused.detail, bounds.lets_wait(envelope.namespace, refused))
+            waits = refused if bounds.lets_wait(envelope.namespace, refused) else None
+            found.refused[i] = Refusal("skipped-quota", refused.detail, waits)
             found.met.refuse(i)
 
 

@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.events.values import NewEvent
-from horae.model.quota import UNBOUNDED, Bounds
 from horae.model.trigger import Trigger, Watch
 from horae.store.moves.events import Taken, take
 from horae.store.moves.listeners import Check, hold_jobs
+from horae.store.moves.refusals import ALL_ROOM, Room
 from horae.store.moves.shelves import Columns
 from horae.store.moves.targets import Lead
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
@@ -142,9 +142,9 @@ def saw(
     check: Check,
     new_id: Callable[[], UUID],
     now: Instant,
-    bounds: Bounds = UNBOUNDED,
+    room: Room = ALL_ROOM,
 ) -> Script[Taken]:
-    """Remember object versions, and fire those that nobody remembered. Raises Overtaken."""
+    """Remember object versions, and fire those that nobody remembered. Raises Overtaken, and OverQuota as `take`."""
     yield from hold_jobs({poll.job})  # before the watch, as an edit of the job does
     yield from _hold(poll)
     rows = [(poll.watch, one.object, now) for one in sorted(found, key=lambda one: one.object)]
@@ -155,7 +155,7 @@ def saw(
     if not events:
         return Taken([], [], {}, None)
     only = poll.job, poll.trigger
-    return (yield from take(poll.namespace, events, lead, check, new_id, now, only=only, bounds=bounds))
+    return (yield from take(poll.namespace, events, lead, check, new_id, now, only=only, room=room))
 
 
 def _hold(poll: Poll) -> Script[None]:
