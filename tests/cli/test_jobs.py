@@ -221,6 +221,40 @@ def test_versions_and_rollback():
     assert 'command: ["echo","hi"], retries: 1\n' in run(api, "jobs", "versions", "daily").stdout
     assert "version 5" in run(api, "jobs", "rollback", "daily", "2").stdout
     assert api.requests[-1].body == {"version": 2}
+    run(api, "jobs", "rollback", "daily", "--to", "1", "--if-version", "4")
+    assert (api.requests[-1].body, api.requests[-1].headers["if-match"]) == ({"version": 1}, '"4"')
+    assert run(api, "jobs", "rollback", "daily", "1", "--to", "2").exit_code == 2
+
+
+def test_without_a_version_a_rollback_goes_to_the_one_before():
+    api = FakeApi({"GET /jobs/daily": JOB, "POST /jobs/daily/rollback": {**JOB, "version": 4}})
+
+    run(api, "jobs", "rollback", "daily")
+
+    assert (api.requests[-1].body, api.requests[-1].headers["if-match"]) == ({"version": 2}, '"3"')
+
+
+def test_a_diff_is_read_line_by_line():
+    changes = [
+        {"path": "retries", "kind": "changed", "before": 1, "after": 3},
+        {"path": "command", "kind": "changed", "before": ["a"], "after": ["a", "b"]},
+        {"path": "description", "kind": "added", "after": "What it is for."},
+        {"path": "tags", "kind": "changed", "before": {"team": "data"}, "after": {}},
+    ]
+    api = FakeApi(
+        {
+            "GET /jobs/daily": JOB,
+            "GET /jobs/daily/versions/2/diff/3": {"jobId": "1", "job": "daily", "changes": changes},
+            "GET /jobs/daily/versions/1/diff/1": {"jobId": "1", "job": "daily", "changes": []},
+        }
+    )
+
+    assert run(api, "jobs", "diff", "daily").stdout == (
+        "- retries: 1\n+ retries: 3\n- command:\n-   - a\n+ command:\n+   - a\n+   - b\n"
+        "+ description: What it is for.\n- tags:\n-   team: data\n+ tags: {}\n"
+    )
+    assert json.loads(run(api, "jobs", "diff", "daily", "2", "3", "-o", "json").stdout)["changes"] == changes
+    assert "are the same" in run(api, "jobs", "diff", "daily", "1", "1").stdout
 
 
 def test_trigger_sends_what_was_given():

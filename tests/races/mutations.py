@@ -718,6 +718,21 @@ HOLDS = [
     one("holds that somebody ends are waited for", "holds.DUE", SKIP, "", by="turn / turn"),
 ]  # fmt: skip
 
+ROLLOUTS = [
+    one(
+        "a rollout ends without waiting for fires under way", "rollouts.hold", "triggers.of_job(job, lock=True)",
+        "triggers.of_job(job)", by="a rollout ends / fire",
+    ),
+    one(
+        "submissions do not look for rollouts", "submit._stands", "current[1] != rolling", "False",
+        by="a rollout ends / submit of what it chose",
+    ),
+    one(
+        "an edit does not look for rollouts", "horae.engine.job_changes._numbered", "is not None", "is False",
+        by="a rollout begins / edit",
+    ),
+]  # fmt: skip
+
 CIRCUITS = [
     one(
         "a circuit is opened by hand without waiting for claims under way", "circuits.force",
@@ -909,7 +924,7 @@ MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
-        CIRCUITS,
+        *(CIRCUITS, ROLLOUTS),
         *(CALENDARS, PREEMPTS, LIMITS, MEETINGS, OTHERS),
     )
     for mutation in group

@@ -1412,5 +1412,6 @@ from tests.races import (  # noqa: E402
     meeting_scenes,  # noqa: F401
     placement_scenes,  # noqa: F401
     preempt_scenes,  # noqa: F401
+    rollout_scenes,  # noqa: F401
     trigger_scenes,  # noqa: F401
 )

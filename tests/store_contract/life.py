@@ -60,6 +60,7 @@ RARE_MOVES = {
     "zone_rules",
     "trigger_reads",
     "fire_reads",
+    "rollouts",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
     *("autoscale", "circuit_reads", "explain_reads"),
     *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
@@ -67,6 +68,7 @@ RARE_MOVES = {
 RARE = {
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
     *("delete_job", "edit_job", "job_version", "job_versions", "lock_job", "name_taken", "restore_job"),
+    *("newest_job_version", "rollout_that_is_on"),
     *("backfill", "backfill_runs", "backfills", "live_backfill_runs", "lock_backfill", "set_backfill_state"),
     "standing_backfills",
     *("drop_dependent", "drop_some_dependencies", "jobs_below", "open_joins_of", "set_job_state", "upstream"),

@@ -6,9 +6,11 @@ import click
 
 from horae.cli.definition import definition_options, editable, read_definition, speaking_flags
 from horae.cli.lazy import Group
-from horae.cli.output import Column, as_yaml, one_line
+from horae.cli.output import Column, as_yaml
 from horae.cli.remote import Api, page_options, remote
+from horae.cli.rollouts import rollout
 from horae.cli.values import params as read_params
+from horae.cli.versions import COMMANDS
 from horae.cli.waiting import finish, tell_hint, timeout_option
 from horae.errors import BadInput
 
@@ -16,6 +18,10 @@ from horae.errors import BadInput
 @click.group(cls=Group, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
 def jobs() -> None:
     """Create, list, change and trigger jobs."""
+
+
+for command in (*COMMANDS, rollout):
+    jobs.add_command(command)
 
 
 @jobs.command(
@@ -161,37 +167,6 @@ async def restore(api: Api, job: str) -> None:
     """Undo a deletion, by id or by the name last deleted."""
     restored = await api.client.jobs.restore(job)
     _done(api, restored.raw, f"Restored {restored.name}, {restored.status}.")
-
-
-@jobs.command(examples=("horae jobs versions daily-report",))
-@click.argument("job")
-@remote
-async def versions(api: Api, job: str) -> None:
-    """List the versions of a job's definition, newest first."""
-    page = await api.client.jobs.versions(job)
-    columns: list[Column] = [
-        ("VERSION", "version"),
-        ("CURRENT", lambda version: "yes" if version.get("current") else ""),
-        ("CREATED", lambda version: api.out.age(version.get("createdAt"))),
-        ("DEFINITION", lambda version: one_line(_work_first(version.get("definition", {})), leave_out=("name",))),
-    ]
-    api.out.list(page.raw, columns, "There are no versions.")
-
-
-def _work_first(definition: dict[str, Any]) -> dict[str, Any]:
-    """What a job runs and when is what people look for."""
-    first = [name for name in ("command", "python", "http", "schedule") if name in definition]
-    return {name: definition[name] for name in dict.fromkeys([*first, *definition])}
-
-
-@jobs.command(examples=("horae jobs rollback daily-report 3",))
-@click.argument("job")
-@click.argument("version", type=int)
-@remote
-async def rollback(api: Api, job: str, version: int) -> None:
-    """Make an earlier version's definition the newest one."""
-    rolled = await api.client.jobs.rollback(job, version)
-    _done(api, rolled.raw, f"{rolled.name} is at version {rolled.version}, which reads as version {version}.")
 
 
 @jobs.command(

@@ -21,6 +21,7 @@ from horae.client.local import resolve
 from horae.client.namespaces import Namespaces
 from horae.client.queues import Queues
 from horae.client.resources import Audit, DeadLetters, Keys, Listing, ServerClock, Workers
+from horae.client.rollouts import Rollouts
 from horae.client.sse import events
 from horae.client.transport import Transport
 from horae.client.triggers import Fires, Triggers
@@ -62,6 +63,7 @@ class Client:
         self.workers = Workers(self._caller)
         self.keys = Keys(self._caller)
         self.circuits = Circuits(self._caller)
+        self.rollouts = Rollouts(self._caller)
         self.queues = Queues(self._caller, self._env)
         self.namespaces = Namespaces(self._caller)
         self.servers = Listing(self._caller, "servers")

@@ -109,9 +109,19 @@ class Jobs:
         forgotten: int = (await self._caller.delete(path_of("jobs", ref, "cache")))["forgotten"]
         return forgotten
 
-    async def rollback(self, ref: str, version: int) -> Job:
-        """Make an old version's definition the newest one."""
-        return Job.of(await self._caller.post(path_of("jobs", ref, "rollback"), {"version": version}))
+    async def version(self, ref: str, version: int) -> JobVersion:
+        return JobVersion.of(await self._caller.get(path_of("jobs", ref, "versions", str(version))))
+
+    async def diff(self, ref: str, before: int, after: int) -> View:
+        """What tells two versions apart: `raw["changes"]` has the fields that differ."""
+        return View.of(await self._caller.get(path_of("jobs", ref, "versions", str(before), "diff", str(after))))
+
+    async def rollback(self, ref: str, version: int, *, if_match: str | None = None) -> Job:
+        """Make an old version's definition the newest one; with `if_match`, only if nobody changed it meanwhile."""
+        path, body = path_of("jobs", ref, "rollback"), {"version": version}
+        if if_match:
+            return Job.of(await self._caller.edit("POST", path, body, if_match))
+        return Job.of(await self._caller.post(path, body))
 
     async def executions(
         self, ref: str, *, limit: int | None = None, cursor: str | None = None, **filters: Any

@@ -19,6 +19,7 @@ from horae.engine.full_lanes import FullLanes
 from horae.engine.heads import Heads
 from horae.engine.hints import MANY, Hint, Hints, add_amounts
 from horae.engine.refs import find_job, no_such_job
+from horae.engine.rollout_choices import with_choice
 from horae.engine.service import Alarm, Wait
 from horae.engine.tastes import Tastes
 from horae.env import Env, Instant
@@ -353,6 +354,8 @@ class Directory:
         stored = await find_job(self._store, namespace, ref)
         if stored.job.state == "deleted":
             raise await no_such_job(self._store, namespace, stored.job.name)
+        if stored.rolling is not None:
+            stored = await with_choice(self._store, stored)
         if stored.queue not in self.queues or stored.lane not in self.lanes:
             await self.load()
         self._jobs[namespace, ref] = stored

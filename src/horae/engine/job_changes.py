@@ -10,7 +10,18 @@ from horae.env import Instant
 from horae.errors import BadInput, Conflict
 from horae.model.job import Job, Spec
 from horae.model.trigger import SCHEDULE, Disposition, Once, When
-from horae.store.moves import calendars, cancel_job, dependents, job_reads, jobs, lanes, streaks, triggers, waits
+from horae.store.moves import (
+    calendars,
+    cancel_job,
+    dependents,
+    job_reads,
+    jobs,
+    lanes,
+    rollouts,
+    streaks,
+    triggers,
+    waits,
+)
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.starts import Started
 from horae.store.moves.triggers import Owner
@@ -20,6 +31,14 @@ NewId = Callable[[], UUID]
 FIRST_BATCH = 200  # slices that a deletion cancels in its own transaction
 REMOVED = "the trigger was removed before this was decided"
 DELETED = "the job was deleted"
+
+
+class Adoption(Struct, frozen=True, kw_only=True):
+    """A version that a rollout tried and that becomes the present one, by whom."""
+
+    version: int
+    number: int  # of the rollout, which ends
+    by: str
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -48,27 +67,53 @@ def edit(
     *,
     revive: bool = False,
     done: Started | None = None,
+    adopt: Adoption | None = None,
 ) -> Script[bool]:
     """The next version of a job; false when the job is no longer what the draft was made from.
 
-    `done` tells what was started because its dependencies are met by the change.
+    `done` tells what was started because its dependencies are met by the change. Raises Conflict while a rollout is on,
+    unless it ends by adopting one of its versions.
     """
     job = before.job
     name = _name_lock(job.namespace, draft.spec.name)
     yield Lock((name, f"dependencies:{job.namespace}", *_calendar_lock(job.namespace, draft.whens)))
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return False
-    version = job.version + 1
+    version, written = yield from _numbered(job, adopt, now)
+    if not version:
+        return False
     queue, lane = before.queue, before.lane
     if (draft.spec.queue, draft.spec.lane_needs) != (job.spec.queue, job.spec.lane_needs):
         queue, lane = yield from _place(job.namespace, draft.spec, now)
-    verdict = yield from jobs.edit(job.id, job.namespace, version, draft.spec, queue, lane, now)
+    verdict = yield from jobs.edit(job.id, job.namespace, version, draft.spec, queue, lane, now, written=written)
     if verdict is not None:
         raise name_taken(draft.spec.name, verdict.id)
     owner = Owner(job.id, job.namespace, version, job.state == "paused")
     yield from _retime(owner, draft.whens, began_paused(job.spec), new_id, now, revive=revive)
+    if adopt is not None:
+        yield from dependents.lock_around({job.id})
     yield from _depend(job, draft.spec, new_id, now, Started() if done is None else done)
     return True
+
+
+def _numbered(job: Job, adopt: Adoption | None, now: Instant) -> Script[tuple[int, bool]]:
+    """Which version a locked job gets, and whether it is written already; 0 when the rollout is no longer on."""
+    newest = yield from jobs.newest(job.id)
+    if adopt is None:
+        if (yield from jobs.rolling(job.id)) is not None:
+            raise rolling(job)
+        return newest + 1, False
+    ended = yield from rollouts.end(job.id, adopt.number, "promoted", f"Version {adopt.version}.", adopt.by, now)
+    if ended is None:
+        return 0, False
+    return (newest, True) if adopt.version == newest else (newest + 1, False)
+
+
+def rolling(job: Job) -> Conflict:
+    remedy = (
+        f"Promote or abort it first: `horae jobs rollout promote {job.name}` or `horae jobs rollout abort {job.name}`."
+    )
+    return Conflict(f'A rollout of job "{job.name}" is on: its definition stays as it is until that ends.', remedy)
 
 
 def _depend(job: Job, spec: Spec, new_id: NewId, now: Instant, done: Started) -> Script[None]:

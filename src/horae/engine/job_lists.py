@@ -10,12 +10,13 @@ from horae.engine.job_views import Renderings, render, show_job, show_version
 from horae.engine.lookup import Lookup
 from horae.engine.refs import find_job, job_ref, no_such_job, tag_ref
 from horae.engine.trigger_calendars import is_met_between_fires, next_runs
-from horae.errors import BadInput
+from horae.errors import BadInput, NotFound
 from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.definition.diff import differences
 from horae.model.definition.values import a_text
 from horae.model.instant import format_instant
-from horae.model.job import Spec
-from horae.model.view import AutoPaused, JobVersionView, JobView, Page, shown_time
+from horae.model.job import JobVersion, Spec
+from horae.model.view import AutoPaused, JobDiffView, JobVersionView, JobView, Page, shown_time
 from horae.store.contract import Store
 from horae.store.moves import dependency_reads, job_pages, job_reads, streaks, triggers
 from horae.store.moves.job_pages import JobFilter
@@ -94,6 +95,30 @@ class JobLists:
         names = await self._names([version.spec for version in versions])
         return [show_version(version, stored.job.version, names) for version in versions]
 
+    async def version(self, namespace: int, ref: str, version: str) -> JobVersionView:
+        """One version of a job. Raises NotFound."""
+        stored, (found,) = await self._found_versions(namespace, ref, version)
+        return show_version(found, stored.job.version, await self._names([found.spec]))
+
+    async def diff(self, namespace: int, ref: str, before: str, after: str) -> JobDiffView:
+        """What tells two versions of a job apart, field by field. Raises NotFound."""
+        stored, (old, new) = await self._found_versions(namespace, ref, before, after)
+        names = await self._names([old.spec, new.spec])
+        shown = [show_version(one, stored.job.version, names).definition for one in (old, new)]
+        return JobDiffView(
+            job_id=stored.job.id, job=stored.job.name, before=old.version, after=new.version,
+            changes=differences(*shown),
+        )  # fmt: skip
+
+    async def _found_versions(self, namespace: int, ref: str, *wanted: str) -> "tuple[StoredJob, list_of[JobVersion]]":
+        stored = await find_job(self._store, namespace, ref)
+        known = await self._store.versions(stored.job.id)
+        by_number = {str(version.version): version for version in known}
+        for text in wanted:
+            if text not in by_number:
+                raise no_such_version(stored.job.name, text, known)
+        return stored, [by_number[text] for text in wanted]
+
     async def list(
         self,
         namespace: int,
@@ -156,6 +181,13 @@ class JobLists:
 
 
 list_of = list  # the class has a method of that name
+
+
+def no_such_version(job: str, version: str | int, known: Sequence[JobVersion]) -> NotFound:
+    """What to answer about a version that is not there; `known` are those that are, newest first."""
+    return NotFound(
+        f'Job "{job}" has no version {str(version)[:40]}.', f"Its versions run from 1 to {known[0].version}."
+    )
 
 
 def one_of(value: str, field: str, choices: Sequence[str]) -> None:

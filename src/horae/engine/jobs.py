@@ -8,15 +8,16 @@ from uuid import UUID
 import msgspec
 
 from horae.engine import job_changes as changes
+from horae.engine.job_changes import Draft
 from horae.engine.job_deletions import Deletions
 from horae.engine.job_drafts import CheckPlace, Drafts
-from horae.engine.job_lists import Held, JobLists, Warn, one_of
+from horae.engine.job_lists import Held, JobLists, Warn, no_such_version, one_of
 from horae.engine.refs import as_id, find_job
 from horae.env import Env
-from horae.errors import Busy, Conflict, NotFound, Stale
+from horae.errors import Busy, Conflict, Stale
 from horae.model.definition import Definition
 from horae.model.event import Event
-from horae.model.job import NAME, Job
+from horae.model.job import NAME, Job, Spec
 from horae.model.queue import DEFAULT_QUEUE
 from horae.model.view import JobView
 from horae.store.contract import Store
@@ -104,14 +105,32 @@ class Jobs(JobLists):
         """Make a new version that reads as an earlier one."""
         for _ in range(TRIES):
             before = await self._present(namespace, ref, if_match)
-            versions = {v.version: v for v in await self._store.versions(before.job.id)}
+            known = await self._store.versions(before.job.id)
+            versions = {v.version: v for v in known}
             if version not in versions:
-                known = f"Its versions run from 1 to {before.job.version}."
-                raise NotFound(f'Job "{before.job.name}" has no version {version}.', known)
+                raise no_such_version(before.job.name, version, known)
             definition = await self._drafts.again(before, versions[version].spec)
             if await self._write(before, definition, revive=True):
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
+
+    async def candidate(self, namespace: int, ref: str, patch: Any, if_match: int | None) -> tuple[StoredJob, Draft]:
+        """A job, and what it would become by a patch; nothing is written. Raises as an edit does."""
+        before = await self._present(namespace, ref, if_match)
+        definition = await self._drafts.change(before, patch, replace=False)
+        return before, await self._drafts.resolve(namespace, definition, before)
+
+    async def adopt(self, before: StoredJob, spec: Spec, adoption: changes.Adoption) -> bool:
+        """Make a version that a rollout tried the present one; false when somebody was quicker."""
+        return await self._write(before, await self._drafts.again(before, spec), revive=True, adopt=adoption)
+
+    async def present(self, namespace: int, ref: str, if_match: int | None = None) -> StoredJob:
+        """A job that may be changed. Raises NotFound, Conflict, Stale."""
+        return await self._present(namespace, ref, if_match)
+
+    def changed(self, job: Job) -> None:
+        """Tell everybody that something about a job changed."""
+        self._tell(job.id, job.namespace, job.state)
 
     async def pause(self, namespace: int, ref: str) -> JobView:
         """Start nothing of this job until it is resumed; what runs goes on."""
@@ -182,16 +201,23 @@ class Jobs(JobLists):
             raise Conflict(f'Job "{job.name}" is deleted.', f"Bring it back first: `horae jobs restore {job.id}`.")
         return _matched(stored, if_match)
 
-    async def _write(self, before: StoredJob, definition: Definition, *, revive: bool = False) -> bool:
+    async def _write(
+        self,
+        before: StoredJob,
+        definition: Definition,
+        *,
+        revive: bool = False,
+        adopt: changes.Adoption | None = None,
+    ) -> bool:
         """Write the next version unless nothing changes; false when somebody was quicker."""
         job = before.job
         draft = await self._drafts.resolve(job.namespace, definition, before)
-        if draft.spec == job.spec:
+        if draft.spec == job.spec and adopt is None:
             return True
         if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
             await self._decide_due()
         done = Started()
-        edit = partial(changes.edit, before, draft, self._env.new_id, revive=revive, done=done)
+        edit = partial(changes.edit, before, draft, self._env.new_id, revive=revive, done=done, adopt=adopt)
         if not await self._store.change(edit):
             return False
         self._store.on_started(done)

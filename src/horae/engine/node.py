@@ -47,6 +47,7 @@ from horae.engine.replays import Replayer, Replays
 from horae.engine.reranking import Reranker
 from horae.engine.rescue import Rescuer
 from horae.engine.reserver import Reserver
+from horae.engine.rollouts import Rollouts
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
 from horae.engine.signals import Signals
@@ -144,6 +145,8 @@ class Node:
             default_queue=self.queues.default_of,
             warn=self.fleet.warning,
         )
+        self.rollouts = Rollouts(env, store, self.id, self.hints, self.jobs)
+        self.statistics.on_trials = self.rollouts.add
         self.fires = Fires(env, store)
         self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
         self.calendars = Calendars(env, store, on_change=self._calendar_changed, fire_due=self.scheduler.step)
@@ -212,6 +215,7 @@ class Node:
             *(self.epochs, self.clock, self.directory, self.hold_watch, self.hints, self.statistics, self.presence),
             self.directory.expectations,
             self.circuits,
+            self.rollouts,
             self.quotas,
         ]
         if "gateway" in parts:

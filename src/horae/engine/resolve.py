@@ -1,6 +1,6 @@
 """Resolve: requests for executions, each checked against its job; everything that can be refused is refused here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Raw, Struct, structs
@@ -10,6 +10,7 @@ from horae.engine.directory import Directory
 from horae.engine.limit_keys import MIXED, keyed, keys_of_lot
 from horae.engine.meetings import meeting, whole_params
 from horae.engine.params import Params
+from horae.engine.rollout_choices import arm_of
 from horae.engine.share_lanes import ShareLanes, split
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
@@ -20,6 +21,7 @@ from horae.model.job import PRIORITIES
 from horae.model.limit_keys import is_keyed
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.protocol import Submit
+from horae.model.rollout_key import by_rollout
 from horae.store.contract import Store
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.submission import Idempotency, NewExecution, NewLot, Submission
@@ -87,7 +89,7 @@ class Resolver:
         spec = stored.job.spec
         keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
-        if spec.meets or keys is MIXED or by_item:
+        if spec.meets or keys is MIXED or by_item or stored.choice is not None:
             return await self._shares.in_lanes(self._resolve_each(wanted, items, stored, refused, now))
         wrong = self._params.check_all(items, stored.job)
         shares = self._shares.shares(stored, items, _extra(wanted, 0, terms), wrong)
@@ -138,10 +140,14 @@ class Resolver:
 
     def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
         item = bytes(request.params) or b"{}"
+        if stored.choice is not None:
+            stored = self._arm(stored, item, request.tags)
         spec, extra = stored.job.spec, _extra(wanted, index, request)
         self._params.check(whole_params(item, spec, retries=extra.retry_of is not None), stored.job)
         envelope = by_circuit(self._envelope(wanted, request, stored, now), spec, item, request.tags)
         envelope = by_affinity(envelope, spec, item, request.tags)
+        if stored.chosen:
+            envelope = by_rollout(envelope, stored.chosen)
         one = NewExecution(
             envelope=envelope,
             rank_lead=self._lead(envelope),
@@ -151,9 +157,16 @@ class Resolver:
             unique_for=request.key_for if request.key_for is not None else spec.key_for,
             patience=_patience(request, stored),
             share=self._shares.share(stored, item, extra),
+            rolling=stored.rolling,
         )
         one = keyed(one, spec) if is_keyed(spec) else one
         return meeting(one, spec) if spec.meets else one
+
+    def _arm(self, stored: StoredJob, item: bytes, tags: Mapping[str, str]) -> StoredJob:
+        """The version of a job that an execution runs while a rollout is on."""
+        arm = arm_of(stored, item, tags, self._env)
+        self._directory.check_accepts(arm.queue)
+        return arm
 
     def _envelope(self, wanted: Wanted, request: Submit, stored: StoredJob, now: Instant) -> Envelope:
         check_key(request)

@@ -9,6 +9,7 @@ from horae.errors import StoreUnavailable
 from horae.model.circuit import Attempted
 from horae.model.event import Event
 from horae.model.ids import execution_id
+from horae.model.rollout import Trial
 from horae.store.contract import Store
 from horae.store.moves import statistics
 from horae.store.moves.effects import Effects
@@ -29,6 +30,7 @@ class Statistics:
         self._failed: set[UUID] = set()
         self.on_failed: Callable[[], object] = lambda: None  # told when an execution has failed
         self.on_attempted: Callable[[Sequence[Attempted]], object] = lambda attempted: None
+        self.on_trials: Callable[[Sequence[Trial]], object] = lambda trials: None  # told of what rollouts chose
         self.on_effects: Callable[[Effects], object] = lambda effects: None  # told of all that is counted
         self.alarm = Alarm()
 
@@ -39,6 +41,8 @@ class Statistics:
 
     def add(self, effects: Effects) -> None:
         """Count what a batch of reports did; circuits are told of attempts of their jobs."""
+        if effects.trials:
+            self.on_trials(effects.trials)
         if effects.attempted:
             self.on_attempted(effects.attempted)
         minute = self._env.now() // MINUTE

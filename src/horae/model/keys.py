@@ -18,6 +18,7 @@ PREEMPTS = 16  # its job takes the place of less urgent work
 PREEMPTIBLE = 32  # its job gives its place to more urgent work
 CIRCUIT = 64  # a circuit is asked before its start, and hears of its end
 CHILD = 128  # it is what a step of a workflow runs: its end goes on with the workflow
+CHOSEN = 256  # a rollout chose its version, and counts what becomes of it
 
 
 class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -32,6 +33,7 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
     standing: int = 0  # whether they preempt, or are preemptible: flags of their slices
     circuit: str | None = None  # of the circuit that may keep them from starting; empty for the job's own
     child: bool = False  # they are of a step of the workflow that is their parent
+    rollout: int = 0  # since when the rollout is on that chose their version
 
     @property
     def guarded(self) -> tuple[str, ...]:
@@ -44,7 +46,7 @@ class Keys(Struct, frozen=True, kw_only=True, omit_defaults=True):
         keyed = KEYED if self.limits or self.sequence is not None else 0
         rated = RATED if self.rated else 0
         affine = 0 if self.affinity is None else AFFINE
-        child = CHILD if self.child else 0
+        child = (CHILD if self.child else 0) | (CHOSEN if self.rollout else 0)
         return self.standing | keyed | rated | affine | child | (0 if self.circuit is None else CIRCUIT)
 
 

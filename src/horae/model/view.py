@@ -10,6 +10,7 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from horae.env import Instant
+from horae.model.definition.diff import Difference
 from horae.model.instant import format_instant
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
@@ -196,6 +197,16 @@ class JobVersionView(View, frozen=True, kw_only=True):
     current: bool
     created_at: Time
     definition: dict[str, Any]
+
+
+class JobDiffView(View, frozen=True, kw_only=True):
+    """What tells two versions of a job apart: the fields that differ, in the order of a definition's fields."""
+
+    job_id: UUID
+    job: str
+    before: int
+    after: int
+    changes: list[Difference]
 
 
 class ErrorView(View, frozen=True, kw_only=True):

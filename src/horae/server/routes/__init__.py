@@ -24,6 +24,7 @@ from horae.server.routes import (
     namespaces,
     openapi,
     queues,
+    rollouts,
     servers,
     sessions,
     signals,
@@ -31,6 +32,7 @@ from horae.server.routes import (
     stream,
     triggers,
     ui,
+    versions,
     workers,
 )
 
@@ -38,6 +40,8 @@ MODULES = (
     health,
     me,
     jobs,
+    versions,
+    rollouts,
     triggers,
     fires,
     calendars,

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
-from horae.model.view import DependenciesView, ExecutionView, JobVersionView, JobView, Page
-from horae.server.bodies import JobBody, JobPatch, Rollback, Trigger
+from horae.model.view import DependenciesView, ExecutionView, JobView, Page
+from horae.server.bodies import JobBody, JobPatch, Trigger
 from horae.server.call import Call
 from horae.server.once import submission_key
 from horae.server.queries import DeleteJob, JobExecutions, JobList
@@ -87,19 +87,6 @@ async def resume(call: Call) -> Reply:
 async def restore(call: Call) -> Reply:
     """Undo a deletion; a name means the job of that name deleted last."""
     return _shown(await call.node.jobs.restore(call.namespace, call.path("ref")))
-
-
-@post(f"{API}/jobs/{{ref}}/rollback", "jobs.rollback", JobView, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale))
-async def rollback(call: Call, body: Rollback) -> Reply:
-    """Make a new version that reads as an earlier one."""
-    ref = call.path("ref")
-    return _shown(await call.node.jobs.rollback(call.namespace, ref, body.version, if_match=call.if_match()))
-
-
-@get(f"{API}/jobs/{{ref}}/versions", "jobs.versions", Page[JobVersionView], refuses=(NotFound,))
-async def versions(call: Call) -> Reply:
-    """List a job's versions, newest first."""
-    return ok(Page(items=await call.node.jobs.versions(call.namespace, call.path("ref"))))
 
 
 @post(

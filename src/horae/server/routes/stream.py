@@ -10,7 +10,14 @@ from horae.server.reply import Reply
 from horae.server.route import API, get
 from horae.server.stream import Stream, Wanted
 
-KINDS = {"executions": "execution", "jobs": "job", "workers": "worker", "holds": "hold", "circuits": "circuit"}
+KINDS = {
+    "executions": "execution",
+    "jobs": "job",
+    "workers": "worker",
+    "holds": "hold",
+    "circuits": "circuit",
+    "rollouts": "rollout",
+}
 
 
 @get(f"{API}/stream", "stream.follow", str, media="text/event-stream")

@@ -145,7 +145,7 @@ def _start(
         parts, pending = yield from _parts(backfill, now)
         fires = _decided(ahead(parts, backfill.at, look, newest_first=backfill.newest_first), backfill, pending)
         chosen = (yield from _choose(backfill, fires, min(room, BATCH))) if fires and room > 0 else None
-        wanted = [_execution(backfill, target, pick, lead) for pick in chosen.picks] if chosen else []
+        wanted = [_execution(backfill, target, pick, lead, new_id) for pick in chosen.picks] if chosen else []
     except Exception as error:
         stuck = structs.replace(backfill, state="paused", note=f"It could not go on: {why(error)}")
         yield from _advance(stuck)
@@ -259,7 +259,7 @@ def _rows(fires: Sequence[tuple[Instant, Stretch]]) -> Script[dict[UUID, list[Le
     return found
 
 
-def _execution(backfill: Backfill, target: Target, pick: Pick, lead: Lead) -> NewExecution:
+def _execution(backfill: Backfill, target: Target, pick: Pick, lead: Lead, new_id: Callable[[], UUID]) -> NewExecution:
     version = pick.stretch.version
     since = previous_fire(version.trigger, pick.at)
     extra = Extra(
@@ -270,7 +270,7 @@ def _execution(backfill: Backfill, target: Target, pick: Pick, lead: Lead) -> Ne
     item = fill_fire_params(msgspec.json.decode(version.params), scope)
     if backfill.params is not None:
         item = msgspec.json.encode({**msgspec.json.decode(item), **msgspec.json.decode(backfill.params)})
-    return execution_of(target, extra, lead, item=item, priority=backfill.priority)
+    return execution_of(target, extra, lead, item=item, priority=backfill.priority, new_id=new_id)
 
 
 def _moved_on(backfill: Backfill, made: _Made | None, pending: Sequence[Version], refused: str) -> Backfill:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.store.moves.live import live_among
 from horae.store.moves.promote import LONG_AGO
-from horae.store.moves.targets import OF_JOBS, Target, read_target
+from horae.store.moves.targets import OF_JOBS, Target, read_target, with_choices
 from horae.store.moves.triggers import Timer, read_timer, why
 from horae.store.script import Among, Fetch, Rows, Script, Statement
 
@@ -74,6 +74,7 @@ def read(rows: Rows, troubles: list[Trouble]) -> Script[list[Due]]:
             known[row[0]] = read_target(row)
         except Exception as error:
             troubles += (Trouble(timer[0], row[0], why(error)) for timer in rows if timer[1] == row[0])
+    known = yield from with_choices(known)
     for row in rows:
         definition, target = definitions.get(row[0]), known.get(row[1])
         if definition is None or target is None:

@@ -8,12 +8,13 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.env import Instant
+from horae.env import Instant, Micros
 from horae.model.circuit import Attempted
-from horae.model.keys import CIRCUIT, KEYED
+from horae.model.keys import CHOSEN, CIRCUIT, KEYED
 from horae.model.parcel import Parcel
 from horae.model.protocol import Range
-from horae.model.settle import Fates, Finished, time_worked
+from horae.model.rollout import Trial
+from horae.model.settle import Fates, Finished, time_worked, timing_of
 from horae.model.show import status_of
 from horae.model.slice import Queued, Running, Slice
 from horae.store.moves import holders, shelves
@@ -40,6 +41,7 @@ class Effects(Struct):
     started: list[Moved] = []  # executions of those others
     returned: list[Queued] = []  # what went back to the queue as it was
     attempted: list[Attempted] = []  # what circuits are judged by
+    trials: list[Trial] = []  # what rollouts are judged by
     made: list[Parcel] = []  # those of them that are new
     children: list[Finished] = []  # steps of workflows that have ended, and have not been told of
     stepped: list[Stepped] = []  # steps of workflows that went on
@@ -86,6 +88,7 @@ def take_in(effects: Effects, done: Started) -> None:
 def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Iterator[Insert]:
     """Put settled items where they go."""
     effects.attempted += _attempted(fates)
+    effects.trials += _trials(fates)
     if fates.finished:
         yield shelves.put_finished(fates.finished)
         effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
@@ -124,6 +127,28 @@ def _attempted(fates: Fates) -> Iterator[Attempted]:
     for w in fates.waiting:
         if w.flags & CIRCUIT and w.reason == "retry":
             yield Attempted(w.parcel, w.job, 0, w.hi - w.lo)
+
+
+def _trials(fates: Fates) -> Iterator[Trial]:
+    """What rollouts hear of; slices that none chose carry no flag for it."""
+    for f in fates.finished:
+        s = f.slice
+        if s.flags & CHOSEN and f.state in ("success", "failed") and (f.error is None or f.error.kind != "lost"):
+            yield Trial(s.parcel, s.job, "success" if f.state == "success" else "failed", s.hi - s.lo, _spans(f))
+    for w in fates.waiting:
+        if w.flags & CHOSEN and w.reason == "retry":
+            yield Trial(w.parcel, w.job, "retried", w.hi - w.lo)
+
+
+def _spans(finished: Finished) -> tuple[Micros, ...]:
+    """How long each item took, where that is known."""
+    count, first, last = finished.slice.hi - finished.slice.lo, finished.started_at, finished.completed_at
+    if first is None or (finished.timings is None and count > 1):
+        return ()
+    return tuple(
+        max(0, end - (start or end))
+        for start, end in (timing_of(finished.timings, i, first, last) for i in range(count))
+    )
 
 
 def _moved(slice: Slice, state: str) -> Moved:

@@ -23,6 +23,7 @@ from horae.store.moves.listeners import (
     hold_jobs,
     keep_newest,
     read_calendars,
+    read_choices,
     read_listener,
     write_fires,
 )
@@ -138,6 +139,7 @@ def _listeners(namespace: int, names: Iterable[str], only: tuple[UUID, str] | No
         yield from hold_jobs({only[0]})
         rows = yield ForEach(NAMED_LISTENERS, (("job", "uuid"), ("name", "text")), [only])
     listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
+    yield from read_choices(listeners)
     yield from hold_counts([one for one in listeners if one.counts])
     return listeners
 

@@ -90,7 +90,7 @@ def fire(
     standing = yield from turns.look(set(keys.values()))
     standing |= yield from turns.adopt(_unruly(due, busy, standing))
     open_times = yield from open_times_of(due)
-    decided = decide_all(due, busy, standing, open_times, lead, now, troubles)
+    decided = decide_all(due, busy, standing, open_times, lead, now, troubles, new_id)
     decided, sifted = yield from sift_fires(decided, bounds, new_id, now)
     terms = yield from in_their_lanes([one for d in decided for one in d.wanted], now)
     executions, parcels = lay(decided, terms, new_id, now)

@@ -1,6 +1,6 @@
 """What the fires of due timers are: each decided by itself, alike ones once for all of them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from horae.model.trigger.by_calendar import decide_by_calendar
 from horae.store.moves import calendars, turns
 from horae.store.moves.due import Due, Trouble
 from horae.store.moves.submission import NewExecution
-from horae.store.moves.targets import Lead, execution_of
+from horae.store.moves.targets import Lead, arm_of, execution_of
 from horae.store.moves.triggers import Timer, why
 from horae.store.moves.turns import Turn, turn_key
 from horae.store.script import Script
@@ -51,9 +51,10 @@ def decide_all(
     lead: Lead,
     now: Instant,
     troubles: list[Trouble],
+    new_id: Callable[[], UUID],
 ) -> list[Decided]:
     """Decide the timers at one instant. `live` are those of their last executions that have not ended."""
-    alike, terms = Alike(now, MOST_FIRES), _Terms(lead)
+    alike, terms = Alike(now, MOST_FIRES), _Terms(lead, new_id)
     decided: list[Decided] = []
     for d in due:
         t = d.timer
@@ -86,9 +87,9 @@ def _decide_by(calendar: Calendar | None, t: Timer, turn: Turn, now: Instant) ->
 class _Terms:
     """On which terms fires are executed: those of one job that are due together, with the same item, share them."""
 
-    def __init__(self, lead: Lead) -> None:
-        self._lead = lead
-        self._known: dict[tuple[UUID, Instant, bytes], NewExecution] = {}
+    def __init__(self, lead: Lead, new_id: Callable[[], UUID]) -> None:
+        self._lead, self._new_id = lead, new_id
+        self._known: dict[tuple[UUID, int, Instant, bytes], NewExecution] = {}
 
     def of(self, due: Due, fire: Fire) -> NewExecution:
         timer, target, at = due.timer, due.target, fire.at
@@ -97,8 +98,10 @@ class _Terms:
             item = fill_fire_params(timer.params, fire_scope(target.spec.params, timer.name, at, fire.since))
         key = f"{target.key}/{timer.name}" if timer.rules.jitter else ""
         due_then = due_at(timer.rules, key, at) + (0 if fire.due is None else fire.due - at)
-        known = self._known.get((target.job, due_then, item))
+        if target.choice is not None:
+            target = arm_of(target, item, NOBODY.tags, self._new_id)
+        known = self._known.get((target.job, target.version, due_then, item))
         if known is None:
             known = execution_of(target, NOBODY, self._lead, due_at=due_then, item=item)
-            self._known[target.job, due_then, item] = known
+            self._known[target.job, target.version, due_then, item] = known
         return known

@@ -31,7 +31,7 @@ from horae.store.script import ForEach, Provided, Statement
 UNMOVED = Statement(
     "unmoved_jobs",
     "SELECT j.id FROM given JOIN jobs j ON j.id = given.id WHERE j.version = given.version AND j.state <> 'deleted'"
-    " FOR KEY SHARE OF j",
+    " AND j.rollout IS NULL FOR KEY SHARE OF j",
 )
 UNHELD = Statement("unheld_lanes", f"SELECT given.lane FROM given WHERE {is_open('given.lane', 'given.at', 'false')}")
 # A session that somebody else holds has an exchange of its own under way.

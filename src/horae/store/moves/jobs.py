@@ -8,11 +8,12 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.job import Job, JobVersion, Spec
+from horae.model.rollout import Choice
 from horae.store.moves import dependents
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
-JOB = "j.id, j.namespace, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at, v.queue, v.lane"
+JOB = "j.id, j.namespace, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at, v.queue, v.lane, j.rollout"
 FROM = "FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 ADD = Statement(
     "add_job",
@@ -43,6 +44,8 @@ RESTORE = Statement(
 TAKEN = Statement(
     "name_taken", "SELECT id FROM jobs WHERE namespace = $1 AND name = $2 AND state <> 'deleted' AND id <> $3"
 )
+NEWEST = Statement("newest_job_version", "SELECT max(version) FROM job_versions WHERE job = $1")
+ROLLING = Statement("rollout_that_is_on", "SELECT rollout FROM jobs WHERE id = $1")
 VERSIONS = Statement(
     "job_versions", "SELECT job, version, spec, created_at FROM job_versions WHERE job = $1 ORDER BY version DESC"
 )
@@ -62,11 +65,14 @@ UPSTREAM = Statement(
 
 
 class StoredJob(Struct, frozen=True, kw_only=True):
-    """A job with the queue and lane its present version stands in."""
+    """A job with the queue and lane its present version stands in; or one of the versions that a rollout chooses."""
 
     job: Job
     queue: int
     lane: int
+    rolling: int | None = None  # the number of the rollout that is on
+    choice: "Choice[StoredJob] | None" = None  # which versions of it new executions are chosen from, once that was read
+    chosen: Instant = 0  # since when the rollout is on that chose this version
 
 
 class Exists(Struct, frozen=True):
@@ -87,13 +93,14 @@ def add(id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: Instan
     if not rows:
         taken = yield Fetch(TAKEN, (namespace, spec.name, id))
         return Exists(taken[0][0]) if taken else Exists(id)
-    yield from _put_version(id, 1, spec, queue, lane, now)
+    yield from put_version(id, 1, spec, queue, lane, now)
     if spec.dependencies:
         yield from dependents.define(id, spec.needed)
     return None
 
 
-def _put_version(id: UUID, version: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[None]:
+def put_version(id: UUID, version: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[None]:
+    """Write a version of a job; the job's row says which is the present one."""
     yield Fetch(ADD_VERSION, (id, version, msgspec.json.encode(spec).decode(), queue, lane, now))
 
 
@@ -104,15 +111,31 @@ def lock(id: UUID, namespace: int) -> Script[tuple[int, str] | None]:
 
 
 def edit(
-    id: UUID, namespace: int, version: int, spec: Spec, queue: int, lane: int, now: Instant
+    id: UUID, namespace: int, version: int, spec: Spec, queue: int, lane: int, now: Instant, *, written: bool = False
 ) -> Script[Exists | None]:
-    """Write the next version of a locked job; `depend` lets it depend on what that says, when its timers are locked."""
+    """Write the next version of a locked job, unless it is `written` already; `depend` lets it depend on what it says,
+    when its timers are locked.
+    """
     taken = yield Fetch(TAKEN, (namespace, spec.name, id))
     if taken:
         return Exists(taken[0][0])
-    yield from _put_version(id, version, spec, queue, lane, now)
+    if not written:
+        yield from put_version(id, version, spec, queue, lane, now)
     yield Fetch(EDIT, (id, version, spec.name, now))
     return None
+
+
+def newest(id: UUID) -> Script[int]:
+    """The newest version of a job: the present one, unless a rollout made one that was not promoted."""
+    rows = yield Fetch(NEWEST, (id,))
+    return int(rows[0][0])
+
+
+def rolling(id: UUID) -> Script[int | None]:
+    """The number of the rollout of a job that is on."""
+    rows = yield Fetch(ROLLING, (id,))
+    number: int | None = rows[0][0] if rows else None
+    return number
 
 
 def depend(id: UUID, spec: Spec) -> Script[Cycle | None]:
@@ -185,7 +208,7 @@ def stored(row: Row) -> StoredJob:
         id=row[0], namespace=row[1], name=row[2], version=row[3], state=row[4], spec=spec, created_at=row[6],
         updated_at=row[7],
     )  # fmt: skip
-    return StoredJob(job=job, queue=row[8], lane=row[9])
+    return StoredJob(job=job, queue=row[8], lane=row[9], rolling=row[10])
 
 
 def versions(id: UUID) -> Script[list[JobVersion]]:

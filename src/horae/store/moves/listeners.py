@@ -27,7 +27,7 @@ from horae.store.moves.share_lanes import in_their_lanes
 from horae.store.moves.shelves import Columns
 from horae.store.moves.starts import Started
 from horae.store.moves.submission import NewExecution
-from horae.store.moves.targets import Lead, Target, execution_of, read_target
+from horae.store.moves.targets import Lead, Target, arm_of, execution_of, read_target, with_choices
 from horae.store.moves.triggers import COUNT, Timer, read_timer, why
 from horae.store.moves.turns import Turn, turn_key
 from horae.store.script import ForEach, Insert, Row, Script, Statement
@@ -105,6 +105,14 @@ def read_listener(row: Row) -> Listener:
     return Listener(timer=timer, target=read_target(row, COUNT), fired=timer.fired)
 
 
+def read_choices(listeners: Sequence[Listener]) -> Script[None]:
+    """Tell those whose jobs have a rollout which versions are chosen from."""
+    if any(one.target.rolling is not None for one in listeners):
+        known = yield from with_choices({one.target.job: one.target for one in listeners})
+        for one in listeners:
+            one.target = known[one.target.job]
+
+
 def hold_jobs(jobs: Iterable[UUID]) -> Script[None]:
     """Keep jobs as they are until the commit."""
     given = [(job,) for job in sorted(jobs)]
@@ -164,11 +172,12 @@ def decide_at(
         item = fill_params(listener.timer.params, scope)
     except TemplateError as error:
         return Decided(id, listener, Verdict("skipped-params", str(error)[:MOST_TOLD]))
-    refusal = check(listener.target, item)
+    target = arm_of(listener.target, item, {}, lambda: id)
+    refusal = check(target, item)
     if refusal is not None:
         return Decided(id, listener, Verdict("skipped-params", refusal[:MOST_TOLD]))
     extra = Extra(origin="event", trigger=listener.timer.id, event=told)
-    wanted = execution_of(listener.target, extra, lead, due_at=verdict.due or 0, item=item)
+    wanted = execution_of(target, extra, lead, due_at=verdict.due or 0, item=item)
     key, turn = listener.key, listener.turn
     if key is not None:
         wanted = turns.gate(wanted, key, turn)

@@ -105,7 +105,7 @@ def start(wanted: Sequence[Start], new_id: NewId, now: Instant, done: Started) -
     found = yield from targets({one.dependent for one in wanted})
     alive = [one for one in wanted if one.dependent in found and found[one.dependent].state != "deleted"]
     lead = yield from leads(found.values(), now)
-    asked = [execution_of(found[one.dependent], one.extra, lead) for one in alive]
+    asked = [execution_of(found[one.dependent], one.extra, lead, new_id=new_id) for one in alive]
     made = yield from _put(alive, asked, new_id, now, done)
     return [
         structs.replace(one.join, state="started", execution=id, deadline=None, wake_at=None)

@@ -26,6 +26,7 @@ class NewExecution(Struct, frozen=True, kw_only=True, gc=False):
     patience: Micros | None = None  # how long it waits for what its job depends on; None: it does not
     share: str = ""  # of a fair queue, whose lane is still to be looked up
     meets: tuple[Meeting, ...] = ()  # what it shares with others of its job
+    rolling: int | None = None  # the number of the rollout that chose its version
 
 
 class NewLot(Struct, frozen=True, kw_only=True):
@@ -39,6 +40,7 @@ class NewLot(Struct, frozen=True, kw_only=True):
     unique: None = None
     patience: Micros | None = None
     meets: tuple[()] = ()
+    rolling: None = None
 
 
 Asked = NewExecution | NewLot

@@ -28,7 +28,7 @@ from horae.store.script import ForEach, Insert, Script, Statement
 # Held until the commit: a deletion waits for it and then finds what was accepted, or comes first and is seen here.
 CURRENT = Statement(
     "current_jobs",
-    "SELECT j.id, j.version, j.state FROM given JOIN jobs j ON j.id = given.id FOR KEY SHARE OF j",
+    "SELECT j.id, j.version, j.state, j.rollout FROM given JOIN jobs j ON j.id = given.id FOR KEY SHARE OF j",
 )
 
 
@@ -139,12 +139,19 @@ def _placed(
 
 
 def _check_jobs(executions: Iterable[Asked]) -> Script[None]:
-    """Every job still has the version the request was resolved against."""
-    resolved = {(e.envelope.job, e.envelope.version) for e in executions}
+    """Every job still has the version, or the rollout, that the request was resolved against."""
+    resolved = {(e.envelope.job, e.envelope.version, e.rolling) for e in executions}
     if not resolved:
         return
-    rows = yield ForEach(CURRENT, (("id", "uuid"),), [(job,) for job in sorted({job for job, _ in resolved})])
-    current = {job: version for job, version, state in rows if state != "deleted"}
-    moved = {job for job, version in resolved if current.get(job) != version}
+    rows = yield ForEach(CURRENT, (("id", "uuid"),), [(job,) for job in sorted({job for job, _, _ in resolved})])
+    current = {job: (version, rolling) for job, version, state, rolling in rows if state != "deleted"}
+    moved = {job for job, version, rolling in resolved if not _stands(version, rolling, current.get(job))}
     if moved:
         raise JobMoved(moved)
+
+
+def _stands(version: int, rolling: int | None, current: tuple[int, int | None] | None) -> bool:
+    """Whether a job is as it was when one of its versions was taken, or chosen by a rollout."""
+    if current is None or current[1] != rolling:
+        return False
+    return rolling is not None or version == current[0]

@@ -4,12 +4,12 @@ Whatever starts executions by itself (a due timer, an event, a backfill, a finis
 its own transaction, and makes their executions here: they run the version that is present at that moment.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.affinity_key import by_affinity
@@ -20,7 +20,10 @@ from horae.model.limit_keys import envelope_keys, is_keyed
 from horae.model.meeting import batch_of
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.rank import Leads
+from horae.model.rollout import Choice
+from horae.model.rollout_key import by_rollout
 from horae.model.share_key import share_or_none
+from horae.store.moves import rollouts
 from horae.store.moves.submission import NewExecution
 from horae.store.script import Among, Row, Script, Statement
 
@@ -28,8 +31,9 @@ from horae.store.script import Among, Row, Script, Statement
 # The namespace is not joined: a planner that believes in one would begin there, and look for the jobs once for each.
 COLUMNS = (
     "j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, j.version, v.spec,"
-    " v.queue, v.lane"
+    " v.queue, v.lane, j.rollout"
 )
+COUNT = 10  # columns
 JOINED = "JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 OF_JOBS = Statement("targets_of_jobs", f"SELECT {COLUMNS} FROM jobs j {JOINED} WHERE j.id = ANY($1)")
 
@@ -48,14 +52,17 @@ class Target(Struct, frozen=True, kw_only=True):
     spec: Spec
     queue: int
     lane: int
+    rolling: int | None = None  # the number of the rollout that is on
+    choice: "Choice[Target] | None" = None  # which versions of it new executions are chosen from, once that was read
+    chosen: Instant = 0  # since when the rollout is on that chose this version
 
 
 def read_target(row: Row, at: int = 0) -> Target:
     """A target from the columns that begin at an index of a row."""
-    job, namespace, namespace_name, name, state, version, spec, queue, lane = row[at : at + 9]
+    job, namespace, namespace_name, name, state, version, spec, queue, lane, rolling = row[at : at + COUNT]
     return Target(
         job=job, namespace=namespace, key=f"{namespace_name}/{name}", name=name, state=state, version=version,
-        spec=_read_spec(spec), queue=queue, lane=lane,
+        spec=_read_spec(spec), queue=queue, lane=lane, rolling=rolling,
     )  # fmt: skip
 
 
@@ -68,16 +75,51 @@ def _read_spec(text: str) -> Spec:
 def targets(jobs: Collection[UUID]) -> Script[dict[UUID, Target]]:
     """The targets of these jobs, deleted ones included: their `state` says so."""
     rows = yield Among(OF_JOBS, list(jobs))
-    return {row[0]: read_target(row) for row in rows}
+    return (yield from with_choices({row[0]: read_target(row) for row in rows}))
+
+
+def with_choices(found: dict[UUID, Target]) -> Script[dict[UUID, Target]]:
+    """Targets with the versions that are chosen from, where rollouts are on; where none is, nothing is read."""
+    rolling = [target.job for target in found.values() if target.rolling is not None]
+    if not rolling:
+        return found
+    for job, (rollout, arms) in (yield from rollouts.on(rolling)).items():
+        target = found[job]
+        versions = {
+            version: structs.replace(
+                target, version=version, spec=arm.spec, queue=arm.queue, lane=arm.lane, chosen=rollout.since
+            )
+            for version, arm in arms.items()
+        }
+        choice = Choice(rollout=rollout, current=target.version, arms=versions)
+        found[job] = structs.replace(target, choice=choice)
+    return found
+
+
+def arm_of(target: Target, item: bytes, tags: Mapping[str, str], new_id: Callable[[], UUID]) -> Target:
+    """The version of a target that an execution runs: the present one, unless a rollout chooses another."""
+    if target.choice is None:
+        return target
+    return target.choice.of(target.spec, item, tags, new_id) or target
 
 
 def execution_of(
-    target: Target, extra: Extra, lead: Lead, *, due_at: Instant = 0, item: bytes = b"{}", priority: int | None = None
+    target: Target,
+    extra: Extra,
+    lead: Lead,
+    *,
+    due_at: Instant = 0,
+    item: bytes = b"{}",
+    priority: int | None = None,
+    new_id: Callable[[], UUID] | None = None,
 ) -> NewExecution:
     """An execution of a target, due at an instant or, with 0, at once; `item` is what its params say beyond the job's.
 
     `extra` tells what asked for it. It is accepted as it is: whoever makes `item` has checked it against the schema.
+    With `new_id`, a rollout that is on chooses its version; without, it runs the target's own.
     """
+    if new_id is not None:
+        target = arm_of(target, item, extra.tags, new_id)
     spec = target.spec
     item = item if spec.batch is None else batch_of(item)
     urgency = spec.priority if priority is None else priority
@@ -89,6 +131,8 @@ def execution_of(
     )  # fmt: skip
     envelope = by_circuit(envelope, spec, item, extra.tags)
     envelope = by_affinity(envelope, spec, item, extra.tags, lenient=True)
+    if target.chosen:
+        envelope = by_rollout(envelope, target.chosen)
     policy = lead.policy(target.queue)
     share = share_or_none(policy, spec, item, extra.tags) if policy.is_fair else ""
     return NewExecution(

@@ -20,6 +20,7 @@ from horae.store.schema import (
     meetings,
     quotas,
     replays,
+    rollouts,
     signals,
 )
 from horae.store.schema.columns import metadata
@@ -40,5 +41,6 @@ __all__ = (
     "metadata",
     "quotas",
     "replays",
+    "rollouts",
     "signals",
 )

@@ -52,6 +52,7 @@ jobs = table(
     opt("deleted_at", BIG),
     opt("deleted_from", TEXT),  # the state that a restoration brings back
     opt("ending", TEXT),  # what a deletion has still to end: pending, running or all
+    opt("rollout", INT),  # the number of the rollout that is on
     partial("jobs_ending", "id", where="ending IS NOT NULL"),
     partial("jobs_paused", "id", where="state = 'paused'"),
     partial("jobs_name", "namespace", "name", where="state <> 'deleted'", unique=True),

@@ -456,6 +456,7 @@ CREATE TABLE jobs (
     deleted_at BIGINT,
     deleted_from TEXT,
     ending TEXT,
+    rollout INTEGER,
     PRIMARY KEY (id)
 );
 
@@ -714,6 +715,29 @@ CREATE TABLE reservations (
     since BIGINT NOT NULL,
     until BIGINT,
     PRIMARY KEY (lane)
+);
+
+CREATE TABLE rollout_counts (
+    job UUID NOT NULL,
+    since BIGINT NOT NULL,
+    version INTEGER NOT NULL,
+    outcome TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
+    server UUID NOT NULL,
+    n BIGINT NOT NULL,
+    PRIMARY KEY (job, since, version, outcome, bucket, server)
+);
+
+CREATE TABLE rollouts (
+    job UUID NOT NULL,
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    plan TEXT NOT NULL,
+    since BIGINT NOT NULL,
+    changed_at BIGINT NOT NULL,
+    cause TEXT NOT NULL,
+    changed_by TEXT NOT NULL,
+    PRIMARY KEY (job)
 );
 
 CREATE TABLE running (

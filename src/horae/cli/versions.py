@@ -1,0 +1,116 @@
+"""`horae jobs versions`, `diff` and `rollback`: what a job said before, and the way back."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.output import Column, as_yaml, one_line
+from horae.cli.remote import Api, remote
+from horae.errors import BadInput
+
+
+@click.command(
+    cls=Command,
+    examples=("horae jobs versions daily-report", "horae jobs versions daily-report --version 3 -o yaml"),
+)
+@click.argument("job")
+@click.option("--version", type=int, metavar="N", help="Show this one as a whole.")
+@remote
+async def versions(api: Api, job: str, version: int | None) -> None:
+    """List the versions of a job's definition, newest first."""
+    if version is not None:
+        return api.out.one((await api.client.jobs.version(job, version)).raw)
+    page = await api.client.jobs.versions(job)
+    columns: list[Column] = [
+        ("VERSION", "version"),
+        ("CURRENT", lambda version: "yes" if version.get("current") else ""),
+        ("CREATED", lambda version: api.out.age(version.get("createdAt"))),
+        ("DEFINITION", lambda version: one_line(_work_first(version.get("definition", {})), leave_out=("name",))),
+    ]
+    return api.out.list(page.raw, columns, "There are no versions.")
+
+
+def _work_first(definition: dict[str, Any]) -> dict[str, Any]:
+    """What a job runs and when is what people look for."""
+    first = [name for name in ("command", "python", "http", "workflow", "schedule") if name in definition]
+    return {name: definition[name] for name in dict.fromkeys([*first, *definition])}
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "horae jobs diff daily-report",
+        "horae jobs diff daily-report 3",
+        "horae jobs diff daily-report 3 5 -o json",
+    ),
+)
+@click.argument("job")
+@click.argument("before", type=int, required=False, metavar="[A]")
+@click.argument("after", type=int, required=False, metavar="[B]")
+@remote
+async def diff(api: Api, job: str, before: int | None, after: int | None) -> None:
+    """Show what differs between versions A and B; B is the present one otherwise, and A the one before B."""
+    new = after if after is not None else await _present(api, job)
+    old = before if before is not None else new - 1
+    if old < 1:
+        raise BadInput(f"{job} has one version: there is nothing to compare.", "Name two versions of another job.")
+    found = (await api.client.jobs.diff(job, old, new)).raw
+    if not api.out.is_for_people:
+        return api.out.document(found)
+    if not found["changes"]:
+        return api.out.say(f"Versions {old} and {new} of {job} are the same.")
+    for line in diff_lines(found["changes"]):
+        sign = line[:1]
+        click.secho(line, fg={"-": "red", "+": "green"}.get(sign))
+    return None
+
+
+async def _present(api: Api, job: str) -> int:
+    return (await api.client.jobs.get(job)).version or 1
+
+
+def diff_lines(changes: list[dict[str, Any]]) -> Iterator[str]:
+    """Each field that differs, with what it was and what it is."""
+    for change in changes:
+        for sign, side in (("-", "before"), ("+", "after")):
+            if side in change:
+                yield from _field(sign, change["path"], change[side])
+
+
+def _field(sign: str, path: str, value: Any) -> Iterator[str]:
+    if isinstance(value, str) and "\n" not in value:
+        yield f"{sign} {path}: {value}"
+    elif value in ([], {}) or not isinstance(value, dict | list | str):
+        yield f"{sign} {path}: {as_yaml(value).removesuffix('...' + chr(10)).rstrip()}"
+    else:
+        yield f"{sign} {path}:"
+        text = value if isinstance(value, str) else as_yaml(value)
+        yield from (f"{sign}   {line}" for line in text.rstrip().splitlines())
+
+
+@click.command(
+    cls=Command,
+    examples=("horae jobs rollback daily-report --to 3", "horae jobs rollback daily-report --to 3 --if-version 5"),
+)
+@click.argument("job")
+@click.argument("version", type=int, required=False)
+@click.option("--to", type=int, metavar="N", help="The version to go back to; the one before the present otherwise.")
+@click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version.")
+@remote
+async def rollback(api: Api, job: str, version: int | None, to: int | None, if_version: int | None) -> None:
+    """Make an earlier version's definition the newest one."""
+    if version is not None and to is not None:
+        raise click.UsageError("Say the version once: horae jobs rollback NAME --to 3")
+    wanted = to if to is not None else version
+    if wanted is None:
+        present = if_version if if_version is not None else await _present(api, job)
+        if_version, wanted = present, present - 1
+    rolled = await api.client.jobs.rollback(job, wanted, if_match=f'"{if_version}"' if if_version else None)
+    if not api.out.is_for_people:
+        return api.out.document(rolled.raw)
+    return api.out.say(f"{rolled.name} is at version {rolled.version}, which reads as version {wanted}.")
+
+
+COMMANDS = (versions, diff, rollback)
