@@ -1,6 +1,7 @@
-"""Workflows in a small world: defined as they are stored, begun and looked at as servers do, their steps run by hand."""
+"""Workflows in a small world: defined as they are stored, begun and looked at as servers do, run by hand."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from horae.model.slice import Running
 from horae.model.workflow.values import Step, Workflow
 from horae.store.moves import flow_begin, flow_cancel, flow_due, jobs, lanes
 from horae.store.moves.starts import Started
+from horae.store.moves.submission import Submission
 from horae.store.script import Script
 from tests.store_contract.world import NAMESPACE, TestJob, World, success
 
@@ -51,8 +53,6 @@ async def open_all(world: World) -> list[UUID]:
 async def begin(world: World, job: TestJob, params: Mapping[str, Any] | None = None) -> UUID:
     """Submit a workflow and begin it."""
     wanted = [msgspec.structs.replace(world.wanted(job)[0], item=msgspec.json.encode(params or {}))]
-    from horae.store.moves.submission import Submission
-
     await world.store.submit([Submission(executions=wanted)])
     (execution,) = await open_all(world)
     return execution
@@ -74,16 +74,8 @@ async def stop(world: World, execution: UUID) -> None:
     for child, _ in what.children:
         await world.store.cancel(parcel_of(child), index_of(child), what.reason)
     for shelf in flow_cancel.PENDING:
-        await world.store.change(
-            lambda now: flow_cancel.cancel_pending(  # noqa: B023
-                shelf,
-                what.parcels,
-                what.reason,
-                world.env.new_id,
-                now,
-                Started(),  # noqa: B023
-            )
-        )
+        move = partial(flow_cancel.cancel_pending, shelf, what.parcels, what.reason, world.env.new_id)
+        await world.store.change(lambda now: move(now, Started()))  # noqa: B023
     for child in await world.store.read(lambda: flow_cancel.flows_in(what.parcels)):
         await world.store.cancel(parcel_of(child), index_of(child), what.reason)
     for session in await world.store.read(lambda: flow_cancel.sessions_of(what.parcels)):
@@ -133,7 +125,7 @@ async def params_of(world: World, slice: Running) -> Any:
 async def run(
     world: World, worker: Any, outcomes: Mapping[str, Report] | None = None, *, rounds: int = 100, **more: Any
 ) -> list[str]:
-    """Run steps until nothing is left to run, each as told or successfully; their names in the order of their starts."""
+    """Run steps until nothing is left to run, each as told or successfully; their names in the order they start."""
     names: list[str] = []
     for _ in range(rounds):
         await open_all(world)

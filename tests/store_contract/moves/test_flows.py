@@ -1,7 +1,34 @@
 """Workflows: a step follows its predecessors in the transaction that ends the last one, and the parent its steps."""
 
-from tests.store_contract.flow_world import begin, run, state, step, steps, workflow
-from tests.store_contract.world import World
+import msgspec
+
+from horae.env import SECOND
+from horae.model.ids import index_of, parcel_of
+from horae.model.keys import keys_of
+from horae.model.limit_keys import envelope_keys
+from horae.model.retry import RetryPolicy
+from horae.model.workflow.values import Foreach, Loop, Sleep
+from horae.store.moves.promote import LONG_AGO
+from tests.store_contract.flow_world import (
+    begin,
+    child,
+    look,
+    open_all,
+    params_of,
+    result,
+    run,
+    state,
+    step,
+    step_of,
+    steps,
+    workflow,
+)
+from tests.store_contract.world import World, failed, rank, success
+
+
+def giving(value):
+    """A step that succeeds with a result."""
+    return lambda slice: success(slice, results=[msgspec.json.encode(value)])
 
 
 async def test_the_steps_of_a_chain_follow_one_another_and_the_workflow_ends_with_the_last(world: World):
@@ -11,7 +38,353 @@ async def test_the_steps_of_a_chain_follow_one_another_and_the_workflow_ends_wit
     assert await steps(world, execution) == {"a": "running", "b": "pending", "c": "pending"}
     assert await state(world, execution) == "running"
 
-    assert await run(world, await world.worker()) == ["a", "b", "c"]
+    assert await run(world, await world.worker(), {"c": giving(7)}) == ["a", "b", "c"]
     assert await steps(world, execution) == {"a": "success", "b": "success", "c": "success"}
     assert await state(world, execution) == "success"
-    await world.check()
+    assert await result(world, execution) == 7
+
+
+async def test_a_join_waits_for_all_its_upstreams(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world, step("a", job), step("b", job, after=("a",)), step("c", job, after=("a",)),
+        step("d", job, after=("b", "c")),
+    )  # fmt: skip
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    (a,) = await worker.claim(9)
+    await worker.report(success(a))
+    middle = await worker.claim(9)
+    assert sum(slice.hi - slice.lo for slice in middle) == 2
+
+    await worker.report(success(middle[0], hi=middle[0].lo + 1))
+    assert (await steps(world, execution))["d"] == "pending"
+    assert await run(world, worker) == []
+    (left,) = await worker.holds()
+    await worker.report(success(left))
+    assert await run(world, worker) == ["d"]
+    assert await state(world, execution) == "success"
+
+
+async def test_a_step_may_be_granted_by_the_exchange_that_reports_its_predecessor(world: World):
+    job = await world.job()
+    await begin(world, await workflow(world, step("a", job), step("b", job, after=("a",))))
+    worker = await world.worker()
+    (a,) = await worker.claim(1)
+
+    reply = await worker.report(success(a), free=1)
+
+    assert [await step_of(world, slice) for slice in reply.granted] == ["b"]
+
+
+async def test_params_take_results_of_earlier_steps(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world, step("a", job), step("b", job, params={"rows": "${steps.a.result.rows}", "day": "${params.day}"}),
+        output="${steps.b.result + 1}",
+    )  # fmt: skip
+    execution = await begin(world, flow, {"day": "monday"})
+    worker = await world.worker()
+    (a,) = await worker.claim(1)
+    await worker.report(giving({"rows": 3})(a))
+    (b,) = await worker.claim(1)
+
+    assert await params_of(world, b) == {"rows": 3, "day": "monday"}
+    await worker.report(giving(41)(b))
+    assert await result(world, execution) == 42
+
+
+async def test_what_cannot_be_computed_fails_its_step_and_not_the_report(world: World):
+    job = await world.job()
+    execution = await begin(
+        world, await workflow(world, step("a", job), step("b", job, when="${steps.a.result.x > 1}"))
+    )
+    worker = await world.worker()
+
+    assert await run(world, worker, {"a": giving({"y": 1})}) == ["a"]
+    assert await steps(world, execution) == {"a": "success", "b": "failed"}
+    assert await state(world, execution) == "failed"
+
+
+async def test_a_deleted_job_and_params_that_do_not_fit_fail_their_step(world: World):
+    job, gone = await world.job(), await world.job("gone")
+    strict = await world.job("strict", schema={"type": "object", "required": ["n"]})
+    flow = await workflow(
+        world, step("a", job), step("b", gone, after=("a",)), step("c", strict, after=("a",)), on_error="ignore"
+    )
+    execution = await begin(world, flow)
+    await world.do("UPDATE jobs SET state = 'deleted' WHERE id = $1", gone.id)
+
+    assert await run(world, await world.worker()) == ["a"]
+    assert await steps(world, execution) == {"a": "success", "b": "failed", "c": "failed"}
+
+
+async def test_a_failed_step_is_retried_before_it_fails_its_workflow(world: World):
+    job = await world.job(retry=RetryPolicy(retries=1))
+    execution = await begin(world, await workflow(world, step("a", job), step("b", job, after=("a",))))
+    worker = await world.worker()
+    (a,) = await worker.claim(1)
+    await worker.report(failed(a))
+    assert await steps(world, execution) == {"a": "running", "b": "pending"}
+
+    world.clock.advance(3600 * SECOND)
+    await promote(world)
+    await worker.report(*map(failed, await worker.claim(1)))
+    assert await steps(world, execution) == {"a": "failed", "b": "skipped"}
+    assert await state(world, execution) == "failed"
+
+
+async def test_a_failure_stops_what_runs_and_ends_what_has_not_begun(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), step("b", job), step("c", job, after=("a", "b")))
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    held = {await step_of(world, one): one for one in _each(await worker.claim(2))}
+
+    await worker.report(failed(held["a"]))
+    assert await steps(world, execution) == {"a": "failed", "b": "running", "c": "skipped"}
+    assert await state(world, execution) == "running"
+    await look(world)
+    asked = await world.store.requests_of(worker.session)
+    assert [(parcel, item, kind) for parcel, item, _, kind in asked] == [(held["b"].parcel, held["b"].lo, "cancel")]
+    await worker.report(failed(held["b"]))
+    assert (await steps(world, execution))["b"] == "cancelled"
+    assert await state(world, execution) == "failed"
+
+
+async def test_what_runs_may_finish_after_a_failure(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), step("b", job), step("c", job, after=("b",)), on_error="finish")
+    execution = await begin(world, flow)
+    worker = await world.worker()
+
+    assert sorted(await run(world, worker, {"a": failed})) == ["a", "b"]
+    assert await steps(world, execution) == {"a": "failed", "b": "success", "c": "skipped"}
+    assert await state(world, execution) == "failed"
+
+
+async def test_steps_after_skipped_ones_are_skipped_unless_their_rule_says_otherwise(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world, step("a", job, when="${false}"), step("b", job, after=("a",)),
+        step("c", job, after=("a", "b"), join="always"),
+    )  # fmt: skip
+    execution = await begin(world, flow)
+
+    assert await run(world, await world.worker()) == ["c"]
+    assert await steps(world, execution) == {"a": "skipped", "b": "skipped", "c": "success"}
+
+
+async def test_a_foreach_runs_one_execution_for_each_item_and_collects_their_results(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world, step("a", job), step("b", job, foreach=Foreach(items="${steps.a.result}"), params={"n": "${item}"}),
+        step("c", job, params={"all": "${steps.b.result}"}),
+    )  # fmt: skip
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    (a,) = await worker.claim(1)
+    await worker.report(giving([4, 5, 6])(a))
+
+    (each,) = await worker.claim(9)
+    assert each.hi - each.lo == 3
+    await worker.report(success(each, 1, 3, results=[b"50", b"60"]))
+    assert (await steps(world, execution))["b"] == "running"
+    await worker.report(success(each, 0, 1, results=[b"40"]))
+    (c,) = await worker.claim(1)
+    assert await params_of(world, c) == {"all": [40, 50, 60]}
+    await worker.report(success(c))
+    assert await state(world, execution) == "success"
+
+
+async def test_an_empty_foreach_is_a_success(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job, foreach=Foreach(items=[])), step("b", job, after=("a",)))
+    execution = await begin(world, flow)
+
+    assert await run(world, await world.worker()) == ["b"]
+    assert await state(world, execution) == "success"
+
+
+async def test_a_foreach_runs_no_more_at_once_than_it_says(world: World):
+    job = await world.job()
+    items = list(range(5))
+    execution = await begin(world, await workflow(world, step("a", job, foreach=Foreach(items=items, concurrency=2))))
+    worker = await world.worker()
+    assert await worker.claim(9) == []
+    await promote(world)
+
+    for left in (5, 4, 3, 2, 1):
+        await worker.claim(9)
+        held = _each(await worker.holds())
+        assert len(held) == min(2, left)
+        await worker.report(success(held[0]))
+    assert await state(world, execution) == "success"
+
+
+async def test_a_foreach_tolerates_as_many_failures_as_it_says(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job, foreach=Foreach(items=[1, 2, 3], tolerate=1)))
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    (each,) = await worker.claim(9)
+
+    await worker.report(failed(each, 0, 1), success(each, 1, 3))
+    assert await state(world, execution) == "success"
+
+
+async def test_a_foreach_that_fails_stops_the_rest_of_its_items(world: World):
+    job = await world.job()
+    execution = await begin(world, await workflow(world, step("a", job, foreach=Foreach(items=list(range(6))))))
+    worker = await world.worker()
+    (two,) = await worker.claim(2)
+
+    await worker.report(failed(two, 0, 1))
+    assert await steps(world, execution) == {"a": "running"}
+    await look(world)
+    assert [(lo, hi, state) for lo, hi, state, _ in await world.history(two.parcel)] == [
+        (0, 1, "failed"), (2, 6, "cancelled"),
+    ]  # fmt: skip
+    await worker.report(failed(two, 1, 2))
+    assert await state(world, execution) == "failed"
+
+
+async def test_a_workflow_may_be_a_step_and_its_end_goes_on_in_the_same_transaction(world: World):
+    job = await world.job()
+    inner = await workflow(world, step("x", job), name="inner")
+    outer = await workflow(world, step("a", inner), step("b", job, params={"got": "${steps.a.result}"}), name="outer")
+    execution = await begin(world, outer)
+    (below,) = await open_all(world)
+    assert await state(world, below) == "running"
+    await look(world)
+    worker = await world.worker()
+    (x,) = await worker.claim(1)
+
+    await worker.report(giving(5)(x))
+    assert await state(world, below) == "success"
+    (b,) = await worker.claim(1)
+    assert await params_of(world, b) == {"got": 5}
+    await worker.report(success(b))
+    assert await state(world, execution) == "success"
+
+
+async def test_a_loop_runs_until_its_condition_holds(world: World):
+    job = await world.job()
+    loop = Loop(condition="${steps.a.result.done}", until=True, every=10 * SECOND)
+    execution = await begin(world, await workflow(world, step("a", job, loop=loop)))
+    worker = await world.worker()
+
+    (first,) = await worker.claim(1)
+    await worker.report(giving({"done": False})(first))
+    assert await worker.claim(1) == []
+    world.clock.advance(10 * SECOND)
+    await promote(world)
+    (second,) = await worker.claim(1)
+    assert child(second) != child(first)
+    await worker.report(giving({"done": True})(second))
+    assert await state(world, execution) == "success"
+
+
+async def test_a_sleep_ends_when_its_time_has_come(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("nap", wait=Sleep(span=60 * SECOND)), step("b", job, after=("nap",)))
+    execution = await begin(world, flow)
+    assert await steps(world, execution) == {"nap": "waiting", "b": "pending"}
+    assert (await look(world)).count == 0
+
+    world.clock.advance(60 * SECOND)
+    await look(world)
+    assert await run(world, await world.worker()) == ["b"]
+    assert await state(world, execution) == "success"
+
+
+async def test_a_workflow_that_is_over_its_time_fails(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), step("b", job, after=("a",)), timeout=60 * SECOND)
+    execution = await begin(world, flow)
+
+    world.clock.advance(60 * SECOND)
+    await look(world)
+    assert await steps(world, execution) == {"a": "cancelled", "b": "skipped"}
+    assert await state(world, execution) == "failed"
+    (row,) = await world.rows("SELECT reason FROM history WHERE parcel = $1", parcel_of(execution))
+    assert row[0] == "timeout"
+
+
+async def test_cancelling_a_workflow_cancels_its_steps_below_too(world: World):
+    job = await world.job()
+    inner = await workflow(world, step("x", job), step("y", job, after=("x",)), name="inner")
+    outer = await workflow(
+        world, step("a", inner), step("nap", wait=Sleep(span=SECOND)), step("b", job, after=("a",)), name="outer"
+    )
+    execution = await begin(world, outer)
+    (below,) = await open_all(world)
+    await look(world)
+    worker = await world.worker()
+    (x,) = await worker.claim(1)
+
+    assert await world.store.cancel(parcel_of(execution), index_of(execution), "no") == ("asked", None)
+    assert await steps(world, execution) == {"a": "running", "b": "cancelled", "nap": "waiting"}
+    await look(world)
+    await look(world)
+    assert await steps(world, execution) == {"a": "running", "b": "cancelled", "nap": "cancelled"}
+    assert await steps(world, below) == {"x": "running", "y": "cancelled"}
+    await worker.report(failed(x))
+    assert await state(world, below) == "cancelled"
+    assert await state(world, execution) == "cancelled"
+    assert (await world.store.cancel(parcel_of(execution), index_of(execution), "no"))[0] == "final"
+
+
+async def test_a_workflow_that_waits_to_begin_is_cancelled_as_everything_else(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job))
+    (receipt,) = await world.submit(flow)
+
+    verdict, _ = await world.store.cancel(parcel_of(receipt.execution_id), 0, "")
+    assert verdict == "cancelled"
+    assert await open_all(world) == []
+
+
+async def test_a_workflow_keeps_its_keys_until_it_ends(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), concurrency=1)
+    keys = keys_of(envelope_keys(flow.spec.keys, flow.id, flow.spec, b"{}", {}))
+    (first,), (second,) = await world.submit(flow, keys=keys), await world.submit(flow, keys=keys)
+    assert await open_all(world) == [first.execution_id]
+    assert await open_all(world) == []
+
+    worker = await world.worker()
+    await worker.report(*map(success, await worker.claim(1)))
+    assert await state(world, first.execution_id) == "success"
+    assert await open_all(world) == [second.execution_id]
+
+
+async def test_jobs_that_depend_on_a_workflow_start_when_it_ends(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job))
+    await world.job("after", queue="after", dependencies=(str(flow.id),))
+    await begin(world, flow)
+    assert await run(world, await world.worker()) == ["a", ""]
+
+
+async def test_large_results_of_steps_reach_those_that_speak_of_them(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), step("b", job, params={"n": "${size(steps.a.result)}"}))
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    (a,) = await worker.claim(1)
+    await worker.report(giving("x" * 100_000)(a))
+
+    (b,) = await worker.claim(1)
+    assert await params_of(world, b) == {"n": 100_000}
+    await worker.report(success(b))
+    assert await state(world, execution) == "success"
+
+
+def _each(slices):
+    """Slices of one item each."""
+    return [msgspec.structs.replace(s, lo=i, hi=i + 1) for s in slices for i in range(s.lo, s.hi)]
+
+
+async def promote(world: World):
+    await world.store.promote_due(LONG_AGO, 100, rank)

@@ -99,7 +99,8 @@ class Course:
                 if name in ask.results:
                     self._known.add(name)
         rows = {name: self.rows[name] for name in ask.rows | ask.results if name in self.rows}
-        lying = [row for name, row in rows.items() if name in ask.results and flow_results.lies_elsewhere(row)]
+        asked = [row for name, row in rows.items() if name in ask.results]
+        lying = [row for row in asked if flow_results.lies_elsewhere(row, self.plan)]
         if lying:
             yield from moves.make()
             rows |= yield from flow_results.read(self.held.place, lying, self.plan)

@@ -32,9 +32,17 @@ ENDED = Statement(
 )
 
 
-def lies_elsewhere(row: StepRow) -> bool:
-    """Whether a step's result may be found with what it ran."""
-    return row.is_final and row.result is None and row.execution is not None and row.state in ("success", "failed")
+def lies_elsewhere(row: StepRow, plan: Plan) -> bool:
+    """Whether a step's result may be found with what it ran: always that of a foreach, which may have just ended."""
+    if row.result is not None or row.execution is None:
+        return False
+    return is_foreach(row, plan) or row.state == "success"
+
+
+def is_foreach(row: StepRow, plan: Plan) -> bool:
+    """Whether a step has fanned out."""
+    node = plan.nodes.get(row.step)
+    return bool(row.total) and node is not None and node.step.foreach is not None
 
 
 def read(place: tuple[UUID, int], rows: Sequence[StepRow], plan: Plan) -> Script[dict[str, StepRow]]:
@@ -42,8 +50,7 @@ def read(place: tuple[UUID, int], rows: Sequence[StepRow], plan: Plan) -> Script
     found: dict[str, StepRow] = {}
     single: dict[tuple[UUID, int], StepRow] = {}
     for row in rows:
-        node = plan.nodes.get(row.step)
-        if node is not None and node.step.foreach is not None:
+        if is_foreach(row, plan):
             found[row.step] = structs.replace(row, result=(yield from of_foreach(place, row)))
         elif row.execution is not None and row.state == "success":
             single[parcel_of(row.execution), index_of(row.execution)] = row
