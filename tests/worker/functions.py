@@ -252,6 +252,31 @@ def beat(times: int, ctx: Context) -> int:
     return times
 
 
+@app.job()
+def leave(ctx, folder: str) -> list[object]:
+    """Leave bytes and a file behind."""
+    path = Path(folder, "long.csv")
+    path.write_text("a,b\n" * 100_000)
+    return [ctx.sync.artifact("note.txt", b"hello").size, ctx.sync.artifact("tables/long.csv", path).type]
+
+
+@app.job()
+async def leave_async(ctx, folder: str) -> list[object]:
+    path = Path(folder, "long.csv")
+    path.write_text("a,b\n" * 100_000)
+    return [(await ctx.artifact("note.txt", b"hello")).size, (await ctx.artifact("tables/long.csv", path)).type]
+
+
+@app.job()
+def much(n: int) -> str:
+    return "x" * n
+
+
+@app.job()
+async def much_async(n: int) -> str:
+    return "x" * n
+
+
 def mark(folder: str, what: str) -> str:
     """Leave a trace of an effect."""
     with Path(folder, "effects").open("a") as file:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -10,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from horae.env import SECOND, Env, system_env
-from horae.errors import Busy
+from horae.errors import Busy, TooLarge
 from horae.model.job import Spec
 from horae.model.protocol import (
     ABSENT,
@@ -29,7 +30,7 @@ from horae.model.protocol import (
     StepRemembered,
 )
 from horae.model.signature import Signature, signature_of
-from horae.worker.asks import Submitted
+from horae.worker.asks import Bring, Kept, Submitted
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 from tests.waiting import eventually
@@ -60,6 +61,8 @@ class LocalTransport:
         self.submitted: list[ChildSubmit] = []
         self.steps: dict[tuple[UUID, int], dict[str, Raw]] = {}
         self.signals: dict[str, list[object]] = {}
+        self.artifacts: dict[str, tuple[str, bytes]] = {}
+        self.most = 1_000_000  # bytes of one
         self.calls = 0  # by which steps were remembered
         self.closed: list[UUID] = []
         self.is_down = False
@@ -116,6 +119,14 @@ class LocalTransport:
         if body.step not in steps and self.signals.get(body.signal):
             steps[body.step] = Raw(msgspec.json.encode({"payload": self.signals[body.signal].pop(0)}))
         return Awaited(result=steps.get(body.step, ABSENT))
+
+    async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
+        self._reach()
+        content = Path(file.path).read_bytes()
+        if len(content) > self.most:
+            raise TooLarge("The artifact is larger than 1000000 bytes.", "Raise `artifact_limit`.")
+        self.artifacts[file.name] = (file.media, content)
+        return Kept(name=file.name, url=f"/{file.name}", size=len(content), type=file.media, sha256="")
 
     async def close_session(self, session: UUID) -> None:
         self._reach()

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from horae.cli.artifacts import artifacts
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
@@ -146,3 +147,6 @@ async def attempts(api: Api, execution: str) -> None:
         ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
     ]
     api.out.list(page.raw, shown, "It has not been tried yet.")
+
+
+executions.add_command(artifacts)

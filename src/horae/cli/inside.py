@@ -5,8 +5,11 @@ from uuid import UUID
 
 import msgspec
 
+from horae.engine.artifacts.keeper import Upload
 from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
+from horae.model.artifact_view import show_artifact
+from horae.model.ids import execution_id
 from horae.model.protocol import (
     Answer,
     Await,
@@ -19,7 +22,8 @@ from horae.model.protocol import (
     Remember,
     Remembered,
 )
-from horae.worker.asks import Submitted
+from horae.worker.artifacts import pieces_of
+from horae.worker.asks import Bring, Kept, Submitted
 
 _ANSWER = msgspec.json.Decoder(Answer)
 
@@ -29,6 +33,7 @@ class InsideTransport:
 
     def __init__(self, node: Node, namespace: int = DEFAULT_NAMESPACE) -> None:
         self._gateway, self._memory, self._namespace = node.gateway, node.gateway.memory, namespace
+        self._artifacts = node.artifacts
 
     async def register(self, body: Register) -> Registered:
         return await self._gateway.register(self._namespace, body)
@@ -48,6 +53,12 @@ class InsideTransport:
 
     async def wait_for_signal(self, session: UUID, body: Await) -> Awaited:
         return await self._memory.wait(self._namespace, session, body)
+
+    async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
+        told = Upload(session=session, parcel=parcel, item=item, attempt=attempt, name=file.name, type=file.media)
+        kept = await self._artifacts.put(self._namespace, told, pieces_of(file.path))
+        view = show_artifact(execution_id(parcel, item), kept)
+        return Kept(name=view.name, url=view.url, size=view.size, type=view.type, sha256=view.sha256)
 
     async def close_session(self, session: UUID) -> None:
         await self._gateway.close(self._namespace, session)

@@ -6,7 +6,17 @@ from typing import Any
 
 from horae.client.calls import Caller, path_of
 from horae.client.encode import given
-from horae.client.views import Attempt, Cancellation, Execution, Explanation, LogLine, Page, Signalled, page_of
+from horae.client.views import (
+    Artifact,
+    Attempt,
+    Cancellation,
+    Execution,
+    Explanation,
+    LogLine,
+    Page,
+    Signalled,
+    page_of,
+)
 from horae.env import Env
 
 FIRST_LOOK = 0.02  # seconds; each look doubles the pause up to the last one
@@ -43,6 +53,17 @@ class Executions:
 
     async def attempts(self, id: str) -> Page[Attempt]:
         return page_of(Attempt, await self._caller.get(path_of("executions", id, "attempts")))
+
+    async def artifacts(self, id: str, *, limit: int | None = None, cursor: str | None = None) -> Page[Artifact]:
+        """A page of the files that an execution left behind, by name."""
+        query = {"limit": limit, "cursor": cursor}
+        return page_of(Artifact, await self._caller.get(path_of("executions", id, "artifacts"), query))
+
+    async def read_artifact(self, id: str, name: str) -> AsyncIterator[bytes]:
+        """A file that an execution left behind, piece by piece."""
+        async with self._caller.open(path_of("executions", id, "artifacts", name), None, "*/*") as opened:
+            async for chunk in opened.chunks:
+                yield chunk
 
     async def wait(self, id: str, *, timeout: float | None = None) -> Execution:
         """The execution once it is final. Raises TimeoutError after `timeout` seconds; the execution goes on."""

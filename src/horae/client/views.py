@@ -215,6 +215,18 @@ class Attempt(View, frozen=True, kw_only=True):
     error: ExecutionError | None = None
 
 
+class Artifact(View, frozen=True, kw_only=True):
+    """A file that an execution left behind."""
+
+    name: str
+    url: str
+    size: int
+    type: str
+    sha256: str
+    attempt: int
+    created_at: datetime
+
+
 class LogLine(View, frozen=True, kw_only=True):
     """One line an attempt wrote."""
 

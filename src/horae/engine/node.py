@@ -5,6 +5,7 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.artifacts import Artifacts, ArtifactSweeper, place_at
 from horae.engine.audit import Audit
 from horae.engine.audit_fires import FireAudits
 from horae.engine.autoscale import Autoscale
@@ -182,6 +183,10 @@ class Node:
         self.audit = Audit(env, store, self.hints)
         self.fire_audits = FireAudits(env, store)
         self.backups = Backups(env, store)
+        place = place_at(self.settings.artifacts)
+        limit = self.settings.artifact_limit
+        self.artifacts = Artifacts(env, store, self.gateway.sessions, self.executions, place, limit)
+        self.artifact_sweeper = ArtifactSweeper(env, store, self.id, place)
         self.epochs = Epochs(store, self.gateway)
         self._runner = Runner(env, self._on_store)
 
@@ -240,6 +245,7 @@ class Node:
                 self.opener,
                 self.flows,
                 self.sweeper,
+                self.artifact_sweeper,
             ]
             chosen.append(self.watcher)
         return chosen

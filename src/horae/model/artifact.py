@@ -8,6 +8,7 @@ from horae.env import Instant
 from horae.errors import BadInput
 
 RESULT = ":result"  # the name of a result that is too large to travel with its report; nobody else's begins so
+MAX_BROUGHT = 64 * 1024 * 1024  # bytes of such a result
 MOST_NAME = 255  # bytes
 MOST_ARTIFACTS = 1000  # of one execution
 DEFAULT_TYPE = "application/octet-stream"

@@ -1,6 +1,7 @@
 """What query strings may say; an unknown parameter is refused."""
 
 from typing import Annotated, Literal
+from uuid import UUID
 
 from msgspec import Meta, Struct, field
 
@@ -148,6 +149,20 @@ class Item(Query, frozen=True, kw_only=True):
 
 class Topics(Query, frozen=True, kw_only=True):
     """Which events to follow; all of them when nothing is named."""
+
+class HeldItem(Query, frozen=True, kw_only=True):
+    """A running item as its session holds it."""
+
+    parcel: UUID
+    item: Annotated[int, Meta(ge=0, le=1023)]
+    attempt: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
+
+class ArtifactList(Paged, frozen=True, kw_only=True):
+    """Which artifacts."""
+
+    limit: Limit = 1000
+
 
     topics: Annotated[
         list[Literal["executions", "jobs", "workers", "holds", "circuits"]],

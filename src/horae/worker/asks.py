@@ -59,7 +59,25 @@ class WaitFor(Struct, frozen=True, tag=True):
     timeout: Micros | None
 
 
-Ask = Submissions | Keep | Recall | Now | Nap | WaitFor
+class Bring(Struct, frozen=True, tag=True):
+    """Have a file kept as an artifact, and answer with what is `Kept`."""
+
+    name: str
+    path: str
+    media: str
+
+
+class Kept(Struct, frozen=True, kw_only=True, rename="camel"):
+    """An artifact as it is kept."""
+
+    name: str
+    url: str
+    size: int
+    type: str
+    sha256: str
+
+
+Ask = Submissions | Keep | Recall | Now | Nap | WaitFor | Bring
 
 
 class Port(Protocol):

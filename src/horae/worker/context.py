@@ -17,7 +17,8 @@ from horae.env import Instant
 from horae.model.instant import parse_instant
 from horae.model.protocol import Submit
 from horae.model.signals import Cancelled, Span, micros_of
-from horae.worker.asks import Ask, Port, Submissions, Submitted
+from horae.worker.artifacts import Content, bringing
+from horae.worker.asks import Ask, Kept, Port, Submissions, Submitted
 from horae.worker.durable import SLEEP, WAIT, Backoff, Memo, check_name, check_signal
 from horae.worker.scripts import Call, Pending, Script
 from horae.worker.sync_face import SyncFace
@@ -228,6 +229,15 @@ class Context:
         Each is remembered by itself. When some fail, the others are finished first; then the first error is raised.
         """
         return self._pending(self._memo.gather(parts, limit))
+
+    async def artifact(self, name: str, content: Content, *, type: str | None = None) -> Kept:
+        """Keep a file, given by its path, or bytes under a name: whoever looks at the execution can read it.
+
+        What was kept under that name before is replaced.
+        """
+        with bringing(name, content, type) as file:
+            kept: Kept = await self._ask(file)
+            return kept
 
     def transaction(self, connection: Any) -> Transaction:
         """Steps whose result is kept in the user's own database, in the same transaction as their effect."""

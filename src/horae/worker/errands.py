@@ -9,7 +9,7 @@ from msgspec import Raw
 from horae.env import SECOND, Env
 from horae.errors import BadInput, Busy, SessionEnded
 from horae.model.protocol import Await, ChildSubmit, Step
-from horae.worker.asks import Ask, Keep, Nap, Now, Recall, Submissions, Submitted, WaitFor
+from horae.worker.asks import Ask, Bring, Keep, Nap, Now, Recall, Submissions, Submitted, WaitFor
 from horae.worker.holding import Item
 from horae.worker.keeping import Keeper
 from horae.worker.outbox import key_of
@@ -51,6 +51,8 @@ class Errands:
             return session.instant(self._env.clock.monotonic())
         if isinstance(ask, Nap):
             return await self._env.clock.sleep(ask.span / SECOND)
+        if isinstance(ask, Bring):
+            return await self._transport.bring(session.id, parcel, index, attempt, ask)
         if isinstance(ask, WaitFor):
             wait = Await(
                 parcel=parcel, item=index, attempt=attempt, step=ask.step, signal=ask.signal, filter=ask.filter,

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from horae.env import Micros
+from horae.model.artifact import MAX_BROUGHT
 from horae.model.protocol import MAX_RESULT, Failure, FailureKind
 from horae.model.signals import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
 from horae.model.signature import BadParams
@@ -118,10 +119,12 @@ def stopped(kind: str, outcome: bytes | Fate, *, once: bool) -> bytes | Fate:
 
 
 def checked(result: bytes) -> bytes | Fate:
-    """The encoded result, unless it is too large."""
+    """The encoded result; one that is too large for a report travels as a file, up to a limit."""
     if len(result) <= MAX_RESULT:
         return result
-    said = f"the result has {len(result)} bytes and {MAX_RESULT} are allowed; store it and return a reference"
+    if len(result) <= MAX_BROUGHT:
+        return Fate(outcome="success", result=result)
+    said = f"the result has {len(result)} bytes and {MAX_BROUGHT} are allowed; store it and return a reference"
     return failed("ResultTooLarge", said, permanent=True)
 
 

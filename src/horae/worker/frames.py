@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from horae.model.protocol import Awaited
-from horae.worker.asks import Ask, Keep, Nap, Now, Recall, Submissions, Submitted, WaitFor
+from horae.worker.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor
 from horae.worker.context import Facts
 from horae.worker.holding import Fate
 
@@ -99,6 +99,7 @@ ANSWERS: dict[type, msgspec.json.Decoder[Any]] = {
     Now: msgspec.json.Decoder(int),
     Nap: msgspec.json.Decoder(None),
     WaitFor: msgspec.json.Decoder(Awaited),
+    Bring: msgspec.json.Decoder(Kept),
 }
 
 

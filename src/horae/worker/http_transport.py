@@ -1,7 +1,8 @@
 """The worker's calls over HTTP, to the first of several servers that answers."""
 
+import os
 import ssl
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from random import Random
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -34,11 +35,13 @@ from horae.model.protocol import (
     Remember,
     Remembered,
 )
-from horae.worker.asks import Submitted
+from horae.worker.artifacts import pieces_of
+from horae.worker.asks import Bring, Kept, Submitted
 from horae.worker.wire import Line, Reply
 
 SLACK = 3.0  # seconds beyond what the server was allowed to wait
 CALL_TIMEOUT = 15.0
+SLOWEST = 100_000  # bytes a second of a file that is brought
 _ROOT = "/api/v1/sessions"
 _BY_STATUS: dict[int, type[HoraeError]] = {
     400: BadInput,
@@ -108,6 +111,17 @@ class HttpTransport:
         reply = await self._call("POST", f"{_ROOT}/{session}/awaits", msgspec.json.encode(body))
         return _read(reply, Awaited)
 
+    async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
+        query = f"parcel={parcel}&item={item}&attempt={attempt}"
+        path = f"{_ROOT}/{session}/artifacts/{quote(file.name)}?{query}"
+        size = os.stat(file.path).st_size
+        timeout = CALL_TIMEOUT + size / SLOWEST
+
+        async def upload(line: Line) -> Reply:
+            return await line.upload(path, pieces_of(file.path), size, file.media, self._key, timeout)
+
+        return _read(await self._send(upload), Kept)
+
     async def close_session(self, session: UUID) -> None:
         await self._call("DELETE", f"{_ROOT}/{session}", b"")
 
@@ -124,9 +138,12 @@ class HttpTransport:
             line.close()
 
     async def _call(self, method: str, path: str, body: bytes, timeout: float = CALL_TIMEOUT) -> Reply:
+        return await self._send(lambda line: line.request(method, path, body, self._key, timeout))
+
+    async def _send(self, request: Callable[[Line], Awaitable[Reply]]) -> Reply:
         line = self._lines[self._at]
         try:
-            reply = await line.request(method, path, body, self._key, timeout)
+            reply = await request(line)
         except (OSError, TimeoutError) as error:
             self._turn_from(line)
             raise Busy(f"{line.url} does not answer ({str(error) or type(error).__name__}).") from None

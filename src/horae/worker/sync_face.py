@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from horae.model.signals import Span
-from horae.worker.asks import Ask, Submitted
+from horae.worker.artifacts import Content, bringing
+from horae.worker.asks import Ask, Kept, Submitted
 from horae.worker.scripts import Pending, Script, run_sync
 from horae.worker.transactions import SyncTransaction
 
@@ -47,6 +48,11 @@ class SyncFace:
 
     def transaction(self, connection: Any) -> SyncTransaction:
         return SyncTransaction(self._context.transaction(connection), self._run)
+
+    def artifact(self, name: str, content: Content, *, type: str | None = None) -> Kept:
+        with bringing(name, content, type) as file:
+            kept: Kept = self._wait(file)
+            return kept
 
     def _run(self, pending: Pending) -> Any:
         return run_sync(self._context._port, pending.script)

@@ -16,7 +16,7 @@ from horae.model.protocol import (
     Remember,
     Remembered,
 )
-from horae.worker.asks import Submitted
+from horae.worker.asks import Bring, Kept, Submitted
 
 
 class Transport(Protocol):
@@ -39,6 +39,10 @@ class Transport(Protocol):
     async def known_steps(self, session: UUID, parcel: UUID, item: int, after: str) -> KnownSteps: ...
 
     async def wait_for_signal(self, session: UUID, body: Await) -> Awaited: ...
+
+    async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
+        """Have a file of a running item kept; a repetition replaces it by the same."""
+        ...
 
     async def close_session(self, session: UUID) -> None:
         """Say goodbye after a drain: the session ends and owns nothing."""

@@ -6,7 +6,8 @@ some hundred exchanges a second.
 
 import asyncio
 import ssl
-from typing import cast
+from collections.abc import AsyncIterable
+from typing import Any, cast
 from urllib.parse import SplitResult, urlsplit
 
 import httptools
@@ -14,6 +15,8 @@ from msgspec import Struct
 
 MAX_ANSWER = 64 * 1024 * 1024
 CONNECT_TIMEOUT = 5.0
+
+Pieces = AsyncIterable[bytes]
 
 
 class Reply(Struct, frozen=True):
@@ -31,9 +34,13 @@ class Connection(asyncio.Protocol):
         self._answer: asyncio.Future[Reply] | None = None
         self._transport: asyncio.Transport | None = None
         self.is_usable = False  # for another request
+        self._drained: asyncio.Future[None] | None = None  # while the server does not read what is written
 
-    async def request(self, request: bytes) -> Reply:
-        """Send a request and read its answer."""
+    async def request(self, request: bytes, more: Pieces | None = None) -> Reply:
+        """Send a request and read its answer; the rest of a long body follows piece by piece.
+
+        A server that refuses such a body answers before it has read it.
+        """
         assert self._transport is not None
         self._parser = httptools.HttpResponseParser(self)
         self._headers: dict[str, str] = {}
@@ -43,9 +50,22 @@ class Connection(asyncio.Protocol):
         self._answer = asyncio.get_running_loop().create_future()
         self._transport.write(request)
         try:
+            if more is not None:
+                await self._follow(more, self._answer)
             return await self._answer
         finally:
             self._answer = None
+
+    async def _follow(self, more: Pieces, answer: "asyncio.Future[Reply]") -> None:
+        assert self._transport is not None
+        async for piece in more:
+            if answer.done():
+                self._transport.close()  # what was announced does not come any more
+                return
+            self._transport.write(piece)
+            if self._drained is not None:
+                news: set[asyncio.Future[Any]] = {self._drained, answer}
+                await asyncio.wait(news, return_when=asyncio.FIRST_COMPLETED)
 
     def close(self) -> None:
         self.is_usable = False
@@ -53,6 +73,14 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     # asyncio's side
+
+    def pause_writing(self) -> None:
+        self._drained = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -68,6 +96,7 @@ class Connection(asyncio.Protocol):
             self._fail(ConnectionError(f"the answer is not HTTP: {error}"))
 
     def connection_lost(self, error: Exception | None) -> None:
+        self.resume_writing()
         self._fail(ConnectionError(str(error) if error else "the server closed the connection"))
 
     # the parser's side
@@ -120,6 +149,16 @@ class Line:
                         continue
             return await self._over(await self._connect(), request)
 
+    async def upload(self, path: str, pieces: Pieces, size: int, kind: str, key: str, timeout: float) -> Reply:
+        """Carry a request with a long body, over a connection of its own: it cannot be sent twice."""
+        head = self._head("PUT", path, key, kind, size)
+        async with asyncio.timeout(timeout):
+            connection = await self._connect()
+            try:
+                return await connection.request(head, pieces)
+            finally:
+                connection.close()
+
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
@@ -143,9 +182,12 @@ class Line:
             return (await loop.create_connection(Connection, self._at.hostname or "", port, ssl=tls))[1]
 
     def _request(self, method: str, path: str, body: bytes, key: str) -> bytes:
+        return self._head(method, path, key, "application/json", len(body)) + body
+
+    def _head(self, method: str, path: str, key: str, kind: str, size: int) -> bytes:
         head = (
             f"{method} {self._at.path.rstrip('/')}{path} HTTP/1.1\r\nHost: {self._host}\r\n"
             f"Authorization: Bearer {key}\r\nAccept: application/json\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
         )
-        return head.encode("latin-1") + body
+        return head.encode("latin-1")

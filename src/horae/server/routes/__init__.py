@@ -2,6 +2,7 @@
 
 from horae.server.route import Route
 from horae.server.routes import (
+    artifacts,
     audit,
     autoscale,
     backfills,
@@ -47,6 +48,7 @@ MODULES = (
     calendars,
     backfills,
     executions,
+    artifacts,
     signals,
     explain,
     circuits,

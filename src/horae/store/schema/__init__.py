@@ -7,6 +7,7 @@ Instants are microseconds in BIGINT, JSON is TEXT, ids are native UUIDs on Postg
 
 from horae.store.schema import (
     access,
+    artifacts,
     backfills,
     calendars,
     circuits,
@@ -27,6 +28,7 @@ from horae.store.schema.columns import metadata
 
 __all__ = (
     "access",
+    "artifacts",
     "backfills",
     "calendars",
     "circuits",

@@ -8,6 +8,7 @@ A command's environment is what `PASSED` and `Settings.pass_env` let through of 
     HORAE_ATTEMPT       grows with every try       HORAE_PARAMS        the params as JSON; if they are too long for a
     HORAE_TOKEN         the fencing token                              variable, HORAE_PARAMS_FILE names a file instead
     HORAE_OUTPUT        a file to talk back with   TRACEPARENT         the trace it belongs to, if known
+    HORAE_ARTIFACTS     a folder: files left there are kept, whatever becomes of the command
     HORAE_CHECKPOINT    a file with the last checkpoint of an earlier attempt, if there is one
     HORAE_GUARD         marks its processes for the guard
 
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from horae.env import SECOND
 from horae.model.instant import format_instant
@@ -34,6 +36,7 @@ from horae.worker.context import Context
 from horae.worker.failure import checked, failed
 from horae.worker.holding import Begun, Fate
 from horae.worker.lines import Output, reporter
+from horae.worker.runners.artifacts import bring_all
 from horae.worker.runners.base import Host, LocalPort, Run
 from horae.worker.runners.checkpoints import restore
 from horae.worker.runners.output_file import OutputFile
@@ -124,6 +127,7 @@ class CommandRunner(TaskRunner):
         cwd = None if run.plan.cwd is None else render(run.plan.cwd, scope)
         env = self._environment(run, context, params, folder)
         await restore(port, context.attempt, folder / "checkpoint")
+        (folder / "artifacts").mkdir(exist_ok=True)
         file = OutputFile(folder / "output", port)
         out, err = (Output(self.host, run.session, stream) for stream in ("stdout", "stderr"))
         try:
@@ -137,7 +141,9 @@ class CommandRunner(TaskRunner):
             err.close()
         file.finish()
         await file.checkpoints.finish()
-        return ended(status, file.result, reporter(err)())
+        refused = await bring_all(port, folder / "artifacts")
+        fate = ended(status, file.result, reporter(err)())
+        return fate if refused is None or fate.outcome != "success" else refused
 
     async def _wait(
         self,
@@ -183,6 +189,7 @@ class CommandRunner(TaskRunner):
             "HORAE_SCHEDULED_AT": format_instant(facts.scheduled_at),
             "HORAE_OUTPUT": str(folder / "output"),
             "HORAE_CHECKPOINT": str(folder / "checkpoint"),
+            "HORAE_ARTIFACTS": str(folder / "artifacts"),
         }
         if facts.trace:
             env["TRACEPARENT"] = facts.trace
@@ -205,7 +212,9 @@ def ended(status: int, result: bytes, last_words: str) -> Fate:
     """What a command's exit status means."""
     if status == 0:
         outcome = checked(result)
-        return Fate(outcome="success", exit_code=0, result=outcome) if isinstance(outcome, bytes) else outcome
+        if isinstance(outcome, bytes):
+            return Fate(outcome="success", exit_code=0, result=outcome)
+        return structs.replace(outcome, exit_code=0)
     if status < 0:
         name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
         return failed("Signal", f"the command was killed by {name}{last_words}", exit_code=128 - status)

@@ -9,6 +9,7 @@ from horae.env import SECOND
 from horae.worker.context import CURRENT
 from horae.worker.failure import failed, stopped, trace
 from horae.worker.holding import RELEASED, Begun, Fate
+from horae.worker.runners.artifacts import bring_result, is_large
 from horae.worker.runners.base import Host, Run, Runner
 from horae.worker.runners.outcome import encoded, raised
 
@@ -75,6 +76,8 @@ class TaskRunner(Runner):
                     outcome = await self.one(run, begun)
                 except BaseException as error:
                     outcome = self._broken(run, begun, error)
+                if outcome.__class__ is Fate and is_large(outcome) and begun not in told:
+                    outcome = await bring_result(run.context_of(begun)._port, outcome)
                 if begun in told:
                     run.grip.uncancel()  # what was cancelled is this item, not the task
                 run.settle(begun, monotonic(), outcome)

@@ -7,6 +7,7 @@ from horae.env import SECOND
 from horae.worker.context import CURRENT
 from horae.worker.failure import TIMED_OUT, stopped
 from horae.worker.holding import RELEASED, Begun, Fate
+from horae.worker.runners.artifacts import bring_result_here, is_large
 from horae.worker.runners.base import Host, Run, Runner
 from horae.worker.runners.outcome import encoded, raised
 
@@ -67,6 +68,8 @@ class ThreadRunner(Runner):
                 outcome = encoded(function(*args, **kwargs))
             except BaseException as error:
                 outcome = raised(plan, begun, error)
+            if outcome.__class__ is Fate and is_large(outcome):
+                outcome = bring_result_here(run.context_of(begun)._port, outcome)
             now = monotonic()
             if told:
                 run.settle(begun, now, outcome)

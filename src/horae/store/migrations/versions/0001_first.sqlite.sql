@@ -9,6 +9,19 @@ CREATE TABLE affinities (
 
 CREATE INDEX affinities_until ON affinities (until);
 
+CREATE TABLE artifacts (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    attempt INTEGER NOT NULL,
+    size BIGINT NOT NULL,
+    type TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    location TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, name)
+);
+
 CREATE TABLE attempts (
     parcel UUID NOT NULL,
     attempt INTEGER NOT NULL,
@@ -561,6 +574,14 @@ CREATE TABLE logs (
     seq INTEGER NOT NULL,
     count INTEGER NOT NULL,
     lines BLOB NOT NULL,
+CREATE TABLE litter (
+    location TEXT NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (location)
+);
+
+CREATE INDEX litter_at ON litter (at);
+
     PRIMARY KEY (parcel, item, attempt, seq)
 );
 

@@ -1,0 +1,55 @@
+"""`horae executions artifacts`: files that executions left behind."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.output import Column
+from horae.cli.remote import Api, remote
+
+EXAMPLES = (
+    "horae executions artifacts EXECUTION",
+    "horae executions artifacts EXECUTION report.html",
+    "horae executions artifacts EXECUTION data.csv --to - | head",
+)
+
+
+@click.command(cls=Command, examples=EXAMPLES)
+@click.argument("execution")
+@click.argument("name", required=False)
+@click.option("--to", metavar="FILE", help="Where to put it; - writes it out. Default: a file of its name, here.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@remote
+async def artifacts(api: Api, execution: str, name: str | None, to: str | None, force: bool) -> None:
+    """List the files that an execution left behind, or fetch one of them."""
+    if name is None:
+        page = await api.client.executions.artifacts(execution)
+        shown: list[Column] = [
+            ("NAME", "name"),
+            ("SIZE", "size"),
+            ("TYPE", "type"),
+            ("ATTEMPT", "attempt"),
+            ("MADE", lambda one: api.out.age(one.get("createdAt"))),
+        ]
+        api.out.list(page.raw, shown, "It left no files behind.")
+        return
+    pieces = api.client.executions.read_artifact(execution, name)
+    if to == "-":
+        async for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    path = Path(to or name.rpartition("/")[2])
+    if path.exists() and not force:
+        raise click.UsageError(f"{path} is there. Name another file with --to, or replace it with --force.")
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            async for piece in pieces:
+                file.write(piece)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    api.out.say(f"{path}: {path.stat().st_size} bytes.")

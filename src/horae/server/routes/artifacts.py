@@ -1,0 +1,58 @@
+"""Artifacts: files that executions leave behind, brought by workers and read by people."""
+
+from urllib.parse import quote
+
+from horae.engine.artifacts.keeper import Upload
+from horae.errors import Busy, Conflict, Gone, NotFound, TooLarge
+from horae.model.artifact import DEFAULT_TYPE, Artifact
+from horae.model.artifact_view import ArtifactView, show_artifact
+from horae.model.ids import execution_id
+from horae.model.view import Page
+from horae.server.call import Call
+from horae.server.download import Stream
+from horae.server.queries import ArtifactList, HeldItem
+from horae.server.reply import Header, Reply, ok
+from horae.server.route import API, get, put
+
+
+@put(
+    f"{API}/sessions/{{id}}/artifacts/{{file}}", "sessions.upload", ArtifactView, streams=True,
+    refuses=(NotFound, Conflict, TooLarge, Busy), headers={"Content-Type": "The artifact's own media type."},
+)  # fmt: skip
+async def upload(call: Call, query: HeldItem) -> Reply:
+    """Keep a file of a running item under its name, instead of an earlier one; the body is its content."""
+    told = Upload(
+        session=call.id(), parcel=query.parcel, item=query.item, attempt=query.attempt, name=call.path("file"),
+        type=call.header(b"content-type") or DEFAULT_TYPE,
+    )  # fmt: skip
+    kept = await call.node.artifacts.put(call.namespace, told, call.pieces())
+    return ok(show_artifact(execution_id(query.parcel, query.item), kept))
+
+
+@get(f"{API}/executions/{{id}}/artifacts", "executions.artifacts", Page[ArtifactView], refuses=(NotFound, Gone))
+async def list_artifacts(call: Call, query: ArtifactList) -> Reply:
+    """List the files that an execution left behind, by name."""
+    id, limit = call.id(), query.limit
+    found = await call.node.artifacts.list(call.namespace, id, query.cursor or "", limit + 1)
+    items = [show_artifact(id, artifact) for artifact in found[:limit]]
+    return ok(Page(items=items, next_cursor=items[-1].name if len(found) > limit else None))
+
+
+@get(
+    f"{API}/executions/{{id}}/artifacts/{{file}}", "executions.artifact", bytes, media=DEFAULT_TYPE,
+    refuses=(NotFound, Gone),
+)  # fmt: skip
+async def read(call: Call) -> Reply:
+    """Read a file that an execution left behind."""
+    artifact, pieces = await call.node.artifacts.get(call.namespace, call.id(), call.path("file"))
+    return Stream(pieces, artifact.size, artifact.type.encode(), _headers(artifact))
+
+
+def _headers(artifact: Artifact) -> tuple[Header, ...]:
+    """It is saved, not shown: a page that some job wrote must not act in the name of whoever looks at it."""
+    name = quote(artifact.name.rpartition("/")[2], safe="")
+    return (
+        (b"content-disposition", f"attachment; filename*=UTF-8''{name}".encode()),
+        (b"etag", f'"{artifact.sha256}"'.encode()),
+        (b"cache-control", b"no-store"),
+    )

@@ -1,0 +1,21 @@
+"""Files that executions leave behind: what they are called here, and what lies where for nobody."""
+
+from sqlalchemy import Index
+
+from horae.store.schema.columns import BIG, ID, INT, TEXT, col, key, table
+
+artifacts = table(
+    "artifacts",
+    key("parcel", ID),
+    key("item", INT),
+    key("name", TEXT),
+    col("attempt", INT),
+    col("size", BIG),
+    col("type", TEXT),
+    col("sha256", TEXT),
+    col("location", TEXT),
+    col("at", BIG),
+)
+
+# Contents that no artifact names: on their way, replaced, or of executions that are forgotten.
+litter = table("litter", key("location", TEXT), col("at", BIG), Index("litter_at", "at"))

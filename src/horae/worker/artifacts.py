@@ -1,0 +1,59 @@
+"""Files that executions leave behind, on their way to a server."""
+
+import asyncio
+import mimetypes
+import os
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from horae.model.artifact import DEFAULT_TYPE, MOST_ARTIFACTS, check_name, check_type
+from horae.worker.asks import Bring
+
+PIECE = 256 * 1024
+Content = str | os.PathLike[str] | bytes
+
+
+@contextmanager
+def bringing(name: str, content: Content, type: str | None = None) -> Iterator[Bring]:
+    """What to ask for so that a file, or bytes, are kept under a name; the file is there as long as this lasts.
+
+    Other processes read it, so bytes become a file, too.
+    """
+    kind = check_type(type or guessed(name))
+    check_name(name)
+    if not isinstance(content, bytes):
+        path = Path(content).absolute()
+        if not path.is_file():
+            raise FileNotFoundError(f"there is no file {path} to keep as {name!r}")
+        yield Bring(name, str(path), kind)
+        return
+    descriptor, written = tempfile.mkstemp(prefix="horae-artifact-")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        yield Bring(name, written, kind)
+    finally:
+        Path(written).unlink(missing_ok=True)
+
+
+def guessed(name: str) -> str:
+    """The media type that a name's ending stands for."""
+    return mimetypes.guess_type(name)[0] or DEFAULT_TYPE
+
+
+def found_in(folder: Path) -> list[Bring]:
+    """What a command left in its folder: plain files, by their paths below it, as many as can be kept."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    names = [(path.relative_to(folder).as_posix(), path) for path in files[: MOST_ARTIFACTS + 1]]
+    return [Bring(name, str(path), guessed(name)) for name, path in names]
+
+
+async def pieces_of(path: str) -> AsyncIterator[bytes]:
+    """A file's content as it is now, up to the length it has now."""
+    with await asyncio.to_thread(open, path, "rb") as file:
+        left = os.fstat(file.fileno()).st_size
+        while left > 0 and (piece := await asyncio.to_thread(file.read, min(PIECE, left))):
+            left -= len(piece)
+            yield piece

@@ -1,0 +1,62 @@
+"""Files that executions left behind, and results that are too large for a report: brought, or told why not."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+from msgspec import structs
+
+from horae.errors import HoraeError
+from horae.model.artifact import RESULT
+from horae.model.protocol import MAX_RESULT
+from horae.worker.artifacts import bringing, found_in
+from horae.worker.asks import Kept, Port
+from horae.worker.failure import failed
+from horae.worker.holding import Fate
+
+
+def is_large(outcome: bytes | Fate) -> bool:
+    """Whether a result is too large for a report."""
+    return isinstance(outcome, Fate) and outcome.outcome == "success" and len(outcome.result) > MAX_RESULT
+
+
+async def bring_result(port: Port, fate: Fate) -> Fate:
+    """A success whose result is the address of the file that it became."""
+    with bringing(RESULT, fate.result, "application/json") as file:
+        try:
+            return _by_reference(fate, await asyncio.wrap_future(port.ask(file)))
+        except HoraeError as error:
+            return _refused(error)
+
+
+def bring_result_here(port: Port, fate: Fate) -> Fate:
+    """The same in a thread of its own."""
+    with bringing(RESULT, fate.result, "application/json") as file:
+        try:
+            return _by_reference(fate, port.ask(file).result())
+        except HoraeError as error:
+            return _refused(error)
+
+
+def _by_reference(fate: Fate, kept: Kept) -> Fate:
+    return structs.replace(fate, result=msgspec.json.encode({"$artifact": kept}))
+
+
+def _refused(error: HoraeError) -> Fate:
+    return failed("ResultTooLarge", f"the result cannot be kept: {error}", permanent=True)
+
+
+async def bring_all(port: Port, folder: Path) -> Fate | None:
+    """Have everything in a folder kept; None, or what a command that ended well ends with because of one that was not.
+
+    A report without the files that belong to it would be read as if it were whole.
+    """
+    refused: Fate | None = None
+    for file in await asyncio.to_thread(found_in, folder):
+        try:
+            await asyncio.wrap_future(port.ask(file))
+        except (HoraeError, OSError) as error:
+            said = f"the file {file.name!r} in HORAE_ARTIFACTS cannot be kept: {error}"
+            port.log("log", f"WARNING {said}")
+            refused = refused or failed("ArtifactRefused", said, permanent=True)
+    return refused

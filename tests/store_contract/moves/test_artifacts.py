@@ -1,0 +1,94 @@
+"""Names of files: kept for who holds the execution, one content to a name, and no content that nobody clears away."""
+
+from horae.model.artifact import Artifact
+from horae.store.moves import artifacts
+from tests.store_contract.world import World, released
+
+DAY = 86_400_000_000
+
+
+def file(name: str, location: str, attempt: int = 1) -> Artifact:
+    return Artifact(name=name, attempt=attempt, size=3, type="text/plain", sha256="ab" * 32, location=location, at=7)
+
+
+async def announce(world: World, *locations: str) -> None:
+    for location in locations:
+        await world.store.write(lambda at=location: artifacts.announce(at, world.now()))
+
+
+async def litter(world: World) -> list[str]:
+    return sorted(await world.store.read(lambda: artifacts.litter(world.now(), 100)))
+
+
+async def test_a_content_is_named_for_who_holds_the_execution_and_is_litter_otherwise(world: World):
+    parcel = await world.parcel(await world.job(), 2)
+    w, thief = await world.worker(), await world.worker("thief")
+    (slice,) = await w.claim(2)
+    await announce(world, "x/1", "x/2", "x/3")
+
+    async def keep(by, artifact):
+        return await world.store.write(lambda: artifacts.keep(by.session, parcel, 0, artifact, world.now()))
+
+    assert await keep(thief, file("a", "x/1")) is None
+    assert await keep(w, file("a", "x/1", attempt=2)) is None
+    assert await keep(w, file("b", "x/1"))
+    assert await keep(w, file("a", "x/2"))
+    found = await world.store.read(lambda: artifacts.of(parcel, 0, "", 10))
+    assert [artifact.name for artifact in found] == ["a", "b"]
+    assert found[1] == file("b", "x/1")
+    assert await world.store.read(lambda: artifacts.of(parcel, 1, "", 10)) == []
+    assert await litter(world) == ["x/3"]
+    await w.report(released(slice))
+    assert await keep(w, file("c", "x/3")) is None
+
+
+async def test_a_name_that_is_used_again_leaves_its_first_content_as_litter(world: World):
+    parcel = await world.parcel(await world.job(), 1)
+    w = await world.worker()
+    await w.claim(1)
+    await announce(world, "x/1", "x/2")
+    for location in ("x/1", "x/2"):
+        await world.store.write(
+            lambda at=location: artifacts.keep(w.session, parcel, 0, file("a", at), world.now())
+        )  # fmt: skip
+
+    assert (await world.store.read(lambda: artifacts.one(parcel, 0, "a"))).location == "x/2"
+    assert await litter(world) == ["x/1"]
+    await world.store.write(lambda: artifacts.cleared(["x/1"]))
+    assert await litter(world) == []
+
+
+async def test_an_execution_has_only_so_many(world: World, monkeypatch):
+    monkeypatch.setattr(artifacts, "MOST_ARTIFACTS", 1)
+    parcel = await world.parcel(await world.job(), 1)
+    w = await world.worker()
+    await w.claim(1)
+    kept = [
+        await world.store.write(lambda n=name: artifacts.keep(w.session, parcel, 0, file(n, n), world.now()))
+        for name in ("a", "a", "b")
+    ]
+
+    assert kept == [True, True, False]
+
+
+async def test_what_a_forgotten_execution_left_behind_becomes_litter(world: World):
+    gone, known = await world.parcel(await world.job(), 1), await world.parcel(await world.job("other"), 1)
+    w = await world.worker()
+    await w.claim(2)
+    for parcel, name in ((gone, "a"), (gone, "b"), (known, "a")):
+        at = f"{name}/{parcel}"
+        await world.store.write(
+            lambda p=parcel, n=name, at=at: artifacts.keep(w.session, p, 0, file(n, at), world.now())
+        )
+    for shelf in ("running", "parcels"):
+        column = "id" if shelf == "parcels" else "parcel"
+        await world.do(f"DELETE FROM {shelf} WHERE {column} = $1 RETURNING 1", gone)
+
+    at, rounds = artifacts.START, 0
+    while not rounds or at != artifacts.START:
+        at, rounds = await world.store.write(lambda at=at: artifacts.forget(at, 2, world.now())), rounds + 1
+
+    assert rounds == 2
+    assert await litter(world) == [f"a/{gone}", f"b/{gone}"]
+    assert await world.store.read(lambda: artifacts.one(known, 0, "a")) is not None
+    assert await world.store.read(lambda: artifacts.one(gone, 0, "a")) is None

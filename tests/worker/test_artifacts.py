@@ -1,0 +1,97 @@
+"""Files that executions leave behind: by functions wherever they run, by commands, and over HTTP in pieces."""
+
+from pathlib import Path
+from random import Random
+from uuid import UUID
+
+import pytest
+
+from horae.errors import NotFound, TooLarge
+from horae.model.job import Command, Python
+from horae.worker.asks import Bring, Kept
+from horae.worker.http_transport import HttpTransport
+from tests.worker import functions
+from tests.worker.local import result, shop
+from tests.worker.test_transport import ok, problem
+from tests.worker.web import web
+
+ID = UUID("0198c5a0-0000-7000-8000-000000000000")
+
+
+@pytest.mark.parametrize(
+    ("function", "isolation"), [("leave", "thread"), ("leave", "process"), ("leave_async", None)]
+)  # fmt: skip
+async def test_a_function_leaves_bytes_and_files_behind(function: str, isolation, tmp_path: Path):
+    async with shop(functions.app) as it:
+        outcome = await it.run(Python(function=function, isolation=isolation), {"folder": str(tmp_path)})
+
+        assert result(outcome) == [5, "text/csv"]
+        assert it.transport.artifacts == {
+            "note.txt": ("text/plain", b"hello"),
+            "tables/long.csv": ("text/csv", b"a,b\n" * 100_000),
+        }
+
+
+async def test_files_in_a_commands_folder_are_kept_also_when_it_fails():
+    line = 'cd "$HORAE_ARTIFACTS"; mkdir plots; echo hi > plots/a.txt; ln -s /etc/passwd x'
+    async with shop() as it:
+        assert (await it.run(Command(shell=line))).outcome == "success"
+        assert it.transport.artifacts == {"plots/a.txt": ("text/plain", b"hi\n")}
+        outcome = await it.run(Command(shell='echo why > "$HORAE_ARTIFACTS/core"; exit 3'), name="failing")
+        assert (outcome.outcome, outcome.exit_code) == ("failed", 3)
+        assert it.transport.artifacts["core"] == ("application/octet-stream", b"why\n")
+
+
+async def test_a_file_that_cannot_be_kept_fails_a_command_that_ended_well():
+    async with shop() as it:
+        parcel = it.submit(Command(shell='head -c 2000000 /dev/zero > "$HORAE_ARTIFACTS/large"'))
+        outcome = await it.outcome(parcel)
+
+        assert outcome.error is not None
+        assert (outcome.error.type, outcome.error.permanent) == ("ArtifactRefused", True)
+        assert "'large'" in outcome.error.message
+        assert any("cannot be kept" in line for line in it.gateway.lines(parcel, 0))
+
+
+async def test_a_file_travels_in_pieces_and_a_refusal_comes_through(tmp_path: Path):
+    content = bytes(range(256)) * 8192
+    path = tmp_path / "a"
+    path.write_bytes(content)
+    kept = {"name": "a b", "url": "/u", "size": len(content), "type": "x/y", "sha256": "s", "attempt": 1}
+    answers = iter([ok(kept), problem(413, "too-large"), problem(404, "not-found")])
+
+    def answer(asked):
+        return next(answers)(asked)
+
+    async with web(answer) as site:
+        transport = HttpTransport([site.url], "k", rng=Random(1))
+        file = Bring("a b", str(path), "x/y")
+        assert await transport.bring(ID, ID, 3, 1, file) == Kept(
+            name="a b", url="/u", size=len(content), type="x/y", sha256="s"
+        )
+        asked = site.asked[0]
+        assert asked.path == f"/api/v1/sessions/{ID}/artifacts/a%20b?parcel={ID}&item=3&attempt=1"
+        assert (asked.method, asked.body, asked.headers["content-type"]) == ("PUT", content, "x/y")
+        with pytest.raises(TooLarge):
+            await transport.bring(ID, ID, 3, 1, file)
+        with pytest.raises(NotFound):
+            await transport.bring(ID, ID, 3, 1, file)
+        await transport.close()
+
+
+@pytest.mark.parametrize(
+    ("function", "isolation"), [("much", "thread"), ("much", "process"), ("much_async", None)]
+)  # fmt: skip
+async def test_a_result_that_is_too_large_for_a_report_becomes_a_file(function: str, isolation):
+    async with shop(functions.app) as it:
+        outcome = await it.run(Python(function=function, isolation=isolation), {"n": 900_000})
+        assert len(result(outcome)) == 900_000
+        it.transport.most = 3_000_000
+        outcome = await it.run(Python(function=function, isolation=isolation), {"n": 2_000_000})
+        told = result(outcome)["$artifact"]
+        assert (told["name"], told["size"], told["type"]) == (":result", 2_000_002, "application/json")
+        assert it.transport.artifacts[":result"][1] == b'"' + b"x" * 2_000_000 + b'"'
+        it.transport.most = 1_000_000
+        outcome = await it.run(Python(function=function, isolation=isolation), {"n": 2_000_000})
+        assert outcome.error is not None
+        assert (outcome.error.type, outcome.error.permanent) == ("ResultTooLarge", True)
