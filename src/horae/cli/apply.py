@@ -68,11 +68,24 @@ def in_order(documents: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _upstreams(document: dict[str, Any]) -> Iterable[Any]:
-    """The jobs that a definition depends on, as it names them; what it says wrongly is refused by the server."""
+    """The jobs that a definition depends on or runs, as it names them; what it says wrongly the server refuses."""
     for one in document.get("dependencies") or ():
         named = one.get("job") if isinstance(one, dict) else one
         if isinstance(named, str):
             yield named
+    yield from _run_by(document.get("workflow"))
+
+
+def _run_by(part: Any) -> Iterable[str]:
+    """The jobs that steps name, however deep they lie."""
+    if isinstance(part, list):
+        for one in part:
+            yield from _run_by(one)
+    elif isinstance(part, dict):
+        if isinstance(part.get("job"), str):
+            yield part["job"]
+        for field in ("steps", "workflow", "undo", "onSuccess", "onFailure", "finally"):
+            yield from _run_by(part.get(field))
 
 
 def _by_name(documents: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -19,8 +19,10 @@ from horae.errors import BadInput
 
 # What of a job's document is its definition; the rest is what Horae says about it.
 FIELDS = (
-    *("name", "description", "schedule", "triggers", "command", "python", "http", "params", "retries", "retry"),
+    *("name", "description", "schedule", "triggers", "command", "python", "http", "workflow", "params"),
     *(
+        "retries",
+        "retry",
         "timeout",
         "timeouts",
         "pauseAfter",

@@ -55,6 +55,8 @@ async def create(api: Api, name: str | None, **options: Any) -> None:
 @click.option("--search", metavar="TEXT", help="Only jobs whose name or description contains this.")
 @click.option("--queue", metavar="QUEUE", help="Only jobs of this queue.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only jobs with this tag.")
+@click.option("--owner", metavar="WORKFLOW", help="Only the jobs that a workflow keeps for its steps.")
+@click.option("--owned", is_flag=True, default=None, help="With the jobs that workflows keep for their steps.")
 @page_options
 @remote
 async def list_(api: Api, **filters: Any) -> None:
@@ -153,10 +155,11 @@ async def resume(api: Api, job: str) -> None:
 @click.option(
     "--running", type=click.Choice(["cancel", "finish"]), help="What becomes of running ones; finish otherwise."
 )
+@click.option("--force", is_flag=True, default=None, help="Also if workflows run it.")
 @remote
-async def delete(api: Api, job: str, queued: str | None, running: str | None) -> None:
+async def delete(api: Api, job: str, queued: str | None, running: str | None, force: bool | None) -> None:
     """Delete a job: its triggers stop at once, its history stays, its name is free again."""
-    deleted = await api.client.jobs.delete(job, queued=queued, running=running)
+    deleted = await api.client.jobs.delete(job, queued=queued, running=running, force=force)
     _done(api, deleted.raw, f"Deleted {deleted.name}. Undo it with: horae jobs restore {deleted.job_id}")
 
 

@@ -20,6 +20,7 @@ class JobFields(TypedDict, total=False):
     command: Any
     python: Any
     http: Any
+    workflow: Any
     description: str
     params: dict[str, Any]
     retries: int
@@ -56,7 +57,7 @@ class Jobs:
         return Job.of(await self._caller.get(path_of("jobs", ref)))
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Job]:
-        """A page of jobs, by name; filters are those of GET /api/v1/jobs (state, status, tag, queue, ...)."""
+        """A page of jobs, by name; filters are those of GET /api/v1/jobs (state, tag, queue, owner, owned, ...)."""
         return page_of(Job, await self._caller.get(path_of("jobs"), {**filters, "limit": limit, "cursor": cursor}))
 
     async def edit(self, ref: str, *, if_match: str | None = None, **fields: Unpack[JobFields]) -> Job:
@@ -83,12 +84,16 @@ class Jobs:
     async def resume(self, ref: str) -> Job:
         return Job.of(await self._caller.post(path_of("jobs", ref, "resume")))
 
-    async def delete(self, ref: str, *, queued: str | None = None, running: str | None = None) -> Job:
+    async def delete(
+        self, ref: str, *, queued: str | None = None, running: str | None = None, force: bool | None = None
+    ) -> Job:
         """Delete a job; its `queued` and `running` executions are cancelled or finished ("cancel" or "finish").
 
-        Unless told otherwise, what is queued is cancelled and what runs may finish.
+        Unless told otherwise, what is queued is cancelled and what runs may finish. What workflows run is deleted only
+        with `force`.
         """
-        return Job.of(await self._caller.delete(path_of("jobs", ref), {"queued": queued, "running": running}))
+        query = {"queued": queued, "running": running, "force": force}
+        return Job.of(await self._caller.delete(path_of("jobs", ref), query))
 
     async def restore(self, ref: str) -> Job:
         return Job.of(await self._caller.post(path_of("jobs", ref, "restore")))

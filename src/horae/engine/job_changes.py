@@ -6,8 +6,10 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from horae.engine import owned_changes
+from horae.engine.owned_jobs import Keeping
 from horae.env import Instant
-from horae.errors import BadInput, Conflict
+from horae.errors import BadInput, Busy, Conflict
 from horae.model.job import Job, Spec
 from horae.model.trigger import SCHEDULE, Disposition, Once, When
 from horae.store.moves import (
@@ -46,15 +48,20 @@ class Draft(Struct, frozen=True, kw_only=True):
 
     spec: Spec
     whens: Sequence[When] = ()
+    keeping: Keeping | None = None  # what goes with it
 
 
 def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
     """A job and its triggers. Raises Conflict when the name is taken."""
-    yield Lock((_name_lock(namespace, draft.spec.name), *_calendar_lock(namespace, draft.whens)))
+    together = () if draft.keeping is None else (_together_lock(namespace),)
+    yield Lock((_name_lock(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens)))
+    if not (yield from owned_changes.is_true(draft.keeping, None)):
+        raise Busy("A job that this workflow runs was changed meanwhile.")
     queue, lane = yield from _place(namespace, draft.spec, now)
     taken = yield from jobs.add(id, namespace, draft.spec, queue, lane, now)
     if taken is not None:
         raise name_taken(draft.spec.name, taken.id)
+    yield from owned_changes.write(draft.keeping, id, namespace, now)
     for when in draft.whens:
         yield from triggers.add(new_id(), Owner(id, namespace, 1), when, now)
 
@@ -76,8 +83,10 @@ def edit(
     """
     job = before.job
     name = _name_lock(job.namespace, draft.spec.name)
-    yield Lock((name, f"dependencies:{job.namespace}", *_calendar_lock(job.namespace, draft.whens)))
+    yield Lock((name, _together_lock(job.namespace), *_calendar_lock(job.namespace, draft.whens)))
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
+        return False
+    if not (yield from owned_changes.is_true(draft.keeping, job.id)):
         return False
     version, written = yield from _numbered(job, adopt, now)
     if not version:
@@ -88,6 +97,7 @@ def edit(
     verdict = yield from jobs.edit(job.id, job.namespace, version, draft.spec, queue, lane, now, written=written)
     if verdict is not None:
         raise name_taken(draft.spec.name, verdict.id)
+    yield from owned_changes.write(draft.keeping, job.id, job.namespace, now)
     owner = Owner(job.id, job.namespace, version, job.state == "paused")
     yield from _retime(owner, draft.whens, began_paused(job.spec), new_id, now, revive=revive)
     if adopt is not None:
@@ -219,15 +229,19 @@ def delete(
     now: Instant,
     ending: cancel_job.Ending | None,
     done: Started | None = None,
+    *,
+    force: bool = False,
 ) -> Script[int | None]:
     """End a job's triggers and free its name; the first batches of what is to be ended go with it.
 
     What is left to end is noted. Tells how many executions were cancelled; None when the job is no longer what it was.
-    `done` tells what was started because they ended.
+    `done` tells what was started because they ended. Raises Conflict when workflows run it, unless it is forced.
     """
     job = before.job
+    yield Lock((_together_lock(job.namespace),))
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return None
+    yield from owned_changes.delete(job, now, force=force)
     yield from jobs.delete(job.id, ending, now)
     for timer in (yield from triggers.of_job(job.id, lock=True)):
         asleep = "paused" in (job.state, timer.state)
@@ -257,6 +271,7 @@ def restore(before: StoredJob, whens: Sequence[When], new_id: NewId, now: Instan
     taken = yield from jobs.name_taken(job.namespace, job.name, job.id)
     if taken is not None:
         raise name_taken(job.name, taken)
+    yield from owned_changes.restore(job, now)
     state = yield from jobs.restore(job.id, now)
     owner = Owner(job.id, job.namespace, job.version, state == "paused")
     ended = yield from triggers.ended(job.id)
@@ -274,6 +289,11 @@ def name_taken(name: str, holder: UUID) -> Conflict:
 def _name_lock(namespace: int, name: str) -> str:
     """Who gives a name to a job holds this, so that two meet in an answer and not in an index."""
     return f"job-name:{namespace}:{name}"
+
+
+def _together_lock(namespace: int) -> str:
+    """Who changes what a job depends on, or what a workflow runs, holds this."""
+    return f"dependencies:{namespace}"
 
 
 def _calendar_lock(namespace: int, whens: Sequence[When]) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from uuid import UUID
 import msgspec
 
 from horae.engine.job_changes import Draft
+from horae.engine.owned_changes import refuse_owned
+from horae.engine.owned_jobs import Keeper
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.trigger_calendars import check_calendars
 from horae.engine.trigger_checks import check_params, field_of, refuse_the_past
@@ -37,6 +39,7 @@ class Drafts:
         """`check_place` refuses places that must not be watched; `default_queue` is where jobs go that name none."""
         self._env, self._store, self._check_place = env, store, check_place
         self._default_queue = default_queue
+        self._keeper = Keeper(store, env.new_id)
         self._namespaces: dict[int, str] = {}
 
     async def parse(self, namespace: int, body: Any, created_at: Instant) -> Definition:
@@ -59,6 +62,7 @@ class Drafts:
 
     async def change(self, before: StoredJob, patch: Any, *, replace: bool) -> Definition:
         """What a job becomes by a patch, or as a whole."""
+        refuse_owned(before.job)
         body = patch
         if not replace:
             body = merge_definition(render_definition(before.job.spec), patch)
@@ -94,7 +98,8 @@ class Drafts:
         conditions = {upstream[ref]: condition for ref, condition in definition.conditions.items()}
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
         spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)
-        return Draft(spec=spec, whens=definition.whens)
+        spec, keeping = await self._keeper.keep(namespace, spec, before)
+        return Draft(spec=spec, whens=definition.whens, keeping=keeping)
 
     async def _namespace(self, namespace: int) -> str:
         if namespace not in self._namespaces:

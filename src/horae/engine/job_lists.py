@@ -6,7 +6,7 @@ from uuid import UUID
 
 from msgspec import Meta, structs
 
-from horae.engine.job_views import Renderings, render, show_job, show_version
+from horae.engine.job_views import Renderings, render, runs_of, show_job, show_version
 from horae.engine.lookup import Lookup
 from horae.engine.refs import find_job, job_ref, no_such_job, tag_ref
 from horae.engine.trigger_calendars import is_met_between_fires, next_runs
@@ -17,8 +17,10 @@ from horae.model.definition.values import a_text
 from horae.model.instant import format_instant
 from horae.model.job import JobVersion, Spec
 from horae.model.view import AutoPaused, JobDiffView, JobVersionView, JobView, Page, shown_time
+from horae.model.workflow.naming import is_owned_name
 from horae.store.contract import Store
 from horae.store.moves import dependency_reads, job_pages, job_reads, streaks, triggers
+from horae.store.moves import owned as owned_jobs
 from horae.store.moves.job_pages import JobFilter
 from horae.store.moves.jobs import StoredJob
 
@@ -29,7 +31,7 @@ APART = (
     " these may never do: give them the same cron expression and zone, or the same anchor."
 )
 
-Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._-]{1,128}\Z")]
+Name = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9._/:-]{1,1024}\Z")]
 Held = Callable[[int, str], str | None]
 Warn = Callable[[int, Spec], Awaitable[str | None]]
 
@@ -51,11 +53,14 @@ class JobLists:
         if job is None:
             raise await no_such_job(self._store, namespace, ref)
         rendering = self._renderings.of(job.id, job.version, job.spec)
-        names = await self._names([rendering.spec]) if rendering.spec.dependencies else {}
+        names = await self._names([rendering.spec])
         view = show_job(job, rendering, job.activity, names)
+        if is_owned_name(job.name):
+            view = (await self._belonging([view]))[0]
         if rendering.spec.pause_after is not None:
             view = await self._by_streak(view)
-        if names and (note := await self._apart({**names, job.id: job.name})):
+        upstream = {UUID(id): names[UUID(id)] for id in rendering.spec.dependencies}
+        if upstream and (note := await self._apart({**upstream, job.id: job.name})):
             view = structs.replace(view, notes=[*view.notes, note])
         if self._warn is not None and (odd := await self._warn(namespace, rendering.spec)):
             view = structs.replace(view, notes=[odd, *view.notes])
@@ -128,17 +133,22 @@ class JobLists:
         state: str | None = None,
         tag: str | None = None,
         queue: str | None = None,
+        owner: str | None = None,
+        owned: bool = False,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[JobView]:
         """Jobs by name; deleted ones only when `state` asks for them. `search` is a part of the name or description,
-        `tag` "name" or "name=value".
+        `tag` "name" or "name=value". Those that workflows keep for their steps come with one `owner`, or if `owned`.
 
         A page may be short, even empty, while `nextCursor` says there is more.
         """
         if state is not None:
             one_of(state, "state", STATES)
-        wanted = JobFilter(search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue)
+        whose = None if owner is None else (await find_job(self._store, namespace, owner)).job.id
+        wanted = JobFilter(
+            search=search, prefix=prefix, state=state, tag=tag_ref(tag), queue=queue, owner=whose, owned=owned
+        )
         for field, text in (("search", search), ("prefix", prefix), ("tag", tag), ("queue", queue)):
             a_text(text or "", field, most=256)
         after = None if cursor is None else read_cursor(cursor, tuple[Name, UUID])
@@ -170,14 +180,29 @@ class JobLists:
         )
         names = await self._names([s.job.spec for s in jobs])
         views = [show_job(s.job, render(s.job.spec), activities[s.job.id], names) for s in jobs]
+        if any(is_owned_name(s.job.name) for s in jobs):
+            views = await self._belonging(views)
         return [
             await self._by_calendars(stored.job.namespace, view) if is_met_between_fires(stored.job.spec) else view
             for stored, view in zip(jobs, views, strict=True)
         ]
 
+    async def _belonging(self, views: "list_of[JobView]") -> "list_of[JobView]":
+        """Jobs with the workflows that keep them, and the jobs that they were made from."""
+        found = await self._store.read(lambda: owned_jobs.owners_of([view.job_id for view in views]))
+        bases = sorted({one.base for one in found.values() if one.base is not None})
+        names = await self._store.read(lambda: job_reads.names_of(bases)) if bases else {}
+        return [
+            structs.replace(view, owner=one.name, base=None if one.base is None else names.get(one.base))
+            if (one := found.get(view.job_id))
+            else view
+            for view in views
+        ]
+
     async def _names(self, specs: Sequence[Spec]) -> dict[UUID, str]:
-        upstream = sorted({UUID(id) for spec in specs for id in spec.dependencies})
-        return await self._store.read(lambda: job_reads.names_of(upstream)) if upstream else {}
+        """The names of the jobs that others depend on, or that they run."""
+        named = sorted({UUID(id) for spec in specs for id in (*spec.dependencies, *runs_of(spec))})
+        return await self._store.read(lambda: job_reads.names_of(named)) if named else {}
 
 
 list_of = list  # the class has a method of that name

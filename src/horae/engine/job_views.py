@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 
 from horae.model.definition import render_definition
 from horae.model.definition.dependencies import render_dependency
+from horae.model.definition.workflow import render_workflow
 from horae.model.instant import format_instant
 from horae.model.job import Job, JobVersion, Spec
 from horae.model.retry import Budgets, RetryPolicy
@@ -18,6 +19,8 @@ from horae.model.show import as_fields
 from horae.model.trigger import SCHEDULE, Trigger, describe
 from horae.model.trigger.describe import warnings
 from horae.model.view import JobStatus, JobVersionView, JobView, LastExecution, shown_time
+from horae.model.workflow.naming import calls_of
+from horae.model.workflow.values import Workflow
 from horae.store.moves.job_reads import Activity, Doing
 
 MOST = 1_000  # versions whose rendering is kept
@@ -83,6 +86,9 @@ class Renderings:
 def show_job(job: Job | Doing, rendering: Rendering, activity: Activity, names: Mapping[UUID, str]) -> JobView:
     """A job with what it is doing; `names` are those of the jobs it depends on."""
     running, fields = activity.running, rendering.fields
+    if names and isinstance(rendering.spec.task, Workflow):
+        known = {str(id): name for id, name in names.items()}
+        fields = {**fields, "workflow": render_workflow(rendering.spec.task, known)}
     if names:
         conditions = rendering.spec.conditions
         upstream = [render_dependency(names.get(UUID(id), id), id, conditions) for id in rendering.spec.dependencies]
@@ -104,6 +110,11 @@ def show_job(job: Job | Doing, rendering: Rendering, activity: Activity, names: 
         notes=[*trouble, *_warned(rendering.spec, activity.triggers), *rendering.notes],
         **fields,
     )
+
+
+def runs_of(spec: Spec) -> set[str]:
+    """The ids of the jobs that the steps of a workflow name."""
+    return {call.job for _, call in calls_of(spec.task) if call.job} if isinstance(spec.task, Workflow) else set()
 
 
 _read_spec = msgspec.json.Decoder(Spec).decode

@@ -12,6 +12,7 @@ from horae.engine.job_changes import Draft
 from horae.engine.job_deletions import Deletions
 from horae.engine.job_drafts import CheckPlace, Drafts
 from horae.engine.job_lists import Held, JobLists, Warn, no_such_version, one_of
+from horae.engine.owned_changes import refuse_owned
 from horae.engine.refs import as_id, find_job
 from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
@@ -148,14 +149,16 @@ class Jobs(JobLists):
         queued: Literal["cancel", "finish"] = "cancel",
         running: Literal["finish", "cancel"] = "finish",
         if_match: int | None = None,
+        force: bool = False,
     ) -> JobView:
         """Stop a job's triggers at once and free its name; history stays readable, `restore` undoes it.
 
-        What is queued is cancelled or finished, what runs is finished or asked to stop.
+        What is queued is cancelled or finished, what runs is finished or asked to stop. What workflows run is deleted
+        only by `force`: Conflict names them.
         """
         one_of(queued, "queued", ("cancel", "finish"))
         one_of(running, "running", ("finish", "cancel"))
-        job = await self._delete(namespace, ref, _ending(queued, running), if_match)
+        job = await self._delete(namespace, ref, _ending(queued, running), if_match, force)
         if queued == "finish":
             await self._open_gate(job)
         await self._deletions.finish(job)  # what somebody holds right now the sweep finds
@@ -175,6 +178,7 @@ class Jobs(JobLists):
         Raises Conflict when the name is taken.
         """
         stored = await self._deleted(namespace, ref)
+        refuse_owned(stored.job, "restored")
         if stored.job.state == "deleted":
             whens = (await self._drafts.again(stored, stored.job.spec)).whens
             state = await self._store.change(lambda now: changes.restore(stored, whens, self._env.new_id, now))
@@ -211,6 +215,7 @@ class Jobs(JobLists):
     ) -> bool:
         """Write the next version unless nothing changes; false when somebody was quicker."""
         job = before.job
+        refuse_owned(job)
         draft = await self._drafts.resolve(job.namespace, definition, before)
         if draft.spec == job.spec and adopt is None:
             return True
@@ -222,6 +227,8 @@ class Jobs(JobLists):
             return False
         self._store.on_started(done)
         self._tell(job.id, job.namespace, job.state)
+        for kept in () if draft.keeping is None else draft.keeping.kept:
+            self._on_change(kept.id)
         return True
 
     async def _switch(self, namespace: int, ref: str, state: Literal["active", "paused"]) -> JobView:
@@ -262,10 +269,13 @@ class Jobs(JobLists):
         if self._fire_due is not None:
             await self._fire_due()
 
-    async def _delete(self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None) -> UUID:
+    async def _delete(
+        self, namespace: int, ref: str, ending: cancel_job.Ending | None, if_match: int | None, force: bool
+    ) -> UUID:
         """Delete a job; one that is deleted already is asked to end this too."""
         for _ in range(TRIES):
             before = _matched(await find_job(self._store, namespace, ref), if_match)
+            refuse_owned(before.job, "deleted")
             if before.job.state == "deleted":
                 if ending is not None:
                     await self._store.write(lambda: cancel_job.ask(before.job.id, ending))  # noqa: B023
@@ -273,7 +283,7 @@ class Jobs(JobLists):
             await self._decide_due()
             done = Started()
             cancelled = await self._store.change(
-                lambda now: changes.delete(before, self._env.new_id, now, ending, done)  # noqa: B023
+                lambda now: changes.delete(before, self._env.new_id, now, ending, done, force=force)  # noqa: B023
             )
             if cancelled is not None:
                 self._store.on_started(done)

@@ -9,6 +9,7 @@ from horae.errors import BadInput, Gone, NotFound
 from horae.model.ids import instant_of
 from horae.model.instant import LATEST, parse_instant
 from horae.model.job import NAME
+from horae.model.workflow.naming import OWNED
 from horae.store.contract import Store
 from horae.store.moves import job_reads
 from horae.store.moves.jobs import StoredJob
@@ -38,7 +39,7 @@ def job_ref(ref: str | UUID) -> UUID | str:
     id = as_id(ref)
     if id is not None:
         return id
-    if not NAME.fullmatch(str(ref)):
+    if not NAME.fullmatch(str(ref)) and not OWNED.fullmatch(str(ref)):
         raise NotFound(f"{str(ref)[:60]!r} is neither a job's name nor an id.", _LIST, job=str(ref)[:128])
     return str(ref)
 

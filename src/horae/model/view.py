@@ -75,6 +75,8 @@ class JobView(View, frozen=True, kw_only=True):
     python: Any | UnsetType = UNSET
     http: Any | UnsetType = UNSET
     workflow: Any | UnsetType = UNSET
+    owner: str | None = None  # the workflow that keeps it for one of its steps
+    base: str | None = None  # the job that such a one was made from
     params: dict[str, Any] = {}
     schema: dict[str, Any] | None = None
     retries: int = 0

@@ -53,6 +53,10 @@ class JobPatch(Body, frozen=True, kw_only=True):
     http: Annotated[
         str | dict[str, Any] | None, Meta(description='A URL, or {"url", "method", "headers", "body", "expect"}.')
     ] = None
+    workflow: Annotated[
+        list[dict[str, Any]] | dict[str, Any] | None,
+        Meta(description='Steps: {"steps": [{"name", "job" or what it does, "after", "when", ...}], "onError", ...}.'),
+    ] = None
     params: dict[str, Any] | None = None
     schema: Annotated[dict[str, Any] | None, Meta(description="The JSON schema of params.")] = None
     retries: Annotated[int, Meta(ge=0, le=1000, description="Further tries after the job's own failures.")] | None = (
@@ -137,7 +141,7 @@ class JobPatch(Body, frozen=True, kw_only=True):
 
 
 class JobBody(JobPatch, frozen=True, kw_only=True):
-    """A job: its name, one of command, python and http, and whatever else differs from the defaults."""
+    """A job: its name, one of command, python, http and workflow, and whatever else differs from the defaults."""
 
     name: Name
 

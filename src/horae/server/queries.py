@@ -37,6 +37,8 @@ class JobList(Paged, frozen=True, kw_only=True):
     state: Literal["active", "paused", "deleted"] | None = None
     tag: Annotated[Text, Meta(description='"name" or "name=value".')] | None = None
     queue: Text | None = None
+    owner: Annotated[Text, Meta(description="Only the jobs that this workflow keeps for its steps.")] | None = None
+    owned: Annotated[bool, Meta(description="With the jobs that workflows keep for their steps.")] = False
 
 
 class EventList(Paged, frozen=True, kw_only=True):
@@ -70,6 +72,7 @@ class DeleteJob(Query, frozen=True, kw_only=True):
 
     queued: Literal["cancel", "finish"] = "cancel"
     running: Literal["cancel", "finish"] = "finish"
+    force: Annotated[bool, Meta(description="Also if workflows run it.")] = False
 
 
 Status = Literal["waiting", "queued", "running", "success", "failed", "cancelled", "skipped", "pending"]

@@ -263,11 +263,16 @@ def render_step(step: Step, names: Mapping[str, str]) -> dict[str, Any]:
 
 def _render_call(call: Call, names: Mapping[str, str]) -> dict[str, Any]:
     own = dict(call.own)
-    nested = own.get("workflow")
-    if isinstance(nested, dict) and set(nested) == {"steps"}:
+    if is_short(own):
         own["steps"] = own.pop("workflow")["steps"]
     job = {"job": names.get(call.job, call.job)} if call.job else {}
     return {**job, **own, **({} if call.params is None else {"params": call.params})}
+
+
+def is_short(own: Mapping[str, Any]) -> bool:
+    """Whether a step that is a workflow of its own says nothing of it but its steps."""
+    nested = own.get("workflow")
+    return isinstance(nested, dict) and set(nested) == {"steps"}
 
 
 def _render_foreach(foreach: Foreach | None) -> dict[str, Any] | None:

@@ -1,10 +1,11 @@
 """`workflow`: what a job of steps runs, as a user writes it and as it is stored."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definition.steps import TASKS, of_step, read_steps, render_step
+from horae.model.definition.steps import TASKS, is_short, of_step, read_steps, render_step
 from horae.model.definition.values import an_object, one_of, refuse_unknown
 from horae.model.workflow.check import check_graph
 from horae.model.workflow.naming import calls_of
@@ -73,15 +74,24 @@ def check_owned(workflow: Workflow, read: Callable[[dict[str, Any]], object]) ->
 
 def _check_own(call: Call, read: Callable[[dict[str, Any]], object]) -> None:
     """What a step says instead of the job that it names is read beside something that runs: what, is the job's word."""
-    nested = call.own.get("workflow")
     try:
-        read(call.own if call.inline else {"command": "true", **call.own})
+        with inside(call):
+            read(call.own if call.inline else {"command": "true", **call.own})
     except BadInput as error:
         field = str(error.fields.get("field", ""))
-        if isinstance(nested, dict) and set(nested) == {"steps"}:
-            error.fields["field"] = field.removeprefix("workflow.")
         if field.partition(".")[0].partition("[")[0] in TASKS and "speaks of 'steps'" in error.detail:
             error.remedy = 'What a step runs knows its params: write "params": {"rows": "${steps.NAME.result}"}.'
+        raise
+
+
+@contextmanager
+def inside(call: Call) -> Iterator[None]:
+    """What is wrong with steps inside of a step is told of the field in which they were written."""
+    try:
+        yield
+    except BadInput as error:
+        if is_short(call.own):
+            error.fields["field"] = str(error.fields.get("field", "")).removeprefix("workflow.")
         raise
 
 

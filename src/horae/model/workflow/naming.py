@@ -32,3 +32,8 @@ def calls_of(workflow: Workflow) -> Iterator[tuple[str, Call]]:
 def owned_name(workflow: str, call: str) -> str:
     """The name of the job that a workflow keeps for one of its steps; no user can name a job so."""
     return f"{workflow}/{call}"
+
+
+def is_owned_name(name: str) -> bool:
+    """Whether a job is a part of a workflow, by its name."""
+    return "/" in name

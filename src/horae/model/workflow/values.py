@@ -44,6 +44,7 @@ class Call(Part, frozen=True, kw_only=True):
     job: str = ""  # the job it names: as the user spelled it until it is stored, its id afterwards
     own: dict[str, Any] = {}
     owned: str = ""  # the id of the job that the workflow keeps for it; empty until it is stored, or without `own`
+    version: int = 0  # of that job, of what is defined here alone; 0 for the present one
     params: dict[str, Any] | None = None  # with expressions; None when nothing is said of them
 
     @property

@@ -34,7 +34,7 @@ async def list_jobs(call: Call, query: JobList) -> Reply:
     """List jobs by name; deleted ones only when `state` asks for them."""
     page = await call.node.jobs.list(
         call.namespace, search=query.search, prefix=query.prefix, state=query.state, tag=query.tag, queue=query.queue,
-        limit=query.limit, cursor=query.cursor,
+        owner=query.owner, owned=query.owned, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
     return ok(page)
 
@@ -62,12 +62,15 @@ async def edit(call: Call, body: dict[str, Any]) -> Reply:
     return _shown(await call.node.jobs.edit(call.namespace, call.path("ref"), body, if_match=call.if_match()))
 
 
-@delete(f"{API}/jobs/{{ref}}", "jobs.delete", JobView, status=200, headers=IF_MATCH, refuses=(NotFound, Stale))
+@delete(
+    f"{API}/jobs/{{ref}}", "jobs.delete", JobView, status=200, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale)
+)
 async def delete_job(call: Call, query: DeleteJob) -> Reply:
     """Delete a job: its triggers stop at once, its history stays readable, its name is free again."""
     job = await call.node.jobs.delete(
-        call.namespace, call.path("ref"), queued=query.queued, running=query.running, if_match=call.if_match()
-    )
+        call.namespace, call.path("ref"), queued=query.queued, running=query.running, if_match=call.if_match(),
+        force=query.force,
+    )  # fmt: skip
     return _shown(job)
 
 

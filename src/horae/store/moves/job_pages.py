@@ -13,6 +13,8 @@ from horae.store.script import Fetch, Script, Statement
 # What each filter adds; `?` stands for its values, which follow in this order.
 CONDITIONS = {
     "deleted": "j.state <> 'deleted'",
+    "plain": "j.owner IS NULL",
+    "owner": "j.owner = ?",
     "state": "j.state = ?",
     "prefix": "substr(j.name, 1, length(?)) = ?",
     "search": "(lower(j.name) LIKE ? ESCAPE '/' OR lower(v.spec) LIKE ? ESCAPE '/')",
@@ -30,6 +32,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     state: str | None = None
     tag: tuple[str, str | None] | None = None
     queue: str | None = None
+    owner: UUID | None = None  # only those that this workflow keeps for its steps
+    owned: bool = False  # those that workflows keep, too
 
     def fits(self, spec: Spec) -> bool:
         """What the store could not tell for sure."""
@@ -46,6 +50,10 @@ def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limi
     and checked by the caller with `wanted.fits`.
     """
     values: dict[str, tuple[object, ...]] = {"deleted": ()} if wanted.state is None else {"state": (wanted.state,)}
+    if wanted.owner is not None:
+        values["owner"] = (wanted.owner,)
+    elif not wanted.owned:
+        values["plain"] = ()
     if wanted.prefix:
         values["prefix"] = (wanted.prefix, wanted.prefix)
     if wanted.search:

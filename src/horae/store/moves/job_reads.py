@@ -24,7 +24,8 @@ JOB: Columns = (("job", "uuid"),)
 JOB_COLUMNS = "j.id, j.name, j.version, j.state, v.spec, j.created_at, j.updated_at"
 NAMESPACE = Statement("namespace_name", "SELECT name FROM namespaces WHERE id = $1")
 NAMES = Statement(
-    "job_names", "SELECT name FROM jobs WHERE namespace = $1 AND state <> 'deleted' ORDER BY name LIMIT 5000"
+    "job_names",
+    "SELECT name FROM jobs WHERE namespace = $1 AND state <> 'deleted' AND owner IS NULL ORDER BY name LIMIT 5000",
 )
 BY_NAMES = Statement(
     "jobs_by_names",

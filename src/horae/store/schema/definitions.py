@@ -52,10 +52,22 @@ jobs = table(
     opt("deleted_at", BIG),
     opt("deleted_from", TEXT),  # the state that a restoration brings back
     opt("ending", TEXT),  # what a deletion has still to end: pending, running or all
+    opt("owner", ID),  # the workflow that keeps it for one of its steps
+    opt("base", ID),  # the job that it was made from, and what that step says instead
+    opt("own", TEXT),
     opt("rollout", INT),  # the number of the rollout that is on
     partial("jobs_ending", "id", where="ending IS NOT NULL"),
     partial("jobs_paused", "id", where="state = 'paused'"),
+    partial("jobs_owner", "owner", where="owner IS NOT NULL"),
+    partial("jobs_base", "base", where="base IS NOT NULL"),
     partial("jobs_name", "namespace", "name", where="state <> 'deleted'", unique=True),
+)
+
+uses = table(
+    "uses",
+    key("job", ID),  # a workflow
+    key("used", ID),  # a job that it runs
+    Index("uses_used", "used"),
 )
 
 streaks = table(

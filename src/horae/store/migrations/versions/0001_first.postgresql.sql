@@ -469,13 +469,20 @@ CREATE TABLE jobs (
     deleted_at BIGINT,
     deleted_from TEXT,
     ending TEXT,
+    owner UUID,
+    base UUID,
+    own TEXT,
     rollout INTEGER,
     PRIMARY KEY (id)
 );
 
+CREATE INDEX jobs_base ON jobs (base) WHERE base IS NOT NULL;
+
 CREATE INDEX jobs_ending ON jobs (id) WHERE ending IS NOT NULL;
 
 CREATE UNIQUE INDEX jobs_name ON jobs (namespace, name) WHERE state <> 'deleted';
+
+CREATE INDEX jobs_owner ON jobs (owner) WHERE owner IS NOT NULL;
 
 CREATE INDEX jobs_paused ON jobs (id) WHERE state = 'paused';
 
@@ -551,13 +558,6 @@ CREATE UNIQUE INDEX limits_namespace ON limits (namespace) WHERE namespace IS NO
 
 CREATE UNIQUE INDEX limits_queue ON limits (queue) WHERE queue IS NOT NULL;
 
-CREATE TABLE logs (
-    parcel UUID NOT NULL,
-    item INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    seq INTEGER NOT NULL,
-    count INTEGER NOT NULL,
-    lines BYTEA NOT NULL,
 CREATE TABLE litter (
     location TEXT NOT NULL,
     at BIGINT NOT NULL,
@@ -566,6 +566,13 @@ CREATE TABLE litter (
 
 CREATE INDEX litter_at ON litter (at);
 
+CREATE TABLE logs (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    lines BYTEA NOT NULL,
     PRIMARY KEY (parcel, item, attempt, seq)
 )
  PARTITION BY RANGE (parcel);
@@ -972,6 +979,14 @@ CREATE TABLE usage_days (
 );
 
 CREATE INDEX usage_days_day ON usage_days (day);
+
+CREATE TABLE uses (
+    job UUID NOT NULL,
+    used UUID NOT NULL,
+    PRIMARY KEY (job, used)
+);
+
+CREATE INDEX uses_used ON uses (used);
 
 CREATE TABLE waiting (
     parcel UUID NOT NULL,

@@ -1,0 +1,42 @@
+"""docs/workflows.md: its examples are workflows, and it names every field, join and name of expressions."""
+
+import msgspec
+import pytest
+import yaml
+
+from horae.model.definition import parse_definition, render_definition
+from horae.model.definition.steps import FIELDS
+from horae.model.definition.workflow import PARTS
+from horae.model.workflow.expressions import IN_FOREACH, OF_ERROR, OF_EVENT
+from horae.model.workflow.joins import JOINS
+from horae.model.workflow.plan import plan_of
+from tests.docs.pages import ROOT, blocks, first_cells, section
+
+PAGE = (ROOT / "docs/workflows.md").read_text()
+EXAMPLES = [yaml.safe_load(block) for block in blocks(PAGE, "yaml")]
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example["name"])
+def test_an_example_is_a_workflow(example):
+    as_json = msgspec.json.decode(msgspec.json.encode(example))
+    spec = parse_definition(as_json, namespace_name="default", created_at=0).spec
+    again = parse_definition(render_definition(spec), namespace_name="default", created_at=0).spec
+    assert again == spec
+    plan_of(spec.task)
+
+
+def test_every_field_join_and_name_is_there():
+    assert set(first_cells(section(PAGE, "A workflow"))) == {*PARTS, "timeout"}
+    of_steps = section(PAGE, "A step")
+    unnamed = {field for field in FIELDS if f"`{field}`" not in of_steps}
+    assert unnamed <= SAID_BY_JOBS | {"every", "most"}
+    assert tuple(first_cells(section(PAGE, "Joins"))) == JOINS
+    named = {cell.partition(".")[0] for cell in first_cells(section(PAGE, "Expressions"))}
+    assert named == IN_FOREACH | OF_ERROR | OF_EVENT
+
+
+# Fields of a job that the page does not list one by one: docs/rest.md does.
+SAID_BY_JOBS = {
+    *("description", "burst", "sequence", "prefers", "slots", "resources", "affinity", "spread"),
+    *("interruptible", "preemptible", "preempts", "durable"),
+}

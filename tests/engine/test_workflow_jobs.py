@@ -1,0 +1,192 @@
+"""Workflows as jobs, on every store: what their steps name, and the jobs that they keep."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from horae.engine.jobs import Jobs
+from horae.errors import BadInput, Conflict
+from tests.store_contract.world import NAMESPACE, World, rank
+
+in_memory = pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+
+
+@pytest.fixture
+def jobs(world: World) -> Jobs:
+    return Jobs(world.env, world.store, rank=rank)
+
+
+async def workflow(jobs: Jobs, *steps: dict[str, Any], name: str = "etl", **fields: Any) -> Any:
+    return await jobs.create(NAMESPACE, {"name": name, "workflow": {"steps": list(steps)}, **fields})
+
+
+async def command(jobs: Jobs, name: str, **fields: Any) -> Any:
+    return await jobs.create(NAMESPACE, {"name": name, "command": "true", **fields})
+
+
+async def names(jobs: Jobs, **filters: Any) -> list[str]:
+    return [job.name for job in (await jobs.list(NAMESPACE, **filters)).items]
+
+
+@in_memory
+async def test_a_workflow_names_jobs_and_is_shown_by_their_names(jobs):
+    extract = await command(jobs, "extract")
+
+    made = await workflow(jobs, {"name": "a", "job": "extract"}, {"name": "b", "job": "extract", "after": ["a"]})
+
+    assert made.workflow["steps"][0] == {"name": "a", "job": "extract"}
+    await jobs.edit(NAMESPACE, "extract", {"name": "fetch"})
+    assert (await jobs.get(NAMESPACE, "etl")).workflow["steps"][0] == {"name": "a", "job": "fetch"}
+    assert extract.job_id == (await jobs.get(NAMESPACE, "fetch")).job_id
+
+
+@in_memory
+async def test_what_a_step_says_of_a_job_is_kept_as_a_job_of_its_own(jobs):
+    await command(jobs, "load", retries=1, schedule="@daily")
+
+    await workflow(
+        jobs,
+        {"name": "inline", "command": "echo 1", "retries": 2},
+        {"name": "other", "job": "load", "timeout": "5m", "undo": {"command": "echo undo"}},
+        {"name": "part", "steps": [{"name": "inner", "command": "echo 2"}]},
+        {"name": "plain", "job": "load"},
+        queue="heavy",
+    )
+
+    kept = {job.name: job for job in (await jobs.list(NAMESPACE, owner="etl")).items}
+    assert set(kept) == {"etl/inline", "etl/other", "etl/other:undo", "etl/part", "etl/part/inner"}
+    assert (kept["etl/inline"].retries, kept["etl/inline"].queue) == (2, "heavy")
+    assert (kept["etl/other"].retries, kept["etl/other"].timeout, kept["etl/other"].queue) == (1, "5m", "default")
+    assert (kept["etl/other"].owner, kept["etl/other"].base, kept["etl/other"].schedule) == ("etl", "load", None)
+    assert await names(jobs) == ["etl", "load"]
+    assert len(await names(jobs, owned=True)) == 7
+    assert (await jobs.get(NAMESPACE, "etl/part/inner")).owner == "etl"
+
+
+async def test_what_is_kept_gets_a_version_with_its_step_and_goes_with_it(jobs):
+    first = await workflow(jobs, {"name": "a", "command": "echo 1"}, {"name": "b", "command": "echo 2"})
+    before = {job.name: job for job in (await jobs.list(NAMESPACE, owner="etl")).items}
+
+    same, change = await jobs.put(
+        NAMESPACE, {"name": "etl", "workflow": [{"name": "a", "command": "echo 1"}, {"name": "b", "command": "echo 2"}]}
+    )
+    assert (change, same.version) == ("unchanged", first.version)
+
+    steps = [{"name": "a", "command": "echo 3"}, {"name": "c", "command": "echo 4"}]
+    await jobs.edit(NAMESPACE, "etl", {"name": "elt", "workflow": {"steps": steps}})
+    after = {job.name: job for job in (await jobs.list(NAMESPACE, owner="elt")).items}
+    assert {name: job.version for name, job in after.items()} == {"elt/a": 2, "elt/c": 1}
+    assert after["elt/a"].job_id == before["etl/a"].job_id
+
+    await jobs.rollback(NAMESPACE, "elt", 1)
+    assert await names(jobs, owner="etl") == ["etl/a", "etl/b"]
+
+    await jobs.delete(NAMESPACE, "etl")
+    assert await names(jobs, owned=True) == []
+    restored = await jobs.restore(NAMESPACE, str(first.job_id))
+    assert await names(jobs, owner=str(restored.job_id)) == ["etl/a", "etl/b"]
+
+
+@in_memory
+async def test_what_was_made_from_a_job_follows_it(jobs):
+    await command(jobs, "load", retries=1)
+    await workflow(jobs, {"name": "a", "job": "load", "timeout": "5m"}, {"name": "b", "job": "load"})
+
+    await jobs.edit(NAMESPACE, "load", {"retries": 4, "timeout": "1h"})
+
+    kept = await jobs.get(NAMESPACE, "etl/a")
+    assert (kept.version, kept.retries, kept.timeout) == (2, 4, "5m")
+    assert (await jobs.get(NAMESPACE, "etl")).version == 1
+    with pytest.raises(BadInput, match='Workflow "etl" runs it with changes'):
+        await jobs.edit(NAMESPACE, "load", {"timeouts": {"total": "1s"}, "timeout": None})
+
+
+async def test_a_copy_of_a_workflow_follows_what_it_keeps(jobs):
+    await workflow(jobs, {"name": "x", "command": "echo 1"}, name="inner")
+    await workflow(jobs, {"name": "a", "job": "inner", "timeout": "5m"}, name="outer")
+    assert await names(jobs, owner="outer") == ["outer/a", "outer/a/x"]
+
+    await jobs.edit(NAMESPACE, "inner", {"workflow": [{"name": "y", "command": "echo 1"}]})
+
+    assert await names(jobs, owner="outer") == ["outer/a", "outer/a/y"]
+    assert (await jobs.get(NAMESPACE, "outer/a")).version == 2
+
+
+@in_memory
+async def test_a_part_of_a_workflow_changes_with_it_alone(jobs):
+    await workflow(jobs, {"name": "a", "command": "echo 1"})
+    for change in (
+        lambda: jobs.edit(NAMESPACE, "etl/a", {"retries": 1}),
+        lambda: jobs.delete(NAMESPACE, "etl/a"),
+        lambda: jobs.rollback(NAMESPACE, "etl/a", 1),
+    ):
+        with pytest.raises(Conflict, match='is a part of workflow "etl"'):
+            await change()
+    assert (await jobs.pause(NAMESPACE, "etl/a")).state == "paused"
+
+
+async def test_what_workflows_run_is_deleted_by_force_only(jobs):
+    await command(jobs, "load")
+    await workflow(jobs, {"name": "a", "job": "load"})
+    await workflow(jobs, {"name": "p", "steps": [{"name": "a", "job": "load", "timeout": "1s"}]}, name="other")
+
+    with pytest.raises(Conflict, match='is run by workflows: "etl", "other"') as refused:
+        await jobs.delete(NAMESPACE, "load")
+    assert refused.value.fields["workflows"] == ["etl", "other"]
+
+    await jobs.delete(NAMESPACE, "other")
+    with pytest.raises(Conflict, match='is run by workflows: "etl"'):
+        await jobs.delete(NAMESPACE, "load")
+    assert (await jobs.delete(NAMESPACE, "load", force=True)).state == "deleted"
+
+
+async def test_workflows_do_not_run_each_other_in_a_circle(jobs):
+    await command(jobs, "x")
+    await workflow(jobs, {"name": "a", "job": "x"}, name="one")
+    await workflow(jobs, {"name": "p", "steps": [{"name": "a", "job": "one"}]}, name="two")
+
+    with pytest.raises(BadInput, match="run each other for ever: one -> two -> one"):
+        await jobs.edit(NAMESPACE, "one", {"workflow": [{"name": "b", "job": "two"}]})
+    with pytest.raises(BadInput, match="for ever: one -> one"):
+        await jobs.edit(NAMESPACE, "one", {"workflow": [{"name": "b", "job": "one"}]})
+    assert (await jobs.get(NAMESPACE, "one")).version == 1
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"day": {"type": "string"}, "n": {"type": "integer"}},
+    "required": ["day"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("step", "told", "field"),
+    [
+        ({"job": "laod"}, 'Step "a": It runs job "laod", which does not exist.', "workflow.steps[0].job"),
+        ({"job": "load"}, 'Step "a": params lacks "day"', "workflow.steps[0].params"),
+        ({"job": "load", "params": {"day": 3}}, 'params.day of job "load"', "workflow.steps[0].params.day"),
+        ({"job": "load", "params": {"day": "x", "dy": 1}}, 'no parameter "dy"', "workflow.steps[0].params.dy"),
+        ({"job": "load", "params": {"day": "x", "n": "${1}-"}}, "is always a text", "workflow.steps[0].params.n"),
+        ({"steps": [{"name": "q", "job": "load"}]}, 'Step "a": Step "q": ', "workflow.steps[0].steps[0].params"),
+        ({"command": "true", "undo": "laod"}, 'Step "a": It runs job "laod"', "workflow.steps[0].undo.job"),
+    ],
+)  # fmt: skip
+@in_memory
+async def test_what_a_step_gives_a_job_is_checked(jobs, step, told, field):
+    await command(jobs, "load", schema=SCHEMA)
+    with pytest.raises(BadInput) as refused:
+        await workflow(jobs, {"name": "a", **step})
+    assert told in refused.value.detail
+    assert refused.value.fields["field"] == field
+
+
+@in_memory
+async def test_what_steps_run_is_known_by_its_id(jobs, world):
+    load = await command(jobs, "load")
+    made = await workflow(jobs, {"name": "a", "job": "load"}, {"name": "b", "command": "true"})
+    stored = await world.store.job(made.job_id, NAMESPACE)
+    first, second = stored.job.spec.task.steps
+    assert (UUID(first.runs), first.version) == (load.job_id, 0)
+    assert (UUID(second.runs), second.version) == ((await jobs.get(NAMESPACE, "etl/b")).job_id, 1)
