@@ -96,6 +96,17 @@ def test_queues_show_what_holds_them():
         assert part in table
 
 
+def test_a_queue_shows_its_policy_and_everything_that_bounds_it():
+    queue = {
+        "name": "reports", "policy": {"kind": "fifo"}, "state": "active", "queued": 7, "running": 2, "lanes": [],
+        "concurrency": 3, "maxQueued": 1000, "preempts": True, "holds": [],
+    }  # fmt: skip
+    shown = run(FakeApi({"GET /queues/reports": queue}), "queues", "show", "reports").stdout
+    assert shown.splitlines()[1:] == [
+        "Policy: fifo", "It takes the place of preemptible work.", "Limits: concurrency 3, maxQueued 1,000",
+    ]  # fmt: skip
+
+
 def test_a_window_is_attached_and_removed():
     api = FakeApi({
         "PUT /windows/nights": WINDOW, "PUT /queues/reports/windows/nights": WINDOW,

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from msgspec import Raw
 
 import horae
 from horae.engine.probes.table import OF_EXECUTIONS, OF_JOBS
@@ -49,6 +50,16 @@ async def test_what_the_blocker_names_lets_the_execution_start(stage: Stage, gat
 
     assert await stage.starts(played.execution)
     assert (await stage.explain(played.execution)).blockers == []
+
+
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+async def test_what_waits_at_a_limit_is_told_who_has_the_turn_in_its_sequence(stage: Stage):
+    await stage.job(limits=[{"key": "all", "concurrency": 1}], sequence="${params.account}")
+    accounts = [Raw(b'{"account":%d}' % account) for account in (1, 2, 2)]
+    first, second, third = [await stage.submit(params=params) for params in accounts]
+    assert next(iter(await stage.blockers(second))) == "limit"
+    told = await stage.blockers(third)
+    assert [told[gate].details["holders"] for gate in ("limit", "sequence")] == [[str(first)], [str(second)]]
 
 
 @pytest.mark.parametrize("store_url", ["memory"], indirect=True)

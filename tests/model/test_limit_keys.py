@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,3 +48,11 @@ def test_many_have_the_keys_that_each_of_them_has(key, sequence, items):
         assert alone is None
     else:
         assert together == (alone.pop() if alone is not None and len(alone) == 1 else None)
+
+
+def test_a_key_that_cannot_be_filled_in_is_named_by_its_place_in_the_jobs_own_list():
+    limits = (KeyLimit(key="all", concurrency=2), KeyLimit(key="${params.who}", concurrency=2))
+    for own in (None, 5):
+        spec = Spec(name="report", task=Command(argv=("true",)), limits=limits, concurrency=own)
+        with pytest.raises(BadInput, match=r"limits\[1\]"):
+            envelope_keys(None, JOB, spec, b"{}", {})

@@ -134,6 +134,9 @@ def _show(api: Api, queue: dict[str, Any]) -> None:
     api.out.say(f"Policy: {queue['policy']['kind']}" + (f" ({policy})" if policy else ""))
     said = [f"{name} {queue[name]}" for name in ("concurrency", "rate", "burst") if queue.get(name) is not None]
     said += ["sequence"] if queue.get("sequence") else []
+    said += [f"maxQueued {queue['maxQueued']:,}"] if queue.get("maxQueued") is not None else []
+    if queue.get("preempts"):
+        api.out.say("It takes the place of preemptible work.")
     if said:
         api.out.say(f"Limits: {', '.join(said)}")
     for hold in queue.get("holds") or ():

@@ -124,7 +124,10 @@ class KeyedBy(Struct, frozen=True):
 
     def keys(self, fill: Fill) -> Keys:
         """The keys of one execution."""
-        names = {key_name(self.job, one.key, fill(one.key, f"limits[{i}].key")) for i, one in enumerate(self.limits)}
+        own = any(one.key == OWN for one in self.limits)  # it stands first, and is none that the job lists
+        names = {
+            key_name(self.job, one.key, fill(one.key, f"limits[{i - own}].key")) for i, one in enumerate(self.limits)
+        }
         sequence = sequence_name(self.job, fill(self.sequence, "sequence")) if self.sequence else None
         rated = any(one.rate is not None for one in self.limits)
         return Keys(limits=tuple(sorted(names)), sequence=sequence, rated=rated)

@@ -7,6 +7,7 @@ from horae.engine.probes.case import ExecutionCase, Sources
 from horae.model import limits
 from horae.model.gates import Blocker, closed
 from horae.model.instant import format_instant
+from horae.model.keys import keys_of
 from horae.model.limits import Limit, limit_of, value_in, with_own
 from horae.store.moves import limit_reads
 
@@ -23,10 +24,11 @@ async def limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     holders = await sources.store.read(lambda: limit_reads.holders_of(key, MOST_NAMED))
     allowed, said = _said(case, key)
     named = ", ".join(str(id) for id in holders)
+    many = "1 execution" if allowed.concurrency == 1 else f"{allowed.concurrency} executions"
     return [
         closed(
             "limit",
-            f"{allowed.concurrency} executions of {said} may be queued or running at once, held by {named}.",
+            f"{many} of {said} may be queued or running at once, held by {named}.",
             _remedy(holders),
             key=value_in(key),
             concurrency=allowed.concurrency,
@@ -36,18 +38,20 @@ async def limit(sources: Sources, case: ExecutionCase) -> list[Blocker]:
 
 
 async def sequence(sources: Sources, case: ExecutionCase) -> list[Blocker]:
-    """Who has the turn in its sequence."""
-    key = case.place.gate
-    if case.execution.reason != "sequence" or key is None:
+    """Who has the turn in its sequence; also for one that waits at another key."""
+    waits = case.execution.reason == "sequence"
+    key = case.place.gate if waits else keys_of(case.place.keys).sequence
+    if case.execution.reason not in ("sequence", "limit") or key is None:
         return []
     head = await sources.store.read(lambda: limit_reads.head_of(key))
     if head is None or head == case.execution.id:
-        return [closed("sequence", "Its turn comes in a moment.", until=case.now, key=value_in(key), holders=[])]
+        soon = closed("sequence", "Its turn comes in a moment.", until=case.now, key=value_in(key), holders=[])
+        return [soon] if waits else []
     return [
         closed(
             "sequence",
-            f'Execution {head} comes before it in the sequence "{value_in(key)}" and has not ended.',
-            _remedy([head]),
+            f'Execution {head} has the turn in the sequence "{value_in(key)}" and has not ended.',
+            f"It ends, and so do those between them. `horae executions cancel {head}` ends it.",
             key=value_in(key),
             holders=[str(head)],
         )

@@ -30,6 +30,8 @@ def read_meetings(given: Mapping[str, Any]) -> dict[str, Any]:
     for one, other in _APART:
         if one in given and other in given:
             remedy = "Leave one of them out: both say what becomes of a submission that is like one before."
+            if one == "sequence":
+                remedy = "Leave one of them out: a sequence runs every submission, in its order, and does not join any."
             raise BadInput(f"A job cannot have {one} and {other}.", remedy, field=other)
     return {name: _READERS[name](given[name]) for name in FIELDS if name in given}
 
