@@ -1,14 +1,17 @@
 """S3 as it is spoken: a server that answers ListObjectsV2 in pages, and a watch that goes through them."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from horae.engine.watching import bucket
+from horae.engine.watching.listed import Listed
+from horae.engine.watching.refusals import in_words
 from horae.engine.watching.watcher import Places
-from horae.errors import HoraeError
+from horae.errors import BadInput
 from horae.model.trigger import Watch
 
 OBJECTS = [f"in/{n:03}.csv" for n in range(25)] + ["inner/z", "out/a"]
@@ -22,6 +25,7 @@ class S3:
         self.requests: list[str] = []
         self.authorised: set[bool] = set()
         self.url = ""
+        self.refusal: tuple[str, str] | None = None  # a status and a body to answer with instead
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         target = (await reader.readline()).decode().split()[1]
@@ -31,8 +35,9 @@ class S3:
             headers[name.lower()] = value.strip()
         self.requests.append(target)
         self.authorised.add(headers.get("authorization", "").startswith("AWS4-HMAC-SHA256 Credential=test/"))
-        body = self._listing(target).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body))
+        status, text = self.refusal or ("200 OK", self._listing(target))
+        head = f"HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {len(text.encode())}\r\n\r\n"
+        writer.write(f"{head}{text}".encode())
         await writer.drain()
         writer.close()
         await writer.wait_closed()
@@ -70,6 +75,10 @@ async def s3(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[S3]:
     server.close()
 
 
+async def listed(url: str) -> list[Listed]:
+    return [one async for page in bucket.pages(Watch(url=url)) for one in page]
+
+
 async def test_a_prefix_is_listed_through_all_its_pages(s3: S3):
     pages = Places(["s3://drop"]).pages(Watch(url="s3://drop/in/"))
 
@@ -86,7 +95,52 @@ async def test_a_store_that_does_not_answer_is_an_error_and_no_crash(s3: S3, mon
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setattr(bucket, "_RETRY", {"max_retries": 0})
 
-    with pytest.raises(Exception, match=r"127\.0\.0\.1") as failed:
-        async for _ in bucket.pages(Watch(url="s3://drop/in/")):
-            pass
-    assert not isinstance(failed.value, HoraeError)
+    with pytest.raises(BadInput, match=r'"drop" cannot be listed at http://127\.0\.0\.1:1'):
+        await listed("s3://drop/in/")
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "words"),
+    [
+        ("404 Not Found", "NoSuchBucket", 'There is no bucket "drop": NoSuchBucket: It is so.'),
+        ("403 Forbidden", "AccessDenied", '"drop" may not be listed: AccessDenied: It is so.'),
+        ("403 Forbidden", "InvalidAccessKeyId", "AWS_ACCESS_KEY_ID"),
+        ("403 Forbidden", "", "may not be listed: 403 Forbidden."),
+        ("400 Bad Request", "PermanentRedirect", "cannot be listed at http://127.0.0.1"),
+    ],
+)
+async def test_what_a_store_refuses_is_told_in_its_words_with_what_to_do(s3: S3, status, code, words):
+    s3.refusal = (status, f"<?xml version='1.0'?>\n<Error><Code>{code}</Code><Message>It is so.</Message></Error>")
+    if not code:
+        s3.refusal = (status, "no")
+
+    with pytest.raises(BadInput) as refused:
+        await listed("s3://drop/in/")
+
+    assert words in str(refused.value)
+    assert refused.value.remedy
+    assert "Debug source" not in str(refused.value)
+
+
+async def test_without_credentials_it_says_which_to_set():
+    error = Exception(
+        "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 5s - timed out"
+    )
+
+    assert "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in in_words(error, "drop").remedy
+
+
+async def test_google_cloud_storage_is_listed_too(s3: S3, monkeypatch: pytest.MonkeyPatch, tmp_path):
+    account = {
+        "gcs_base_url": s3.url,
+        "disable_oauth": True,
+        "client_email": "",
+        "private_key": "",
+        "private_key_id": "",
+    }
+    (tmp_path / "account.json").write_text(json.dumps(account))
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", str(tmp_path / "account.json"))
+
+    found = await listed("gs://drop/in/")
+
+    assert [one.key for one in found] == [f"{n:03}.csv" for n in range(25)]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from horae.engine.watching.listed import Listed
+from horae.engine.watching.refusals import in_words
 from horae.errors import BadInput
 from horae.model.trigger.external import Watch
 
@@ -34,12 +35,16 @@ def missing() -> BadInput:
 
 
 async def pages(place: Watch, open: Open = open_bucket) -> AsyncIterator[list[Listed]]:
-    """The objects under a prefix, as many at a time as the store tells."""
+    """The objects under a prefix, as many at a time as the store tells. Raises BadInput with what it refused."""
     store = open(f"{place.url.partition('://')[0]}://{place.bucket}")
     import obstore
+    from obstore.exceptions import BaseError
 
-    async for page in obstore.list(store, prefix=place.prefix or None, chunk_size=PAGE):
-        yield [_listed(meta, place.prefix) for meta in page]
+    try:
+        async for page in obstore.list(store, prefix=place.prefix or None, chunk_size=PAGE):
+            yield [_listed(meta, place.prefix) for meta in page]
+    except BaseError as error:
+        raise in_words(error, place.bucket) from error
 
 
 def _listed(meta: Any, prefix: str) -> Listed:

@@ -1,0 +1,37 @@
+"""What object stores refuse, in words: they answer in XML or JSON, wrapped by the client in lines of its own."""
+
+import re
+
+from horae.errors import BadInput
+
+MOST_TOLD = 300
+_CODE = re.compile(r"<Code>([^<]{1,80})</Code>")
+_MESSAGE = re.compile(r"<Message>([^<]{1,200})</Message>|\"message\":\s*\"([^\"]{1,200})\"")
+_STATUS = re.compile(r"status code: (\d{3} [A-Za-z ]{1,40})")
+_HOST = re.compile(r"performing [A-Z]+ (https?://[^/\s]{1,200})")
+_KEYS = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or GOOGLE_APPLICATION_CREDENTIALS"
+_METADATA = ("169.254.169.254", "metadata.google.internal")  # where a machine in a cloud is given credentials
+
+
+def in_words(error: Exception, bucket: str) -> BadInput:
+    """Why a bucket could not be listed, and what to do; without the client's own account of it."""
+    text = str(error).partition("\n\nDebug source:")[0]
+    if any(place in text for place in _METADATA):
+        return BadInput("This server has no credentials for object stores.", f"Set {_KEYS} in its environment.")
+    said = _said(text)
+    if said.startswith(("NoSuchBucket", "404")):
+        return BadInput(f'There is no bucket "{bucket}": {said}.', "Check its name, and AWS_ENDPOINT_URL.")
+    if "AccessDenied" in said or said.startswith(("403", "401", "Invalid", "Signature")):
+        remedy = f"Check {_KEYS} of this server, and that they may list the bucket."
+        return BadInput(f'The bucket "{bucket}" may not be listed: {said}.', remedy)
+    asked = _HOST.search(text)
+    where = f" at {asked[1]}" if asked else ""
+    return BadInput(f'The bucket "{bucket}" cannot be listed{where}: {said}.', "Check the endpoint and the network.")
+
+
+def _said(text: str) -> str:
+    """What the store answered: its code and message, else the status, else how the request went wrong."""
+    code, message, status = _CODE.search(text), _MESSAGE.search(text), _STATUS.search(text)
+    parts = [code and code[1], message and (message[1] or message[2])]
+    told = ": ".join(part for part in parts if part) or (status[1].strip() if status else text.rpartition(" - ")[2])
+    return " ".join(told.split())[:MOST_TOLD].rstrip(".")
