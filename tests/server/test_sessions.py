@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from horae.engine.node import PARTS, Node
+from horae.env import SECOND
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Registered
 from horae.store.driver import one
 from horae.store.script import Statement
@@ -251,6 +252,14 @@ async def test_metrics_alarm_when_the_clock_is_not_trusted(api: Api, node: Node)
     assert "horae_clock_trusted 1.0" in (await api.get("/metrics")).text
     node.clock.trusted = False
     assert "horae_clock_trusted 0.0" in (await api.get("/metrics")).text
+
+
+async def test_who_asks_whether_it_is_ready_is_told_of_a_clock_that_jumped(api: Api, node: Node):
+    assert (await api.get("/readyz")).json()["note"] is None
+    node.clock.trusted, node.clock.jump = False, -600 * SECOND
+    answer = await api.get("/readyz")
+    assert (answer.status_code, answer.json()["status"]) == (200, "ready")
+    assert "the store's clock jumped by -600 s" in answer.json()["note"]
 
 
 async def test_metrics_tell_of_triggers_that_cannot_be_decided(api: Api, node: Node):

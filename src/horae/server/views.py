@@ -223,7 +223,8 @@ class StoreView(View, frozen=True, kw_only=True):
 
 
 class Health(View, frozen=True, kw_only=True):
-    """How the server is."""
+    """How the server is; `note` tells what it does not do, though it answers."""
 
     status: str
     version: str
+    note: str | None = None

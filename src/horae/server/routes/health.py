@@ -1,5 +1,6 @@
 """Is the server there, and can it work?"""
 
+from horae.env import SECOND
 from horae.errors import StoreUnavailable
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
@@ -19,4 +20,12 @@ async def ready(call: Call) -> Reply:
     """Tell whether the store answers and the server can work."""
     if not call.node.ready:
         raise StoreUnavailable("The store cannot be reached.", "Look at the store; this server goes on by itself.")
-    return ok(Health(status="ready", version=__version__))
+    return ok(Health(status="ready", version=__version__, note=_note(call)))
+
+
+def _note(call: Call) -> str | None:
+    clock = call.node.clock
+    if clock.trusted:
+        return None
+    told = f"Schedules are stopped: the store's clock jumped by {clock.jump / SECOND:+.0f} s."
+    return f"{told} Set it right, or accept it: horae doctor --accept-clock."
