@@ -6,6 +6,7 @@ import pytest
 from msgspec import json
 
 from horae.engine.hand_backs import BURST, PAUSE
+from horae.engine.holds import Asked
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
 from horae.model.protocol import Answer, Exchange, Outcome, Register
@@ -13,7 +14,7 @@ from horae.store.contract import Store
 from horae.store.sqlite.memory import MemoryDriver
 from horae.worker.pace import AHEAD_SECONDS, Pace
 from horae.worker.session import Session
-from tests.store_contract.world import World
+from tests.store_contract.world import NAMESPACE, World
 
 STEP = 0.005  # seconds of virtual time
 LENGTH = 0.05  # seconds that an execution takes
@@ -35,7 +36,7 @@ class Hand:
 
     def __init__(self, node, registered, slots):
         self.node, self.session = node, Session(node.env.clock, registered, slots, Pace())
-        self.calls, self.ends, self.begun = [], {}, {}
+        self.calls, self.ends, self.begun, self.count = [], {}, {}, 0
 
     @property
     def ready(self):
@@ -65,6 +66,7 @@ class Hand:
             self.session.finish(chunk)
         else:
             self.begun[begun[0].grant.parcel] = now
+            self.count += 1
             self.ends[chunk] = begun, now + LENGTH
 
 
@@ -199,3 +201,33 @@ async def test_a_steady_stream_does_not_keep_short_jobs_on_the_way(node):
         parcel = await submit(node, world, urgent)
         await pass_time(node, hands, lambda parcel=parcel: parcel in hands[0].begun)
     assert node.store.driver.statements["held_ready"] <= BURST + 1 + node.env.clock.monotonic() / PAUSE
+
+
+async def test_what_workers_hold_ready_of_a_queue_that_is_held_does_not_begin(node):
+    world = World(node.store.driver, node.env)
+    _, hands = await busy(node, world)
+    ready, before = sum(hand.ready for hand in hands), sum(hand.count for hand in hands)
+
+    await node.holds.open(NAMESPACE, "default", Asked(length="1h", reason="deploy"), "me")
+    await node.hold_watch.step()
+    await pass_time(node, hands, lambda: not any(hand.ends or hand.ready for hand in hands))
+
+    begun = sum(hand.count for hand in hands) - before
+    assert begun <= 1 < len(hands) * 2 <= ready
+    left = await world.on("queued")
+    assert sum(slice.failures + slice.losses for slice in left) == 0
+    await node.holds.release(NAMESPACE, "default", None, "me")
+    await node.directory.step()
+    await pass_time(node, hands, lambda: all(hand.ready for hand in hands))
+
+
+async def test_what_other_queues_have_ready_stays_when_one_is_held(node):
+    world = World(node.store.driver, node.env)
+    await world.job("held", queue="nightly")
+    _, hands = await busy(node, world)
+    await node.directory.load()
+
+    await node.holds.open(NAMESPACE, "nightly", Asked(length="1h", reason="deploy"), "me")
+    await node.hold_watch.step()
+
+    assert [await node.gateway.hand_backs.take(hand.session.id) for hand in hands] == [[], [], []]

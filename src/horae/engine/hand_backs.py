@@ -1,11 +1,11 @@
-"""Hand-backs: what workers hold ready goes back when something that goes before it waits.
+"""Hand-backs: what workers hold ready goes back when something that goes before it waits, or its queue is held.
 
 A server remembers what it gave beyond idle slots, and to whom: a worker that asks for an idle slot has begun all of it.
 When something that ranks well before that comes into a lane such a worker may take from, and nobody takes it at once,
-as many workers as there are executions are told to hand back what has not begun.
+as many workers as there are executions are told to hand back what has not begun. When a queue is held, all are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from uuid import UUID
 
 from horae.engine.directory import Directory
@@ -45,6 +45,7 @@ class HandBacks:
         self._came: dict[int, tuple[float, int]] = {}  # lane -> when to look whether what came there still waits
         self._asked_until: dict[UUID, float] = {}  # when all that was asked of a session is paid for
         self._due: dict[UUID, tuple[int, int, bool]] = {}  # session -> queue, rank; and whether other queues go back
+        self._held_of: dict[UUID, set[int]] = {}  # session -> queues that are held, of which all goes back
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -57,9 +58,24 @@ class HandBacks:
             for slice in granted:
                 ready[slice.queue] = max(slice.rank, ready.get(slice.queue, slice.rank))
                 self._top[slice.queue] = max(slice.rank, self._top.get(slice.queue, slice.rank))
+            if self._directory.held:  # it was claimed before the hold, and is answered after it
+                self.hold(self._directory.held)
+
+    def hold(self, queues: Collection[int]) -> None:
+        """These queues are held: what sessions hold ready of them is not to begin."""
+        asked = []
+        for session, ready in list(self._ready.items()):
+            mine = ready.keys() & queues
+            if not mine:
+                continue
+            self._held_of.setdefault(session, set()).update(mine)
+            self._ready[session] = {queue: rank for queue, rank in ready.items() if queue not in mine}
+            asked.append(session)
+        if asked:
+            self._hints.tell_here(Hint(sessions=asked))
 
     def forget(self, session: UUID) -> None:
-        for known in (self._ready, self._asked_until, self._due):
+        for known in (self._ready, self._asked_until, self._due, self._held_of):
             known.pop(session, None)
 
     def _on_hint(self, hint: Hint) -> None:
@@ -139,7 +155,12 @@ class HandBacks:
 
     async def take(self, session: UUID) -> list[Range]:
         """What a session is to hand back, told once."""
+        asked = [(queue, -LAST, False) for queue in sorted(self._held_of.pop(session, ()))]
         due = self._due.pop(session, None)
-        if due is None:
-            return []
-        return await self._store.read(lambda: ahead.held_ready(session, *due))
+        if due is not None and (due[2] or due[0] not in {queue for queue, _, _ in asked}):
+            asked.append(due)
+        found: dict[tuple[UUID, int], Range] = {}
+        for queue, rank, others in asked:
+            ranges = await self._store.read(lambda: ahead.held_ready(session, queue, rank, others))  # noqa: B023
+            found |= {(one.parcel, one.lo): one for one in ranges}
+        return list(found.values())

@@ -5,6 +5,7 @@ why something waits, and lets claims begin as soon as a hold has ended.
 """
 
 import asyncio
+from collections.abc import Callable, Collection
 from uuid import UUID
 
 import structlog
@@ -36,6 +37,7 @@ class HoldWatch:
         self.known: list[Hold] = []  # those that have not ended
         self._before: dict[UUID, Hold] | None = None  # those that held at the last look
         self._turn = asyncio.Lock()
+        self.on_held: Callable[[Collection[int]], object] = lambda queues: None  # told which queues are held
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -68,6 +70,8 @@ class HoldWatch:
         queues = self._directory.queues.values()
         found = {queue.id: longest(self.known, queue.namespace, queue.id, now) for queue in queues}
         self._directory.hold({id: f"held {until_text(hold)}" for id, hold in found.items() if hold is not None})
+        if self._directory.held:
+            self.on_held(self._directory.held)
         holding = {hold.id: hold for hold in self.known if hold.state(now) == "open"}
         if self._before is not None:
             begun = [_event(hold, "open", now) for id, hold in holding.items() if id not in self._before]

@@ -104,6 +104,7 @@ class Node:
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
         self.submitter.quotas = self.quotas
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
+        self.hold_watch.on_held = self.gateway.hand_backs.hold
         self.fleet = Fleet(env, store)
         self.placer = Placer(env, store, self.directory, self.hints, self.fleet, self.clock)
         self.reserver = Reserver(env, store, self.directory, self.fleet)
