@@ -67,6 +67,21 @@ async def test_what_ends_lets_the_next_in_with_the_same_report(world: World):
     await world.check()
 
 
+async def test_what_is_known_of_keys_is_asked_for_once(world: World):
+    """The keys come with what runs, and where a submission stands is known from the gate."""
+    job, customer = await limited(world, 1)
+    before = world.driver.statements.copy()
+    for _ in range(2):
+        await world.submit(job, keys=customer("acme"))
+    worker = await world.worker()
+    for _ in range(2):
+        await worker.report(*map(success, await worker.claim()))
+
+    asked = world.driver.statements - before
+    assert asked["keys_of_parcels"] == asked["standing"] == 0
+    assert await world.on("waiting") == await world.on("queued") == []
+
+
 async def test_the_lowest_rank_is_next(world: World):
     job, customer = await limited(world, 1)
     await world.submit(job, keys=customer("acme"))

@@ -38,6 +38,7 @@ class Effects(Struct):
     moved: list[Moved] = []  # what went on without ending
     feeding: set[UUID] = set()  # jobs of these slices on which others depend
     freed: set[UUID] = set()  # parcels of which items no longer hold their keys
+    keys: dict[UUID, str | None] = {}  # those of parcels, where they were read with something else
     started: list[Moved] = []  # executions of those others
     returned: list[Queued] = []  # what went back to the queue as it was
     attempted: list[Attempted] = []  # what circuits are judged by
@@ -55,7 +56,7 @@ class Effects(Struct):
 
 def free_keys(effects: Effects, now: Instant) -> Script[None]:
     """What has ended, or waits to be tried again, may be what others wait for under the same keys."""
-    entered = yield from holders.free(effects.freed, now)
+    entered = yield from holders.free(effects.freed, now, effects.keys)
     for slice in entered.queued:
         effects.may_claim(slice)
     effects.started += [_moved(slice, "queued") for slice in entered.queued]

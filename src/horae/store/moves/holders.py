@@ -109,6 +109,7 @@ AT_HEAD = Statement(
     " JOIN parcels p ON p.id = w.parcel FOR UPDATE OF w SKIP LOCKED",
 )
 LANE_AT = len(shelves.WAITING)
+NOTHING: Mapping[UUID, str | None] = {}
 
 
 class Entered(Struct):
@@ -237,9 +238,13 @@ def put_holders(held: Collection[tuple[str, UUID]]) -> Insert:
     return Insert("holders", HOLDERS, [(*one, 0) for one in sorted(held)], conflict="ON CONFLICT DO NOTHING")
 
 
-def free(parcels: Collection[UUID], now: Instant) -> Script[Entered]:
-    """Items of these parcels have left the queue, or have ended: whoever waited for their keys goes in."""
-    keys = yield from _keys_of(parcels)
+def free(parcels: Collection[UUID], now: Instant, known: Mapping[UUID, str | None] = NOTHING) -> Script[Entered]:
+    """Items of these parcels have left the queue, or have ended: whoever waited for their keys goes in.
+
+    What parcels stand under never changes, so what is `known` of them is not read again.
+    """
+    keys = {parcel: keys_of(known[parcel]) for parcel in parcels if parcel in known}
+    keys |= yield from _keys_of([parcel for parcel in parcels if parcel not in known])
     gate = Gate({key for mine in keys.values() for key in mine.guarded}, now)
     if not gate.keys:
         return gate.entered

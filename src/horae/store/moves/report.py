@@ -14,7 +14,7 @@ from msgspec import structs
 
 from horae.env import Instant
 from horae.model.job import Spec
-from horae.model.keys import LIMITED
+from horae.model.keys import KEYED, LIMITED
 from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import Failure, Outcome, Range
 from horae.model.retry import RetryPolicy
@@ -35,16 +35,20 @@ if TYPE_CHECKING:
 # Told with the slice where any job depends on another, so that ends on which nothing depends cost no statement more.
 FEEDS = "EXISTS (SELECT 1 FROM dependencies d WHERE d.upstream = r.job) AS feeds"
 FEEDS_AT = len(shelves.RUNNING)
+# So are the keys that it holds, where it has a flag for them.
+KEYS = f"CASE WHEN (r.flags & {KEYED}) <> 0 THEN (SELECT p.keys FROM parcels p WHERE p.id = r.parcel) END AS keys"
 # Overlap, not equality: another report of this session may have cut the slice. A session that lost its slices finds
 # nothing here, so its late report changes nothing.
 HELD = Statement(
     "held",
-    f"SELECT {shelves.names(shelves.RUNNING, 'r.')} FROM given JOIN running r ON r.parcel = given.parcel"
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {KEYS} FROM given"
+    " JOIN running r ON r.parcel = given.parcel"
     " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
 )
 HELD_FEEDING = Statement(
     "held_feeding",
-    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {FEEDS} FROM given JOIN running r ON r.parcel = given.parcel"
+    f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {FEEDS}, {KEYS} FROM given"
+    " JOIN running r ON r.parcel = given.parcel"
     " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
 )
 HELD_BY: shelves.Columns = (
@@ -153,6 +157,8 @@ def _held(heads: Sequence["Head"], effects: Effects, *, depended: bool) -> Scrip
         held.setdefault(slice.session, {})[slice.parcel, slice.lo] = slice
         if depended and row[FEEDS_AT]:
             effects.feeding.add(slice.job)
+        if slice.flags & KEYED:
+            effects.keys[slice.parcel] = row[-1]
     return held
 
 

@@ -1,26 +1,33 @@
 """Restating: what was accepted before may have gone on since."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
 
 from horae.model.ids import execution_id, index_of, parcel_of
-from horae.store.moves.standing import Piece, standing
+from horae.store.moves.standing import Piece, pieces, standing
 from horae.store.moves.submission import Answered, Receipt, Repeated, Reused
 from horae.store.script import Script
 
+NOTHING: Mapping[UUID, Sequence[Piece]] = {}
 
-def as_they_stand(answers: dict[int, Answered], held: Collection[UUID] = ()) -> Script[dict[int, Answered]]:
+
+def as_they_stand(
+    answers: dict[int, Answered], held: Collection[UUID] = (), known: Mapping[UUID, Sequence[Piece]] = NOTHING
+) -> Script[dict[int, Answered]]:
     """What was accepted before may have gone on since: such receipts say how their executions stand now.
 
-    So do those of parcels that were `held`: of what waits for others some may go on at once.
+    So do those of parcels that were `held`: of what waits for others some may go on at once. Where it is `known` how
+    the items of a parcel stand, nothing is read.
     """
     old = [r for answer in answers.values() for r in _receipts_of(answer) if _is_old(r, answer, held)]
     if not old:
         return answers
     ranges = [(parcel_of(r.execution_id), index_of(r.execution_id), index_of(r.execution_id) + r.count) for r in old]
-    found = iter((yield from standing(ranges)))
+    unknown = [one for one in ranges if one[0] not in known]
+    read = iter((yield from standing(unknown)) if unknown else ())
+    found = iter([list(pieces(lo, hi, known[id])) if id in known else next(read) for id, lo, hi in ranges])
 
     def restated(answer: Answered) -> list[Receipt]:
         told = ((r, next(found)) if _is_old(r, answer, held) else (r, None) for r in _receipts_of(answer))

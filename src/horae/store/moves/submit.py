@@ -10,6 +10,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
+from horae.model.gate import Passed
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.keys import KEYED, flags_of
 from horae.model.parcel import Parcel
@@ -19,6 +20,7 @@ from horae.store.moves.parcels import enter_parcels, put_parcels
 from horae.store.moves.placing import NOBODY, place
 from horae.store.moves.repeats import known_requests, remember
 from horae.store.moves.restating import as_they_stand
+from horae.store.moves.standing import Piece
 from horae.store.moves.starts import Started
 from horae.store.moves.submission import Answered, Asked, NewLot, Receipt, Submission, Submitted, UniqueKey
 from horae.store.moves.unique import name_keys, take_keys
@@ -77,10 +79,22 @@ def submit(
     opened = (yield from meetings.settle(met, asked, new_id, now, done)) if met.acts else []
     if waiting:
         yield from waits.begin(waiting, new_id, now, done)
-    moved = held | {slice.parcel for slice in admitted.passed.waiting} if admitted is not None else held
-    answers = yield from as_they_stand({**answers, **placed.answers}, moved)
+    apart = _pieces(admitted.passed) if admitted is not None else {}
+    stands = {} if met.acts or waiting else apart
+    answers = yield from as_they_stand({**answers, **placed.answers}, held | apart.keys(), stands)
     told = [answers[i] for i in range(len(submissions))]
     return Submitted(told, [p for p, _ in placed.parcels], done.lanes, done.next, windows=opened)
+
+
+def _pieces(passed: Passed) -> dict[UUID, list[Piece]]:
+    """How the items of parcels stand of which some wait at the gate of their keys."""
+    waiting = {slice.parcel for slice in passed.waiting}
+    found: dict[UUID, list[Piece]] = {parcel: [] for parcel in waiting}
+    for state, slices in (("queued", passed.queued), ("waiting", passed.waiting)):
+        for slice in slices:
+            if slice.parcel in waiting:
+                found[slice.parcel].append((slice.lo, slice.hi, state))
+    return found
 
 
 def _submitted(asked: Sequence[Asked]) -> Iterable[tuple[int, int]]:
