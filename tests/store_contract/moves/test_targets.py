@@ -1,9 +1,20 @@
 """Targets: whatever starts executions by itself knows its jobs as they are at that moment."""
 
+from uuid import UUID
+
+import pytest
+from msgspec import structs
+
 from horae.env import SECOND
+from horae.model.circuit import Circuit
 from horae.model.execution import Extra
+from horae.model.job import Command, Spec
+from horae.model.meeting import Batch
 from horae.model.parcel import AT_MOST_ONCE, Envelope
-from horae.store.moves.targets import execution_of, targets
+from horae.model.placement import Affinity
+from horae.model.policy import Policy
+from horae.model.rank import Leads
+from horae.store.moves.targets import ModelledOn, Target, execution_of, targets
 from tests.store_contract.world import NAMESPACE, World, lead
 
 
@@ -33,3 +44,38 @@ async def test_an_execution_may_be_more_urgent_than_its_job_says(world: World):
 
 async def test_nothing_is_asked_for_no_jobs(world: World):
     assert await world.store.read(lambda: targets([])) == {}
+
+
+DEFINED = {
+    "plainly": {},
+    "with a priority": {"priority": 9, "delivery": "at-most-once"},
+    "with a limit by key": {"concurrency": 2},
+    "with a sequence": {"sequence": "${params.customer}"},
+    "with a circuit": {"circuit": Circuit(key="${params.customer}")},
+    "with an affinity": {"affinity": Affinity(key="${params.customer}", patience=SECOND)},
+    "with batches": {"batch": Batch(size=3, wait=SECOND)},
+}
+POLICIES = {
+    "priority": Policy(),
+    "shortest": Policy(kind="shortest"),
+    "fair": Policy(kind="fair", by="${params.customer}", within=Policy(kind="priority")),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("defined", DEFINED)
+def test_what_is_modelled_on_a_job_alike_is_what_would_be_made_for_itself(defined: str, policy: str):
+    spec = Spec(name="one", task=Command(argv=("true",)), **DEFINED[defined])
+    first = Target(
+        job=UUID(int=1), namespace=NAMESPACE, key="default/one", name="one", state="active", version=1, spec=spec,
+        queue=1, lane=1,
+    )  # fmt: skip
+    other = structs.replace(first, job=UUID(int=2), name="other")
+    leads = Leads(lambda queue: POLICIES[policy], lambda job: job.int * SECOND)
+    extra = Extra(origin="fire")
+    modelled = ModelledOn(extra, leads)
+
+    arm = structs.replace(other, version=2, chosen=SECOND)
+    for target in (first, other, structs.replace(first, lane=2), structs.replace(other, version=2), arm):
+        for at, item in ((SECOND, b'{"customer":"a"}'), (2 * SECOND, b'{"customer":"b"}')):
+            assert modelled.of(target, at, item) == execution_of(target, extra, leads, due_at=at, item=item)

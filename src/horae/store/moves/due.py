@@ -57,7 +57,8 @@ def look(low: Mark, now: Instant, limit: int) -> Script[Rows]:
 
 def last_of(rows: Rows) -> Mark:
     """The mark of the last of the timers."""
-    return max((row[NEXT], row[0]) for row in rows)
+    last = max(rows, key=lambda row: (row[NEXT], row[0].int))
+    return last[NEXT], last[0]
 
 
 def read(rows: Rows, troubles: list[Trouble]) -> Script[list[Due]]:

@@ -14,7 +14,7 @@ from horae.model.trigger.by_calendar import decide_by_calendar
 from horae.store.moves import calendars, turns
 from horae.store.moves.due import Due, Trouble
 from horae.store.moves.submission import NewExecution
-from horae.store.moves.targets import Lead, arm_of, execution_of
+from horae.store.moves.targets import Lead, ModelledOn, arm_of
 from horae.store.moves.triggers import Timer, why
 from horae.store.moves.turns import Turn, turn_key
 from horae.store.script import Script
@@ -59,7 +59,7 @@ def decide_all(
     for d in due:
         t = d.timer
         key = turn_key(d.target.job, t.name) if standing else ""
-        turn = standing.get(key) or (BUSY if t.last_execution in live else FREE)
+        turn = standing.get(key) or (BUSY if live and t.last_execution in live else FREE)
         try:
             if t.rules.calendars:
                 decision = _decide_by(open_times.get((d.target.namespace, t.rules.calendars)), t, turn, now)
@@ -88,8 +88,8 @@ class _Terms:
     """On which terms fires are executed: those of one job that are due together, with the same item, share them."""
 
     def __init__(self, lead: Lead, new_id: Callable[[], UUID]) -> None:
-        self._lead, self._new_id = lead, new_id
-        self._known: dict[tuple[UUID, int, Instant, bytes], NewExecution] = {}
+        self._alike, self._new_id = ModelledOn(NOBODY, lead), new_id
+        self._known: dict[tuple[int, Instant, bytes], NewExecution] = {}
 
     def of(self, due: Due, fire: Fire) -> NewExecution:
         timer, target, at = due.timer, due.target, fire.at
@@ -100,8 +100,8 @@ class _Terms:
         due_then = due_at(timer.rules, key, at) + (0 if fire.due is None else fire.due - at)
         if target.choice is not None:
             target = arm_of(target, item, NOBODY.tags, self._new_id)
-        known = self._known.get((target.job, target.version, due_then, item))
+        place = id(target), due_then, item
+        known = self._known.get(place)
         if known is None:
-            known = execution_of(target, NOBODY, self._lead, due_at=due_then, item=item)
-            self._known[target.job, target.version, due_then, item] = known
+            known = self._known[place] = self._alike.of(target, due_then, item)
         return known

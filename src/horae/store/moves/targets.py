@@ -103,6 +103,34 @@ def arm_of(target: Target, item: bytes, tags: Mapping[str, str], new_id: Callabl
     return target.choice.of(target.spec, item, tags, new_id) or target
 
 
+class ModelledOn:
+    """Makes executions after those of other jobs that are defined alike: only whose they are and when they are due is
+    their own, unless their params have a say in more.
+    """
+
+    def __init__(self, extra: Extra, lead: Lead) -> None:
+        self._extra, self._lead = extra, lead
+        self._models: dict[tuple[int, ...], tuple[NewExecution, Spec]] = {}
+
+    def of(self, target: Target, due_at: Instant, item: bytes) -> NewExecution:
+        """What `execution_of` makes."""
+        kind = id(target.spec), target.version, target.namespace, target.queue, target.lane, target.chosen
+        known = self._models.get(kind)
+        if known is not None:
+            model = known[0]
+            envelope = structs.replace(model.envelope, job=target.job, due_at=due_at)
+            return structs.replace(model, envelope=envelope, item=item)
+        made = execution_of(target, self._extra, self._lead, due_at=due_at, item=item)
+        if self._is_model(target):
+            self._models[kind] = made, target.spec  # as long as it is here nothing else has its identity
+        return made
+
+    def _is_model(self, target: Target) -> bool:
+        spec, policy = target.spec, self._lead.policy(target.queue)
+        by_params = is_keyed(spec) or spec.batch or spec.circuit or spec.affinity or policy.is_fair
+        return not by_params and policy.inner.kind != "shortest"
+
+
 def execution_of(
     target: Target,
     extra: Extra,
