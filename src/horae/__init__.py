@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from horae.version import __version__
 
 if TYPE_CHECKING:
+    from horae.client import steps as step
     from horae.client.app import App, cron, every, once
     from horae.client.client import Client
     from horae.client.embedded import EmbeddedTransport
@@ -34,6 +35,7 @@ __all__ = [
     "current",
     "every",
     "once",
+    "step",
 ]
 
 _HOMES = {
@@ -45,13 +47,15 @@ _HOMES = {
     "horae.model.signals": ("Cancelled", "GiveUp", "Retry", "SignalTimeout"),
     "horae.worker.context": ("Context", "current"),
 }
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES = {"step": "horae.client.steps"}  # names that are modules themselves
+_HOME = _MODULES | {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'horae' has no attribute {name!r}")
-    found = getattr(import_module(_HOME[name]), name)
+    module = import_module(_HOME[name])
+    found = module if name in _MODULES else getattr(module, name)
     globals()[name] = found
     return found
 

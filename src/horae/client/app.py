@@ -14,12 +14,13 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from msgspec import NODEFAULT
 
 from horae.client import spelling
 from horae.client.spelling import camel, policy, spelled
+from horae.client.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
 from horae.errors import BadInput
 from horae.model.dependency import Late
 from horae.model.job import NAME, Delivery, Isolation
@@ -87,7 +88,18 @@ class JobFunction(Generic[P, R]):
         update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self.function(*args, **kwargs)
+        if BUILDING.get() is None:
+            return self.function(*args, **kwargs)
+        step: Any = self.step()(*args, **kwargs)  # in a workflow that is being defined it stands for the result
+        return cast(R, step)
+
+    def step(self, **options: Any) -> StepOptions:
+        """A call as a step of a workflow, with what is said about it there: `when`, `retries`, `undo`, `name`..."""
+        return StepOptions(self, options)
+
+    def map(self, items: Any, *args: Any, **named: Any) -> Node:
+        """In a workflow: one execution for each of the items, with `concurrency` and `tolerate`."""
+        return self.step().map(items, *args, **named)
 
     def __repr__(self) -> str:
         return f"<job {self.name}>"
@@ -110,27 +122,30 @@ class JobFunction(Generic[P, R]):
         return await self.app.client.submit_many(self.name, items, **options)
 
     def _call(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Tell params from options; what the function cannot take, or needs, is a TypeError as in a plain call."""
-        names = [parameter.name for parameter in self.signature.parameters]
-        if "batch" in self._document and not args:  # what is submitted is an item of what the function gets
-            options = {name: named.pop(name) for name in OPTIONS if name in named}
-            return named, options
-        if len(args) > len(names):
-            raise TypeError(f"{self.name} takes {len(names)} params, but {len(args)} were given")
-        options = {name: named.pop(name) for name in OPTIONS if name in named and name not in names}
-        twice = [name for name in names[: len(args)] if name in named]
-        unknown = [] if self.signature.rest else [name for name in named if name not in names]
-        if twice or unknown:
-            raise TypeError(f"{self.name} has no use for {(twice or unknown)[0]!r}; its params are {', '.join(names)}")
-        params = {**dict(zip(names, args, strict=False)), **named}
-        self._check_complete(params)
-        return params, options
+        return told_apart(self.name, self.signature, self._document, args, named)
 
-    def _check_complete(self, params: dict[str, Any]) -> None:
-        known = {**self._document.get("params", {}), **params}
-        missing = [p.name for p in self.signature.parameters if p.default is NODEFAULT and p.name not in known]
-        if missing:
-            raise TypeError(f"{self.name} needs {missing[0]!r}")
+
+def told_apart(
+    job: str, signature: Signature, document: Mapping[str, Any], args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tell params from options; what the function cannot take, or needs, is a TypeError as in a plain call."""
+    names = [parameter.name for parameter in signature.parameters]
+    if "batch" in document and not args:  # what is submitted is an item of what the function gets
+        options = {name: named.pop(name) for name in OPTIONS if name in named}
+        return named, options
+    if len(args) > len(names):
+        raise TypeError(f"{job} takes {len(names)} params, but {len(args)} were given")
+    options = {name: named.pop(name) for name in OPTIONS if name in named and name not in names}
+    twice = [name for name in names[: len(args)] if name in named]
+    unknown = [] if signature.rest else [name for name in named if name not in names]
+    if twice or unknown:
+        raise TypeError(f"{job} has no use for {(twice or unknown)[0]!r}; its params are {', '.join(names)}")
+    params = {**dict(zip(names, args, strict=False)), **named}
+    known = {**document.get("params", {}), **params}
+    missing = [p.name for p in signature.parameters if p.default is NODEFAULT and p.name not in known]
+    if missing:
+        raise TypeError(f"{job} needs {missing[0]!r}")
+    return params, options
 
 
 class App:
@@ -139,6 +154,7 @@ class App:
     def __init__(self, name: str = "app", *, client: "Client | None" = None) -> None:
         self.name = name
         self.jobs: dict[str, JobFunction[Any, Any]] = {}
+        self.workflows: dict[str, WorkflowFunction] = {}
         if client is not None:
             self.client = client
 
@@ -299,9 +315,28 @@ class App:
 
         return register
 
+    def workflow(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
+        """Make a function that calls jobs a workflow of these calls, as `@app.workflow` or `@app.workflow(...)`.
+
+        Options are those of a job that fit a workflow (`schedule`, `timeout`, `queue`, `tags`...), and `on_error`.
+        """
+        if callable(name):
+            return self.workflow()(name)
+
+        def register(function: Callable[..., Any]) -> WorkflowFunction:
+            chosen = self._free_name(name or function.__name__)
+            about = inspect.cleandoc(options.pop("description", None) or function.__doc__ or "")[:_MOST_DESCRIPTION]
+            document = {"name": chosen, "description": about, **described(options)}
+            made = WorkflowFunction(self, function, chosen, document)
+            self.workflows[chosen] = made
+            return made
+
+        return register
+
     def definitions(self) -> list[dict[str, Any]]:
-        """All jobs as POST /api/v1/jobs takes them."""
-        return [job.definition() for job in self.jobs.values()]
+        """All jobs as POST /api/v1/jobs takes them, workflows after what they call."""
+        jobs = [job.definition() for job in self.jobs.values()]
+        return jobs + [flow.definition() for flow in self.workflows.values()]
 
     def _add(
         self,
@@ -312,20 +347,23 @@ class App:
         options: dict[str, Any],
         rule: Any,
     ) -> JobFunction[P, R]:
-        chosen = str(name or getattr(function, "__name__", "?"))
-        if not NAME.fullmatch(chosen):
-            remedy = "Give it one with @app.job(name=...): letters, digits, '.', '_' and '-'."
-            raise BadInput(f"{chosen!r} cannot be the name of a job.", remedy, field="name")
-        if chosen in self.jobs:
-            raise BadInput(
-                f"There is already a job {chosen!r} in this app.", "Name one of them otherwise.", field="name"
-            )
+        chosen = self._free_name(str(name or getattr(function, "__name__", "?")))
         about = inspect.cleandoc(function.__doc__ or "") if description is None else description
         python = {"function": chosen, "isolation": isolation} if isolation else {"function": chosen}
         document = {"name": chosen, "python": python, "description": about[:_MOST_DESCRIPTION], **options}
         job = JobFunction(self, function, chosen, document, rule)
         self.jobs[chosen] = job
         return job
+
+    def _free_name(self, chosen: str) -> str:
+        if not NAME.fullmatch(chosen):
+            remedy = "Give it one with @app.job(name=...): letters, digits, '.', '_' and '-'."
+            raise BadInput(f"{chosen!r} cannot be the name of a job.", remedy, field="name")
+        if chosen in self.jobs or chosen in self.workflows:
+            raise BadInput(
+                f"There is already a job {chosen!r} in this app.", "Name one of them otherwise.", field="name"
+            )
+        return chosen
 
 
 def _dependency(job: Any) -> Any:

@@ -9,9 +9,11 @@ die, as it were, right after the n-th thing was remembered; the execution goes o
 """
 
 import asyncio
+import hashlib
 import inspect
 from collections.abc import Mapping
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +24,7 @@ from horae.env import SECOND, Instant, virtual_env
 from horae.model.awaits import TIMED_OUT, Signal, first_for, taken
 from horae.model.protocol import Awaited, Submit
 from horae.model.signals import Cancelled, GiveUp, Suspended
-from horae.worker.asks import Ask, Keep, Nap, Now, Recall, Submissions, Submitted, WaitFor
+from horae.worker.asks import Ask, Bring, Keep, Kept, Nap, Now, Recall, Submissions, Submitted, WaitFor
 from horae.worker.context import CURRENT, Context, Facts
 from horae.worker.durable import CHECKPOINT
 
@@ -60,6 +62,7 @@ class Inline:
         self.id: UUID = self._env.new_id()
         self.kept: dict[str, Raw] = {}
         self.submitted: list[Submit] = []
+        self.artifacts: dict[str, bytes] = {}
         self.attempts: list[Attempt] = []
         self.failures = 0
         self.log: list[str] = []
@@ -169,6 +172,11 @@ class Inline:
             return None
         if isinstance(ask, WaitFor):
             return self._wait(ask)
+        if isinstance(ask, Bring):
+            content = Path(ask.path).read_bytes()
+            self.artifacts[ask.name] = content
+            digest = hashlib.sha256(content).hexdigest()
+            return Kept(name=ask.name, url="", size=len(content), type=ask.media, sha256=digest)
         return self._submit(ask)
 
     def _keep(self, ask: Keep) -> Raw:

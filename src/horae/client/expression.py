@@ -1,0 +1,145 @@
+"""Values that are known only while a workflow runs, as Python code writes them down.
+
+rows = extract(day)["rows"]          # ${steps.extract.result.rows}
+load.step(when=rows > 0)(rows)       # when: ${steps.extract.result.rows > 0}
+f"{rows} rows"                       # "${steps.extract.result.rows} rows"
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORDS = frozenset({"in", "true", "false", "null", "as", "break", "const", "continue", "else", "for", "function", "if"})
+
+
+class Expression:
+    """A part of the params, or of what a step returned; what is done with it becomes a part of the expression."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def __getitem__(self, place: "str | int | Expression") -> "Expression":
+        if isinstance(place, str) and _NAME.fullmatch(place) and place not in _WORDS:
+            return Expression(f"{self._source}.{place}")
+        return Expression(f"{self._source}[{cel(place)}]")
+
+    def size(self) -> "Expression":
+        """How many elements or characters it has; Python's `len` must be a number now."""
+        return Expression(f"size({self._source})")
+
+    def contains(self, part: Any) -> "Expression":
+        """Whether a text contains a part, or a list an element."""
+        return Expression(f"({cel(part)} in {self._source})")
+
+    def __eq__(self, other: object) -> "Expression":  # type: ignore[override]
+        return self._with("==", other)
+
+    def __ne__(self, other: object) -> "Expression":  # type: ignore[override]
+        return self._with("!=", other)
+
+    def __lt__(self, other: object) -> "Expression":
+        return self._with("<", other)
+
+    def __le__(self, other: object) -> "Expression":
+        return self._with("<=", other)
+
+    def __gt__(self, other: object) -> "Expression":
+        return self._with(">", other)
+
+    def __ge__(self, other: object) -> "Expression":
+        return self._with(">=", other)
+
+    def __add__(self, other: object) -> "Expression":
+        return self._with("+", other)
+
+    def __radd__(self, other: object) -> "Expression":
+        return Expression(f"({cel(other)} + {self._source})")
+
+    def __sub__(self, other: object) -> "Expression":
+        return self._with("-", other)
+
+    def __mul__(self, other: object) -> "Expression":
+        return self._with("*", other)
+
+    def __truediv__(self, other: object) -> "Expression":
+        return self._with("/", other)
+
+    def __mod__(self, other: object) -> "Expression":
+        return self._with("%", other)
+
+    def __and__(self, other: object) -> "Expression":
+        return self._with("&&", other)
+
+    def __or__(self, other: object) -> "Expression":
+        return self._with("||", other)
+
+    def __invert__(self) -> "Expression":
+        return Expression(f"!{self._source}")
+
+    def __hash__(self) -> int:
+        return hash(self._source)
+
+    def __str__(self) -> str:
+        return f"${{{_bare(self._source)}}}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise TypeError(f"{self!r} has no value yet that could be formatted as {spec!r}")
+        return str(self)
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(
+            f"{self!r} is known when the workflow runs, not now: say .step(when=...) instead of `if`,"
+            " `&`, `|` and `~` instead of `and`, `or` and `not`"
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"{self!r} is known when the workflow runs, not now: say job.map(...) instead of a loop")
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(f"{self!r} is known when the workflow runs, not now: say .size() instead of len()")
+
+    def _with(self, operator: str, other: object) -> "Expression":
+        return Expression(f"({self._source} {operator} {cel(other)})")
+
+
+def cel(value: object) -> str:
+    """A value as an expression spells it."""
+    if isinstance(value, Expression):
+        return value._source
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{value!r} cannot be compared in a workflow; use texts, numbers, lists and objects") from None
+
+
+def written(value: Any) -> Any:
+    """A value as a definition carries it: expressions as texts, wherever they are in it."""
+    if isinstance(value, Expression):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(name): written(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [written(part) for part in value]
+    return value
+
+
+def _bare(source: str) -> str:
+    """Without the brackets around all of it, if they belong together."""
+    if not source.startswith("("):
+        return source
+    depth, quoted = 0, False
+    for at, char in enumerate(source):
+        if char == '"' and source[at - 1] != "\\":
+            quoted = not quoted
+        if quoted:
+            continue
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            return source[1:-1] if at == len(source) - 1 else source
+    return source

@@ -1,0 +1,91 @@
+"""`step`: steps of a workflow that are no calls of the app's own jobs.
+
+step.command(["pg_dump", "shop"], retries=2) >> step.approval(roles=["operator"]) >> ship()
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from horae.client.expression import Expression, written
+from horae.client.spelling import camel, spelled
+from horae.client.workflow import INDEX, ITEM, Node, Steps, _option, building
+from horae.model.signals import Span
+
+item, index = ITEM, INDEX  # of a foreach, for params that say more than the item
+
+
+def job(ref: str, /, params: Mapping[str, Any] | None = None, **options: Any) -> Node:
+    """Run a job that another app or a file defines."""
+    return _make(ref, {"job": ref, **({} if params is None else {"params": written(params)})}, options)
+
+
+def command(line: str | Sequence[str] | Mapping[str, Any], **options: Any) -> Node:
+    """Run a program."""
+    what = line if isinstance(line, str) else dict(line) if isinstance(line, Mapping) else list(line)
+    return _make("command", {"command": what}, options)
+
+
+def http(request: str | Mapping[str, Any], **options: Any) -> Node:
+    """Send a request."""
+    return _make("http", {"http": request if isinstance(request, str) else dict(request)}, options)
+
+
+def sleep(span: Span | None = None, *, until: datetime | str | Expression | None = None, **options: Any) -> Node:
+    """Wait for a span, or until an instant."""
+    if (span is None) == (until is None):
+        raise TypeError("sleep takes a span, or until=")
+    at = until.isoformat() if isinstance(until, datetime) else until
+    return _make("sleep", {"sleep": spelled(span) if at is None else {"until": at}}, options)
+
+
+def event(named: str, /, *, filter: str | Expression | None = None, **options: Any) -> Node:
+    """Wait for an event; the result is the event. `step.event_value` stands for it in the filter."""
+    return _wait("event", {"name": named, "filter": filter}, options)
+
+
+event_value = Expression("event")
+
+
+def signal(named: str, /, **options: Any) -> Node:
+    """Wait for a signal to this execution; the result is its payload."""
+    return _wait("signal", {"name": named}, options)
+
+
+def approval(
+    *, roles: Sequence[str] | None = None, message: str | None = None, remind: Span | None = None, **options: Any
+) -> Node:
+    """Wait until somebody agrees."""
+    given = {"roles": None if roles is None else list(roles), "message": message, "remind": spelled(remind)}
+    return _wait("approval", given, options)
+
+
+def callback(**options: Any) -> Node:
+    """Wait until the step's own URL is called; the result is the body."""
+    return _wait("callback", {}, options)
+
+
+def switch(*branches: tuple[Any, Node | Sequence[Node]], default: Any = (), **options: Any) -> Node:
+    """Choose the steps that go on: those of the first (condition, steps) that holds, or the default's."""
+    cases = [{"when": when, "then": _names(steps)} for when, steps in branches]
+    if names := _names(default):
+        cases.append({"else": names})
+    return _make("switch", {"switch": cases}, options)
+
+
+def _names(steps: Any) -> list[str]:
+    return [node.name for node in ([steps] if isinstance(steps, Node) else steps)]
+
+
+def _wait(kind: str, given: dict[str, Any], options: dict[str, Any]) -> Node:
+    """A wait's timeout is the wait's own, not that of an execution."""
+    given |= {"timeout": spelled(options.pop("timeout", None)), "onTimeout": options.pop("on_timeout", None)}
+    return _make(kind, {kind: {name: value for name, value in given.items() if value is not None}}, options)
+
+
+def _make(wanted: str, document: dict[str, Any], options: dict[str, Any]) -> Node:
+    steps: Steps = building()
+    own = options.pop("name", None)
+    node = steps.add(wanted, document, own)
+    node.document |= {camel(name): _option(name, value, node) for name, value in options.items()}
+    return node

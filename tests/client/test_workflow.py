@@ -1,0 +1,189 @@
+"""`@app.workflow`: calls become steps, values become expressions, and what cannot be known yet is refused."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from horae import App, cron, step
+from horae.client.expression import Expression, written
+from horae.errors import BadInput
+from horae.model.definition.read import parse_definition
+from horae.model.workflow.values import Workflow
+
+PARAMS = Expression("params")
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        (PARAMS["day"], "${params.day}"),
+        (PARAMS["my-day"]["in"][0], '${params["my-day"]["in"][0]}'),
+        (PARAMS["n"] > 3, "${params.n > 3}"),
+        ((PARAMS["n"] > 3) & ~(PARAMS["s"] == 'a"b'), '${(params.n > 3) && !(params.s == "a\\"b")}'),
+        ((PARAMS["a"] + 1) * PARAMS["b"], "${(params.a + 1) * params.b}"),
+        ("x" + PARAMS["s"], '${"x" + params.s}'),
+        (PARAMS["parts"].size() >= 2, "${size(params.parts) >= 2}"),
+        (PARAMS["parts"].contains("x"), '${"x" in params.parts}'),
+        (PARAMS["ok"] | (PARAMS["n"] != None), "${params.ok || (params.n != null)}"),  # noqa: E711
+    ],
+)
+def test_what_is_done_with_a_value_becomes_an_expression(expression: Expression, text: str):
+    assert str(expression) == text
+    assert written([{"a": (expression, 1)}]) == [{"a": [text, 1]}]
+
+
+def test_a_value_in_a_text_is_filled_in_later():
+    assert f"{PARAMS['n']} rows" == "${params.n} rows"
+
+
+@pytest.mark.parametrize(
+    ("use", "word"),
+    [
+        (lambda: bool(PARAMS["n"] > 1), "when="),
+        (lambda: list(PARAMS["n"]), "map"),
+        (lambda: len(PARAMS["n"]), "size"),
+        (lambda: f"{PARAMS['n']:.2f}", "formatted"),
+        (lambda: PARAMS["n"] == object(), "compared"),
+    ],
+)
+def test_what_needs_the_value_now_is_refused_with_what_to_say_instead(use, word: str):
+    with pytest.raises(TypeError, match=word):
+        use()
+
+
+def made() -> App:
+    app = App()
+
+    @app.job
+    def extract(day: date) -> dict:
+        return {}
+
+    @app.job
+    def transform(part: int, factor: int = 1) -> int:
+        return part * factor
+
+    @app.job(name="load.rows")
+    def load(rows: int, parts: list[int]) -> None: ...
+
+    @app.job
+    def remove(rows: int) -> None: ...
+
+    return app
+
+
+def task(workflow) -> Workflow:
+    """The workflow as a server reads it."""
+    read = parse_definition(workflow.definition(), namespace_name="default", created_at=10**15).spec.task
+    assert isinstance(read, Workflow)
+    return read
+
+
+def test_calls_become_steps_that_a_server_understands():
+    app = made()
+    extract, transform, load, remove = app.jobs.values()
+
+    @app.workflow(schedule=cron("0 2 * * *"), timeout=timedelta(hours=2), on_error="finish")
+    def etl(day: date = date(2026, 11, 15)):
+        """Every night."""
+        raw = extract(day)
+        parts = transform.map(raw["parts"], factor=2, concurrency=10, tolerate="5%")
+        done = load.step(retries=3, when=raw["rows"] > 0, undo=lambda it: remove(it["rows"]))(raw["rows"], parts)
+        [raw, done] >> step.sleep("5m") >> [extract(day), remove(1)]
+        return {"rows": raw["rows"]}
+
+    document = etl.definition()
+    assert document["description"] == "Every night."
+    assert document["params"] == {"day": "2026-11-15"}
+    assert document["schema"]["properties"]["day"]["format"] == "date"
+    assert document["timeout"] == 7200.0
+    read = task(etl)
+    steps = {one.name: one for one in read.steps}
+    assert list(steps) == ["extract", "transform", "load_rows", "sleep", "extract_2", "remove"]
+    assert steps["sleep"].after == ("extract", "load_rows")
+    assert steps["extract_2"].after == steps["remove"].after == ("sleep",)
+    assert steps["load_rows"].own["retries"] == 3
+    assert steps["load_rows"].undo.params == {"rows": "${steps.load_rows.result.rows}"}
+    assert (steps["transform"].foreach.concurrency, steps["transform"].foreach.tolerate_percent) == (10, 5)
+    assert read.on_error == "finish"
+    assert read.output == {"rows": "${steps.extract.result.rows}"}
+    assert [one["name"] for one in app.definitions()] == ["extract", "transform", "load.rows", "remove", "etl"]
+
+
+def test_waits_branches_loops_and_handlers():
+    app = made()
+    transform, remove = app.jobs["transform"], app.jobs["remove"]
+
+    @app.workflow
+    def order(total: int):
+        poll = transform.step(until=lambda it: it > 3, every="10s", most=5, name="poll")(1)
+        ask = step.approval(roles=["operator"], message=f"{total} to ship", timeout="2d", remind="4h", name="ask")
+        ship = step.command(["ship", "${params.total}"], params={"total": total}, name="ship")
+        step.switch((total > 1000, ask), default=[ship], after=poll, name="choose")
+        paid = step.event("paid", filter=step.event_value["payload"]["total"] == total, timeout="1d", name="paid")
+        ship >> paid >> step.signal("go", on_timeout="skip", timeout="1h") >> step.callback(timeout="1h")
+        step.job("elsewhere", {"n": poll}, join="always", after=[paid])
+
+    @order.on_failure
+    def bad(error, poll):
+        remove.step(when=poll.state == "success")(poll)
+        step.http("https://example.com", params={"text": error["message"]})
+
+    @order.finally_
+    def last():
+        remove(1)
+
+    read = task(order)
+    kinds = {one.name: type(one.wait).__name__ for one in read.steps if one.wait is not None}
+    assert kinds == {"ask": "Approval", "paid": "EventWait", "signal": "SignalWait", "callback": "Callback"}
+    steps = {one.name: one for one in read.steps}
+    assert (steps["poll"].loop.until, steps["poll"].loop.most) == (True, 5)
+    assert [one.name for one in read.on_failure] == ["remove", "http"]
+    assert [one.name for one in read.last] == ["remove_2"]
+
+
+def test_a_workflow_is_a_step_of_another():
+    app = made()
+    remove = app.jobs["remove"]
+
+    @app.workflow
+    def inner(rows: int):
+        remove(rows)
+
+    @app.workflow
+    def outer():
+        inner.map([1, 2, 3]) >> inner(4)
+
+    assert [(one.name, one.job) for one in task(outer).steps] == [("inner", "inner"), ("inner_2", "inner")]
+    with pytest.raises(TypeError, match="submit"):
+        inner(1)
+
+
+def test_outside_a_workflow_calls_run_here_and_steps_are_refused():
+    app = made()
+    assert app.jobs["transform"](2, 3) == 6
+    with pytest.raises(RuntimeError, match=r"@app\.workflow"):
+        step.sleep("1s")
+
+
+def test_mistakes_are_told_where_they_are_made():
+    app = made()
+    extract, transform, _load, _remove = app.jobs.values()
+    with pytest.raises(BadInput, match="no steps"):
+        app.workflow(name="nothing")(lambda: None)
+    with pytest.raises(TypeError, match="needs 'day'"):
+        app.workflow(name="a")(lambda: [extract()])
+    with pytest.raises(TypeError, match="no use for 'dya'"):
+        app.workflow(name="b")(lambda: extract(dya=1))
+    with pytest.raises(BadInput, match="two steps"):
+        app.workflow(name="c")(lambda: [transform.step(name="x")(1), transform.step(name="x")(2)])
+    with pytest.raises(TypeError, match="one job"):
+        app.workflow(name="d")(lambda: transform.step(undo=lambda it: None)(1))
+    with pytest.raises(BadInput, match="already"):
+        app.workflow(name="extract")(lambda: transform(1))
+
+    @app.workflow
+    def good():
+        transform(1)
+
+    with pytest.raises(TypeError, match="asks for 'mistake'"):
+        good.on_failure(lambda mistake: None)
