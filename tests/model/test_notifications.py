@@ -116,6 +116,45 @@ def test_the_same_notification_has_the_same_id_and_another_object_version_anothe
     assert read_notification(sns(S3))[0].id == ids[0]
 
 
+def pushed(data: dict | None = OBJECT, message: str = "1", **attributes) -> dict:
+    """A push of Google's, with or without the object's resource."""
+    about = {**GCS["message"]["attributes"], "payloadFormat": "JSON_API_V1" if data else "NONE", **attributes}
+    encoded = {"data": base64.b64encode(json.dumps(data).encode()).decode()} if data else {}
+    return {"message": {"attributes": about, "messageId": message, **encoded}, "subscription": "projects/p/s"}
+
+
+def test_googles_notification_without_the_resource_is_read_from_its_attributes():
+    (told,) = read_notification(pushed(None))
+
+    assert (told.payload["key"], told.payload["version"], told.payload["action"]) == (
+        "in/a.csv",
+        "1711111111",
+        "created",
+    )
+    assert (told.payload["size"], told.payload["etag"]) == (None, None)
+
+
+@pytest.mark.parametrize("data", [OBJECT, None])
+def test_googles_message_twice_is_one_and_another_generation_or_change_another(data):
+    update = {"eventType": "OBJECT_METADATA_UPDATE"}
+    again = data and {**data, "metageneration": "2"}
+    bodies = [
+        pushed(data), pushed(data, message="2"), pushed(data, objectGeneration="1711111112"),
+        pushed(data, **update), pushed(again, **update, eventTime="2026-03-01T00:00:05Z"),
+    ]  # fmt: skip
+
+    ids = [read_notification(body)[0].id for body in bodies]
+
+    assert ids[0] == ids[1]
+    assert len(set(ids)) == 4
+
+
+def test_what_google_overwrote_is_told_beside_what_it_wrote():
+    (told,) = read_notification(pushed(overwroteGeneration="1711111110"))
+
+    assert told.payload["record"]["attributes"]["overwroteGeneration"] == "1711111110"
+
+
 def test_one_body_may_tell_of_many_objects():
     body = {"Records": S3["Records"] * 1 + MINIO["Records"]}
 

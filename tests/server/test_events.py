@@ -328,6 +328,26 @@ async def test_object_stores_cannot_sign_so_the_url_is_the_secret(api: Api, conn
     assert execution["params"] == {"key": "in/a.csv"}
 
 
+async def test_a_push_of_google_cloud_storage_fires_once_however_often_it_is_delivered(api: Api, connect: Connect):
+    only = '${event.source == "gcs" && event.payload.action == "created"}'
+    made = await hook(api, {"webhook": {"verify": "none"}, "filter": only, "params": {"key": "${event.payload.key}"}})
+    about = {"bucketId": "drop", "objectId": "in/a.csv", "objectGeneration": "1", "payloadFormat": "NONE"}
+
+    def push(**more: str) -> bytes:
+        told = {**about, "eventTime": "2026-03-01T00:00:00Z", **more}
+        return json.dumps({"message": {"attributes": told, "messageId": "7"}, "subscription": "projects/p/s"}).encode()
+
+    first = await call(connect(), made, push(eventType="OBJECT_FINALIZE"), {})
+    again = await call(connect(), made, push(eventType="OBJECT_FINALIZE"), {})
+    gone = await call(connect(), made, push(eventType="OBJECT_DELETE"), {})
+
+    assert (first.status_code, first.json()["fired"]) == (202, 1)
+    assert (again.status_code, again.json()["repeated"]) == (200, True)
+    assert (gone.status_code, gone.json()["fired"]) == (202, 0)
+    (execution,) = await executions(api)
+    assert execution["params"] == {"key": "in/a.csv"}
+
+
 async def test_what_is_about_the_notifications_themselves_is_kept_and_fires_nothing(api: Api, connect: Connect):
     made = await hook(api, {"webhook": {"verify": "none"}})
     body = {

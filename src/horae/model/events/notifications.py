@@ -121,7 +121,8 @@ def _gcs(message: dict[str, Any]) -> Told:
         size=None if size is None else int(size), etag=resource.get("etag"), version=about.get("objectGeneration"),
         time=about.get("eventTime"), record={"attributes": about, "object": resource},
     )  # fmt: skip
-    return _told(payload, about.get("objectGeneration"), resource.get("metageneration"))
+    # Metadata may change again and again without another generation: then, unless the resource tells, the time does.
+    return _told(payload, about.get("objectGeneration"), resource.get("metageneration") or about.get("eventTime"))
 
 
 def _payload(
