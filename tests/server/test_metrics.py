@@ -1,8 +1,10 @@
-"""What a server counts of its own answers."""
+"""What a server counts of its own answers and of what its services do."""
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from horae.engine.node import Node
 from horae.server.metrics import Answers
+from tests.server.conftest import Api
 
 
 def test_answers_are_counted_by_route_and_status_and_timed_by_route():
@@ -19,3 +21,18 @@ def test_answers_are_counted_by_route_and_status_and_timed_by_route():
         assert f'horae_http_request_seconds_bucket{{le="{bound}",route="jobs.get"}} {count}.0' in lines
     assert 'horae_http_request_seconds_count{route="jobs.get"} 3.0' in lines
     assert 'horae_http_request_seconds_sum{route="jobs.get"} 30.0025' in lines
+
+
+async def test_metrics_tell_of_replays_pauses_and_repairs(api: Api, node: Node):
+    await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
+    made = await api.post("/api/v1/dlq/replays", json={"filter": {"job": "pay"}, "rate": "1/1h"})
+    assert made.status_code == 201, made.text
+    node.streaks.paused, node.limits.repaired = 2, 3
+
+    told = (await api.get("/metrics")).text
+
+    assert 'horae_replays{state="running"} 1.0' in told
+    assert "horae_replayed_executions_total 0.0" in told
+    assert "horae_automatic_pauses_total 2.0" in told
+    assert "horae_limit_repairs_total 3.0" in told
+    assert "horae_preempted_executions_total 0.0" in told

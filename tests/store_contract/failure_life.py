@@ -10,7 +10,7 @@ from horae.store.moves import replays, streaks, timeouts
 from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
 
 MINUTE = 60 * SECOND
-RARE_FAILURES = {"replay", "replays", "lock_replay", "set_replay_state"}  # people ask for these
+RARE_FAILURES = {"replay", "replays", "lock_replay", "set_replay_state", "standing_replays"}  # people ask for these
 
 
 async def suffer(world: World) -> None:

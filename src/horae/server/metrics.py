@@ -16,7 +16,7 @@ from horae.engine.node import Node
 from horae.model.circuit import CircuitState
 from horae.server.call import Call
 from horae.server.route import Route
-from horae.store.moves import backfills, circuit_reads, watches
+from horae.store.moves import backfills, circuit_reads, replays, watches
 from horae.store.moves.depths import depths
 from horae.version import __version__
 
@@ -67,15 +67,25 @@ class CircuitChanges(Collector):
         yield family
 
 
-class Backfilled(Collector):
-    """What this server started for backfills."""
+class Counted(Collector):
+    """What this server's services count as they go."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
     def collect(self) -> Iterator[Metric]:
-        told = "Executions that this server started for backfills."
-        yield CounterMetricFamily("horae_backfill_executions", told, value=self._node.backfiller.started)
+        node = self._node
+        started, retried = node.backfiller.started, node.replayer.retried
+        yield _counter("backfill_executions", "Executions that this server started for backfills.", started)
+        yield _counter("replayed_executions", "Dead letters that this server ran again in replays.", retried)
+        yield _counter("automatic_pauses", "Jobs that this server paused for failures in a row.", node.streaks.paused)
+        yield _counter("preempted_executions", "Executions that this server asked to give way.", node.preemptor.asked)
+        told = "Executions that waited for limits that had room: a few after a server was killed, more are a fault."
+        yield _counter("limit_repairs", told, node.limits.repaired)
+
+
+def _counter(name: str, told: str, count: int) -> Metric:
+    return CounterMetricFamily(f"horae_{name}", told, value=count)
 
 
 class Answers(Collector):
@@ -147,7 +157,11 @@ class Metrics:
             ["job", "standing"],
             registry=self.registry,
         )
-        self.registry.register(Backfilled(node))
+        self.replays = Gauge(
+            "horae_replays", "Replays of dead letters that go on or are paused, by state.", ["state"],
+            registry=self.registry,
+        )  # fmt: skip
+        self.registry.register(Counted(node))
         self.workers = Gauge("horae_workers", "Workers, by status.", ["status"], registry=self.registry)
         self.ready = Gauge("horae_ready", "Whether the store answers.", registry=self.registry)
         self.troubled = Gauge(
@@ -201,6 +215,9 @@ async def _look(metrics: Metrics, node: Node, namespace: int) -> None:
     for standing, name in await node.store.read(lambda: circuit_reads.shut_in(namespace, MOST_CIRCUITS)):
         metrics.circuits.labels(name, standing.state).inc()
     await _look_at_backfills(metrics, node, namespace)
+    metrics.replays.clear()
+    for state, count in (await node.store.read(lambda: replays.standing(namespace))).items():
+        metrics.replays.labels(state).set(count)
     metrics.workers.clear()
     for status, count in Tally(worker.status for worker in await node.workers.list(namespace)).items():
         metrics.workers.labels(status).set(count)

@@ -48,6 +48,15 @@ ADVANCE = Statement(
     " WHERE id = $1 AND place_parcel = $2 AND place_item = $3",
 )
 FORGET = Statement("expire_replays", "DELETE FROM replays WHERE completed_at < $1")
+STANDING = Statement(
+    "standing_replays",
+    "SELECT state, count(*) FROM replays WHERE namespace = $1 AND completed_at IS NULL GROUP BY state",
+)
+
+
+def standing(namespace: int) -> Script[dict[str, int]]:
+    """How many replays of a namespace have not ended, by their state."""
+    return dict((yield Fetch(STANDING, (namespace,))))
 
 
 def put(replay: Replay) -> Script[None]:
