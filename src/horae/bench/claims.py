@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from horae.bench.stores import Source
 
 LANES = (1, 10, 100, 1_000)
-LEAST_QUEUED = 1_000
+QUEUED = (1_000, 100_000, 1_000_000)
 
 
-@bench("horae bench claims", "horae bench claims --queued 5000000 --store postgresql://")
+@bench("horae bench claims", "horae bench claims --queued 1000000 --store postgresql://")
 @count_option("--lanes", 1_000, "Lanes in use at most: one is measured first, and powers of ten between.")
-@count_option("--queued", 1_000_000, "Executions queued at most: a thousand are measured first.")
+@count_option("--queued", 5_000_000, "Executions queued at most: a thousand are measured first, and sizes between.")
 @count_option("--parcel", 8, "How many share a parcel, where lanes are measured.")
 @count_option("--deep-parcel", 20, "How many share a parcel, where the length of the queue is.")
 @count_option("--executions", 20_000, "How many are claimed and reported in one measurement.")
@@ -37,7 +37,7 @@ async def claims(store: str | None, lanes: int, queued: int, repeats: int, **siz
 
     chosen = Size(repeats=repeats, **size)
     some_lanes = [*(count for count in LANES if count < lanes), lanes]
-    some_queued = [*(count for count in (LEAST_QUEUED, 100_000) if count < queued), queued]
+    some_queued = [*(count for count in QUEUED if count < queued), queued]
     results: list[Result] = []
     with sources(store, system_env()) as found, Steps(2 * len(found)) as steps:
         for source in found:

@@ -18,8 +18,9 @@ INTRODUCTION = """# Policies: who waits, and what it costs
 
 Written by `make bench-policies`, never by hand. Trials run the server's own submissions, claims and reports on a
 virtual clock over a store in memory, with a worker whose executions only take time: they come out the same on every
-machine. Rates are of this machine; policies take turns in one run, and a ratio is that of the medians to plain fifo's,
-or to the first size. What each policy means is in [queues.md](queues.md).
+machine. Rates are of this machine. Each policy is run right beside plain fifo, a limit by key beside plain fifo with
+parcels of the same size, and a ratio is the median of such pairs; that of claims is to the first size. What each policy
+means is in [queues.md](queues.md), what limits do in [limits.md](limits.md).
 """
 TRIALS = "## Who waits\n\n| trial | figure | value | asked | with |\n|---|---|---:|---|---|"
 RATES = (
@@ -95,12 +96,11 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and write it down."""
     parser = argparse.ArgumentParser(prog="python -m horae.bench.policy_page", description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--queued", default="5000000", help="how many are queued at most")
     parser.add_argument("--repeats", default="3", help="how often each is measured")
     parser.add_argument("--only", choices=("policies", "claims"), help="measure this one anew, and keep the other")
     options = parser.parse_args(arguments)
     often = ("--repeats", options.repeats)
-    commands = {"policies": ("policies", *often), "claims": ("claims", *often, "--queued", options.queued)}
+    commands = {"policies": ("policies", *often), "claims": ("claims", *often)}
     lines = options.file.parent / "policies" / "results.jsonl"
     before = {run.command.split()[2]: run for run in kept(lines)}
     again = [options.only] if options.only else list(commands)
