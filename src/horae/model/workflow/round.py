@@ -1,69 +1,33 @@
 """One round of decisions about a workflow: news come in, steps end and start, until nothing more follows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import structs
 
-from horae.env import Instant
 from horae.model.protocol import Failure
-from horae.model.template import TemplateError
 from horae.model.workflow import starting
 from horae.model.workflow.ending import next_phase, output_of, undo_order
 from horae.model.workflow.flow import (
     BREAKPOINT,
-    FAULT,
-    GIVEN_UP,
     NOT_CHOSEN,
     NOT_JOINED,
     OPEN,
-    PAUSED,
     TOLERANCE,
-    About,
-    Ask,
-    Await,
     Deciding,
     Decisions,
     End,
     Ended,
-    Final,
-    Flow,
     Start,
     StepRow,
     Verdict,
 )
 from horae.model.workflow.joins import CATCHING, join
-from horae.model.workflow.plan import Plan
-from horae.model.workflow.starting import Launch, Starter
+from horae.model.workflow.launching import Launching
 from horae.model.workflow.values import Phase, undo_name
 
-UNDO = undo_name("")
 
-
-class Round:
-    """What is known and what has been decided so far. `flow` and the rows are as they will be written."""
-
-    def __init__(self, plan: Plan, flow: Flow, about: About, now: Instant) -> None:
-        self.plan, self.flow, self.now = plan, flow, now
-        self._starter = Starter(plan, about, now)
-        self._rows: dict[str, StepRow] = {}
-        self._full: set[str] = set()  # whose results are known, too
-        self._changed: dict[str, None] = {}
-        self._fresh: set[str] = set()
-        self._fallen: list[str] = []  # steps that ended, and whose followers have not heard of it
-        self._ready: list[str] = []  # steps that may start
-        self._made = Decisions(flow=flow)
-
-    # What is asked
-
-    def _know(self, rows: Iterable[str] = (), results: Iterable[str] = ()) -> Deciding[None]:
-        wanted = frozenset(name for name in results if name not in self._full)
-        others = frozenset(name for name in rows if name not in self._rows) - wanted
-        if wanted or others:
-            found = yield Ask(others, wanted)
-            for name, row in found.items():
-                mine = self._rows.get(name)
-                self._rows[name] = row if mine is None else structs.replace(mine, result=row.result)
-            self._full |= wanted
+class Round(Launching):
+    """All of it."""
 
     # What happens
 
@@ -194,18 +158,6 @@ class Round:
         self._full.add(row.step)
         self._end(row, ended.state, ended.result, ended.error, ended.reason)
 
-    def _end(self, row: StepRow, state: Final, result: bytes | None, error: Failure | None, reason: str) -> None:
-        flow = self.flow
-        began = row.state in OPEN
-        self._put(
-            structs.replace(
-                row, state=state, result=result, error=error, reason=reason, ended_at=self.now, ended_seq=flow.ended,
-                wake_at=None,
-            )
-        )  # fmt: skip
-        self.flow = structs.replace(flow, left=flow.left - 1, open=flow.open - began, ended=flow.ended + 1)
-        self._fallen.append(row.step)
-
     # What follows from ends
 
     def _tell_followers(self) -> Deciding[None]:
@@ -254,16 +206,16 @@ class Round:
     def _look_at_failure(self, name: str) -> Deciding[None]:
         """Find out whether a failure is taken care of: now, or when the last step that might have is skipped."""
         row, node = self._rows[name], self.plan.nodes[name]
+        failed: list[str] = []
         if row.state in ("failed", "cancelled"):
-            if not node.catchers:
-                self._fail_by(name)
+            failed = [name]
         elif row.state == "skipped" and row.failed and node.step.join in CATCHING:
             yield from self._know(node.upstreams)
             failed = [up for up in node.upstreams if self._rows[up].state in ("failed", "cancelled")]
-            yield from self._know(catcher for up in failed for catcher in self.plan.nodes[up].catchers)
-            for up in failed:
-                if all(self._rows[catcher].state == "skipped" for catcher in self.plan.nodes[up].catchers):
-                    self._fail_by(up)
+        yield from self._know(catcher for one in failed for catcher in self.plan.nodes[one].catchers)
+        for one in failed:
+            if all(self._rows[catcher].state == "skipped" for catcher in self.plan.nodes[one].catchers):
+                self._fail_by(one)
 
     def _fail_by(self, name: str) -> None:
         """A failure that nothing takes care of: what it means for the workflow."""
@@ -277,59 +229,9 @@ class Round:
         elif self.flow.verdict == "success":
             self.flow = structs.replace(self.flow, verdict="failed", error=failure, reason="step", cause=name)
 
-    @property
-    def _going_on(self) -> bool:
-        """Whether steps of the present phase may still begin."""
-        return not self.flow.stopped
-
     def _followers(self, name: str) -> Sequence[str]:
         node = self.plan.nodes.get(name)
         return () if node is None or node.step.loop or node.step.foreach else node.followers
-
-    # Starts
-
-    def _launch_ready(self) -> Deciding[None]:
-        ready, self._ready = self._ready, []
-        yield from self._know(ready)
-        going = [name for name in ready if not self._hold(name)]
-        yield from self._know((), {name for step in going for name in self._speaks(step)})
-        for name in going:
-            self._launch(name)
-
-    def _speaks(self, name: str) -> frozenset[str]:
-        if name.endswith(UNDO):
-            return self.plan.undoings[name.removesuffix(UNDO)].speaks
-        return self.plan.nodes[name].speaks
-
-    def _hold(self, name: str) -> bool:
-        """Whether a step that may start stays where it is until somebody lets it go on."""
-        reason = PAUSED if self.flow.paused else BREAKPOINT if name in self.flow.breakpoints else ""
-        if reason:
-            self._put(structs.replace(self._rows[name], state="held", reason=reason))
-        return bool(reason)
-
-    def _launch(self, name: str) -> None:
-        row = self._rows[name]
-        try:
-            launch = self._starter.launch(name, row, self._rows, self.flow)
-        except TemplateError as error:
-            launch = Ended(step=name, state="failed", reason=FAULT, error=starting.fault(error))
-        self._apply(structs.replace(row, reason="", began_at=self.now), launch)
-
-    def _apply(self, row: StepRow, launch: Launch) -> None:
-        if isinstance(launch, Ended):
-            idle = row if launch.state != "skipped" else structs.replace(row, began_at=None)
-            self._full.add(row.step)
-            self._end(idle, launch.state, launch.result, launch.error, launch.reason)
-            return
-        self.flow = structs.replace(self.flow, open=self.flow.open + 1)
-        if isinstance(launch, Await):
-            self._put(structs.replace(row, state="waiting", wake_at=launch.wake_at))
-            self._made.awaits.append(launch)
-        else:
-            total = len(launch.items) if launch.foreach else 0
-            self._put(structs.replace(row, state="running", total=total))
-            self._made.starts.append(launch)
 
     # Phases
 
@@ -364,23 +266,3 @@ class Round:
             return
         yield from self._know(results=self.plan.output_speaks or self.plan.leaves)
         self._made.end = output_of(self.plan, self._starter, self._rows)
-
-    # How rows are kept
-
-    def _put(self, row: StepRow, *, fresh: bool = False) -> None:
-        self._rows[row.step] = row
-        self._changed[row.step] = None
-        if fresh:
-            self._fresh.add(row.step)
-            self._full.add(row.step)
-
-    def _drop_pending(self, rest: Final) -> None:
-        """Rows that have not begun become what the rest becomes: by the store, unless it has not got them yet."""
-        for name in list(self._changed):
-            row = self._rows[name]
-            if row.state not in ("pending", "held"):
-                continue
-            ended = structs.replace(row, state=rest, reason=GIVEN_UP, ended_at=self.now)
-            self._rows[name] = ended
-            if name not in self._fresh:
-                del self._changed[name]

@@ -1,0 +1,103 @@
+"""A store of one workflow in memory: it answers what decisions ask, and does what they say."""
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import structs
+
+from horae.env import Instant
+from horae.model.protocol import Failure
+from horae.model.workflow import decide
+from horae.model.workflow.flow import About, Deciding, Decisions, End, Ended, Flow, StepRow
+from horae.model.workflow.plan import plan_of
+from horae.model.workflow.values import Workflow
+
+ID = UUID(int=1)
+
+
+class Memory:
+    """A workflow that runs here."""
+
+    def __init__(self, workflow: Workflow, params: dict[str, Any] | None = None, **flow: Any) -> None:
+        self.plan = plan_of(workflow)
+        self.flow = Flow(execution=ID, root=ID, job=UUID(int=2), version=1, **flow)
+        self.about = About(id=ID, params=msgspec.json.encode(params or {}))
+        self.rows: dict[str, StepRow] = {}
+        self.asked = 0  # rows that decisions asked for
+        self.end: End | None = None
+        self.last: Decisions | None = None
+        self.now: Instant = 0
+        self.started: list[str] = []
+        self.began: dict[str, int] = {}  # after how many ends a step started first
+
+    def begin(self, **more: Any) -> Decisions:
+        return self.run(decide.begin(self.plan, self.flow, self.about, self.now, **more))
+
+    def ends(self, *news: Ended) -> Decisions:
+        return self.run(decide.after(self.plan, self.flow, self.about, news, self.now))
+
+    def done(self, step: str, result: Any = None, state: Any = "success", **more: Any) -> Decisions:
+        """One child has ended."""
+        encoded = None if result is None else msgspec.json.encode(result)
+        failure = Failure(type="ValueError", message="no") if state == "failed" else None
+        return self.ends(Ended(step=step, state=state, result=encoded, error=failure, **more))
+
+    def cancel(self) -> Decisions:
+        return self.run(decide.cancel(self.plan, self.flow, self.about, "cancelled", self.now))
+
+    def time_out(self) -> Decisions:
+        failure = Failure(type="TotalTimeout")
+        return self.run(decide.fail(self.plan, self.flow, self.about, failure, "timeout", self.now))
+
+    def pause(self) -> None:
+        self.flow = structs.replace(self.flow, paused=True)
+
+    def resume(self) -> Decisions:
+        held = [row for row in self.rows.values() if row.state == "held"]
+        return self.run(decide.resume(self.plan, self.flow, self.about, held, self.now))
+
+    def run(self, decision: Deciding[Decisions]) -> Decisions:
+        assert self.end is None, "what has ended hears of nothing"
+        self.now += 1
+        try:
+            ask = next(decision)
+            while True:
+                names = ask.rows | ask.results
+                self.asked += len(names)
+                ask = decision.send({name: self._shown(name, name in ask.results) for name in names})
+        except StopIteration as made:
+            self._write(made.value)
+            return self.last  # type: ignore[return-value]
+
+    def _shown(self, name: str, full: bool) -> StepRow:
+        row = self.rows[name]
+        return row if full else structs.replace(row, result=None)
+
+    def _write(self, made: Decisions) -> None:
+        ended = {name for name, row in self.rows.items() if row.is_final}
+        if made.rest is not None:
+            for name, row in self.rows.items():
+                if row.state in ("pending", "held"):
+                    self.rows[name] = structs.replace(row, state=made.rest)
+        for name, row in made.rows.items():
+            assert (name not in self.rows) == (name in made.fresh)
+            assert name not in ended, f"{name} had ended"
+            self.rows[name] = row
+        for start in [*made.starts, *made.awaits]:
+            self.started.append(start.step)
+            self.began.setdefault(start.step, self.now)
+        self.flow, self.end, self.last = made.flow, made.end, made
+
+    @property
+    def states(self) -> dict[str, str]:
+        return {name: row.state for name, row in self.rows.items()}
+
+    def in_state(self, *states: str) -> list[str]:
+        return [name for name, row in self.rows.items() if row.state in states]
+
+    def succeed(self, *steps: Iterable[Any] | str) -> None:
+        """One after another, each without a result."""
+        for step in steps:
+            self.done(str(step))
