@@ -81,6 +81,7 @@ def test_a_schedule_is_shown_as_it_was_written(value):
         ({"evry": "5m"}, "no field 'evry'", 'Did you mean "every"?'),
         ({"cron": "0 9 * * *", "timezon": "UTC"}, "no field 'timezon'", 'Did you mean "timezone"?'),
         ({"cron": "0 9 * * *", "anchor": "x"}, "no field 'anchor'", "It takes cron, timezone"),
+        ({"zzz": 1}, "no field 'zzz'", "at, event, filter, webhook, params, watch, interval, existing, settle."),
         ({"every": "5m", "zzz": 1}, "no field 'zzz'", "It takes every, anchor"),
         ({"every": "5m", "at": "2026-11-16T09:30:00Z"}, "one of every and at", "cron expression"),
         ({"every": "1ms"}, "at least 100ms", "5m"),

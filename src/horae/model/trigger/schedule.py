@@ -59,7 +59,7 @@ def kind_of(value: dict[str, Any]) -> "Kind":
     if len(kinds) > 1:
         raise BadInput(f"A schedule has one of {' and '.join(kinds)}, not both.", _ACCEPTED, field="schedule")
     if not kinds:
-        _refuse_unknown(value, tuple(name for kind in KINDS.values() for name in kind.fields))
+        _refuse_unknown(value, tuple(dict.fromkeys(name for kind in KINDS.values() for name in kind.fields)))
         raise BadInput(f"A schedule needs {_either(tuple(KINDS))}.", _ACCEPTED, field="schedule")
     return KINDS[kinds[0]]
 
