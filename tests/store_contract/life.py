@@ -35,6 +35,7 @@ from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Tog
 from tests.store_contract.circuit_life import fail_often
 from tests.store_contract.failure_life import RARE_FAILURES, suffer
 from tests.store_contract.fleet_life import give_way
+from tests.store_contract.flow_life import RARE_FLOWS, flow
 from tests.store_contract.limit_life import RARE_LIMITS, limit
 from tests.store_contract.outside_life import hear
 from tests.store_contract.placement_life import place
@@ -77,6 +78,7 @@ RARE = {
     *RARE_SHARING,
     *RARE_LIMITS,
     *RARE_FAILURES,
+    *RARE_FLOWS,
     *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
 }
 
@@ -143,6 +145,7 @@ async def live_through(world: World) -> None:
     await place(world)
     await give_way(world)
     await suffer(world)
+    await flow(world)
     await clean(world)
 
 

@@ -15,10 +15,13 @@ from tests.store_contract.world import World
 LARGE = (
     *(*SHELVES, *PARTITIONED, "timers", "triggers", "fires", "unique_keys", "idempotency", "requests", "jobs"),
     *("job_versions", "job_minutes", "progress", "steps", "events", "event_fires", "watched", "dependency_fires"),
+    *("flows", "flow_steps", "flow_parcels"),
 )
 # These look through all that runs, now and then: for what a bug left behind, and for lanes that nothing came from;
 # and, where shares have reserves, for what they use.
 WHOLE = {"unknown_sessions", "forget_lanes_of_workers", "running_by_lane"}
+STANDS = "'', '', '', 4, NULL, i, i, i, NULL, '', '', 'main', '', 1, 1, 0, false, false, '', '', NULL, '{}', '[]', i"
+ENDED = "0, 0, 0, 0, i, NULL, NULL, NULL, NULL, '', i"
 SIZES = [0, 10, pytest.param(1_000_000, marks=[pytest.mark.prove, pytest.mark.timeout(900)])]
 
 
@@ -55,6 +58,9 @@ def filling() -> list[str]:
         f"INSERT INTO event_fires SELECT {job}, {id}, {job}, i, 'fired', '', {id}",
         f"INSERT INTO dependency_fires SELECT i, {id}, {job}, 'fired', ''",
         f"INSERT INTO watched SELECT {job}, {id}, i",
+        f"INSERT INTO flows SELECT {id}, 0, {id}, {id}, NULL, 1, {job}, 1, {STANDS}",
+        f"INSERT INTO flow_steps SELECT {id}, 0, 'a', {job}, 1, 'main', 'running', 0, 0, 0, 0, {id}, {ENDED}",
+        f"INSERT INTO flow_parcels SELECT {id}, 0, 'a', {id}, 1",
         "INSERT INTO unique_keys SELECT 1, 'job', 'k' || i, lpad(to_hex(i), 32, '0')::uuid, i",
         "INSERT INTO idempotency SELECT 1, 'route', 'k' || i, '', 200, '', i, i",
     ]

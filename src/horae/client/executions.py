@@ -1,7 +1,7 @@
 """`client.executions`: read, wait for, follow and cancel executions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from horae.client.calls import Caller, path_of
@@ -46,6 +46,19 @@ class Executions:
         """Tell an execution what it waits for, or will; with the same `key` once, however often it is sent."""
         body = {"name": name, "payload": payload}
         return Signalled.of(await self._caller.post(path_of("executions", id, "signals"), body, key=key))
+
+    async def graph(self, id: str) -> Mapping[str, Any]:
+        """The steps of a workflow's execution, as GET /api/v1/executions/{id}/graph tells of them."""
+        graph: Mapping[str, Any] = await self._caller.get(path_of("executions", id, "graph"))
+        return graph
+
+    async def pause(self, id: str) -> Execution:
+        """Let no step of a workflow start until it is resumed; what runs goes on."""
+        return Execution.of(await self._caller.post(path_of("executions", id, "pause")))
+
+    async def resume(self, id: str) -> Execution:
+        """Let a paused workflow go on."""
+        return Execution.of(await self._caller.post(path_of("executions", id, "resume")))
 
     async def explain(self, id: str) -> Explanation:
         """Why an execution does not run: what holds it, what would let it start, and when it probably does."""

@@ -29,6 +29,7 @@ from horae.engine.fire import Scheduler
 from horae.engine.fires import Fires
 from horae.engine.fleet import Fleet
 from horae.engine.gateway import Gateway
+from horae.engine.graphs import Graphs
 from horae.engine.hints import Hint, Hints
 from horae.engine.hold_watch import HoldWatch
 from horae.engine.holds import Holds
@@ -164,6 +165,7 @@ class Node:
             on_event=self._tell,
         )
         self.signals = Signals(env, store, self.executions, self.hints)
+        self.graphs = Graphs(env, store, self.executions)
         self.explainer = Explainer(env, store, self.directory, self.hold_watch, self.executions)
         self.backfiller = Backfiller(env, store, self.directory, self.hints)
         self.backfills = Backfills(

@@ -7,8 +7,12 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.keys import keys_of
 from horae.model.limit_keys import envelope_keys
 from horae.model.retry import RetryPolicy
+from horae.model.workflow.graph import show_graph
 from horae.model.workflow.values import Foreach, Loop, Sleep
+from horae.store.moves.flow_pause import pause, resume
+from horae.store.moves.flow_reads import whole
 from horae.store.moves.promote import LONG_AGO
+from horae.store.moves.starts import Started
 from tests.store_contract.flow_world import (
     begin,
     child,
@@ -388,3 +392,64 @@ def _each(slices):
 
 async def promote(world: World):
     await world.store.promote_due(LONG_AGO, 100, rank)
+
+
+async def test_a_paused_workflow_starts_nothing_and_goes_on_when_it_is_resumed(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), step("b", job), step("c", job, after=("a",)))
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    (a,) = await worker.claim(1)
+
+    assert await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+    assert await worker.claim(9) == []
+    await worker.report(success(a))
+    assert sorted((await steps(world, execution)).values()) == ["held", "running", "success"]
+    assert await worker.claim(9) == []
+    assert await world.store.change(lambda now: resume(execution, world.env.new_id, now, Started()))
+    await promote(world)
+    assert len(await run(world, worker)) == 2
+    assert await state(world, execution) == "success"
+    assert not await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+
+
+async def test_a_pause_reaches_the_workflows_below(world: World):
+    job = await world.job()
+    inner = await workflow(world, step("x", job), step("y", job, after=("x",)), name="inner")
+    execution = await begin(world, await workflow(world, step("a", inner), step("b", inner), name="outer"))
+    await open_all(world)
+    await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+    await look(world)
+    worker = await world.worker()
+    assert await worker.claim(9) == []
+
+    await world.store.change(lambda now: resume(execution, world.env.new_id, now, Started()))
+    await promote(world)
+    assert sorted(await run(world, worker)) == ["x", "x", "y", "y"]
+    assert await state(world, execution) == "success"
+
+
+async def test_the_graph_tells_of_steps_and_of_what_was_waited_for(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world, step("a", job), step("b", job, after=("a",)), step("c", job, foreach=Foreach(items=[1, 2])),
+        step("d", job, after=("b", "c")),
+    )  # fmt: skip
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    for _ in range(2):
+        world.clock.advance(SECOND)
+        await worker.report(*map(success, await worker.claim(9)))
+
+    found = await world.store.read(lambda: whole(execution))
+    assert found is not None
+    shown = show_graph(
+        found.plan, found.held.flow, found.steps, found.names, found.held.began_at, None, "running", world.now()
+    )
+    assert shown.critical_path == ["a", "b", "d"]
+    assert {node.step: node.status for node in shown.nodes} == {
+        "a": "success", "b": "success", "c": "success", "d": "running",
+    }  # fmt: skip
+    (c,) = [node for node in shown.nodes if node.step == "c"]
+    assert (c.kind, c.items.total, c.items.success, c.seconds) == ("foreach", 2, 2, 1.0)
+    assert ("b", "d") in {(edge.source, edge.target) for edge in shown.edges}

@@ -35,6 +35,7 @@ from horae.server.routes import (
     ui,
     versions,
     workers,
+    workflows,
 )
 
 MODULES = (
@@ -49,6 +50,7 @@ MODULES = (
     backfills,
     executions,
     artifacts,
+    workflows,
     signals,
     explain,
     circuits,

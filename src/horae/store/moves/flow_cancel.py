@@ -21,7 +21,7 @@ from horae.store.moves.advance import Board
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.ends import as_ended, pass_on, tell
 from horae.store.moves.exchange import lock_sessions
-from horae.store.moves.flow_rows import ALL, OPENING
+from horae.store.moves.flow_rows import ALL
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
@@ -77,7 +77,7 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Star
     course = board.courses[execution]
     if course.is_over:
         return "moving"
-    if course.held.state == OPENING:
+    if course.is_opening:
         course.end, course.is_over = End(state="cancelled", reason=reason), True
     else:
         deciding = decide.cancel(course.plan, course.flow, course.held.about, reason, now)

@@ -21,7 +21,7 @@ from horae.model.workflow.plan import Plan, plan_of
 from horae.model.workflow.values import Workflow
 from horae.store.moves import flow_results, flow_rows
 from horae.store.moves.deferred import Change, Deferred
-from horae.store.moves.flow_rows import ALL, ENDED, Held
+from horae.store.moves.flow_rows import ALL, ENDED, OPENING, Held
 from horae.store.moves.jobs import definitions
 from horae.store.script import ForEach, Script
 
@@ -72,6 +72,7 @@ class Course:
         self.stepped: dict[str, str] = {}  # steps whose state changed, for people who watch
         self.end: End | None = None
         self.is_over = held.state == ENDED
+        self.is_opening = held.state == OPENING  # it is to begin, and has no steps yet
         self._is_new = is_new
         self._known: set[str] = set()  # steps whose results were looked at, or made here
         self._changed: set[str] = set()
@@ -185,11 +186,11 @@ class Course:
     def stands(self, now: Instant) -> Held:
         """As it is to be written."""
         in_time = self.flow.phase == "main" and self.flow.verdict == "success"
-        wake_at = now if self.stops else self.held.until if in_time else None
+        wake_at = now if self.stops or self.is_opening else self.held.until if in_time else None
         return structs.replace(
             self.held,
             flow=self.flow,
-            state=ENDED if self.is_over else self.flow.state,
+            state=ENDED if self.is_over else OPENING if self.is_opening else self.flow.state,
             stops=frozenset(self.stops),
             wake_at=None if self.is_over else wake_at,
         )

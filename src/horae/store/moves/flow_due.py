@@ -16,7 +16,6 @@ from horae.store.moves.advance import Board, News
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.flow_cancel import settle
 from horae.store.moves.flow_course import Course
-from horae.store.moves.flow_rows import OPENING
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, Script, Statement
 
@@ -79,7 +78,7 @@ def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
 
 def _look(board: Board, course: Course, steps: Sequence[str], now: Instant) -> Script[list[Ended]]:
     """What is to be done about one workflow; the waits of its steps that are over."""
-    if course.held.state == OPENING:
+    if course.is_opening:
         yield from _begin(board, course, now)
         return []
     until = course.held.until
@@ -105,7 +104,8 @@ def _begin(board: Board, course: Course, now: Instant) -> Script[None]:
     parent = course.held.parent
     above = (yield from flow_rows.flows_of([parent])) if parent is not None else {}
     paused = parent in above and above[parent].flow.paused
-    flow = structs.replace(course.flow, paused=paused)
+    flow = structs.replace(course.flow, paused=paused or course.flow.paused)
+    course.is_opening = False
     yield from course.decide(decide.begin(course.plan, flow, course.held.about, now), board.moves, now)
 
 

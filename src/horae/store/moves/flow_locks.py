@@ -11,18 +11,23 @@ from msgspec import Struct
 
 from horae.model.ids import index_of, parcel_of
 from horae.store.moves.shelves import ITEM
-from horae.store.script import ForEach, Script, Statement
+from horae.store.script import Among, ForEach, Script, Statement
 
-OF_CHILDREN = Statement(
-    "lock_flows_of_children",
-    "SELECT p.id, p.extras, f.execution, f.digest, f.job, f.version FROM given JOIN parcels p ON p.id = given.parcel"
-    " JOIN flows f ON f.execution = p.parent JOIN flows r ON r.execution = f.root"
-    " ORDER BY r.execution FOR NO KEY UPDATE OF r",
+_LOCK = "FOR NO KEY UPDATE OF r"
+_CHILDREN = (
+    "SELECT p.id, p.extras, f.execution, f.digest, f.job, f.version, f.root FROM given"
+    " JOIN parcels p ON p.id = given.parcel JOIN flows f ON f.execution = p.parent"
 )
-OF_FLOWS = Statement(
-    "lock_flows",
-    "SELECT f.execution FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item"
-    " JOIN flows r ON r.execution = f.root ORDER BY r.execution FOR NO KEY UPDATE OF r",
+_FLOWS = "SELECT f.execution, f.root FROM given JOIN flows f ON f.parcel = given.parcel AND f.item = given.item"
+_ROOT = "JOIN flows r ON r.execution = f.root"
+# One is locked as it is found. Several are found first, and then locked in order: to order what a join finds,
+# PostgreSQL would rather walk through all workflows there are.
+OF_CHILD = Statement("lock_flow_of_child", f"{_CHILDREN} {_ROOT} {_LOCK}")
+OF_CHILDREN = Statement("flows_of_children", _CHILDREN)
+OF_FLOW = Statement("lock_flow", f"{_FLOWS} {_ROOT} {_LOCK}")
+OF_FLOWS = Statement("roots_of", _FLOWS)
+ROOTS = Statement(
+    "lock_roots", f"SELECT r.execution FROM flows r WHERE r.execution = ANY($1) ORDER BY r.execution {_LOCK}"
 )
 
 
@@ -35,15 +40,22 @@ class Child(Struct, frozen=True):
     digest: str
     job: UUID
     version: int
+    root: UUID
 
 
 def lock_of_children(parcels: Collection[UUID]) -> Script[dict[UUID, Child]]:
     """Lock the workflows whose steps these parcels are, by parcel."""
-    rows = yield ForEach(OF_CHILDREN, (("parcel", "uuid"),), [(id,) for id in sorted(parcels)])
+    given = [(id,) for id in sorted(parcels)]
+    rows = yield ForEach(OF_CHILD if len(given) == 1 else OF_CHILDREN, (("parcel", "uuid"),), given)
+    if len(given) > 1:
+        yield Among(ROOTS, sorted({row[6] for row in rows}))
     return {row[0]: Child(*row) for row in rows}
 
 
 def lock(executions: Collection[UUID]) -> Script[set[UUID]]:
     """Lock workflows; those that there are."""
     given = sorted((parcel_of(id), index_of(id)) for id in executions)
-    return {row[0] for row in (yield ForEach(OF_FLOWS, ITEM, given))}
+    rows = yield ForEach(OF_FLOW if len(given) == 1 else OF_FLOWS, ITEM, given)
+    if len(given) > 1:
+        yield Among(ROOTS, sorted({row[1] for row in rows}))
+    return {row[0] for row in rows}

@@ -29,7 +29,7 @@ NEXT_WAKE = Statement("next_wake", "SELECT min(wake_at) FROM waiting WHERE wake_
 OPEN_GATES = Statement(
     "open_gates",
     "SELECT DISTINCT j.id FROM waiting w JOIN jobs j ON j.id = w.job"
-    " WHERE w.gate IS NOT NULL AND w.reason = 'paused' AND j.state <> 'paused'",
+    " WHERE w.gate LIKE 'job:%' AND w.reason = 'paused' AND j.state <> 'paused'",
 )
 
 Ranker = Callable[[int, Instant, int, Instant | None, UUID], int]  # (queue, due_at, priority, deadline, job) -> rank

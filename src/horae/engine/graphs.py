@@ -1,0 +1,58 @@
+"""What people ask of a workflow's execution: its graph, and that it is paused or goes on."""
+
+from uuid import UUID
+
+from horae.engine.executions import Executions
+from horae.env import Env
+from horae.errors import Conflict
+from horae.model.execution import FINAL
+from horae.model.view import ExecutionView
+from horae.model.workflow.graph import GraphView, show_graph
+from horae.store.contract import Store
+from horae.store.moves import flow_pause, flow_reads
+from horae.store.moves.starts import Started
+
+
+class Graphs:
+    """Workflows under way, and those that have ended, as long as they are kept."""
+
+    def __init__(self, env: Env, store: Store, executions: Executions) -> None:
+        self._env, self._store, self._executions = env, store, executions
+
+    async def graph(self, namespace: int, ref: str | UUID) -> GraphView:
+        """The steps of an execution, how they stand and what they waited for. Raises NotFound, Gone, or Conflict."""
+        execution = (await self._executions.find(namespace, ref)).execution
+        found = await self._store.read(lambda: flow_reads.whole(execution.id))
+        if found is None:
+            raise _no_workflow(execution.id, execution.state in FINAL)
+        return show_graph(
+            found.plan, found.held.flow, found.steps, found.names, found.held.began_at, execution.completed_at,
+            execution.state, self._env.now(),
+        )  # fmt: skip
+
+    async def pause(self, namespace: int, ref: str | UUID) -> ExecutionView:
+        """Let no step start until it is resumed; what runs goes on."""
+        return await self._change(namespace, ref, pause=True)
+
+    async def resume(self, namespace: int, ref: str | UUID) -> ExecutionView:
+        """Let steps start again."""
+        return await self._change(namespace, ref, pause=False)
+
+    async def _change(self, namespace: int, ref: str | UUID, *, pause: bool) -> ExecutionView:
+        execution = (await self._executions.find(namespace, ref)).execution
+        done = Started()
+        move = flow_pause.pause if pause else flow_pause.resume
+        if not await self._store.change(lambda now: move(execution.id, self._env.new_id, now, done)):
+            raise _no_workflow(execution.id, execution.state in FINAL)
+        self._store.on_started(done)
+        self._store.on_made(done.parcels)
+        return await self._executions.get(namespace, execution.id)
+
+
+def _no_workflow(id: UUID, ended: bool) -> Conflict:
+    if ended:
+        return Conflict(f"Execution {id} is of no workflow, or has ended.", "There is nothing left of it to change.")
+    return Conflict(
+        f"Execution {id} is of no workflow, or has not begun.",
+        f"`horae explain {id}` tells what it waits for.",
+    )

@@ -1,0 +1,181 @@
+"""The graph of a workflow's execution as people see it: steps, edges, times, and what it all waited for."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+from uuid import UUID
+
+from msgspec import UNSET, UnsetType, field
+
+from horae.env import Instant
+from horae.model.protocol import Failure
+from horae.model.view import Time, View, shown_time
+from horae.model.workflow.flow import Flow, Pin, StepRow
+from horae.model.workflow.plan import Plan
+from horae.model.workflow.values import Approval, Callback, EventWait, SignalWait, Sleep, Step, undo_name
+
+Kind = Literal["job", "foreach", "loop", "switch", "sleep", "event", "signal", "approval", "callback"]
+WAITS: Mapping[type, Kind] = {
+    Sleep: "sleep",
+    EventWait: "event",
+    SignalWait: "signal",
+    Approval: "approval",
+    Callback: "callback",
+}
+UNDO = undo_name("")
+
+
+class Items(View, frozen=True, kw_only=True):
+    """What the executions of a step that fans out came to so far."""
+
+    total: int
+    success: int
+    failed: int
+    left: int
+
+
+class GraphNode(View, frozen=True, kw_only=True):
+    """A step: what it is, how it stands, and the execution that ran for it last, or first of many."""
+
+    step: str
+    phase: str
+    kind: Kind
+    status: str
+    job: str | None = None
+    version: int | None = None
+    execution_id: UUID | None = None
+    run: int | UnsetType = UNSET  # of a loop, the present one, from 1
+    items: Items | UnsetType = UNSET
+    started_at: Time | None = None
+    ended_at: Time | None = None
+    wake_at: Time | None = None
+    seconds: float | None = None  # from its start to its end, or until now
+    reason: str = ""
+    error: Failure | None = None
+    critical: bool = False
+
+
+class GraphEdge(View, frozen=True, kw_only=True):
+    """One step comes after another."""
+
+    source: str = field(name="from")
+    target: str = field(name="to")
+
+
+class GraphView(View, frozen=True, kw_only=True):
+    """The graph of an execution of a workflow.
+
+    `criticalPath` names the steps for whose end the workflow has waited, one after the other: a shorter one of these is
+    a shorter workflow.
+    """
+
+    execution_id: UUID
+    job: str
+    version: int
+    status: str
+    phase: str
+    paused: bool
+    started_at: Time
+    ended_at: Time | None = None
+    cause: str | None = None
+    error: Failure | None = None
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+    critical_path: list[str]
+
+
+def kind_of(step: Step | None) -> Kind:
+    """What a step is, in one word."""
+    if step is None:
+        return "job"
+    if step.wait is not None:
+        return WAITS[type(step.wait)]
+    if step.switch:
+        return "switch"
+    return "foreach" if step.foreach is not None else "loop" if step.loop is not None else "job"
+
+
+def show_graph(
+    plan: Plan,
+    flow: Flow,
+    rows: Iterable[tuple[StepRow, Pin | None]],
+    names: Mapping[UUID, str],
+    began_at: Instant,
+    ended_at: Instant | None,
+    status: str,
+    now: Instant,
+) -> GraphView:
+    """A workflow with its steps in the order in which they can run; those of phases to come are there, too."""
+    stored = {row.step: (row, pin) for row, pin in rows}
+    order = [name for phase in plan.order.values() for name in phase]
+    order += [name for name in stored if name.endswith(UNDO)]
+    blank = {name: (StepRow(step=name, phase=plan.nodes[name].phase), None) for name in order if name in plan.nodes}
+    steps = {name: stored.get(name) or blank[name] for name in order}
+    path = critical_path(plan, {name: row for name, (row, _) in steps.items()}, ended_at or now)
+    on_path = frozenset(path)
+    return GraphView(
+        execution_id=flow.execution,
+        job=names.get(flow.job, ""),
+        version=flow.version,
+        status=status,
+        phase=flow.phase,
+        paused=flow.paused,
+        started_at=shown_time(began_at) or "",
+        ended_at=shown_time(ended_at),
+        cause=flow.cause or None,
+        error=flow.error,
+        nodes=[_node(plan, row, pin, names, row.step in on_path, now) for row, pin in steps.values()],
+        edges=[
+            GraphEdge(source=upstream, target=name)
+            for name in order
+            if name in plan.nodes
+            for upstream in plan.nodes[name].upstreams
+        ],
+        critical_path=path,
+    )
+
+
+def _node(
+    plan: Plan, row: StepRow, pin: Pin | None, names: Mapping[UUID, str], critical: bool, now: Instant
+) -> GraphNode:
+    node = plan.nodes.get(row.step)
+    kind = kind_of(None if node is None else node.step)
+    more: dict[str, Any] = {}
+    if kind == "loop":
+        more["run"] = row.iteration + 1 if row.began_at is not None else 0
+    if row.total:
+        more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=row.total - row.ok - row.bad)
+    taken = None if row.began_at is None else ((row.ended_at or now) - row.began_at) / 1_000_000
+    return GraphNode(
+        step=row.step,
+        phase=row.phase,
+        kind=kind,
+        status=row.state,
+        job=None if pin is None else names.get(pin.job),
+        version=None if pin is None else pin.version,
+        execution_id=row.execution,
+        started_at=shown_time(row.began_at),
+        ended_at=shown_time(row.ended_at),
+        wake_at=shown_time(row.wake_at),
+        seconds=taken,
+        reason=row.reason,
+        error=row.error,
+        critical=critical,
+        **more,
+    )
+
+
+def critical_path(plan: Plan, rows: Mapping[str, StepRow], now: Instant) -> list[str]:
+    """The steps for whose end a workflow has waited: from the last that ended, each time to the upstream that did."""
+
+    def end(name: str) -> tuple[Instant, int]:
+        row = rows[name]
+        return (row.ended_at or now, row.ended_seq if row.ended_seq is not None else len(rows))
+
+    begun = [name for name, row in rows.items() if row.began_at is not None and name in plan.nodes]
+    main = [name for name in begun if rows[name].phase == "main"]
+    path: list[str] = []
+    last = max(main, key=end, default=None)
+    while last is not None:
+        path.append(last)
+        last = max((name for name in plan.nodes[last].upstreams if name in main), key=end, default=None)
+    return path[::-1]

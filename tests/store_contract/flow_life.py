@@ -1,0 +1,63 @@
+"""What a server does all day about workflows, once over."""
+
+from typing import Any
+
+import msgspec
+
+from horae.env import SECOND
+from horae.model.workflow.values import Foreach, Sleep
+from horae.store.moves import flow_due
+from tests.store_contract.flow_world import begin, look, open_all, run, step, workflow
+from tests.store_contract.world import TestJob, World, failed, success
+
+# What people ask for: to see a workflow, to pause it, to let it go on; and what is stopped when they cancel it.
+RARE_FLOWS = {
+    *("flow_steps_all", "names_of_jobs"),
+    *("flows_of_tree", "queued_steps", "waiting_steps", "paused_steps", "flow_steps_held"),
+    *("flow_steps_open", "fanned_out_to", "children_waiting", "children_queued", "children_left"),
+    *("children_with_children", "sessions_of_parcels", "children_running", "end_other_steps"),
+    *("blobs_of", "item_with_children"),
+}
+
+
+async def flow(world: World) -> None:
+    """Chains, foreach, sleeps and workflows below others, that succeed and fail."""
+    job = await world.job("step", queue="steps")
+    below = await workflow(world, step("x", job), name="below", queue="steps")
+    above = await workflow(
+        world,
+        step("a", job),
+        step("b", job, foreach=Foreach(items="${steps.a.result}"), params={"n": "${item}"}),
+        step("c", job, params={"all": "${steps.b.result}"}),
+        step("d", below, after=("c",)),
+        step("nap", wait=Sleep(span=SECOND), after=("d",)),
+        name="above",
+        queue="steps",
+    )
+    lanes = frozenset({job.lane})
+    worker = await world.worker("flows")
+    execution = await begin(world, above)
+    listed = {"a": lambda slice: success(slice, results=[msgspec.json.encode([1, 2])])}
+    await run(world, worker, listed, lanes=lanes)
+    await open_all(world)
+    await look(world)
+    await run(world, worker, lanes=lanes)
+    world.clock.advance(SECOND)
+    await look(world)
+    assert (await world.rows("SELECT state FROM flows WHERE execution = $1", execution))[0][0] == "ended"
+    await begin(world, above)
+    await run(world, worker, {"a": failed}, lanes=lanes)
+    await look(world)
+    await world.store.read(flow_due.next_due)
+    await two_at_once(world, worker, job, lanes)
+
+
+async def two_at_once(world: World, worker: Any, job: TestJob, lanes: frozenset[int]) -> None:
+    """Workflows whose steps are reported together, and that are looked at together."""
+    nap = step("nap", wait=Sleep(span=SECOND), after=("a",))
+    flow = await workflow(world, step("a", job), nap, name="two", queue="steps")
+    for _ in range(2):
+        await begin(world, flow)
+    await worker.report(*map(success, await worker.claim(2, lanes=lanes)))
+    world.clock.advance(SECOND)
+    await look(world)
