@@ -1,6 +1,7 @@
 """The jobs that acceptance tests run."""
 
 import os
+import signal
 from pathlib import Path
 
 from horae import App
@@ -55,3 +56,50 @@ def _marked(path: str) -> str:
     with Path(path).open("a") as file:
         file.write("x")
     return Path(path).name
+
+
+def _journey(folder: str, kill: int):
+    """What a durable journey does: leave a trace of each effect, and die once, after so many steps."""
+    reached = iter(range(1, 100))
+
+    def effect(name: str) -> str:
+        with Path(folder, "effects").open("a") as file:
+            file.write(f"{name}\n")
+        return name
+
+    def passed() -> None:
+        died = Path(folder, "died")
+        if next(reached) == kill and not died.exists():
+            died.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return effect, passed
+
+
+async def _travel(ctx, folder: str, kill: int) -> list[object]:
+    effect, passed = _journey(folder, kill)
+    got: list[object] = []
+    for name in ("reserve", "charge", "charge"):
+        got.append(await ctx.step(name, effect, name))
+        passed()
+    await ctx.sleep("1100ms")
+    passed()
+    got.append(await ctx.wait_for("go"))
+    passed()
+    got += await ctx.gather(*(ctx.step(f"mail {i}", effect, f"mail{i}") for i in range(3)))
+    passed()
+    await ctx.checkpoint(len(got))
+    passed()
+    return [*got, await ctx.restored()]
+
+
+@app.job(durable=True, retries=1, retry={"delay": "50ms"}, isolation="process")
+async def travels(ctx, folder: str, kill: int) -> list[object]:
+    """Its process is killed; the worker stays."""
+    return await _travel(ctx, folder, kill)
+
+
+@app.job(durable=True)
+async def travels_here(ctx, folder: str, kill: int) -> list[object]:
+    """Its worker is killed."""
+    return await _travel(ctx, folder, kill)

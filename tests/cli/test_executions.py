@@ -56,6 +56,19 @@ def test_cancelling_what_has_ended_is_a_conflict():
     assert run(api, "executions", "cancel", "e1").exit_code == 4
 
 
+def test_a_signal_carries_its_payload_and_tells_what_became_of_it():
+    sent = {"executionId": "e1", "name": "approved", "delivered": True}
+    api = FakeApi({"POST /executions/e1/signals": sent})
+    told = run(api, "executions", "signal", "e1", "approved", "--payload", '{"by": "ada"}')
+    assert api.requests[0].body == {"name": "approved", "payload": {"by": "ada"}}
+    assert "was delivered" in told.stdout
+
+    api = FakeApi({"POST /executions/e1/signals": {**sent, "delivered": False}})
+    assert "is kept" in run(api, "executions", "signal", "e1", "approved").stdout
+    assert json.loads(run(api, "executions", "signal", "e1", "approved", "-o", "json").stdout)["delivered"] is False
+    assert run(api, "executions", "signal", "e1", "approved", "--payload", "{").exit_code == 2
+
+
 def test_logs_go_where_they_belong_and_as_one_document():
     lines = [{"text": "out", "stream": "stdout", "attempt": 1, "seq": 0}, {"text": "err", "stream": "stderr"}]
     logs = {"items": lines, "nextCursor": "2", "ended": True}

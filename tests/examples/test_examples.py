@@ -21,6 +21,7 @@ from horae.cli.inside import InsideTransport
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.server.app import Application
+from horae.testing import Inline
 from horae.worker.settings import Settings
 from horae.worker.worker import Worker
 from tests.waiting import eventually
@@ -71,7 +72,7 @@ async def failed(client: Client, id: str) -> bool:
 
 def test_there_is_a_section_about_each():
     readme = (EXAMPLES / "README.md").read_text()
-    assert MODULES == ["api_polling", "backup", "digest", "nightly_etl", "report"]
+    assert MODULES == ["api_polling", "backup", "digest", "money_transfer", "nightly_etl", "report"]
     assert [name for name in MODULES if f"horae up --app {name}:app" not in readme] == []
 
 
@@ -127,6 +128,35 @@ async def test_the_backup_is_sound_and_old_ones_go(tmp_path):
     assert len(list(folder.iterdir())) == 2
     with closing(sqlite3.connect(done.result["copy"])) as database:
         assert database.execute("SELECT count(*) FROM goods").fetchone() == (5000,)
+
+
+async def test_a_transfer_waits_for_approval_and_puts_back_what_cannot_be_given(tmp_path):
+    bank = str(tmp_path / "bank.db")
+    async with running(load("money_transfer").app) as client:
+        for name, balance in (("ada", 5000), ("bob", 0), ("cid", 10)):
+            await run(client, "open-account", name=name, balance=balance, bank=bank)
+        large = await client.submit("money-transfer", {"source": "ada", "target": "bob", "amount": 1200, "bank": bank})
+        assert await client.executions.signal(large.id, "decision", {"approved": True})
+        done = await client.executions.wait(large.id, timeout=30)
+        nobody = await run(client, "money-transfer", source="ada", target="eve", amount=100, bank=bank)
+        poor = await run(client, "money-transfer", source="cid", target="ada", amount=999, bank=bank)
+    assert (done.result, nobody.raw["errorMessage"]) == ("done", "there is no account eve")
+    assert poor.raw["errorMessage"] == "cid has less than 999"
+    with closing(sqlite3.connect(bank)) as database:
+        assert dict(database.execute("SELECT name, balance FROM accounts")) == {"ada": 3800, "bob": 1200, "cid": 10}
+
+
+async def test_a_transfer_that_dies_anywhere_moves_the_money_once(tmp_path):
+    module = load("money_transfer")
+    for crash in (1, 2):
+        bank = str(tmp_path / f"bank{crash}.db")
+        for name, balance in (("ada", 5000), ("bob", 0)):
+            module.open_account(name, balance, bank)
+        transfer = Inline(module.transfer, crash_after=crash, source="ada", target="bob", amount=1200, bank=bank)
+        transfer.signal("decision", {"approved": True})
+        assert await transfer.finish() == "done"
+        with closing(sqlite3.connect(bank)) as database:
+            assert dict(database.execute("SELECT name, balance FROM accounts")) == {"ada": 3800, "bob": 1200}
 
 
 async def test_the_report_is_written_for_every_region(tmp_path):

@@ -920,12 +920,43 @@ MEETINGS = [
     ),
 ]  # fmt: skip
 
+SIGNALS = [
+    one(
+        "a signal does not lock the session that runs its execution", "signals._hold",
+        "yield from lock_sessions([session])", "yield from ()", by="signal / report of who waits for it",
+    ),
+    one(
+        "a signal does not look again where its execution is", "signals._hold",
+        '"running" if rows and rows[0][0] == session else "moving"', '"running"',
+        by="signal / report of who waits for it",
+    ),
+    one(
+        "a signal does not hold what is queued", "signals._hold", '("queued", ON_QUEUED)',
+        '("queued", Statement("q", "SELECT 1 FROM queued WHERE parcel = $1 AND lo <= $2 AND hi > $2"))',
+        by="signal / claim, wait for it, and report",
+    ),
+    one(
+        "a signal does not hold what waits", "signals._hold", '("waiting", ON_WAITING)',
+        '("waiting", Statement("w", "SELECT 1 FROM waiting WHERE parcel = $1 AND lo <= $2 AND hi > $2"))',
+        by="signal / signal, one wait",
+    ),
+    one(
+        "a wait for a signal does not lock its session", "signals.wait", "lock_sessions([session])",
+        f"lock_sessions([session], {LOOKED_AT})", by="signal / wait for it, and report",
+    ),
+    one(
+        "a report does not look whether a signal has come", "report._settle_one",
+        "(yield from awaits.open_of(waiting)) if waiting else NOTHING",
+        '{(parcel, item, "@wait:go") for parcel, item in waiting}', by="signal / report of who waits for it",
+    ),
+]  # fmt: skip
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
         *(CIRCUITS, ROLLOUTS),
-        *(CALENDARS, PREEMPTS, LIMITS, MEETINGS, OTHERS),
+        *(CALENDARS, PREEMPTS, LIMITS, MEETINGS, OTHERS, SIGNALS),
     )
     for mutation in group
 }

@@ -1413,5 +1413,6 @@ from tests.races import (  # noqa: E402
     placement_scenes,  # noqa: F401
     preempt_scenes,  # noqa: F401
     rollout_scenes,  # noqa: F401
+    signal_scenes,  # noqa: F401
     trigger_scenes,  # noqa: F401
 )

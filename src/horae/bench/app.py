@@ -5,6 +5,7 @@ from collections import Counter
 
 from horae.client.app import App
 from horae.env import system_env
+from horae.worker.context import Context
 
 app = App("bench")
 runs: Counter[int] = Counter()  # how often each visit was run in this process
@@ -33,6 +34,15 @@ def stamp() -> int:
 async def hold(seconds: float) -> None:
     """Be there for a while."""
     await _clock.sleep(seconds)
+
+
+@app.job("bench-steps", durable=True)
+async def stepping(ctx: Context, steps: int) -> int:
+    """Have so many steps remembered, one after another."""
+    total = 0
+    for i in range(steps):
+        total += await ctx.step(f"step {i}", int, i)
+    return total
 
 
 @app.job("bench-visit")
