@@ -570,7 +570,7 @@ OTHERS = [
     ),
     one(
         "edits of dependencies do not lock each other", "horae.engine.job_changes.edit",
-        ', f"dependencies:{job.namespace}"', "", by="edit / edit, dependencies on each other",
+        ", _together_lock(job.namespace)", "", by="edit / edit, dependencies on each other",
     ),
     one(
         "who names a job does not lock the name", "horae.engine.job_changes.edit",
