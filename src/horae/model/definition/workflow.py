@@ -15,7 +15,6 @@ PARTS = ("steps", "onError", "output", "onSuccess", "onFailure", "finally")
 # What a job cannot have when steps do its work: each says something about the worker that runs it, or about tries.
 NOT_OF_WORKFLOWS = {
     "retries": "A workflow is not tried again as a whole: give retries to its steps, or rerun it from what failed.",
-    "retry": "A workflow is not tried again as a whole: give retries to its steps, or rerun it from what failed.",
     **dict.fromkeys(
         ("needs", "prefers", "slots", "resources", "affinity", "spread", "env", "preemptible", "preempts"),
         "No worker runs a workflow: give it to the steps that need it.",
@@ -51,7 +50,7 @@ def with_timeout(given: dict[str, Any]) -> dict[str, Any]:
     if workflow is None:
         return given
     for field, remedy in NOT_OF_WORKFLOWS.items():
-        if given.get(field) not in (None, 0, 1, False, [], {}) and field != "retry":
+        if given.get(field) and (field, given[field]) != ("slots", 1):
             raise BadInput(f"{field} says nothing of a workflow.", remedy, field=field)
     if not isinstance(workflow, dict) or workflow.get("timeout") is None:
         return given
