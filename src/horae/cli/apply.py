@@ -1,4 +1,4 @@
-"""`horae apply`: make the server's jobs and calendars be as a file or an app says."""
+"""`horae apply`: make the server's jobs, templates and calendars be as a file or an app says."""
 
 from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
@@ -15,20 +15,26 @@ from horae.model.calendar.spelling import references_in
 
 @click.command(cls=Command, examples=("horae apply -f jobs.yaml", "horae apply --app reports.jobs:app"))
 @click.option(
-    "-f", "--file", multiple=True, metavar="FILE", help="A YAML or JSON file of jobs and calendars; - is stdin."
+    "-f",
+    "--file",
+    multiple=True,
+    metavar="FILE",
+    help="A YAML or JSON file of jobs, templates and calendars; - is stdin.",
 )
 @click.option("--app", metavar="MODULE:APP", help="An app whose functions are jobs.")
 @remote
 async def apply(api: Api, file: tuple[str, ...], app: str | None) -> None:
-    """Create or change jobs and calendars from a file or an app; those it does not name stay as they are."""
+    """Create or change jobs, templates and calendars from a file or an app; those it does not name stay as they are."""
     read = [read_applied(path) for path in file]
-    calendars = [calendar for found, _ in read for calendar in found]
-    documents = [job for _, found in read for job in found]
+    calendars = [calendar for found, _, _ in read for calendar in found]
+    templates = [template for _, found, _ in read for template in found]
+    documents = [job for _, _, found in read for job in found]
     if app:
         documents += definitions_of(app)
-    if not documents and not calendars:
+    if not documents and not calendars and not templates:
         raise click.UsageError("There is nothing to apply: give -f FILE or --app MODULE:APP.")
     done: list[dict[str, Any]] = [await _apply_calendar(api, calendar) for calendar in in_reach(calendars)]
+    done += [await _apply_template(api, template) for template in _by_name(templates).values()]
     for document in in_order(documents):
         job, outcome = await api.client.jobs.apply(document)
         done.append({"name": job.name, "outcome": outcome, "version": job.version, "jobId": job.job_id})
@@ -43,6 +49,15 @@ async def _apply_calendar(api: Api, document: dict[str, Any]) -> dict[str, Any]:
     if api.out.is_for_people:
         click.echo(f"{outcome.ljust(9)}  calendar {calendar.name}")
     return {"name": calendar.name, "outcome": outcome, "version": calendar.version, "kind": "calendar"}
+
+
+async def _apply_template(api: Api, document: dict[str, Any]) -> dict[str, Any]:
+    template, outcome = await api.client.templates.apply(document)
+    if api.out.is_for_people:
+        click.echo(f"{outcome.ljust(9)}  template {template.name}")
+        for one in template.affected:
+            click.echo(f"{'changed'.ljust(9)}  {one['job']}, made from it")
+    return {"name": template.name, "outcome": outcome, "version": template.version, "kind": "template"}
 
 
 def definitions_of(place: str) -> list[dict[str, Any]]:

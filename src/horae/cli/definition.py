@@ -35,7 +35,7 @@ FIELDS = (
         "onDependencyTimeout",
     ),
     *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts", "durable"),
-    *(*MEETINGS, "circuit", *LIMITS),
+    *(*MEETINGS, "circuit", *LIMITS, "template", "with"),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -87,6 +87,8 @@ _OPTIONS = (
     click.option("--durable/--not-durable", default=None, help="Whether its function may wait without a worker."),
     *LIMIT_OPTIONS,
     *MEETING_OPTIONS,
+    click.option("--template", metavar="NAME", help="The template that it is made from."),
+    click.option("--with", "values", multiple=True, metavar="NAME=VALUE", help="A parameter of it; repeatable."),
     click.option(
         "--circuit",
         metavar="PERCENT|JSON",
@@ -141,6 +143,8 @@ def _how(options: dict[str, Any]) -> dict[str, Any]:
     return {
         **{field: options[field] for field in (*same, "interruptible", "preemptible", "preempts", "durable")},
         "circuit": _circuit(options["circuit"]),
+        "template": options["template"],
+        "with": params(options["values"]),
         "params": params(options["param"]),
         **failing.read_failing(options),
         **placement(options),
@@ -165,4 +169,7 @@ def _dependency(text: str) -> str | dict[str, str]:
 
 def editable(document: dict[str, Any]) -> dict[str, Any]:
     """The part of a job's document that its owner wrote."""
+    if document.get("template"):
+        said = {"name": document["name"], "template": document["template"], "with": document["with"]}
+        return {**said, **document["own"]}
     return {field: document[field] for field in FIELDS if document.get(field) not in _EMPTY}

@@ -17,10 +17,11 @@ SECTIONS = {
         "worker": "Run a worker that executes jobs for a server.",
     },
     "Jobs": {
-        "apply": "Create or change jobs and calendars from a file or an app.",
+        "apply": "Create or change jobs, templates and calendars from a file or an app.",
         "jobs": "Create, list, change and trigger jobs.",
         "triggers": "Add, list, change, pause and preview triggers of jobs.",
         "fires": "Look at what fired and what will.",
+        "templates": "Write, list and delete templates of jobs; see what a change of one changes.",
         "calendars": "Write, list and look into calendars.",
         "backfills": "Run fires of the past that did not run.",
         "executions": "List, follow and cancel executions.",

@@ -61,15 +61,30 @@ def read_documents(path: str) -> list[dict[str, Any]]:
     return found
 
 
-def read_applied(path: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The calendars and the jobs of a file: calendars stand in lists under `calendars`."""
+Applied = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]
+
+
+def read_applied(path: str) -> Applied:
+    """The calendars, the templates and the jobs of a file: the first two stand in lists of their name; a template may
+    also stand among the jobs, as `kind: template`.
+    """
     documents = _load(path)
     calendars = [one for document in documents for one in _named(document, "calendars", path)]
+    templates = [one for document in documents for one in _named(document, "templates", path)]
     jobs = [one for document in documents for one in _named(document, "jobs", path)]
-    if not calendars and not jobs:
-        remedy = "Write jobs as a list, or lists under `calendars` and `jobs`."
-        raise BadInput(f"{path} defines no job and no calendar.", remedy)
-    return calendars, jobs
+    if not calendars and not templates and not jobs:
+        remedy = "Write jobs as a list, or lists under `calendars`, `templates` and `jobs`."
+        raise BadInput(f"{path} defines no job, no template and no calendar.", remedy)
+    templates += [one for one in jobs if one.get("kind") == "template"]
+    return calendars, templates, [one for one in jobs if one.get("kind") != "template"]
+
+
+def read_template(path: str) -> dict[str, Any]:
+    """A template in a YAML or JSON file (`-` is stdin)."""
+    documents = [document for document in _load(path) if document is not None]
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise BadInput(f"{path} does not define one template.", "Write one mapping with `parameters` and a `job`.")
+    return documents[0]
 
 
 def read_calendar(path: str) -> dict[str, Any]:
@@ -94,7 +109,7 @@ def _load(path: str) -> list[Any]:
         raise BadInput(f"{path} is not valid YAML: {error}", "Check the line it names.") from None
 
 
-_LISTS = ("jobs", "calendars")
+_LISTS = ("jobs", "calendars", "templates")
 
 
 def _named(document: Any, noun: str, path: str) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from horae.client.queues import Queues
 from horae.client.resources import Audit, DeadLetters, Keys, Listing, ServerClock, Workers
 from horae.client.rollouts import Rollouts
 from horae.client.sse import events
+from horae.client.templates import Templates
 from horae.client.transport import Transport
 from horae.client.triggers import Fires, Triggers
 from horae.client.views import Event, Execution, Health, Submitted, View
@@ -64,6 +65,7 @@ class Client:
         self.keys = Keys(self._caller)
         self.circuits = Circuits(self._caller)
         self.rollouts = Rollouts(self._caller)
+        self.templates = Templates(self._caller)
         self.queues = Queues(self._caller, self._env)
         self.namespaces = Namespaces(self._caller)
         self.servers = Listing(self._caller, "servers")

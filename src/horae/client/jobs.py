@@ -42,6 +42,8 @@ class JobFields(TypedDict, total=False):
     batch: dict[str, Any]
     cache: dict[str, Any]
     circuit: Any
+    template: str
+    with_: dict[str, Any]
 
 
 class Jobs:

@@ -21,6 +21,7 @@ from horae.store.moves import (
     lanes,
     rollouts,
     streaks,
+    templates,
     triggers,
     waits,
 )
@@ -49,21 +50,33 @@ class Draft(Struct, frozen=True, kw_only=True):
     spec: Spec
     whens: Sequence[When] = ()
     keeping: Keeping | None = None  # what goes with it
+    derived: tuple[UUID, int] | None = None  # the template, and the version of it, that it was made from just now
 
 
 def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
     """A job and its triggers. Raises Conflict when the name is taken."""
-    together = () if draft.keeping is None else (_together_lock(namespace),)
+    together = () if draft.keeping is None and draft.derived is None else (_together_lock(namespace),)
     yield Lock((_name_lock(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens)))
     if not (yield from owned_changes.is_true(draft.keeping, None)):
         raise Busy("A job that this workflow runs was changed meanwhile.")
+    if not (yield from _is_current(draft)):
+        raise Busy("The template was changed meanwhile.")
     queue, lane = yield from _place(namespace, draft.spec, now)
     taken = yield from jobs.add(id, namespace, draft.spec, queue, lane, now)
     if taken is not None:
         raise name_taken(draft.spec.name, taken.id)
     yield from owned_changes.write(draft.keeping, id, namespace, now)
+    yield from templates.use(id, None, draft.spec.made)
     for when in draft.whens:
         yield from triggers.add(new_id(), Owner(id, namespace, 1), when, now)
+
+
+def _is_current(draft: Draft) -> Script[bool]:
+    """Whether the template that a draft was made from is still what it was."""
+    if draft.derived is None:
+        return True
+    id, version = draft.derived
+    return (yield from templates.present(id)) == version
 
 
 def edit(
@@ -86,11 +99,12 @@ def edit(
     yield Lock((name, _together_lock(job.namespace), *_calendar_lock(job.namespace, draft.whens)))
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, job.state):
         return False
-    if not (yield from owned_changes.is_true(draft.keeping, job.id)):
+    if not (yield from owned_changes.is_true(draft.keeping, job.id)) or not (yield from _is_current(draft)):
         return False
     version, written = yield from _numbered(job, adopt, now)
     if not version:
         return False
+    yield from templates.use(job.id, job.spec.made, draft.spec.made)
     queue, lane = before.queue, before.lane
     if (draft.spec.queue, draft.spec.lane_needs) != (job.spec.queue, job.spec.lane_needs):
         queue, lane = yield from _place(job.namespace, draft.spec, now)

@@ -10,12 +10,15 @@ from horae.engine.job_changes import Draft
 from horae.engine.owned_changes import refuse_owned
 from horae.engine.owned_jobs import Keeper
 from horae.engine.refs import as_id, in_quotes, nearest
+from horae.engine.template_drafts import Derived, derive
 from horae.engine.trigger_calendars import check_calendars
 from horae.engine.trigger_checks import check_params, field_of, refuse_the_past
 from horae.env import Env, Instant
 from horae.errors import BadInput
-from horae.model.definition import Definition, merge_definition, parse_definition, parse_whens, render_definition
+from horae.model.definition import Definition, merge_definition, parse_definition, parse_whens
+from horae.model.definition.job_template import patched_form
 from horae.model.job import Spec
+from horae.model.job_template import JobTemplate
 from horae.model.queue import DEFAULT_QUEUE
 from horae.model.schema import validator_of
 from horae.model.trigger import Watch, When
@@ -42,15 +45,20 @@ class Drafts:
         self._keeper = Keeper(store, env.new_id)
         self._namespaces: dict[int, str] = {}
 
-    async def parse(self, namespace: int, body: Any, created_at: Instant) -> Definition:
-        """A definition from a request's body."""
+    async def parse(
+        self, namespace: int, body: Any, created_at: Instant, template: JobTemplate | None = None
+    ) -> Definition:
+        """A definition from a request's body; if it is made from a template, by this one or by the one of its name."""
+        made: Derived | None = None
+        if isinstance(body, dict) and body.get("template") is not None:
+            body, made = await derive(self._store, namespace, body, template)
         if isinstance(body, dict) and body.get("queue") is None:
             body = {**body, "queue": self._default_queue(namespace)}
         definition = parse_definition(body, namespace_name=await self._namespace(namespace), created_at=created_at)
         _check_schema(definition.spec)
         for when in definition.whens:
             check_params(when, definition.spec, created_at)
-        return definition
+        return definition if made is None else made.marked(definition)
 
     async def create(self, namespace: int, body: Any) -> Draft:
         """A job that is made now; whatever of it would never fire is refused."""
@@ -60,15 +68,17 @@ class Drafts:
             self._check_new(when, now)
         return await self.resolve(namespace, definition)
 
-    async def change(self, before: StoredJob, patch: Any, *, replace: bool) -> Definition:
+    async def change(
+        self, before: StoredJob, patch: Any, *, replace: bool, template: JobTemplate | None = None
+    ) -> Definition:
         """What a job becomes by a patch, or as a whole."""
         refuse_owned(before.job)
         body = patch
         if not replace:
-            body = merge_definition(render_definition(before.job.spec), patch)
+            body = merge_definition(patched_form(before.job.spec, patch), patch)
         elif isinstance(patch, dict):
             body = {"name": before.job.name, **patch}
-        definition = await self.parse(before.job.namespace, body, before.job.created_at)
+        definition = await self.parse(before.job.namespace, body, before.job.created_at, template)
         known = {when.name: when for when in (await self.again(before, before.job.spec)).whens}
         for when in definition.whens:
             old = known.get(when.name)
@@ -99,7 +109,7 @@ class Drafts:
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
         spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)
         spec, keeping = await self._keeper.keep(namespace, spec, before)
-        return Draft(spec=spec, whens=definition.whens, keeping=keeping)
+        return Draft(spec=spec, whens=definition.whens, keeping=keeping, derived=definition.derived)
 
     async def _namespace(self, namespace: int) -> str:
         if namespace not in self._namespaces:

@@ -59,7 +59,8 @@ def render(spec: Spec) -> Rendering:
     notes = []
     if spec.retry.most_tries == 0 and structs.replace(spec.retry, within=None, budgets=Budgets()) != RetryPolicy():
         notes.append(NO_RETRIES)
-    return Rendering(spec, as_fields(render_definition(spec)), tuple(notes))
+    own = {} if spec.made is None else {"own": spec.made.own}
+    return Rendering(spec, {**as_fields(render_definition(spec)), **own}, tuple(notes))
 
 
 class Renderings:

@@ -19,6 +19,7 @@ from horae.errors import Busy, Conflict, Stale
 from horae.model.definition import Definition
 from horae.model.event import Event
 from horae.model.job import NAME, Job, Spec
+from horae.model.job_template import JobTemplate, source_of
 from horae.model.queue import DEFAULT_QUEUE
 from horae.model.view import JobView
 from horae.store.contract import Store
@@ -120,6 +121,21 @@ class Jobs(JobLists):
         before = await self._present(namespace, ref, if_match)
         definition = await self._drafts.change(before, patch, replace=False)
         return before, await self._drafts.resolve(namespace, definition, before)
+
+    async def redraft(self, before: StoredJob, template: JobTemplate) -> Draft:
+        """A job as a version of its template makes it. Raises as an edit does."""
+        job = before.job
+        assert job.spec.made is not None
+        body = source_of(job.name, job.spec.made)
+        definition = await self._drafts.change(before, body, replace=True, template=template)
+        draft = await self._drafts.resolve(job.namespace, definition, before)
+        if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
+            await self._decide_due()
+        return draft
+
+    async def check(self, namespace: int, template: JobTemplate) -> None:
+        """Refuse a template whose defaults make no job; nothing is written."""
+        await self._drafts.parse(namespace, {"name": template.name, "template": template.name}, 0, template)
 
     async def adopt(self, before: StoredJob, spec: Spec, adoption: changes.Adoption) -> bool:
         """Make a version that a rollout tried the present one; false when somebody was quicker."""

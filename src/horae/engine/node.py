@@ -57,6 +57,7 @@ from horae.engine.statistics import Statistics
 from horae.engine.streaks import Streaks
 from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
+from horae.engine.templates import Templates
 from horae.engine.timeouts import Timeouts
 from horae.engine.triggers import Triggers
 from horae.engine.turns import Turns
@@ -150,6 +151,7 @@ class Node:
         )
         self.rollouts = Rollouts(env, store, self.id, self.hints, self.jobs)
         self.statistics.on_trials = self.rollouts.add
+        self.templates = Templates(env, store, self.jobs)
         self.fires = Fires(env, store)
         self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
         self.calendars = Calendars(env, store, on_change=self._calendar_changed, fire_due=self.scheduler.step)

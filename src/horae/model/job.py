@@ -11,6 +11,7 @@ from horae.model.circuit import Circuit
 from horae.model.dependency import Condition, Late
 from horae.model.keys import encode_keys, keys_of_job
 from horae.model.limits import KeyLimit, Limit
+from horae.model.made import Made
 from horae.model.meeting import Batch, Cache, Debounce, Unique
 from horae.model.placement import Affinity, Cost, Preference, spell
 from horae.model.rate import Rate
@@ -105,6 +106,7 @@ class Spec(Definition, frozen=True, kw_only=True):
     batch: Batch | None = None
     cache: Cache | None = None
     circuit: Circuit | None = None
+    made: Made | None = None  # from a template
 
     @property
     def keys(self) -> str | None:

@@ -101,6 +101,7 @@ def read_failure(text: str | None) -> Failure | None:
 def as_fields(rendered: Mapping[str, Any]) -> dict[str, Any]:
     """A rendered definition's fields as a view's."""
     renamed = {
+        "with": "with_",
         "keyFor": "key_for",
         "pauseAfter": "pause_after",
         "dependencyTimeout": "dependency_timeout",

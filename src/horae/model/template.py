@@ -162,7 +162,7 @@ def _parts(text: str, field: str, known: Names) -> Iterator[str | Expression]:
             continue
         if start > at:
             yield text[at:start]
-        end = _end(text, start + 2)
+        end = expression_end(text, start + 2)
         if end < 0:
             raise BadInput(f'"${{" without its "}}" in {text!r}.', _REMEDY, field=field)
         yield Expression(text[start + 2 : end], field, known)
@@ -171,7 +171,7 @@ def _parts(text: str, field: str, known: Names) -> Iterator[str | Expression]:
         yield text[at:]
 
 
-def _end(text: str, at: int) -> int:
+def expression_end(text: str, at: int) -> int:
     """Where the expression that begins here ends: its `}` outside quotes and brackets, or -1."""
     open_brackets: list[str] = []
     while at < len(text):

@@ -7,7 +7,7 @@ large is absent, never null: read the thing itself to see it.
 from typing import Annotated, Any, Generic, Literal, TypeVar
 from uuid import UUID
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from horae.env import Instant
 from horae.model.definition.diff import Difference
@@ -115,6 +115,11 @@ class JobView(View, frozen=True, kw_only=True):
     debounce: dict[str, Any] | None = None
     batch: dict[str, Any] | None = None
     cache: dict[str, Any] | None = None
+    template: str | None = None
+    with_: Annotated[dict[str, Any], Meta(description="The values of its template's parameters.")] = field(
+        default_factory=dict, name="with"
+    )
+    own: Annotated[dict[str, Any], Meta(description="What it says beyond its template.")] = {}
     notes: list[str] = []
 
 

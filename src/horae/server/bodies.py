@@ -138,6 +138,10 @@ class JobPatch(Body, frozen=True, kw_only=True):
     cache: Annotated[
         dict[str, Any] | None, Meta(description='Answer an equal submission with the result: {"ttl", "key"}.')
     ] = None
+    template: Annotated[str | None, Meta(description="The template that it is made from.")] = None
+    with_: Annotated[dict[str, Any] | None, Meta(description="The values of the template's parameters.")] = field(
+        default=None, name="with"
+    )
 
 
 class JobBody(JobPatch, frozen=True, kw_only=True):

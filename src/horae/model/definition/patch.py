@@ -8,7 +8,7 @@ from horae.model.definition.timeouts import with_run
 from horae.model.definition.values import an_object
 from horae.model.merge import merge
 
-MERGED = frozenset({"params", "tags", "env", "timeouts"})
+MERGED = frozenset({"params", "tags", "env", "timeouts", "with"})
 
 
 def merge_definition(current: dict[str, Any], patch: Any) -> dict[str, Any]:

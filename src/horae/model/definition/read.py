@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct, structs
@@ -54,6 +55,7 @@ FIELDS = (
     *MEETINGS,
     *LIMITS,
     *CIRCUITS,
+    *("template", "with"),  # filled in before the rest is read
 )
 MOST_DESCRIPTION = 4096
 MOST_ENV = 256
@@ -75,6 +77,7 @@ class Definition(Struct, frozen=True, kw_only=True):
     whens: tuple[When, ...] = ()  # the schedule's first
     dependencies: tuple[str, ...] = ()
     conditions: dict[str, Condition] = {}  # of these, unless it is success
+    derived: tuple[UUID, int] | None = None  # the template, and the version of it, that it was made from just now
 
 
 def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> Definition:
@@ -85,6 +88,9 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
     given = an_object(body, "body", 'Send an object such as {"name": "report", "command": "python report.py"}.')
     shallow(given, "body")
     refuse_unknown(given, FIELDS, "A job")
+    if given.get("with") is not None or given.get("template") is not None:
+        how = 'Name it: {"template": "backup", "with": {...}}.'
+        raise BadInput("Parameters are given to no template.", how, field="with")
     given = with_timeout(with_run({name: value for name, value in given.items() if value is not None}))
     if "name" not in given:
         raise BadInput("A job needs a name.", 'Add "name": "daily-report".', field="name")

@@ -51,4 +51,5 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         **render_limits(spec.limit, spec.limits, spec.sequence),
         **{name: render_meeting(getattr(spec, name)) for name in MEETINGS},
         "circuit": render_circuit(spec.circuit),
+        **({} if spec.made is None else {"template": spec.made.name, "with": spec.made.values}),
     }

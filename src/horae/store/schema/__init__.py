@@ -23,6 +23,7 @@ from horae.store.schema import (
     replays,
     rollouts,
     signals,
+    templates,
 )
 from horae.store.schema.columns import metadata
 
@@ -45,4 +46,5 @@ __all__ = (
     "replays",
     "rollouts",
     "signals",
+    "templates",
 )

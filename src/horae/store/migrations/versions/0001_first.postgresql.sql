@@ -892,6 +892,35 @@ CREATE TABLE streaks (
     PRIMARY KEY (job)
 );
 
+CREATE TABLE template_jobs (
+    job UUID NOT NULL,
+    template UUID NOT NULL,
+    PRIMARY KEY (job)
+);
+
+CREATE INDEX template_jobs_template ON template_jobs (template);
+
+CREATE TABLE template_versions (
+    template UUID NOT NULL,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (template, version)
+);
+
+CREATE TABLE templates (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    deleted_at BIGINT,
+    PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX templates_name ON templates (namespace, name) WHERE deleted_at IS NULL;
+
 CREATE TABLE tickets (
     key TEXT NOT NULL,
     parcel UUID NOT NULL,

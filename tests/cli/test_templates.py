@@ -1,0 +1,50 @@
+"""`horae templates`, and jobs that are made from them."""
+
+from pathlib import Path
+
+from tests.cli.fake_api import FakeApi, run
+
+TEMPLATE = {
+    "templateId": "1", "name": "backup", "version": 2, "description": "", "parameters": {"region": {}},
+    "job": {"command": "true"}, "jobs": ["eu"],
+    "createdAt": "2026-11-15T08:00:00Z", "updatedAt": "2026-11-15T08:00:00Z",
+    "affected": [
+        {"jobId": "2", "job": "eu", "changes": [{"path": "retries", "kind": "changed", "before": 1, "after": 2}]},
+        {"jobId": "3", "job": "us", "changes": [], "error": "It has no name."},
+    ],
+}  # fmt: skip
+
+
+def test_put_shows_what_changes(tmp_path: Path):
+    file = tmp_path / "backup.yaml"
+    file.write_text("name: backup\nparameters: {region: {type: string}}\njob: {command: 'true'}\n")
+    api = FakeApi({"PUT /templates/backup": TEMPLATE})
+
+    dry = run(api, "templates", "put", "-f", str(file), "--dry-run")
+    assert dry.stdout == (
+        "eu:\n  - retries: 1\n  + retries: 2\nus: It has no name.\n"
+        "Version 2 of backup would change 2 jobs. Nothing was changed.\n"
+    )
+    assert api.requests[-1].query == {"dryRun": "true"}
+    run(api, "templates", "put", "backup", "-f", str(file), "--if-version", "1")
+    assert (api.requests[-1].query, api.requests[-1].headers["if-match"]) == ({}, '"1"')
+
+
+def test_apply_brings_templates_before_the_jobs_that_are_made_from_them(tmp_path: Path):
+    file = tmp_path / "all.yaml"
+    file.write_text(
+        "{name: eu, template: backup, with: {region: eu}}\n---\n"
+        "{kind: template, name: backup, parameters: {region: {}}, job: {command: 'true'}}\n"
+    )
+    job = {"jobId": "1", "name": "eu", "version": 1, "state": "active", "status": "idle"}
+    api = FakeApi({"PUT /templates/backup": {**TEMPLATE, "affected": []}, "POST /jobs": job})
+
+    assert run(api, "apply", "-f", str(file)).stdout == "created    template backup\ncreated    eu\n"
+    assert [line for line in api.lines if not line.startswith("GET")] == ["PUT /templates/backup", "POST /jobs"]
+
+
+def test_a_job_says_what_it_is_made_from():
+    job = {"jobId": "1", "name": "eu", "version": 1, "state": "active", "status": "idle"}
+    api = FakeApi({"POST /jobs": job})
+    run(api, "jobs", "create", "eu", "--template", "backup", "--with", "region=eu", "--with", "keep=3")
+    assert api.requests[0].body == {"name": "eu", "template": "backup", "with": {"region": "eu", "keep": 3}}

@@ -1,0 +1,150 @@
+"""Templates at work: jobs are made from them, and change with them, all or none."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
+from tests.engine.explain_stage import Stage, staged
+from tests.store_contract.world import NAMESPACE, World
+
+PARAMETERS = {"region": {"type": "string"}, "hour": {"type": "integer", "default": 3}}
+JOB = {"command": ["backup", "${with.region}", "${params.day}"], "schedule": "0 ${with.hour} * * *", "retries": 1}
+
+
+@pytest.fixture(params=("memory", "postgres"))
+def store_url(request: pytest.FixtureRequest) -> str:
+    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+
+
+@pytest.fixture
+async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    async with staged(world, monkeypatch) as made:
+        yield made
+
+
+async def put(stage: Stage, job: Any = None, **more: Any) -> Any:
+    body = {"parameters": PARAMETERS, "job": job or JOB}
+    return (await stage.node.templates.put(NAMESPACE, "backup", body, **more))[0]
+
+
+async def make(stage: Stage, name: str, region: str = "eu", **own: Any) -> Any:
+    body = {"name": name, "template": "backup", "with": {"region": region}, **own}
+    return await stage.node.jobs.create(NAMESPACE, body)
+
+
+async def test_jobs_change_with_their_template(stage: Stage):
+    await put(stage)
+    eu, us = await make(stage, "backup-eu"), await make(stage, "backup-us", "us", retries=5)
+    assert (eu.command, eu.schedule, eu.template, eu.with_) == (
+        ["backup", "eu", "${params.day}"], "0 3 * * *", "backup", {"region": "eu"},
+    )  # fmt: skip
+    assert (us.retries, us.own) == (5, {"retries": 5})
+
+    changed = {**JOB, "retries": 2, "schedule": "0 4 * * *"}
+    told = await put(stage, changed, dry_run=True)
+    assert {one.job: [c.path for c in one.changes] for one in told.affected} == {
+        "backup-eu": ["schedule", "retries"], "backup-us": ["schedule"],
+    }  # fmt: skip
+    assert (await stage.node.jobs.get(NAMESPACE, "backup-eu")).version == 1
+
+    done = await put(stage, changed)
+    assert (done.version, done.jobs, len(done.affected)) == (2, ["backup-eu", "backup-us"], 2)
+    after = [await stage.node.jobs.get(NAMESPACE, name) for name in ("backup-eu", "backup-us")]
+    assert [(job.version, job.retries, job.schedule) for job in after] == [(2, 2, "0 4 * * *"), (2, 5, "0 4 * * *")]
+    assert await stage.world.rows("SELECT count(*) FROM triggers WHERE state <> 'ended'") == [(2,)]
+    again = await put(stage, changed)
+    assert (again.version, again.affected) == (2, [])
+
+
+async def test_an_edit_changes_what_the_job_says_itself(stage: Stage):
+    await put(stage)
+    await make(stage, "backup-eu", timeout="5m")
+
+    moved = await stage.node.jobs.edit(NAMESPACE, "backup-eu", {"with": {"region": "us"}, "timeout": None})
+    assert (moved.command[1], moved.timeout, moved.own) == ("us", None, {})
+    back = await stage.node.jobs.rollback(NAMESPACE, "backup-eu", 1)
+    assert (back.with_, back.timeout) == ({"region": "eu"}, "5m")
+    _, outcome = await stage.node.jobs.put(
+        NAMESPACE, {"name": "backup-eu", "template": "backup", "with": {"region": "eu"}, "timeout": "5m"}
+    )
+    assert outcome == "unchanged"
+
+    alone = await stage.node.jobs.edit(NAMESPACE, "backup-eu", {"template": None})
+    assert (alone.template, alone.command[1], alone.timeout) == (None, "eu", "5m")
+    assert (await put(stage, {**JOB, "retries": 9})).affected == []
+
+
+async def test_a_job_that_cannot_be_made_any_more_refuses_the_change(stage: Stage):
+    await put(stage)
+    await make(stage, "backup-eu")
+    await make(stage, "backup-odd", "o d d")
+    odd = {**JOB, "queue": "${with.region}"}
+
+    told = await put(stage, odd, dry_run=True)
+    assert [(one.job, one.error is None) for one in told.affected] == [("backup-eu", True), ("backup-odd", False)]
+    with pytest.raises(Conflict, match="backup-odd") as refused:
+        await put(stage, odd)
+    assert refused.value.fields["jobs"] == ["backup-odd"]
+    assert (await stage.node.templates.get(NAMESPACE, "backup")).version == 1
+    assert (await stage.node.jobs.get(NAMESPACE, "backup-eu")).version == 1
+
+
+async def test_a_rollout_of_one_of_its_jobs_refuses_the_change(stage: Stage):
+    await put(stage)
+    await make(stage, "backup-eu")
+    await make(stage, "backup-us", "us")
+    await stage.node.rollouts.put(NAMESPACE, "backup-us", {"change": {"retries": 3}, "share": "10%"}, by="")
+    with pytest.raises(Conflict, match="rollout"):
+        await put(stage, {**JOB, "retries": 2})
+    assert (await stage.node.jobs.get(NAMESPACE, "backup-eu")).version == 1
+
+
+async def test_what_is_in_use_is_not_deleted(stage: Stage):
+    await put(stage)
+    await make(stage, "backup-eu")
+    with pytest.raises(Conflict, match="backup-eu") as refused:
+        await stage.node.templates.delete(NAMESPACE, "backup")
+    assert refused.value.fields["jobs"] == ["backup-eu"]
+    with pytest.raises(Stale):
+        await stage.node.templates.delete(NAMESPACE, "backup", if_match=7)
+
+    await stage.node.jobs.delete(NAMESPACE, "backup-eu")
+    await stage.node.templates.delete(NAMESPACE, "backup")
+    with pytest.raises(NotFound):
+        await stage.node.templates.get(NAMESPACE, "backup")
+    with pytest.raises(BadInput, match="no template"):
+        await make(stage, "backup-eu")
+    assert (await put(stage)).version == 1
+
+
+async def test_what_makes_no_job_is_refused(stage: Stage):
+    with pytest.raises(BadInput) as refused:
+        await stage.node.templates.create(NAMESPACE, {"name": "wrong", "job": {"command": "true", "retries": -1}})
+    assert refused.value.fields["field"] == "retries"
+    await stage.node.templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
+    with pytest.raises(Conflict):
+        await stage.node.templates.create(NAMESPACE, {"name": "right", "job": {"command": "true"}})
+    with pytest.raises(BadInput, match="no template"):
+        await stage.node.jobs.create(NAMESPACE, {"name": "a", "command": "true", "with": {"n": 1}})
+    assert [one.name for one in (await stage.node.templates.list(NAMESPACE)).items] == ["right"]
+
+
+async def test_a_job_that_is_made_while_its_template_changes_is_as_the_template_says(stage: Stage):
+    await put(stage)
+
+    async def patiently(name: str) -> None:
+        while True:
+            try:
+                await make(stage, name)
+            except Busy:
+                continue
+            return
+
+    await asyncio.gather(
+        *(patiently(f"backup-{n}") for n in range(3)), put(stage, {**JOB, "retries": 2}), return_exceptions=False
+    )
+    found = await stage.node.jobs.list(NAMESPACE)
+    assert {job.retries for job in found.items} == {2}
