@@ -4,7 +4,7 @@ The timer's row is locked, and `decided_through` advanced, in the transaction th
 parcels.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct
@@ -172,18 +172,19 @@ def _recorded(
     for d in decided:
         timer, decision = d.due.timer, d.decision
         trigger, last = timer.id, timer.last_execution
-        causes = _causes(d, holds, waited.get(trigger)) if holds or waited else (run.cause for run in decision.ledger)
-        for run, cause in zip(decision.ledger, causes, strict=True):
+        causes = _causes(d, holds, waited.get(trigger)) if holds or waited else None
+        for run in decision.ledger:
             execution = None
             if run.disposition in RAN:
                 execution = last = next(ids)
+            cause = run.cause if causes is None else next(causes)
             ledger.append((trigger, run.first, run.last, run.disposition, cause, execution, now))
-        row = (decision.next_fire_at, decision.decided_through, last, len(decision.fires), decision.moved_to)
-        advanced.append((trigger, *row))
+        following, through = decision.next_fire_at, decision.decided_through
+        advanced.append((trigger, following, through, last, len(decision.fires), decision.moved_to))
     return Insert("fires", FIRES, ledger), ForEach(ADVANCE, ADVANCED, advanced)
 
 
-def _causes(d: Decided, holds: Delays, waited: str | None) -> Iterable[str]:
+def _causes(d: Decided, holds: Delays, waited: str | None) -> Iterator[str]:
     """Why each run of a timer's fires met its fate, with what delays their executions."""
     terms = iter(d.wanted)
     usual = holds.get(d.due.target.queue) or holds.get(d.due.target.job)

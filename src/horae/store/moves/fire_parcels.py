@@ -1,11 +1,9 @@
 """Fires in parcels: those of one job that are due at one instant travel together, whatever triggers fired them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.execution import Extra
@@ -19,16 +17,6 @@ from horae.store.moves.submission import NewExecution
 _SOMEBODY = UUID(int=0)
 
 
-class _Lot(Struct, gc=False):
-    """Fires that are parcel-mates: their items, who fired them, and their places among all."""
-
-    envelope: Envelope
-    lead: int
-    items: list[bytes]
-    extras: list[bytes]
-    places: list[int]
-
-
 def lay(
     decided: Sequence[Decided], terms: Sequence[NewExecution], new_id: Callable[[], UUID], now: Instant
 ) -> tuple[list[UUID], list[tuple[Parcel, int]]]:
@@ -36,59 +24,64 @@ def lay(
 
     `terms` are those of each fire, in the same order.
     """
+    telling = _Telling()
+    extras = [telling.of(d.due.timer.id, fire) for d in decided for fire in d.decision.fires]
     ids: list[UUID] = [_SOMEBODY] * len(terms)
     fresh = parcel_ids(new_id)
     parcels: list[tuple[Parcel, int]] = []
-    for lot in _lots(decided, terms):
-        if len(lot.items) == 1:
-            id = ids[lot.places[0]] = next(fresh)
-            packed = Packed(b"", lot.items[0])
-            parcel = Parcel(id=id, envelope=lot.envelope, items=packed, extras=lot.extras[0], submitted_at=now)
-            parcels.append((parcel, lot.lead))
-        else:
-            parcels += ((parcel, lot.lead) for parcel in _filled(lot, ids, fresh, now))
+    for first, places in _mates(terms).items():
+        one = terms[first]
+        if places is None:
+            id = ids[first] = next(fresh)
+            packed = Packed(b"", one.item)
+            parcel = Parcel(id=id, envelope=one.envelope, items=packed, extras=extras[first], submitted_at=now)
+            parcels.append((parcel, one.rank_lead))
+            continue
+        for id, mates in _loads(places, terms, fresh):
+            for index, place in enumerate(mates):
+                ids[place] = execution_id(id, index)
+            items = pack([terms[place].item for place in mates])
+            said = b"[%b]" % b",".join(extras[place] for place in mates) if len(mates) > 1 else extras[mates[0]]
+            parcel = Parcel(id=id, envelope=one.envelope, items=items, extras=said, submitted_at=now)
+            parcels.append((parcel, one.rank_lead))
     return ids, parcels
 
 
-def _lots(decided: Sequence[Decided], terms: Sequence[NewExecution]) -> Iterable[_Lot]:
-    """Equal envelopes share a lot; fires on the same terms have the same envelope, which need not be compared.
+def _mates(terms: Sequence[NewExecution]) -> dict[int, list[int] | None]:
+    """The places of those that share a parcel by the first of them; none are listed for one that is alone.
 
-    To compare two is cheap, to look for one among all is not: nearly always those of a job at an instant are equal.
+    Equal envelopes share one. On the same terms they are the same, which need not be compared; nearly always those of a
+    job at an instant are equal, too: to compare two is cheap, to look for one among all is not.
     """
-    by_terms: dict[int, _Lot] = {}
-    near: dict[tuple[int, Instant], _Lot] = {}
-    others: dict[tuple[Envelope, int], _Lot] = {}
-    telling = _Telling()
-    place = 0
-    for d in decided:
-        for fire in d.decision.fires:
-            one = terms[place]
-            lot = by_terms.get(id(one))
-            if lot is None:
-                envelope, lead = one.envelope, one.rank_lead
-                fresh = _Lot(envelope, lead, [], [], [])
-                lot = near.setdefault((id(envelope.job), envelope.due_at), fresh)
-                if lot is not fresh and (lot.lead != lead or lot.envelope != envelope):
-                    lot = others.setdefault((envelope, lead), fresh)
-                by_terms[id(one)] = lot
-            lot.items.append(one.item)
-            lot.extras.append(telling.of(d.due.timer.id, fire))
-            lot.places.append(place)
-            place += 1
-    return chain(near.values(), others.values())
+    by_terms: dict[int, int] = {}
+    near: dict[int, int] = {}
+    others: dict[tuple[Envelope, int], int] = {}
+    found: dict[int, list[int] | None] = {}
+    for place, one in enumerate(terms):
+        first = by_terms.get(id(one))
+        if first is None:
+            envelope = one.envelope
+            first = near.setdefault(id(envelope.job) << 64 | envelope.due_at, place)
+            if first != place and (terms[first].rank_lead != one.rank_lead or terms[first].envelope != envelope):
+                first = others.setdefault((envelope, one.rank_lead), place)
+            by_terms[id(one)] = first
+        if first == place:
+            found[place] = None
+        elif (mates := found[first]) is None:
+            found[first] = [first, place]
+        else:
+            mates.append(place)
+    return found
 
 
-def _filled(lot: _Lot, ids: list[UUID], fresh: Iterator[UUID], now: Instant) -> Iterator[Parcel]:
-    """Fill parcels with a lot, and note the ids that its fires have there."""
+def _loads(
+    places: Sequence[int], terms: Sequence[NewExecution], fresh: Iterator[UUID]
+) -> Iterator[tuple[UUID, Sequence[int]]]:
+    """Parcels that these fill, each with its id."""
     start = 0
-    for count in loads(map(len, lot.items)):
-        cut = slice(start, start + count)
+    for count in loads(len(terms[place].item) for place in places):
+        yield next(fresh), places[start : start + count]
         start += count
-        id = next(fresh)
-        for index, place in enumerate(lot.places[cut]):
-            ids[place] = execution_id(id, index)
-        extras = lot.extras[cut.start] if count == 1 else b"[%b]" % b",".join(lot.extras[cut])
-        yield Parcel(id=id, envelope=lot.envelope, items=pack(lot.items[cut]), extras=extras, submitted_at=now)
 
 
 class _Telling:
