@@ -198,8 +198,15 @@ class Duel:
             side.blocked = not (side.stopped or side.done)
 
 
-async def _side(name: str, url: str, env: Env) -> Side:
+async def open_driver(url: str, env: Env) -> PostgresDriver:
+    """A driver that takes a slow answer for no silence: on a busy machine a connection may take seconds."""
     driver = await PostgresDriver.open(url, env, Connections(hot=1, cold=1))
+    await driver._pulse.close()
+    return driver
+
+
+async def _side(name: str, url: str, env: Env) -> Side:
+    driver = await open_driver(url, env)
     for setting in SETTINGS:
         await driver.write(one(Statement("setting", setting)))
     pid = (await driver.write(one(Statement("pid", "SELECT pg_backend_pid()"))))[0][0]

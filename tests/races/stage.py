@@ -11,11 +11,9 @@ from horae.env import VirtualClock, virtual_env
 from horae.model.session import LIVE, seen_on
 from horae.model.slice import Running
 from horae.store import schema
-from horae.store.connections import Connections
 from horae.store.driver import one
-from horae.store.postgres.driver import PostgresDriver
 from horae.store.script import ScriptFactory, Statement
-from tests.races.duel import LEFT, RIGHT, SETTINGS, Duel, Explorer, Order, Ran
+from tests.races.duel import LEFT, RIGHT, SETTINGS, Duel, Explorer, Order, Ran, open_driver
 from tests.store_contract.world import World
 
 Stamp = tuple[UUID, int, int]  # session, channel, n
@@ -62,7 +60,7 @@ class Stage:
     @classmethod
     async def open(cls, url: str) -> "Stage":
         env = virtual_env(seed=11)
-        driver = await PostgresDriver.open(url, env, Connections(hot=1, cold=1))
+        driver = await open_driver(url, env)
         for setting in SETTINGS:
             await driver.write(one(Statement("setting", setting)))
         return cls(World(driver, env), await Duel.open(url, env))
