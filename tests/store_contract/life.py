@@ -64,7 +64,7 @@ RARE_MOVES = {
     "rollouts",
     "templates",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
-    *("autoscale", "circuit_reads", "explain_reads"),
+    *("adoption", "autoscale", "circuit_reads", "explain_reads"),
     *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }
 RARE = {

@@ -11,7 +11,7 @@ from tests.store_contract.world import NAMESPACE, World, rank, success
 MINUTE = 60 * SECOND
 # When a limit is set or changed, or somebody asks.
 RARE_LIMITS = {
-    *("adopt_holders", "drop_limit", "drop_pace", "gates_of_job", "holders_of_key", "limit_named", "limit_ready"),
+    *("drop_limit", "drop_pace", "gates_of_job", "holders_of_key", "limit_named", "limit_ready"),
     *("mark_running_of_namespace", "mark_running_of_queue", "paced_of_job", "unmarked_of_namespace"),
     *("unmarked_of_queue", "wake_paced", "whole_use_of_namespaces", "whole_use_of_queues", "limits_not_ready"),
     *("stale_holders", "stale_tickets", "limits"),  # of the sweep: once in some seconds

@@ -12,11 +12,12 @@ from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.store.contract import Store
-from horae.store.moves import coarse, holder_sweep, holders, limit_changes
+from horae.store.moves import adoption, coarse, holder_sweep, holders, limit_changes
 from horae.store.moves.holders import Entered
 
 SWEEP = 5.0  # seconds between looks at all keys at which something waits
 BATCH = 100  # keys locked in one transaction
+ADOPTED = 500  # slices brought under a new limit in one transaction
 log = structlog.get_logger("horae.engine")
 
 
@@ -48,6 +49,7 @@ class Limits:
         """See to what changed; now and then to everything."""
         jobs, self._jobs = self._jobs, set()
         for job in sorted(jobs):
+            await self._adopt(job)
             keys = await self._store.change(lambda now: limit_changes.apply(job, now))  # noqa: B023
             await self._let_in(keys)
             self._hints.tell(Hint(wake_at=self._env.now()))
@@ -60,6 +62,13 @@ class Limits:
             self._sweep_at = now + SWEEP
             await self._sweep()
         return SWEEP
+
+    async def _adopt(self, job: UUID) -> None:
+        """What a job had before it was limited as a whole comes under that limit, what runs first: it counts."""
+        for session in await self._store.read(lambda: adoption.running_in(job)):
+            await self._store.write(lambda: adoption.mark(session, job))  # noqa: B023
+        while await self._store.change(lambda now: adoption.adopt(job, ADOPTED, now)) >= ADOPTED:
+            self._hints.tell(Hint(wake_at=self._env.now()))
 
     async def _let_in(self, keys: list[str]) -> int:
         count = 0

@@ -3,18 +3,10 @@
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.limits import OWN, key_name
-from horae.store.moves import coarse, holder_sweep, holders, shelves
+from horae.store.moves import coarse, holder_sweep, shelves
 from horae.store.moves.exchange import lock_sessions
-from horae.store.moves.specs import read_limits
-from horae.store.script import Fetch, ForEach, Lock, Script, Statement
+from horae.store.script import Fetch, ForEach, Script, Statement
 
-# Executions of before the job had a limit hold it too; what they hold is forgotten when they have ended.
-ADOPT = Statement(
-    "adopt_holders",
-    "INSERT INTO holders (key, parcel, lo) SELECT $2, s.parcel, 0 FROM (SELECT parcel FROM queued WHERE job = $1"
-    " UNION SELECT parcel FROM running WHERE job = $1) s WHERE true ON CONFLICT DO NOTHING",
-)
 PACED = Statement(
     "paced_of_job",
     "SELECT w.parcel, w.lo FROM waiting w WHERE w.job = $1 AND w.reason = 'rate' FOR UPDATE SKIP LOCKED",
@@ -27,11 +19,6 @@ WAKE = Statement(
 
 def apply(job: UUID, now: Instant) -> Script[list[str]]:
     """A job was changed: what waits for a rate asks again, and the keys at which others wait are told."""
-    rows = yield ForEach(holders.LIMITS_OF, (("job", "uuid"),), [(job,)])
-    if any(limit.key == OWN for _, spec in rows for limit in read_limits(spec)):
-        key = key_name(job, OWN, "")
-        yield Lock((key,), shared=holders.ALL)
-        yield Fetch(ADOPT, (job, key))
     rows = yield Fetch(PACED, (job,))
     if rows:
         yield ForEach(WAKE, (*shelves.SPAN, ("at", "bigint")), [(*row, now) for row in rows])

@@ -1,0 +1,77 @@
+"""A job gets a limit of its own: what was submitted before comes under it, wherever it is."""
+
+import msgspec
+from msgspec import structs
+
+from horae.env import SECOND
+from horae.model.rate import Rate
+from horae.store.moves import adoption, limit_changes
+from tests.store_contract.world import TestJob, World, rank, success
+
+LATER = 3600 * SECOND
+
+
+async def edit(world: World, job: TestJob, **said) -> None:
+    """The job says something else, and a server sees to it."""
+    spec = msgspec.json.encode(structs.replace(job.spec, **said)).decode()
+    await world.do("UPDATE job_versions SET spec = $2 WHERE job = $1", job.id, spec)
+    for session in await world.store.read(lambda: adoption.running_in(job.id)):
+        await world.store.write(lambda: adoption.mark(session, job.id))  # noqa: B023
+    while await world.store.change(lambda now: adoption.adopt(job.id, 2, now)):
+        world.clock.advance(10)
+    await world.store.change(lambda now: limit_changes.apply(job.id, now))
+    await world.store.promote_due(0, 100, rank)
+
+
+async def test_what_runs_counts_and_what_is_queued_is_held_back_in_its_order(world: World):
+    job = await world.job()
+    parcels = [await world.parcel(job, priority=level) for level in (9, 9, 1, 5, 7)]
+    worker = await world.worker()
+    running = await worker.claim(2)
+    assert {slice.parcel for slice in running} == set(parcels[:2])
+
+    await edit(world, job, concurrency=2)
+
+    assert await world.on("queued") == []
+    assert await worker.claim(5) == []
+    for slice, following in zip(running, (parcels[4], parcels[3]), strict=True):
+        await worker.report(success(slice))
+        (granted,) = await worker.claim(5)
+        assert granted.parcel == following
+    await world.check()
+
+
+async def test_a_parcel_of_which_some_run_and_what_waits_for_its_time_come_under_it(world: World):
+    job = await world.job()
+    some = await world.parcel(job, 4)
+    worker = await world.worker()
+    (first,) = await worker.claim(1)
+    await world.parcel(job, due_at=world.now() + LATER)
+
+    await edit(world, job, concurrency=2)
+
+    (second,) = await worker.claim(5)
+    assert (second.parcel, second.hi - second.lo) == (some, 1)
+    world.clock.advance(LATER)
+    await world.store.promote_due(0, 100, rank)
+    assert await worker.claim(5) == []
+    await worker.report(success(first), success(second))
+    assert sum(slice.hi - slice.lo for slice in await worker.claim(5)) == 2
+    await world.check()
+
+
+async def test_a_rate_paces_what_was_queued_before(world: World):
+    job = await world.job()
+    await world.parcel(job, 5)
+    await edit(world, job, rate=Rate(1, SECOND, 2))
+
+    assert sum(slice.hi - slice.lo for slice in await (await world.worker()).claim(5)) == 2
+    await world.check()
+
+
+async def test_what_stands_under_no_limit_of_its_job_is_left_alone(world: World):
+    job = await world.job()
+    parcel = await world.parcel(job, 3)
+    await edit(world, job, priority=9)
+
+    assert await world.states(parcel) == ["queued"] * 3
