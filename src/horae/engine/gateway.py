@@ -71,7 +71,7 @@ class Gateway:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._submitter, self._settings, self._statistics = submitter, settings, statistics
         self.answers = Answers(env, store, directory)
-        self._sessions = KnownSessions(env, store, directory)
+        self.sessions = self._sessions = KnownSessions(env, store, directory)
         self.lot = ParkingLot(env, store, directory, hints, self._sessions.lanes_of, self._sessions.taste_of)
         self.hand_backs = HandBacks(env, store, directory, hints, self._sessions.lanes_of, self._sessions.taste_of)
         self.memory = Memory(env, store, self._sessions)

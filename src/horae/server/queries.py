@@ -150,9 +150,6 @@ class Item(Query, frozen=True, kw_only=True):
     after: Annotated[str, Meta(max_length=MAX_STEP_NAME, description="Only steps behind this name.")] = ""
 
 
-class Topics(Query, frozen=True, kw_only=True):
-    """Which events to follow; all of them when nothing is named."""
-
 class HeldItem(Query, frozen=True, kw_only=True):
     """A running item as its session holds it."""
 
@@ -167,8 +164,11 @@ class ArtifactList(Paged, frozen=True, kw_only=True):
     limit: Limit = 1000
 
 
+class Topics(Query, frozen=True, kw_only=True):
+    """Which events to follow; all of them when nothing is named."""
+
     topics: Annotated[
-        list[Literal["executions", "jobs", "workers", "holds", "circuits"]],
+        list[Literal["executions", "jobs", "workers", "holds", "circuits", "rollouts"]],
         Meta(description="Kinds of things, separated by commas."),
     ] = []
     execution: (
