@@ -54,6 +54,7 @@ from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
 from horae.engine.signals import Signals
 from horae.engine.statistics import Statistics
+from horae.engine.steps_by_hand import StepsByHand
 from horae.engine.streaks import Streaks
 from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
@@ -168,6 +169,7 @@ class Node:
         )
         self.signals = Signals(env, store, self.executions, self.hints)
         self.graphs = Graphs(env, store, self.executions)
+        self.steps_by_hand = StepsByHand(env, store, self.executions)
         self.explainer = Explainer(env, store, self.directory, self.hold_watch, self.executions)
         self.backfiller = Backfiller(env, store, self.directory, self.hints)
         self.backfills = Backfills(

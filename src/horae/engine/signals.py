@@ -1,12 +1,13 @@
 """Signals: what executions that wait are told, by whoever may."""
 
+from functools import partial
 from uuid import UUID, uuid5
 
 from msgspec import Raw
 
 from horae.engine.executions import Executions
 from horae.engine.hints import Hint, Hints
-from horae.env import Env
+from horae.env import Env, Instant
 from horae.errors import BadInput, Busy, Conflict, TooLarge
 from horae.model.awaits import MOST_KEPT, Signal
 from horae.model.ids import index_of, parcel_of
@@ -14,7 +15,9 @@ from horae.model.parcel import check_item
 from horae.model.protocol import MAX_SIGNAL, MAX_SIGNAL_NAME
 from horae.model.signal_view import SignalView
 from horae.store.contract import Store
-from horae.store.moves import signals
+from horae.store.moves import flow_by_hand, signals
+from horae.store.moves.starts import Started
+from horae.store.script import Script
 
 TRIES, PAUSES = 100, 10  # at once, and after a pause each
 PAUSE = 0.05  # seconds
@@ -47,14 +50,22 @@ class Signals:
         self._hints.tell(Hint(wake_at=sent.wake_at))
         return SignalView(execution_id=execution, name=name, delivered=sent.verdict == "delivered")
 
+    def _deliver(self, execution: UUID, signal: Signal, done: Started, now: Instant) -> Script[signals.Sent]:
+        """To a step of a workflow, or to the execution itself."""
+        sent = yield from flow_by_hand.send(execution, signal, self._env.new_id, now, done)
+        if sent is not None:
+            return sent
+        return (yield from signals.send(parcel_of(execution), index_of(execution), signal, now))
+
     async def _send(self, execution: UUID, signal: Signal) -> signals.Sent:
         """An execution that is on its way from one state to another is tried again."""
-        parcel, item = parcel_of(execution), index_of(execution)
         for tried in range(TRIES + PAUSES):
             if tried >= TRIES:
                 await self._env.clock.sleep(PAUSE)
-            now = self._env.now()
-            sent = await self._store.write(lambda: signals.send(parcel, item, signal, now))  # noqa: B023
+            done = Started()
+            sent = await self._store.change(partial(self._deliver, execution, signal, done))
+            self._store.on_started(done)
+            self._store.on_made(done.parcels)
             if sent.verdict not in ("moving", "unknown"):
                 return sent
         raise Busy("The execution was on its way from one state to another whenever it was to be told.")

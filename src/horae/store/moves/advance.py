@@ -20,7 +20,7 @@ from horae.model.settle import TOO_LARGE, Finished
 from horae.model.workflow import decide
 from horae.model.workflow.flow import End, Ended, Final
 from horae.model.workflow.plan import Plan
-from horae.store.moves import flow_locks, flow_results, flow_rows, shelves
+from horae.store.moves import flow_locks, flow_results, flow_rows, flow_waits, shelves
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.flow_course import Course, plans_of
 from horae.store.moves.flow_starts import Begun, begin_steps, changes_of
@@ -104,6 +104,7 @@ class Board:
                 Stepped(mine.execution, mine.job, namespace, step, state) for step, state in course.stepped.items()
             ]
             self.moves.add(course.changes(self.now))
+            self.moves.add(flow_waits.ends(course))
             if course.stops:
                 self.done.look(self.now)
             else:
@@ -120,6 +121,12 @@ class Board:
         self._begun.append(begun)
         for course, ended in begun.refused:
             news.setdefault(course.flow.execution, []).append(ended)
+        for course in self.courses.values():
+            if course.awaits:
+                awaits, course.awaits = course.awaits, []
+                over_already = yield from flow_waits.begin(course, awaits, self.moves, self.now)
+                if over_already:
+                    news.setdefault(course.flow.execution, []).extend(over_already)
         over = {id: course.end for id, course in self.courses.items() if course.end is not None}
         if over:
             for course in self.courses.values():

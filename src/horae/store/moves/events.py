@@ -14,6 +14,7 @@ from horae.model.events.values import NewEvent, event_scope
 from horae.model.parcel import Parcel
 from horae.model.trigger.external import Event
 from horae.store.moves.event_reads import Outcome, StoredEvent, known_events
+from horae.store.moves.flow_waits import lay_down
 from horae.store.moves.listeners import (
     Check,
     Decided,
@@ -100,15 +101,29 @@ def take(
     decided = keep_newest(_decide(new, listeners, only is not None, lead, check, now))
     done = yield from write_fires(decided, new_id, now, room)
     outcomes = _outcomes(done.decided, done.executions)
+    heard = yield from _tell_workflows(namespace, new, now) if only is None else _unheard()
     told = yield from _answers(namespace, events, ids, fresh, outcomes, note, now)
     for event, stored in zip(events, told, strict=True):
         if strict and stored.repeated and stored.payload != event.payload:
             raise OtherPayload(stored.key)
-    return Taken(told, done.parcels, done.lanes, done.wake_at, done.blocked)
+    return Taken(told, done.parcels, done.lanes, now if heard else done.wake_at, done.blocked)
 
 
 def _nobody() -> Script[list[Listener]]:
     return []
+    yield
+
+
+def _tell_workflows(namespace: int, new: Sequence[tuple[UUID, NewEvent]], now: Instant) -> Script[bool]:
+    """Steps of workflows that listen hear of events, too."""
+    if not new:
+        return False
+    told = ((id, event.name, event_scope(event, event.id or str(id), now)) for id, event in new)
+    return (yield from lay_down(namespace, told, now))
+
+
+def _unheard() -> Script[bool]:
+    return False
     yield
 
 

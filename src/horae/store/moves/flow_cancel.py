@@ -111,6 +111,9 @@ def to_stop(execution: UUID) -> Script[ToStop | None]:
         return None
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [held.place]))[held.place]
     mine = [(row, pin) for row, pin in steps if ALL in held.stops or row.step in held.stops]
+    ended = held.stops - {ALL, *(row.step for row, _ in mine)}  # by hand, and what they ran goes on
+    if ended:
+        mine += (yield from flow_rows.steps_of([(*held.place, step, False) for step in sorted(ended)])).values()
     fans = {row.step for row, _ in mine if row.total}
     rows = (yield Fetch(FANNED, held.place)) if fans else []
     return ToStop(

@@ -6,6 +6,7 @@ each row is written once. The lock of the root is held from before the first row
 
 from collections.abc import Iterable
 from hashlib import blake2b
+from typing import TypeVar
 from uuid import UUID
 
 import msgspec
@@ -25,6 +26,7 @@ from horae.store.moves.flow_rows import ALL, ENDED, OPENING, Held
 from horae.store.moves.jobs import definitions
 from horae.store.script import ForEach, Script
 
+T = TypeVar("T")
 MOST_PLANS = 1_000
 _PLANS: dict[str, Plan] = {}  # by their digests, the oldest first: in whatever store one lies, it is the same
 
@@ -110,19 +112,20 @@ class Course:
     def decide(self, deciding: Deciding[Decisions], moves: Deferred, now: Instant) -> Script[None]:
         """Make a decision and take in what follows. One that cannot be made fails the workflow, and nothing else."""
         try:
-            decisions = yield from self._made(deciding, moves)
+            decisions = yield from self.ask(deciding, moves)
         except _Fault as fault:
             decisions = yield from self._failed(fault, moves, now)
         yield from self._take(decisions, moves, now)
 
-    def _made(self, deciding: Deciding[Decisions], moves: Deferred) -> Script[Decisions]:
+    def ask(self, deciding: Deciding[T], moves: Deferred) -> Script[T]:
+        """Answer what a decision asks for until it is made."""
         answer: Answer | None = None
         while True:
             try:
                 ask = next(deciding) if answer is None else deciding.send(answer)
             except StopIteration as made:
-                decisions: Decisions = made.value
-                return decisions
+                decided: T = made.value
+                return decided
             except Exception as error:
                 raise _Fault(error) from error
             answer = yield from self._answer(ask, moves)
@@ -132,7 +135,7 @@ class Course:
         failure = fault.failure
         try:
             failing = decide.fail(self.plan, self.flow, self.held.about, failure, "fault", now)
-            return (yield from self._made(failing, moves))
+            return (yield from self.ask(failing, moves))
         except _Fault:
             return Decisions(flow=self.flow, end=End(state="failed", error=failure, reason="fault"))
 

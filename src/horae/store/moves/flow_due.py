@@ -1,6 +1,6 @@
 """Workflows that somebody has to look at: to begin, because their time is over, or because a wait of a step is."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from msgspec import Struct, field, structs
@@ -10,8 +10,9 @@ from horae.model.instant import format_instant
 from horae.model.protocol import Failure
 from horae.model.workflow import decide
 from horae.model.workflow.flow import Ended, StepRow
-from horae.model.workflow.values import Sleep, Wait
-from horae.store.moves import flow_locks, flow_rows
+from horae.model.workflow.values import Sleep
+from horae.model.workflow.waits import late
+from horae.store.moves import flow_locks, flow_rows, flow_waits
 from horae.store.moves.advance import Board, News
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.flow_cancel import settle
@@ -28,18 +29,8 @@ STEPS_DUE = Statement(
 NEXT = Statement(
     "next_flow",
     "SELECT (SELECT min(wake_at) FROM flows WHERE wake_at IS NOT NULL),"
-    " (SELECT min(wake_at) FROM flow_steps WHERE wake_at IS NOT NULL)",
+    " (SELECT min(wake_at) FROM flow_steps WHERE wake_at IS NOT NULL), (SELECT min(at) FROM flow_news)",
 )
-
-Late = Callable[[Wait, StepRow, Instant], Ended]
-
-
-def _slept(wait: Wait, row: StepRow, now: Instant) -> Ended:
-    return Ended(step=row.step)
-
-
-# What the end of a step's wait is to its workflow, by what it waited for.
-OVER: Mapping[type, Late] = {Sleep: _slept}
 
 
 class Looked(Struct):
@@ -56,8 +47,9 @@ def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
     steps: dict[UUID, list[str]] = {}
     for execution, step in (yield Fetch(STEPS_DUE, (now, limit))):
         steps.setdefault(execution, []).append(step)
-    looked = Looked(count=len(flows) + len(steps))
-    due = sorted({*flows, *steps})
+    heard = set((yield from flow_waits.with_news(limit)))
+    looked = Looked(count=len(flows) + len(steps) + len(heard))
+    due = sorted({*flows, *steps, *heard})
     if not due:
         return looked
     there = yield from flow_locks.lock(due)
@@ -68,6 +60,9 @@ def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
         course = board.courses.get(execution)
         if course is not None and not course.is_over:
             ended = yield from _look(board, course, steps.get(execution, ()), now)
+            if execution in heard:
+                told = yield from flow_waits.hear(course, board.moves)
+                ended += [one for one in told if one.step not in {other.step for other in ended}]
             if ended:
                 news[execution] = ended
             if course.stops:
@@ -96,7 +91,7 @@ def _look(board: Board, course: Course, steps: Sequence[str], now: Instant) -> S
 
 def _over(course: Course, row: StepRow, now: Instant) -> Ended:
     wait = course.plan.nodes[row.step].step.wait
-    return OVER[type(wait)](wait, row, now) if wait is not None else Ended(step=row.step)
+    return Ended(step=row.step) if wait is None or isinstance(wait, Sleep) else late(row.step, wait)
 
 
 def _begin(board: Board, course: Course, now: Instant) -> Script[None]:

@@ -12,28 +12,12 @@ from msgspec import Raw, Struct
 from horae.env import Instant
 from horae.model.awaits import MOST_KEPT, TIMED_OUT, Signal, Wait, first_for, taken, taker
 from horae.model.protocol import Await, Awaited
-from horae.store.moves import awaits, shelves, steps
+from horae.store.moves import awaits, steps
 from horae.store.moves.cancel import EXISTS, ON_HISTORY, ON_QUEUED, ON_RUNNING, ON_WAITING
 from horae.store.moves.exchange import lock_sessions
+from horae.store.moves.signal_rows import COUNT, KEPT, SENT, SIGNALS, TAKE
 from horae.store.script import Fetch, Insert, Script, Statement, Together
 
-SIGNALS: shelves.Columns = (
-    *shelves.ITEM, ("id", "uuid"), ("name", "text"), ("payload", "bytea"), ("seq", "int"), ("taken_by", "text"),
-    ("at", "bigint"),
-)  # fmt: skip
-KEPT = Statement(
-    "kept_signals",
-    "SELECT s.id, s.name, s.payload FROM signals s WHERE s.parcel = $1 AND s.item = $2 AND s.taken_by IS NULL"
-    " AND s.name = $3 ORDER BY s.seq",
-)
-COUNT = Statement(
-    "count_signals",
-    "SELECT count(*), count(s.taken_by) FROM signals s WHERE s.parcel = $1 AND s.item = $2",
-)
-SENT = Statement("sent_signal", "SELECT s.taken_by FROM signals s WHERE s.parcel = $1 AND s.item = $2 AND s.id = $3")
-TAKE = Statement(
-    "take_signal", "UPDATE signals SET taken_by = $4 WHERE parcel = $1 AND item = $2 AND id = $3 AND taken_by IS NULL"
-)
 STEP = Statement("step_result", "SELECT s.result FROM steps s WHERE s.parcel = $1 AND s.item = $2 AND s.name = $3")
 WAKE = Statement(
     "wake_for_signal",

@@ -269,6 +269,16 @@ CREATE INDEX fires_last ON fires (last);
 
 CREATE INDEX fires_late ON fires (decided_at) WHERE decided_at > last + 86400000000;
 
+CREATE TABLE flow_news (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    step TEXT NOT NULL,
+    event UUID NOT NULL,
+    told BYTEA NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, step, event)
+);
+
 CREATE TABLE flow_parcels (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,
@@ -306,6 +316,23 @@ CREATE TABLE flow_steps (
 );
 
 CREATE INDEX flow_steps_wake_at ON flow_steps (wake_at) WHERE wake_at IS NOT NULL;
+
+CREATE TABLE flow_waits (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    step TEXT NOT NULL,
+    namespace INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    wait TEXT NOT NULL,
+    remind_at BIGINT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, step)
+);
+
+CREATE INDEX flow_waits_event ON flow_waits (namespace, name) WHERE kind = 'event';
+
+CREATE INDEX flow_waits_remind_at ON flow_waits (remind_at) WHERE remind_at IS NOT NULL;
 
 CREATE TABLE flows (
     parcel UUID NOT NULL,

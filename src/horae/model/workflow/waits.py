@@ -1,0 +1,73 @@
+"""Waits of steps: what ends them, and as what."""
+
+from typing import Any
+
+import msgspec
+
+from horae.model.protocol import Failure
+from horae.model.workflow.expressions import OF_EVENT, condition_of, scope_of, step_value
+from horae.model.workflow.flow import About, Ask, Deciding, Ended
+from horae.model.workflow.plan import Node
+from horae.model.workflow.values import Approval, Callback, EventWait, SignalWait, Wait
+
+KINDS: dict[type, str] = {EventWait: "event", SignalWait: "signal", Approval: "approval", Callback: "callback"}
+TIMEOUT = "timeout"
+CALLBACK = "@callback:"  # a call of a step's URL is a signal of such a name, which nobody else can send
+MOST_COMMENT = 2000
+
+
+def name_of(step: str, wait: Wait) -> str:
+    """The name of the event or the signal for which a step waits; empty when it waits for somebody."""
+    if isinstance(wait, EventWait | SignalWait):
+        return wait.name
+    return f"{CALLBACK}{step}" if isinstance(wait, Callback) else ""
+
+
+def late(step: str, wait: Wait) -> Ended:
+    """What a wait that took too long has come to."""
+    word = "fail" if not isinstance(wait, EventWait | SignalWait | Approval | Callback) else wait.on_timeout
+    if word == "skip":
+        return Ended(step=step, state="skipped", reason=TIMEOUT)
+    if word == "approve":
+        return Ended(step=step, result=_answer(True, TIMEOUT, ""), reason=TIMEOUT)
+    if word == "reject":
+        failure = Failure(type="Rejected", message="Nobody agreed in time.", kind="timeout", permanent=True)
+        return Ended(step=step, state="failed", error=failure, reason=TIMEOUT)
+    kind = KINDS.get(type(wait), "wait")
+    message = f"The {kind} that the step waited for did not come in time."
+    failure = Failure(type="WaitTimeout", message=message, kind="timeout", permanent=True)
+    return Ended(step=step, state="failed", error=failure, reason=TIMEOUT)
+
+
+def answered(step: str, *, agreed: bool, by: str, comment: str) -> Ended:
+    """Somebody said yes or no."""
+    if agreed:
+        return Ended(step=step, result=_answer(True, by, comment))
+    said = f": {comment}" if comment else "."
+    failure = Failure(type="Rejected", message=f"{by} said no{said}", permanent=True)
+    return Ended(step=step, state="failed", error=failure, reason="rejected")
+
+
+def may_answer(wait: Approval, role: str) -> bool:
+    """Whether somebody of a role may say yes or no; administrators always may."""
+    return role == "admin" or not wait.roles or role in wait.roles
+
+
+def _answer(agreed: bool, by: str, comment: str) -> bytes:
+    return msgspec.json.encode({"approved": agreed, "by": by, "comment": comment})
+
+
+def passes(node: Node, about: About, event: dict[str, Any]) -> Deciding[bool]:
+    """Whether an event is what a step waits for; what cannot be computed is not."""
+    wait = node.step.wait
+    if not isinstance(wait, EventWait):
+        return False
+    if not wait.filter:
+        return True
+    filter = condition_of(wait.filter, "event.filter", OF_EVENT)
+    rows = yield Ask(results=node.speaks)
+    scope = {**scope_of(about, {}), "steps": {name: step_value(rows.get(name)) for name in node.speaks}}
+    try:
+        return filter.value({**scope, "event": event}) is True
+    except ValueError:
+        return False

@@ -1,0 +1,65 @@
+"""Steps of workflows by hand: yes or no, done, or left out."""
+
+from typing import Annotated
+
+from msgspec import Meta, Raw
+
+from horae.errors import Conflict, Forbidden, Gone, NotFound, TooLarge
+from horae.model.protocol import ABSENT
+from horae.model.view import ExecutionView
+from horae.server.bodies import Body
+from horae.server.call import Call
+from horae.server.reply import Reply, ok
+from horae.server.route import API, post
+
+_REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
+Text = Annotated[str, Meta(max_length=2000)]
+
+
+class Answer(Body, frozen=True, kw_only=True):
+    """Yes or no to a step that waits for it."""
+
+    step: Annotated[str, Meta(max_length=128, description="Which step; needed when several wait.")] | None = None
+    comment: Annotated[Text, Meta(description="Why; it is kept with the step.")] = ""
+
+
+class Skip(Body, frozen=True, kw_only=True):
+    """A step is left out."""
+
+    reason: Text = ""
+
+
+class Complete(Body, frozen=True, kw_only=True):
+    """A step is taken as done."""
+
+    result: Annotated[Raw, Meta(description="What later steps get as its result; null unless given.")] = ABSENT
+    reason: Text = ""
+
+
+@post(f"{API}/executions/{{id}}/approve", "executions.approve", ExecutionView, refuses=_REFUSES)
+async def approve(call: Call, body: Answer) -> Reply:
+    """Agree to a step of a workflow that waits for it."""
+    told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
+    return ok(await told)
+
+
+@post(f"{API}/executions/{{id}}/reject", "executions.reject", ExecutionView, refuses=_REFUSES)
+async def reject(call: Call, body: Answer) -> Reply:
+    """Refuse a step of a workflow that waits for it: it fails."""
+    told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
+    return ok(await told)
+
+
+@post(f"{API}/executions/{{id}}/steps/{{step}}/skip", "executions.skip-step", ExecutionView, refuses=_REFUSES)
+async def skip(call: Call, body: Skip) -> Reply:
+    """Leave a step of a workflow out; what it runs is cancelled."""
+    return ok(await call.node.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason))
+
+
+@post(
+    f"{API}/executions/{{id}}/steps/{{step}}/complete", "executions.complete-step", ExecutionView, refuses=_REFUSES
+)  # fmt: skip
+async def complete(call: Call, body: Complete) -> Reply:
+    """Take a step of a workflow as done, with a result; what it runs is cancelled."""
+    done = call.node.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
+    return ok(await done)

@@ -1,0 +1,102 @@
+"""What people tell a workflow: signals, yes or no, and that a step is to be taken as done, or left out."""
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.awaits import MOST_KEPT, Signal
+from horae.model.workflow.flow import FINAL, Ended
+from horae.model.workflow.values import Approval
+from horae.model.workflow.waits import may_answer
+from horae.store.moves import flow_locks, flow_rows, flow_waits
+from horae.store.moves.advance import Board
+from horae.store.moves.deferred import Deferred
+from horae.store.moves.flow_cancel import settle
+from horae.store.moves.signal_rows import COUNT, SENT, SIGNALS
+from horae.store.moves.signals import Sent
+from horae.store.moves.starts import NewId, Started
+from horae.store.script import Fetch, Insert, Script
+
+Verdict = Literal["done", "ended", "unknown", "final", "nothing", "several", "forbidden"]
+
+
+class Told(Struct, frozen=True):
+    """What became of it: the step that it was about, or those it may have been about."""
+
+    verdict: Verdict
+    steps: Sequence[str] = ()
+
+
+def send(execution: UUID, signal: Signal, new_id: NewId, now: Instant, done: Started) -> Script[Sent | None]:
+    """Deliver a signal to the step of a workflow that waits for it, or keep it; None when it is no workflow under way.
+
+    The same signal, by its id, is delivered once.
+    """
+    board = yield from _board(execution, new_id, now, done)
+    if board is None:
+        return None
+    course = board.courses[execution]
+    if course.is_over:
+        return Sent("final")
+    place = course.held.place
+    known = yield Fetch(SENT, (*place, signal.id))
+    if known:
+        return Sent("kept" if known[0][0] is None else "delivered")
+    waits = yield from flow_waits.waits_of(place)
+    step = next((s for s, kind, name, _ in waits if kind in ("signal", "callback") and name == signal.name), None)
+    ((all, gone),) = yield Fetch(COUNT, place)
+    if step is None and all - gone >= MOST_KEPT:
+        return Sent("full")
+    yield Insert("signals", SIGNALS, [(*place, signal.id, signal.name, signal.payload, all, step, now)])
+    if step is None:
+        return Sent("kept")
+    yield from settle(board, {execution: [Ended(step=step, result=signal.payload)]}, new_id, now, done)
+    return Sent("delivered")
+
+
+def answer(
+    execution: UUID, step: str | None, role: str, make: Callable[[str], Ended], new_id: NewId, now: Instant,
+    done: Started,
+) -> Script[Told]:  # fmt: skip
+    """Say yes or no to a step that waits for it; without a name, to the only one that does."""
+    board = yield from _board(execution, new_id, now, done)
+    if board is None or board.courses[execution].is_over:
+        return Told("ended" if board is not None else "unknown")
+    waits = yield from flow_waits.waits_of(board.courses[execution].held.place)
+    open = {name: wait for name, _, _, wait in waits if isinstance(wait, Approval)}
+    chosen = list(open) if step is None else [step] if step in open else []
+    if len(chosen) != 1:
+        return Told("several" if chosen else "nothing", sorted(open))
+    (name,) = chosen
+    if not may_answer(open[name], role):
+        return Told("forbidden", open[name].roles)
+    yield from settle(board, {execution: [make(name)]}, new_id, now, done)
+    return Told("done", [name])
+
+
+def decide(execution: UUID, ended: Ended, new_id: NewId, now: Instant, done: Started) -> Script[Told]:
+    """Take a step as done, or leave it out, whatever it is doing: what it runs is cancelled."""
+    board = yield from _board(execution, new_id, now, done)
+    if board is None or board.courses[execution].is_over:
+        return Told("ended" if board is not None else "unknown")
+    course = board.courses[execution]
+    rows = yield from flow_rows.steps_of([(*course.held.place, ended.step, False)])
+    if not rows:
+        return Told("nothing", sorted(course.plan.nodes))
+    course.learn(rows.values())
+    if course.rows[ended.step].state in FINAL:
+        return Told("final", [ended.step])
+    yield from settle(board, {execution: [ended]}, new_id, now, done)
+    return Told("done", [ended.step])
+
+
+def _board(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[Board | None]:
+    """A workflow under way, locked and known."""
+    if execution not in (yield from flow_locks.lock([execution])):
+        return None
+    board = Board(Deferred(), new_id, now, done)
+    yield from board.load([execution])
+    return board

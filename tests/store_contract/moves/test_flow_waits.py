@@ -1,0 +1,185 @@
+"""Steps that wait: for signals, events, somebody's word, or until it takes too long; and steps decided by hand."""
+
+from functools import partial
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from horae.env import SECOND
+from horae.model.awaits import Signal
+from horae.model.events.values import NewEvent
+from horae.model.ids import index_of, parcel_of
+from horae.model.workflow.flow import Ended
+from horae.model.workflow.values import Approval, EventWait, SignalWait
+from horae.model.workflow.waits import answered
+from horae.store.moves import events, flow_by_hand
+from horae.store.moves.starts import Started
+from tests.store_contract.flow_world import begin, look, params_of, result, run, state, step, steps, workflow
+from tests.store_contract.world import NAMESPACE, World, lead, success
+
+
+def signal(world: World, name: str, payload: object = None) -> Signal:
+    return Signal(id=world.env.new_id(), name=name, payload=msgspec.json.encode(payload))
+
+
+async def send(world: World, execution: UUID, told: Signal) -> str | None:
+    move = partial(flow_by_hand.send, execution, told, world.env.new_id)
+    sent = await world.store.change(lambda now: move(now, Started()))
+    return None if sent is None else sent.verdict
+
+
+async def tell(world: World, *given: NewEvent) -> events.Taken:
+    return await world.store.change(
+        lambda now: events.take(NAMESPACE, given, lead, lambda target, item: None, world.env.new_id, now)
+    )
+
+
+async def answer(world: World, execution: UUID, name: str | None, role: str = "operator", *, agreed: bool = True):
+    make = partial(answered, agreed=agreed, by="ada", comment="well")
+    move = partial(flow_by_hand.answer, execution, name, role, make, world.env.new_id)
+    return await world.store.change(lambda now: move(now, Started()))
+
+
+async def waits(world: World) -> int:
+    ((count,),) = await world.rows("SELECT (SELECT count(*) FROM flow_waits) + (SELECT count(*) FROM flow_news)")
+    return count
+
+
+async def test_a_signal_ends_the_wait_for_it_and_is_its_result(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world,
+        step("go", wait=SignalWait(name="go-${params.n}")),
+        step("b", job, params={"by": "${steps.go.result.by}"}),
+    )
+    execution = await begin(world, flow, {"n": 1})
+    assert await steps(world, execution) == {"go": "waiting", "b": "pending"}
+    told = signal(world, "go-1", {"by": "ada"})
+
+    assert await send(world, execution, signal(world, "other")) == "kept"
+    assert await send(world, execution, told) == "delivered"
+    assert await send(world, execution, told) == "delivered", "the same one, again"
+    assert await steps(world, execution) == {"go": "success", "b": "running"}
+    (b,) = await (await world.worker()).claim(1)
+    assert await params_of(world, b) == {"by": "ada"}
+    assert await waits(world) == 0
+
+
+async def test_a_signal_that_came_before_is_taken_at_once(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), step("go", wait=SignalWait(name="go"), after=("a",)))
+    execution = await begin(world, flow)
+    assert await send(world, execution, signal(world, "go", 5)) == "kept"
+
+    assert await run(world, await world.worker()) == ["a"]
+    assert await state(world, execution) == "success"
+    assert await result(world, execution) == 5
+    assert await send(world, execution, signal(world, "go")) == "final"
+
+
+async def test_what_is_no_workflow_takes_no_signal_here(world: World):
+    assert await send(world, world.env.new_id(), signal(world, "go")) is None
+
+
+async def test_an_event_that_passes_the_filter_ends_the_wait(world: World):
+    filter = "${event.payload.order == params.order}"
+    flow = await workflow(world, step("paid", wait=EventWait(name="payment", filter=filter)))
+    execution = await begin(world, flow, {"order": 7})
+    name = "payment"
+
+    taken = await tell(world, NewEvent(name="other", payload=b'{"order":7}'), NewEvent(name=name, payload=b"[]"))
+    assert taken.wake_at is not None
+    await look(world)
+    assert await steps(world, execution) == {"paid": "waiting"}
+    taken = await tell(
+        world, NewEvent(name=name, payload=b'{"order":8}'), NewEvent(name=name, payload=b'{"order":7,"by":"card"}')
+    )
+    assert taken.wake_at == world.now()
+    await look(world)
+
+    assert await state(world, execution) == "success"
+    assert (await result(world, execution))["payload"] == {"order": 7, "by": "card"}
+    assert await waits(world) == 0
+
+
+async def test_an_event_is_for_steps_that_wait_when_it_comes(world: World):
+    await tell(world, NewEvent(name="early", payload=b"1"))
+    execution = await begin(world, await workflow(world, step("e", wait=EventWait(name="early"))))
+    await look(world)
+    assert await steps(world, execution) == {"e": "waiting"}
+
+
+async def test_somebody_agrees_or_does_not(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world, step("ok", wait=Approval(roles=("operator",))), step("other", wait=Approval()),
+        step("b", job, after=("ok",)),
+    )  # fmt: skip
+    execution = await begin(world, flow)
+
+    assert (await answer(world, execution, None)).verdict == "several"
+    assert (await answer(world, execution, "b")).verdict == "nothing"
+    assert (await answer(world, execution, "ok", "viewer")).verdict == "forbidden"
+    assert (await answer(world, execution, "ok")).verdict == "done"
+    assert (await answer(world, execution, "ok")).verdict == "nothing"
+    assert await steps(world, execution) == {"ok": "success", "other": "waiting", "b": "running"}
+    assert (await answer(world, execution, None, agreed=False)).steps == ["other"]
+    await look(world)
+    assert (await steps(world, execution))["other"] == "failed"
+    assert (await answer(world, world.env.new_id(), None)).verdict == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("wait", "ends"),
+    [
+        (EventWait(name="e", timeout=5 * SECOND), "failed"),
+        (SignalWait(name="s", timeout=5 * SECOND, on_timeout="skip"), "skipped"),
+        (Approval(timeout=5 * SECOND), "failed"),
+        (Approval(timeout=5 * SECOND, on_timeout="approve"), "success"),
+    ],
+)
+async def test_a_wait_that_takes_too_long_ends_as_it_says(world: World, wait, ends: str):
+    execution = await begin(world, await workflow(world, step("w", wait=wait)))
+    world.clock.advance(4 * SECOND)
+    await look(world)
+    assert await steps(world, execution) == {"w": "waiting"}
+    world.clock.advance(SECOND)
+    await look(world)
+    assert await steps(world, execution) == {"w": ends}
+    assert await waits(world) == 0
+
+
+async def test_a_cancelled_workflow_waits_for_nothing(world: World):
+    execution = await begin(world, await workflow(world, step("w", wait=SignalWait(name="s"))))
+    await world.store.cancel(parcel_of(execution), index_of(execution), "enough")
+    await look(world)
+    assert await state(world, execution) == "cancelled"
+    assert await waits(world) == 0
+
+
+async def test_a_step_is_taken_as_done_or_left_out(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world, step("a", job), step("b", job, after=("a",)), step("c", job, after=("b",), join="noneFailed"),
+        step("w", wait=SignalWait(name="s")),
+    )  # fmt: skip
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    (a,) = await worker.claim(1)
+
+    async def decide(ended: Ended) -> str:
+        move = partial(flow_by_hand.decide, execution, ended, world.env.new_id)
+        return (await world.store.change(lambda now: move(now, Started()))).verdict
+
+    assert await decide(Ended(step="x", forced=True)) == "nothing"
+    assert await decide(Ended(step="a", result=b"1", forced=True)) == "done"
+    assert await decide(Ended(step="b", state="skipped", forced=True)) == "done"
+    assert await decide(Ended(step="b", state="skipped", forced=True)) == "final"
+    assert await decide(Ended(step="w", forced=True)) == "done"
+    await look(world)
+    assert await steps(world, execution) == {"a": "success", "b": "skipped", "c": "running", "w": "success"}
+    assert await waits(world) == 0
+    await worker.report(success(a))
+    assert await run(world, worker) == ["c"]
+    assert await state(world, execution) == "success"
