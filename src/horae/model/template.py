@@ -13,6 +13,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.parcel import check_item
+from horae.model.paths import MISSING, branches_of, plain_path, pruned, value_at
 
 Scope = Mapping[str, Any]
 Renderer = Callable[[Scope], Any]
@@ -41,6 +42,7 @@ class Expression:
             reason = str(error).splitlines()[0]
             raise BadInput(f"${{{self.source}}} is not an expression: {reason}", _REMEDY, field=field) from None
         self._refuse_unknown(field, known)
+        self._path, self._branches = plain_path(self.source), branches_of(self.source)
 
     def _refuse_unknown(self, field: str, known: Names) -> None:
         """What nothing will ever define, as a variable of the shell, is refused before it runs."""
@@ -56,8 +58,10 @@ class Expression:
 
     def value(self, scope: Scope) -> Any:
         """Compute it; whatever is wrong with the values is a TemplateError that names the expression."""
+        if self._path is not None and (found := value_at(scope, self._path)) is not MISSING:
+            return found
         try:
-            return self.program.execute(dict(scope))
+            return self.program.execute(pruned(scope, self._branches))
         except KeyError as error:
             raise TemplateError(f"${{{self.source}}}: there is no {error.args[0]!r}") from None
         except Exception as error:

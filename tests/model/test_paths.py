@@ -1,0 +1,53 @@
+"""Expressions see no more of a scope than they speak of, and that changes nothing they say."""
+
+import cel
+import pytest
+
+from horae.model.paths import branches_of, pruned
+from horae.model.template import Expression, TemplateError
+
+SCOPE = {
+    "params": {"n": 3, "list": [1, 2, 3], "deep": {"a": {"b": "x"}, "c": None}, "text": "steps.a", "big": [*range(9)]},
+    "steps": {"a": {"result": {"rows": 2, "more": [{"k": 1}, {"k": 5}]}, "state": "success"}, "b-c": {"result": None}},
+}  # fmt: skip
+SOURCES = [
+    "params.n",
+    "params.n + 1 > steps.a.result.rows",
+    "params.list.map(x, x + params.n)",
+    "steps.a.result.more.filter(m, m.k > params.n).size()",
+    "size(params.list) == 3 && params.text == 'steps.a.result'",
+    'steps["b-c"].result == null',
+    "has(params.deep.a) && !has(params.deep.zzz) && has(steps.a.result.rows)",
+    "params.deep.a == {'b': 'x'}",
+    "params.deep.c == null",
+    '"n" in params && !("m" in params)',
+    "params.text.startsWith('steps') ? params.deep.a.b : params.n",
+    "params.list[params.n - 1] + params . n",
+    "params.exists(key, key == 'big')",
+    "[params.n, steps.a.state]",
+    "{'params': params.list.exists_one(params, params == 2)}",
+]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_an_expression_says_the_same_of_what_it_is_given(source):
+    known = frozenset(SCOPE)
+    assert Expression(source, "x", known).value(SCOPE) == cel.compile(source).execute(SCOPE)
+
+
+@pytest.mark.parametrize(
+    "source", ["params.zzz", "params.deep.zzz.y > 1", "params.n.y", "steps.z.result", "params.n < 'a'"]
+)
+def test_what_cannot_be_computed_is_told_with_the_expression(source):
+    with pytest.raises(TemplateError, match=r"\$\{"):
+        Expression(source, "x", frozenset(SCOPE)).value(SCOPE)
+
+
+def test_no_more_is_given_than_is_spoken_of():
+    assert pruned(SCOPE, branches_of("steps.a.result.rows > params.n && params.deep.a.b == 'params.big'")) == {
+        "steps": {"a": {"result": {"rows": 2}}},
+        "params": {"n": 3, "deep": {"a": {"b": "x"}}},
+    }
+    assert pruned(SCOPE, branches_of("params.deep.a.b == '' || size(params.deep) == 2"))["params"] == {
+        "deep": SCOPE["params"]["deep"]
+    }
