@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.artifacts import artifacts
+from horae.cli.flows import COMMANDS
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
@@ -149,4 +150,5 @@ async def attempts(api: Api, execution: str) -> None:
     api.out.list(page.raw, shown, "It has not been tried yet.")
 
 
-executions.add_command(artifacts)
+for command in (artifacts, *COMMANDS):
+    executions.add_command(command)

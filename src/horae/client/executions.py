@@ -60,6 +60,26 @@ class Executions:
         """Let a paused workflow go on."""
         return Execution.of(await self._caller.post(path_of("executions", id, "resume")))
 
+    async def approve(self, id: str, step: str | None = None, *, comment: str = "") -> Execution:
+        """Agree to a step of a workflow that waits for it; it is named when several do."""
+        body = given(step=step, comment=comment)
+        return Execution.of(await self._caller.post(path_of("executions", id, "approve"), body))
+
+    async def reject(self, id: str, step: str | None = None, *, comment: str = "") -> Execution:
+        """Refuse a step of a workflow that waits for it: the step fails."""
+        body = given(step=step, comment=comment)
+        return Execution.of(await self._caller.post(path_of("executions", id, "reject"), body))
+
+    async def skip(self, id: str, step: str, *, reason: str = "") -> Execution:
+        """Leave a step of a workflow out; what it runs is cancelled."""
+        body = given(reason=reason)
+        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "skip"), body))
+
+    async def complete(self, id: str, step: str, result: Any = None, *, reason: str = "") -> Execution:
+        """Take a step of a workflow as done, with a result; what it runs is cancelled."""
+        body = {"result": result, "reason": reason}
+        return Execution.of(await self._caller.post(path_of("executions", id, "steps", step, "complete"), body))
+
     async def explain(self, id: str) -> Explanation:
         """Why an execution does not run: what holds it, what would let it start, and when it probably does."""
         return Explanation.of(await self._caller.get(path_of("executions", id, "explain")))

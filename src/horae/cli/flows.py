@@ -1,0 +1,143 @@
+"""`horae executions graph` and what else concerns workflows under way."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.output import Column
+from horae.cli.remote import Api, remote
+from horae.cli.values import read_json
+
+MARKS = {
+    "pending": "·",
+    "held": "‖",
+    "waiting": "…",
+    "running": ">",
+    "success": "+",
+    "failed": "x",
+    "skipped": "-",
+    "cancelled": "/",
+}
+
+
+def depths(graph: Mapping[str, Any]) -> dict[str, int]:
+    """How many steps come before each on the longest way; nodes stand in the order in which they can run."""
+    before: dict[str, list[str]] = {}
+    for edge in graph["edges"]:
+        before.setdefault(edge["to"], []).append(edge["from"])
+    found: dict[str, int] = {}
+    for node in graph["nodes"]:
+        found[node["step"]] = max((found.get(name, 0) + 1 for name in before.get(node["step"], ())), default=0)
+    return found
+
+
+def note_of(node: Mapping[str, Any]) -> str:
+    """What there is to say of a step beside its state."""
+    if items := node.get("items"):
+        return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed"
+    if node.get("error"):
+        return str(node["error"].get("message") or node["error"].get("type"))[:80]
+    if node["status"] == "waiting" and node.get("wakeAt"):
+        return f"{node['kind']} until {node['wakeAt']}"
+    if node["status"] == "waiting":
+        return str(node["kind"])
+    return str(node.get("reason") or "")
+
+
+@click.command(cls=Command, examples=("horae executions graph EXECUTION", "horae executions graph EXECUTION -o json"))
+@click.argument("execution")
+@remote
+async def graph(api: Api, execution: str) -> None:
+    """Show the steps of a workflow's execution: how they stand, and which it waited for."""
+    found = await api.client.executions.graph(execution)
+    if not api.out.is_for_people:
+        api.out.document(found)
+        return
+    level = depths(found)
+    paused = ", paused" if found["paused"] else ""
+    api.out.say(f"{found['job']} version {found['version']}: {found['status']}{paused}")
+    shown: list[Column] = [
+        ("", lambda node: MARKS.get(node["status"], "?")),
+        ("STEP", lambda node: "  " * level[node["step"]] + node["step"]),
+        ("STATUS", "status"),
+        ("TOOK", lambda node: "" if node.get("seconds") is None else f"{node['seconds']:.3g} s"),
+        ("PATH", lambda node: "*" if node.get("critical") else ""),
+        ("EXECUTION", lambda node: node.get("executionId") or ""),
+        ("NOTE", note_of),
+    ]
+    api.out.list({"items": found["nodes"]}, shown, "It has no steps.")
+
+
+@click.command(cls=Command, examples=("horae executions pause EXECUTION",))
+@click.argument("execution")
+@remote
+async def pause(api: Api, execution: str) -> None:
+    """Let no step of a workflow start until it is resumed; what runs goes on."""
+    _tell(api, await api.client.executions.pause(execution), "is paused")
+
+
+@click.command(cls=Command, examples=("horae executions resume EXECUTION",))
+@click.argument("execution")
+@remote
+async def resume(api: Api, execution: str) -> None:
+    """Let a paused workflow go on, also from a step before which it stopped."""
+    _tell(api, await api.client.executions.resume(execution), "goes on")
+
+
+@click.command(cls=Command, examples=("horae executions approve EXECUTION", "horae executions approve EXECUTION ok"))
+@click.argument("execution")
+@click.argument("step", required=False)
+@click.option("--comment", metavar="TEXT", default="", help="Why; it is kept with the step.")
+@remote
+async def approve(api: Api, execution: str, step: str | None, comment: str) -> None:
+    """Agree to a step of a workflow that waits for it."""
+    _tell(api, await api.client.executions.approve(execution, step, comment=comment), "goes on")
+
+
+@click.command(
+    cls=Command, examples=("horae executions reject EXECUTION --comment 'not on a Friday'",)
+)  # fmt: skip
+@click.argument("execution")
+@click.argument("step", required=False)
+@click.option("--comment", metavar="TEXT", default="", help="Why; it is kept with the step.")
+@remote
+async def reject(api: Api, execution: str, step: str | None, comment: str) -> None:
+    """Refuse a step of a workflow that waits for it: the step fails."""
+    _tell(api, await api.client.executions.reject(execution, step, comment=comment), "was refused")
+
+
+@click.command(cls=Command, examples=("horae executions skip EXECUTION extract --reason 'no data today'",))
+@click.argument("execution")
+@click.argument("step")
+@click.option("--reason", metavar="TEXT", default="", help="Why; it is kept with the step.")
+@remote
+async def skip(api: Api, execution: str, step: str, reason: str) -> None:
+    """Leave a step of a workflow out; what it runs is cancelled."""
+    _tell(api, await api.client.executions.skip(execution, step, reason=reason), f"goes on without {step}")
+
+
+@click.command(
+    cls=Command, examples=("""horae executions complete EXECUTION extract --result '{"rows": 3}'""",)
+)  # fmt: skip
+@click.argument("execution")
+@click.argument("step")
+@click.option("--result", metavar="JSON", help="What later steps get as its result; @FILE or - reads it.")
+@click.option("--reason", metavar="TEXT", default="", help="Why; it is kept with the step.")
+@remote
+async def complete(api: Api, execution: str, step: str, result: str | None, reason: str) -> None:
+    """Take a step of a workflow as done; what it runs is cancelled."""
+    value = None if result is None else read_json(result, "--result")
+    done = await api.client.executions.complete(execution, step, value, reason=reason)
+    _tell(api, done, f"takes {step} as done")
+
+
+def _tell(api: Api, execution: Any, became: str) -> None:
+    if not api.out.is_for_people:
+        api.out.document(execution.raw)
+    else:
+        api.out.say(f"Execution {execution.id} {became}.")
+
+
+COMMANDS = (graph, pause, resume, approve, reject, skip, complete)
