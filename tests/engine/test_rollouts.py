@@ -204,6 +204,25 @@ async def test_while_it_is_on_the_definition_stays_as_it_is(stage: Stage):
         await stage.node.rollouts.abort(NAMESPACE, "job", if_match=7, **WHO)
 
 
+async def test_steps_of_workflows_go_by_it(stage: Stage):
+    await stage.job()
+    await try_out(stage)
+    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "job": "job"}]}})
+    with pytest.raises(Conflict, match="workflow"):
+        await stage.node.rollouts.put(NAMESPACE, "flow", {"change": {"priority": 7}, "share": "10%"}, **WHO)
+    worker = await stage.worker(1)
+    await stage.submit("flow")
+    for _ in range(3):
+        await stage.pass_time()
+    await worker.ask()
+    await worker.end()
+    await stage.pass_time(2)
+
+    rows = await stage.world.rows("SELECT p.version FROM parcels p JOIN jobs j ON j.id = p.job WHERE j.name = 'job'")
+    assert rows == [(2,)]
+    assert arm(await stage.node.rollouts.get(NAMESPACE, "job"), 2).succeeded == 1
+
+
 async def test_what_cannot_be_tried_is_refused(stage: Stage):
     await stage.job()
     await stage.node.jobs.edit(NAMESPACE, "job", {"timeout": "7m"})

@@ -18,13 +18,14 @@ from horae.engine.refs import find_job
 from horae.engine.rollout_changes import abort, start
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
-from horae.errors import BadInput, Busy, NotFound, StoreUnavailable
+from horae.errors import BadInput, Busy, Conflict, NotFound, StoreUnavailable
 from horae.model.definition.rollout import read_body, read_plan
 from horae.model.definition.values import a_text
 from horae.model.event import Event
 from horae.model.job import Job
 from horae.model.rollout import Rollout, Trial, judge, others
 from horae.model.rollout_view import RolloutView, show_rollout
+from horae.model.workflow.values import Workflow
 from horae.store.contract import Store
 from horae.store.moves import rollouts
 from horae.store.moves.jobs import StoredJob
@@ -67,6 +68,7 @@ class Rollouts:
             else:
                 before = await self._jobs.present(namespace, ref, if_match)
                 await self._check_versions(before.job, read_plan(given, before.job.version, None).shares)
+            _refuse_workflow(before.job)
             made = await self._store.change(lambda now: start(before, given, draft, by, now))  # noqa: B023
             if made is not None:
                 self._tell(before.job, made)
@@ -172,6 +174,15 @@ class Rollouts:
 
     def _hear(self, job: Job, state: str) -> None:
         self._hints.tell(Hint(events=[Event("rollout", job.id, state, job.namespace, self._env.now(), job.id)]))
+
+
+def _refuse_workflow(job: Job) -> None:
+    """The jobs that a workflow keeps for its steps have one version at a time: so has the workflow."""
+    if isinstance(job.spec.task, Workflow):
+        remedy = (
+            "Try another version of the jobs that its steps run: each workflow keeps to what was chosen at its begin."
+        )
+        raise Conflict(f'"{job.name}" is a workflow: two versions of it cannot run side by side.', remedy)
 
 
 def _promoted(job: Job, rollout: Rollout, version: int | None) -> int:

@@ -20,12 +20,13 @@ from horae.model.ids import execution_id
 from horae.model.job import Spec
 from horae.model.keys import CHILD, LIMITED
 from horae.model.parcel import Parcel, extra_of
+from horae.model.rollout import Choice
 from horae.model.slice import Running, Waiting
 from horae.model.workflow import decide
 from horae.model.workflow.flow import Flow, Pin
 from horae.model.workflow.naming import calls_of
 from horae.model.workflow.values import Workflow
-from horae.store.moves import flow_cancel, shelves
+from horae.store.moves import flow_cancel, rollouts, shelves
 from horae.store.moves.advance import Board
 from horae.store.moves.claim import Claimed, claim
 from horae.store.moves.deferred import Deferred
@@ -41,8 +42,9 @@ GATE = "children"  # where parents wait
 ROOTS = Statement(
     "roots_of_flows", "SELECT f.execution, f.root FROM given JOIN flows f ON f.execution = given.execution"
 )
-CURRENT = Statement("versions_of_jobs", "SELECT j.id, j.version FROM jobs j WHERE j.id = ANY($1)")
+CURRENT = Statement("versions_of_jobs", "SELECT j.id, j.version, j.rollout FROM jobs j WHERE j.id = ANY($1)")
 Version = tuple[UUID, int]
+Choices = Mapping[UUID, Choice[Pin]]  # of jobs whose rollouts are on
 
 
 class Opened(Struct):
@@ -72,7 +74,7 @@ def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instan
     """Let parents wait for their children, each by itself, and begin them."""
     parcels = {p.id: p for p in (yield from read_parcels(sorted({slice.parcel for slice in running})))}
     specs = yield from _specs({(p.envelope.job, p.envelope.version) for p in parcels.values()})
-    pins = yield from _pins(specs)
+    pins, choices = yield from _pins(specs)
     roots = yield from _roots(parcels.values())
     board = Board(Deferred(), new_id, now, opened.started)
     waiting: list[Waiting] = []
@@ -81,7 +83,7 @@ def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instan
         parcel = parcels[slice.parcel]
         version = parcel.envelope.job, parcel.envelope.version
         for item in range(slice.lo, slice.hi):
-            held = _held(parcel, item, slice, specs[version], pins[version], roots, now)
+            held = _held(parcel, item, slice, specs[version], pins[version], choices, roots, now)
             waiting.append(_waits(slice, item))
             opened.executions.append(held.flow.execution)
             if slice.flags & CHILD:
@@ -124,17 +126,41 @@ def _digest(spec: bytes) -> str:
     return digest_of(_workflow(spec))
 
 
-def _pins(specs: Mapping[Version, bytes]) -> Script[dict[Version, dict[str, Pin]]]:
-    """What the steps of these workflows run: the versions that their jobs have now."""
+def _pins(specs: Mapping[Version, bytes]) -> Script[tuple[dict[Version, dict[str, Pin]], Choices]]:
+    """What the steps of these workflows run: the versions that their jobs have now, or that rollouts choose from."""
     calls = {version: dict(calls_of(_workflow(spec))) for version, spec in specs.items()}
     jobs = sorted({UUID(call.runs) for mine in calls.values() for call in mine.values()})
-    current: dict[UUID, int] = dict((yield Among(CURRENT, jobs))) if jobs else {}
-    return {
+    rows = (yield Among(CURRENT, jobs)) if jobs else []
+    current: dict[UUID, int] = {job: version for job, version, _ in rows}
+    rolling = [job for job, _, rollout in rows if rollout is not None]
+    pins = {
         version: {
             name: Pin(job, current[job]) for name, call in mine.items() if (job := UUID(call.runs)) in current
         }
         for version, mine in calls.items()
     }  # fmt: skip
+    return pins, (yield from _choices(rolling, current)) if rolling else {}
+
+
+def _choices(rolling: Sequence[UUID], current: Mapping[UUID, int]) -> Script[Choices]:
+    """What the rollouts of these jobs choose from."""
+    found = yield from rollouts.on(rolling)
+    return {
+        job: Choice(rollout=rollout, current=current[job], arms={version: Pin(job, version) for version in arms})
+        for job, (rollout, arms) in found.items()
+    }
+
+
+def _chosen(
+    pins: Mapping[str, Pin], choices: Choices, spec: Spec, item: bytes, extra: Extra, execution: UUID
+) -> dict[str, Pin]:
+    """What one workflow's steps run: rollouts choose once, by the workflow's params or by chance."""
+    if not choices:
+        return dict(pins)
+    return {
+        name: (choices[pin.job].of(spec, item, extra.tags, lambda: execution) if pin.job in choices else None) or pin
+        for name, pin in pins.items()
+    }
 
 
 def _roots(parcels: Iterable[Parcel]) -> Script[dict[UUID, UUID]]:
@@ -150,6 +176,7 @@ def _held(
     slice: Running,
     stored: bytes,
     pins: Mapping[str, Pin],
+    choices: Choices,
     roots: Mapping[UUID, UUID],
     now: Instant,
 ) -> Held:
@@ -160,11 +187,13 @@ def _held(
     bounds = [at for at in (_after(now, spec.timeout), _after(e.due_at, spec.retry.within)) if at is not None]
     until = min(bounds, default=None)
     root = execution if parent is None else roots[parent]
-    flow = Flow(execution=execution, root=root, job=e.job, version=e.version, pins=dict(pins))
+    extra = extra_of(parcel.extras, item)
+    runs = _chosen(pins, choices, spec, parcel.items.one(item), extra, execution)
+    flow = Flow(execution=execution, root=root, job=e.job, version=e.version, pins=runs)
     params = {**spec.params, **(msgspec.json.decode(parcel.items.one(item)) or {})}
     return Held(
         flow=flow, parent=parent, namespace=e.namespace, digest=_digest(stored), params=msgspec.json.encode(params),
-        extra=_inherited(extra_of(parcel.extras, item)), priority=e.priority, deadline=e.deadline, due_at=e.due_at,
+        extra=_inherited(extra), priority=e.priority, deadline=e.deadline, due_at=e.due_at,
         queued_at=slice.queued_at, began_at=now, until=until, state=flow.state, stops=frozenset(), wake_at=until,
     )  # fmt: skip
 

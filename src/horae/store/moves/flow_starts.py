@@ -21,7 +21,7 @@ from horae.model.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
 from horae.model.protocol import Failure
 from horae.model.schema import checker_of
 from horae.model.workflow.flow import Ended, Pin, Start
-from horae.store.moves import shelves
+from horae.store.moves import rollouts, shelves
 from horae.store.moves.bounds import bounded
 from horae.store.moves.deferred import Change
 from horae.store.moves.flow_course import Course
@@ -37,7 +37,7 @@ from horae.store.script import ForEach, Insert, Script, Statement
 PINNED = Statement(
     "targets_of_pins",
     "SELECT j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, v.version,"
-    " v.spec, v.queue, v.lane FROM given JOIN jobs j ON j.id = given.job"
+    " v.spec, v.queue, v.lane, j.rollout FROM given JOIN jobs j ON j.id = given.job"
     " JOIN job_versions v ON v.job = j.id AND v.version = given.version",
 )
 FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"))
@@ -98,12 +98,15 @@ def changes_of(begun: Begun, now: Instant, done: Started) -> list[Change]:
 def _targets(pins: Collection[Pin]) -> Script[dict[Pin, Target]]:
     given = sorted((pin.job, pin.version) for pin in pins)
     rows = yield ForEach(PINNED, (("job", "uuid"), ("version", "int")), given)
+    rolling = {row[0] for row in rows if row[9] is not None}
+    found = (yield from rollouts.on(rolling)) if rolling else {}
+    since = {(job, version): rollout.since for job, (rollout, arms) in found.items() for version in arms}
     return {
         Pin(job, version): Target(
             job=job, namespace=namespace, key=f"{owner}/{name}", name=name, state=state, version=version,
-            spec=_read_spec(spec), queue=queue, lane=lane,
+            spec=_read_spec(spec), queue=queue, lane=lane, chosen=since.get((job, version), 0),
         )
-        for job, namespace, owner, name, state, version, spec, queue, lane in rows
+        for job, namespace, owner, name, state, version, spec, queue, lane, _ in rows
     }  # fmt: skip
 
 
