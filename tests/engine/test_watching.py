@@ -3,6 +3,7 @@
 from random import Random
 
 import pytest
+from structlog.testing import capture_logs
 
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.directory import Directory
@@ -131,6 +132,21 @@ async def test_a_jump_is_trusted_within_bounds(store, watch, jump, trusted):
     await watch.step()
 
     assert watch.trusted is trusted
+
+
+@pytest.mark.parametrize(
+    ("jump", "told"),
+    [(0, []), (1, []), (-120, ["clock was set"]), (3600, ["clock was set"]), (90_000, ["clock jumped"])],
+)
+async def test_the_log_tells_of_a_clock_that_was_set_once(store, watch, jump, told):
+    await watch.step()
+    store.env.clock.jump = jump * SECOND
+
+    with capture_logs() as logs:
+        await watch.step()
+        await watch.step()
+
+    assert [log["event"] for log in logs] == told
 
 
 async def test_a_step_of_the_wall_clock_moves_server_time_only_when_it_was_looked_at(store, watch):

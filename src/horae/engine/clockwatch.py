@@ -14,6 +14,7 @@ from horae.store.contract import Store
 
 FORWARD = 86_400 * SECOND
 BACK = 300 * SECOND
+TOLD = 10 * SECOND  # a smaller step is nobody's concern
 LOOK = 5.0
 SMOOTH = 50_000  # an offset within the round trip's noise is left alone
 log = structlog.get_logger("horae.engine")
@@ -52,6 +53,8 @@ class ClockWatch:
             self._base = (store_now, at)
         if trusted != self.trusted:
             log.error("clock jumped" if not trusted else "clock is back", seconds=self.jump / SECOND)
+        elif trusted and abs(self.jump) >= TOLD:
+            log.warning("clock was set", seconds=self.jump / SECOND)
         self.trusted = trusted
 
     def _follow(self, store_now: Instant, at: float, half_trip: float) -> None:
