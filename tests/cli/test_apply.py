@@ -52,6 +52,28 @@ def test_jobs_are_created_changed_or_left_in_the_order_they_need(tmp_path):
     ]
 
 
+WORKFLOWS = """
+jobs:
+  - name: etl
+    workflow:
+      steps:
+        - {name: a, command: x, undo: {job: undone}}
+        - {name: b, steps: [{name: c, job: load}]}
+      finally: [{name: d, job: clean}]
+  - {name: load, command: x}
+  - {name: clean, command: x}
+  - {name: undone, workflow: [{name: e, job: load}]}
+"""
+
+
+def test_what_workflows_run_comes_before_them(tmp_path):
+    (tmp_path / "jobs.yaml").write_text(WORKFLOWS)
+    said = run(Jobs(), "apply", "-f", str(tmp_path / "jobs.yaml")).stdout
+    order = [line.split()[1] for line in said.splitlines()]
+    assert order[-1] == "etl"
+    assert order.index("load") < order.index("undone")
+
+
 @pytest.mark.parametrize(
     "text",
     [

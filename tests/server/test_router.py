@@ -76,6 +76,13 @@ async def test_a_method_that_a_path_does_not_have(api: Api):
     assert answer.headers["allow"] == "GET"
 
 
+async def test_a_quoted_slash_does_not_part_a_path(api: Api):
+    await api.post("/api/v1/jobs", json={"name": "etl", "workflow": [{"name": "a", "command": "true"}]})
+    answer = await api.get(f"/api/v1/jobs/{quote('etl/a', safe='')}")
+    assert (answer.status_code, answer.json()["owner"]) == (200, "etl")
+    assert (await api.get(f"/api/v1/jobs/{quote('etl/b', safe='')}/executions")).status_code == 404
+
+
 async def test_names_may_need_quoting(api: Api):
     answer = await api.get(f"/api/v1/jobs/{quote('a ü', safe='')}")
     assert answer.status_code in (400, 404)

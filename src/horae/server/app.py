@@ -2,13 +2,14 @@
 
 from collections.abc import Collection
 from typing import Any
+from urllib.parse import unquote
 
 from horae.engine.node import PARTS, Node
 from horae.server.door import answer, unmatched
 from horae.server.metrics import Metrics
 from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
-from horae.server.router import Router
+from horae.server.router import Found, Router
 from horae.server.routes import ROUTES
 
 
@@ -29,7 +30,7 @@ class Application:
 
     async def answer(self, scope: dict[str, Any], receive: Receive) -> Reply:
         """The answer to a request."""
-        found = self._router.find(scope["path"])
+        found = self._router.find(scope["path"]) if b"%2" not in scope.get("raw_path", b"") else self._quoted(scope)
         route = None if found is None else found[0].get(scope["method"])
         if found is None or route is None:
             allow = None if found is None else ", ".join(found[0])
@@ -40,6 +41,11 @@ class Application:
         reply = await answer(self.node, route, scope, receive)
         self.metrics.answered(route, reply.status, monotonic() - began)
         return reply
+
+    def _quoted(self, scope: dict[str, Any]) -> Found[Route] | None:
+        """The same for a path with a quoted slash, which does not part it: `jobs/etl%2Fload`."""
+        found = self._router.find(scope["raw_path"].decode("latin-1"))
+        return None if found is None else (found[0], {name: unquote(text) for name, text in found[1].items()})
 
 
 def serves(parts: Collection[str], route: Route) -> bool:

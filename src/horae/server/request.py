@@ -41,5 +41,5 @@ class Request:
         text = path.decode("latin-1")
         return {
             "type": "http", "method": self.method.decode("latin-1"), "path": unquote(text) if "%" in text else text,
-            "query_string": query, "headers": self.headers, "scheme": "http",
+            "raw_path": path, "query_string": query, "headers": self.headers, "scheme": "http",
         }  # fmt: skip
