@@ -7,7 +7,8 @@ import pytest
 
 from horae.engine.jobs import Jobs
 from horae.errors import BadInput, Conflict
-from tests.store_contract.world import NAMESPACE, World, rank
+from tests.store_contract.flow_world import open_all
+from tests.store_contract.world import NAMESPACE, TestJob, World, rank
 
 in_memory = pytest.mark.parametrize("store_url", ["memory"], indirect=True)
 
@@ -190,3 +191,22 @@ async def test_what_steps_run_is_known_by_its_id(jobs, world):
     first, second = stored.job.spec.task.steps
     assert (UUID(first.runs), first.version) == (load.job_id, 0)
     assert (UUID(second.runs), second.version) == ((await jobs.get(NAMESPACE, "etl/b")).job_id, 1)
+
+
+@in_memory
+async def test_what_was_asked_for_runs_as_it_was_then_defined(jobs, world):
+    load = await command(jobs, "load")
+    steps = [{"name": "a", "command": "echo 1"}, {"name": "b", "job": "load"}]
+    made = await workflow(jobs, *steps)
+    stored = await world.store.job(made.job_id, NAMESPACE)
+    asked = TestJob(id=made.job_id, spec=stored.job.spec, queue=stored.queue, lane=stored.lane)
+    await world.submit(asked)
+    steps[0]["command"] = "echo 2"
+    await jobs.edit(NAMESPACE, "etl", {"workflow": steps})
+    await jobs.edit(NAMESPACE, "load", {"retries": 1})
+
+    await open_all(world)
+
+    kept = await jobs.get(NAMESPACE, "etl/a")
+    pinned = dict(await world.rows("SELECT job, version FROM flow_steps"))
+    assert (kept.version, pinned) == (2, {kept.job_id: 1, load.job_id: 2})
