@@ -103,6 +103,7 @@ def one(name: str, where: str, old: str, new: str = "", *, by: str = "", because
 
 SESSION_LOCK = " FOR NO KEY UPDATE OF s"
 SKIP = " SKIP LOCKED"
+FLOW_LOCK = " FOR NO KEY UPDATE OF r"
 UNLOCKED = (
     'Statement("unlocked", "SELECT s.id, s.state, s.seen, s.worker, s.concurrency FROM sessions s'
     ' JOIN given ON s.id = given.id")'
@@ -893,6 +894,49 @@ LIMITS = [
     ),
 ]  # fmt: skip
 
+FLOWS = [
+    one(
+        "a step that ended does not lock its workflow", "flow_locks.OF_CHILD", FLOW_LOCK,
+        by="report / report, two steps before one",
+    ),
+    one(
+        "several workflows are not locked", "flow_locks.ROOTS", FLOW_LOCK,
+        by="report of steps of two workflows / the same in the other order",
+    ),
+    one(
+        "a workflow that is cancelled, paused or looked at is not locked", "flow_locks.OF_FLOW", FLOW_LOCK,
+        by="report of a step / cancel of its workflow",
+    ),
+    one(
+        "workflows are locked in no order", "flow_locks.ROOTS", " ORDER BY r.execution",
+        because="the ids come sorted, and PostgreSQL mostly finds them so; without it a crossing could deadlock",
+    ),
+    one(
+        "a workflow that has ended goes on", "advance.Board.settle", "if not course.is_over:", "if True:",
+        because="a child that is heard of after its workflow's end has no row that is not final",
+    ),
+    one(
+        "cancel locks a workflow's own row", "cancel.ON_WAITING", " AND reason <> 'children'", "",
+        by="test_flows.test_cancelling_a_workflow_cancels_its_steps_below_too",
+    ),
+    one(
+        "a workflow counts under the limit of its queue", "flow_begin._waits", "flags=s.flags & ~LIMITED",
+        "flags=s.flags", by="test_flows.test_a_workflow_does_not_keep_its_own_steps_from_a_queue_that_is_a_sequence",
+    ),
+    one(
+        "a workflow gives its keys away while its steps run", "holders.USE", " AND s.reason = 'children'",
+        " AND s.reason = ''", by="test_flows.test_a_workflow_keeps_its_keys_until_it_ends",
+    ),
+    one(
+        "a pause leaves what is queued", "flow_pause.QUEUED", "s.attempt = 0", "s.attempt < 0",
+        by="report of a step / pause of its workflow",
+    ),
+    one(
+        "a pause waits for what a claim holds", "flow_pause.QUEUED", SKIP,
+        because="a claim holds it for a moment, and then the lock of its workflow is asked for by nobody in between",
+    ),
+]  # fmt: skip
+
 MEETINGS = [
     one(
         "a key of a job that is taken is an error", "meetings.meet", 'conflict="ON CONFLICT DO NOTHING"', 'conflict=""',
@@ -956,7 +1000,7 @@ MUTATIONS: dict[str, Mutation] = {
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
         *(CIRCUITS, ROLLOUTS),
-        *(CALENDARS, PREEMPTS, LIMITS, MEETINGS, OTHERS, SIGNALS),
+        *(CALENDARS, PREEMPTS, LIMITS, FLOWS, MEETINGS, OTHERS, SIGNALS),
     )
     for mutation in group
 }

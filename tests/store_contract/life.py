@@ -62,6 +62,7 @@ RARE_MOVES = {
     "trigger_reads",
     "fire_reads",
     "rollouts",
+    "audit_flows",
     "templates",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
     *("adoption", "autoscale", "circuit_reads", "explain_reads"),

@@ -30,6 +30,7 @@ from horae.store.driver import Driver, one
 from horae.store.moves import (
     audit,
     audit_fires,
+    audit_flows,
     audit_joins,
     coarse,
     holder_sweep,
@@ -216,6 +217,8 @@ class World:
         assert report.findings == [], ", ".join(f"{f.kind} on {f.shelf}: {f.detail}" for f in report.findings)
         joins = await self.store.read(lambda: audit_joins.audit_joins(now, patience=None))
         assert joins == [], ", ".join(f"{f.kind}: {f.detail}" for f in joins)
+        flows = await self.store.read(audit_flows.audit_flows)
+        assert flows == [], ", ".join(f"{f.kind}: {f.detail}" for f in flows)
         fires = await self.store.read(audit_fires.audit_fires)
         assert fires.findings == [], ", ".join(f"{f.kind} fires" for f in fires.findings)
         nobody = UUID(int=0)

@@ -8,7 +8,7 @@ from msgspec import Struct
 from horae.engine.hints import Hint, Hints
 from horae.env import Env
 from horae.store.contract import Store
-from horae.store.moves import audit, audit_joins
+from horae.store.moves import audit, audit_flows, audit_joins
 
 
 class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -21,7 +21,7 @@ class ExecutionsAudit(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Audit:
-    """Checks that each execution lies on one shelf, in one slice, with an owner, and that dependents were started."""
+    """Checks that each execution lies on one shelf, in one slice, with an owner, and that what follows it has begun."""
 
     def __init__(self, env: Env, store: Store, hints: Hints) -> None:
         self._env, self._store, self._hints = env, store, hints
@@ -53,6 +53,8 @@ class Audit:
             report.add(page)
         now = self._env.now()
         for finding in await self._store.driver.read(lambda: audit_joins.audit_joins(now), snapshot=True):
+            report.find(finding)
+        for finding in await self._store.driver.read(audit_flows.audit_flows, snapshot=True):
             report.find(finding)
         return report
 

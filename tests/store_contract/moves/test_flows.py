@@ -6,9 +6,11 @@ from horae.env import SECOND
 from horae.model.ids import index_of, parcel_of
 from horae.model.keys import keys_of
 from horae.model.limit_keys import envelope_keys
+from horae.model.limits import Limit
 from horae.model.retry import RetryPolicy
 from horae.model.workflow.graph import show_graph
 from horae.model.workflow.values import Foreach, Loop, Sleep
+from horae.store.moves import coarse
 from horae.store.moves.flow_pause import pause, resume
 from horae.store.moves.flow_reads import whole
 from horae.store.moves.promote import LONG_AGO
@@ -353,8 +355,9 @@ async def test_a_workflow_keeps_its_keys_until_it_ends(world: World):
     job = await world.job()
     flow = await workflow(world, step("a", job), concurrency=1)
     keys = keys_of(envelope_keys(flow.spec.keys, flow.id, flow.spec, b"{}", {}))
-    (first,), (second,) = await world.submit(flow, keys=keys), await world.submit(flow, keys=keys)
+    (first,) = await world.submit(flow, keys=keys)
     assert await open_all(world) == [first.execution_id]
+    (second,) = await world.submit(flow, keys=keys)
     assert await open_all(world) == []
 
     worker = await world.worker()
@@ -453,3 +456,12 @@ async def test_the_graph_tells_of_steps_and_of_what_was_waited_for(world: World)
     (c,) = [node for node in shown.nodes if node.step == "c"]
     assert (c.kind, c.items.total, c.items.success, c.seconds) == ("foreach", 2, 2, 1.0)
     assert ("b", "d") in {(edge.source, edge.target) for edge in shown.edges}
+
+
+async def test_a_workflow_does_not_keep_its_own_steps_from_a_queue_that_is_a_sequence(world: World):
+    job = await world.job()
+    await world.store.write(lambda: coarse.put(Limit(sequence=True), queue=job.queue))
+    execution = await begin(world, await workflow(world, step("a", job), step("b", job, after=("a",))))
+
+    assert await run(world, await world.worker()) == ["a", "b"]
+    assert await state(world, execution) == "success"

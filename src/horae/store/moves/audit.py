@@ -27,7 +27,17 @@ from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 
 Kind = Literal[
-    "missing", "doubled", "outside", "stray", "ownerless", "gateless", "laneless", "overdue", "retold", "unstarted"
+    "missing",
+    "doubled",
+    "outside",
+    "stray",
+    "ownerless",
+    "gateless",
+    "laneless",
+    "overdue",
+    "retold",
+    "unstarted",
+    "adrift",
 ]
 Shelf = Literal["waiting", "queued", "running", "history", "attempts", "parcels", "joins"]
 
