@@ -9,6 +9,7 @@ from horae.cli.lazy import Command
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.values import read_json
+from horae.cli.waiting import finish, timeout_option
 
 MARKS = {
     "pending": "·",
@@ -133,6 +134,47 @@ async def complete(api: Api, execution: str, step: str, result: str | None, reas
     _tell(api, done, f"takes {step} as done")
 
 
+@click.command(
+    cls=Command,
+    examples=(
+        "horae executions rerun EXECUTION",
+        "horae executions rerun EXECUTION --from failed --wait",
+        """horae executions rerun EXECUTION --from load --params '{"day": "2026-11-14"}'""",
+    ),
+)
+@click.argument("execution")
+@click.option("--from", "since", metavar="STEP", help="A step, or failed: what succeeded before it is taken over.")
+@click.option("--params", metavar="JSON", help="What differs from the params it had; @FILE or - reads it.")
+@click.option("--latest", is_flag=True, help="By the definitions of now, not by those that it was run with.")
+@click.option("--break", "breakpoints", metavar="STEP", multiple=True, help="Stop before this step; may be repeated.")
+@click.option("-w", "--wait", is_flag=True, help="Wait for its end; exit 1 if it fails.")
+@timeout_option
+@remote
+async def rerun(
+    api: Api,
+    execution: str,
+    since: str | None,
+    params: str | None,
+    latest: bool,
+    breakpoints: tuple[str, ...],
+    wait: bool,
+    timeout: str | None,
+) -> None:
+    """Run an execution that has ended again, as a new one; a workflow from a step on, or from what failed."""
+    patch = None if params is None else read_json(params, "--params")
+    id = await api.client.executions.rerun(
+        execution, since=since, params=patch, latest=latest, breakpoints=breakpoints
+    )  # fmt: skip
+    made = await api.client.executions.get(id)
+    if wait or timeout is not None:
+        await finish(api, made, timeout=timeout)
+        return
+    if not api.out.is_for_people:
+        api.out.document(made.raw)
+        return
+    api.out.say(f"Execution {id} runs it again.")
+
+
 def _tell(api: Api, execution: Any, became: str) -> None:
     if not api.out.is_for_people:
         api.out.document(execution.raw)
@@ -140,4 +182,4 @@ def _tell(api: Api, execution: Any, became: str) -> None:
         api.out.say(f"Execution {execution.id} {became}.")
 
 
-COMMANDS = (graph, pause, resume, approve, reject, skip, complete)
+COMMANDS = (graph, pause, resume, approve, reject, skip, complete, rerun)

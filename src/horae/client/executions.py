@@ -60,6 +60,14 @@ class Executions:
         """Let a paused workflow go on."""
         return Execution.of(await self._caller.post(path_of("executions", id, "resume")))
 
+    async def rerun(
+        self, id: str, *, since: str | None = None, params: Mapping[str, Any] | None = None, latest: bool = False,
+        breakpoints: Sequence[str] = (),
+    ) -> str:  # fmt: skip
+        """Run one that has ended again: a workflow from a step on, or from what `failed`. The new execution's id."""
+        body = {"from": since or "", "params": params, "latest": latest, "breakpoints": list(breakpoints)}
+        return str((await self._caller.post(path_of("executions", id, "rerun"), body))["executionId"])
+
     async def approve(self, id: str, step: str | None = None, *, comment: str = "") -> Execution:
         """Agree to a step of a workflow that waits for it; it is named when several do."""
         body = given(step=step, comment=comment)

@@ -92,6 +92,7 @@ class Execution(View, frozen=True, kw_only=True):
     last_heartbeat: datetime | None = None
     parent: str | None = None
     retry_of: str | None = None
+    rerun_of: str | None = None
     tags: dict[str, str] = {}
     key: str | None = None
     origin: str | None = None  # what asked for it: submit, trigger, fire, dependency, ...

@@ -48,6 +48,7 @@ from horae.engine.quotas import Quotas
 from horae.engine.replays import Replayer, Replays
 from horae.engine.reranking import Reranker
 from horae.engine.rescue import Rescuer
+from horae.engine.reruns import Reruns
 from horae.engine.reserver import Reserver
 from horae.engine.rollouts import Rollouts
 from horae.engine.service import Runner, Service
@@ -180,6 +181,7 @@ class Node:
             fire_due=self.scheduler.step,
         )
         self.dead_letters = DeadLetters(env, store, self._submit_all)
+        self.reruns = Reruns(store, self.executions, self._submit_all)
         self.replayer = Replayer(env, store, self.dead_letters)
         self.replays = Replays(env, store, self.dead_letters, self.replayer.alarm.ring)
         self.workers = Workers(

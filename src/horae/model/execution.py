@@ -47,11 +47,20 @@ WaitReason = Literal[
 READS_AS_RUNNING: frozenset[str] = frozenset({"children", "sleep", "signal"})
 
 
+class Rerun(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a rerun is of, and from where on it runs again."""
+
+    of: UUID
+    since: str = ""  # a step, or `failed`; empty: from the beginning
+    latest: bool = False  # with the definitions of now instead of those that it was run with
+    breakpoints: tuple[str, ...] = ()
+
+
 class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What belongs to one item and does not decide which parcel it travels in."""
 
     trace: str | None = None
-    origin: str = ""  # submit, trigger, fire, event, dependency, backfill, child, retry
+    origin: str = ""  # submit, trigger, fire, event, dependency, backfill, child, retry, rerun
     caller: str = ""
     tags: dict[str, str] = {}
     key: str | None = None
@@ -63,6 +72,7 @@ class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     event: str | None = None  # the id of the event that started it
     upstream: tuple[UUID, ...] = ()  # the executions because of which a dependent started
     propagate: bool = True  # whether its end is told to the jobs that depend on its job
+    rerun: Rerun | None = None
     step: str | None = None  # the step of its parent that it is
     index: int | None = None  # of the first item of its parcel, among all that the step fans out to
 

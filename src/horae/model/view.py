@@ -259,6 +259,7 @@ class ExecutionView(View, frozen=True, kw_only=True):
     params: Raw | UnsetType | None = None
     parent: UUID | None = None
     retry_of: UUID | None = None
+    rerun_of: UUID | None = None
     retried_as: UUID | None = None  # of a dead letter: what it was run again as
     tags: dict[str, str] = {}
     key: str | None = None

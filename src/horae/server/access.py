@@ -87,6 +87,7 @@ ACCESS: Mapping[str, Roles] = {
     "executions.pause": ADMIN,
     "executions.resume": ADMIN,
     "executions.signal": ADMIN,
+    "executions.rerun": ADMIN,
     "executions.approve": ADMIN,
     "executions.reject": ADMIN,
     "executions.skip-step": ADMIN,

@@ -1,19 +1,24 @@
-"""Steps of workflows by hand: yes or no, done, or left out."""
+"""Workflows by hand: steps that are agreed to, done or left out, and reruns."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from msgspec import Meta, Raw
+from msgspec import Meta, Raw, field
 
-from horae.errors import Conflict, Forbidden, Gone, NotFound, TooLarge
+from horae.engine.reruns import Wish
+from horae.errors import Conflict, Forbidden, Gone, NotFound, OverQuota, TooLarge
 from horae.model.protocol import ABSENT
 from horae.model.view import ExecutionView
 from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, post
+from horae.server.submission import accepted
+from horae.server.views import Accepted
 
 _REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
 Text = Annotated[str, Meta(max_length=2000)]
+_SINCE = "A step, or `failed`: what succeeded before it is taken over."
+Since = Annotated[str, Meta(max_length=128, description=_SINCE)]
 
 
 class Answer(Body, frozen=True, kw_only=True):
@@ -34,6 +39,26 @@ class Complete(Body, frozen=True, kw_only=True):
 
     result: Annotated[Raw, Meta(description="What later steps get as its result; null unless given.")] = ABSENT
     reason: Text = ""
+
+
+class RerunBody(Body, frozen=True, kw_only=True):
+    """How to run an execution again."""
+
+    since: Since = field(default="", name="from")
+    params: Annotated[dict[str, Any], Meta(description="What differs, as a merge patch.")] | None = None
+    latest: Annotated[bool, Meta(description="By the definitions of now, not by those that it was run with.")] = False
+    breakpoints: Annotated[tuple[str, ...], Meta(max_length=100, description="Steps before which it stops.")] = ()
+
+
+@post(
+    f"{API}/executions/{{id}}/rerun", "executions.rerun", Accepted, status=202,
+    refuses=(NotFound, Conflict, Gone, OverQuota),
+)  # fmt: skip
+async def rerun(call: Call, body: RerunBody) -> Reply:
+    """Run an execution that has ended again, as a new one: a workflow from a step on, or from what failed."""
+    wish = Wish(since=body.since, params=body.params, latest=body.latest, breakpoints=tuple(body.breakpoints))
+    receipt = await call.node.reruns.rerun(call.namespace, call.id(), wish, call.caller)
+    return ok(accepted(receipt), 202, location=f"{API}/executions/{receipt.execution_id}")
 
 
 @post(f"{API}/executions/{{id}}/approve", "executions.approve", ExecutionView, refuses=_REFUSES)

@@ -15,7 +15,7 @@ from msgspec import Struct, field, structs
 from horae.env import Instant
 from horae.model.choice import LaneView
 from horae.model.deal import Want
-from horae.model.execution import Extra
+from horae.model.execution import Extra, Rerun
 from horae.model.ids import execution_id
 from horae.model.job import Spec
 from horae.model.keys import CHILD, LIMITED
@@ -23,15 +23,15 @@ from horae.model.parcel import Parcel, extra_of
 from horae.model.rollout import Choice
 from horae.model.slice import Running, Waiting
 from horae.model.workflow import decide
-from horae.model.workflow.flow import Flow, Pin
+from horae.model.workflow.flow import Ended, Flow, Pin
 from horae.model.workflow.naming import calls_of
 from horae.model.workflow.values import Workflow
-from horae.store.moves import flow_cancel, rollouts, shelves
+from horae.store.moves import flow_cancel, flow_rerun, rollouts, shelves
 from horae.store.moves.advance import Board
 from horae.store.moves.claim import Claimed, claim
 from horae.store.moves.deferred import Deferred
-from horae.store.moves.flow_course import Course, digest_of, plan_by
-from horae.store.moves.flow_rows import OPENING, Held, put_flows
+from horae.store.moves.flow_course import Course, digest_of, plan_by, plans_of
+from horae.store.moves.flow_rows import OPENING, Held, pins_of, put_flows
 from horae.store.moves.jobs import definitions
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.starts import NewId, Started
@@ -79,6 +79,7 @@ def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instan
     board = Board(Deferred(), new_id, now, opened.started)
     waiting: list[Waiting] = []
     opening: list[Held] = []
+    reruns: dict[UUID, tuple[Rerun, list[Ended]]] = {}
     for slice in running:
         parcel = parcels[slice.parcel]
         version = parcel.envelope.job, parcel.envelope.version
@@ -89,13 +90,26 @@ def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instan
             if slice.flags & CHILD:
                 opening.append(structs.replace(held, state=OPENING, wake_at=now))
                 opened.started.look(now)
-            else:
+                continue
+            rerun = extra_of(parcel.extras, item).rerun
+            known = None if rerun is None else (yield from flow_rerun.taken_over(rerun))
+            if rerun is None or known is None:
                 board.courses[held.flow.execution] = new_course(held, _workflow(specs[version]))
+                continue
+            before, ended = known
+            if not rerun.latest:
+                held = flow_rerun.as_before(held, before, (yield from pins_of(before.place)))
+            plan = (yield from plans_of([(held.digest, held.flow.job, held.flow.version)]))[held.digest]
+            board.courses[held.flow.execution] = Course(held, plan, is_new=True)
+            reruns[held.flow.execution] = rerun, ended
     yield shelves.take("running", running)
     board.moves.add([shelves.put_waiting(waiting)])
     if opening:
         board.moves.add([put_flows(opening)])
     for course in board.courses.values():
+        if (again := reruns.get(course.flow.execution)) is not None:
+            yield from flow_rerun.begin(course, *again, board.moves, now)
+            continue
         yield from course.decide(decide.begin(course.plan, course.flow, course.held.about, now), board.moves, now)
     yield from board.moves.make()  # what ends at once is found where it waits
     yield from flow_cancel.settle(board, {}, new_id, now, opened.started)

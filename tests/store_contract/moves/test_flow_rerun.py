@@ -1,0 +1,90 @@
+"""Reruns: what had succeeded is taken over with its results, what had not runs again, by the same definitions."""
+
+from uuid import UUID
+
+import msgspec
+
+from horae.model.execution import Extra, Rerun
+from horae.model.workflow.values import Foreach
+from horae.store.moves.submission import Submission
+from tests.store_contract.flow_world import (
+    begin,
+    open_all,
+    params_of,
+    result,
+    run,
+    state,
+    step,
+    step_of,
+    steps,
+    workflow,
+)
+from tests.store_contract.world import World, failed, success
+
+
+def giving(value):
+    return lambda slice: success(slice, results=[msgspec.json.encode(value)])
+
+
+async def rerun(world: World, flow, of: UUID, **how) -> UUID:
+    """Submit a rerun, and begin it."""
+    extra = Extra(rerun=Rerun(of=of, **how))
+    (wanted,) = world.wanted(flow)
+    await world.store.submit([Submission(executions=[msgspec.structs.replace(wanted, extra=extra)])])
+    (execution,) = await open_all(world)
+    return execution
+
+
+async def chain(world: World):
+    """Three steps, of which the second has failed."""
+    job = await world.job()
+    flow = await workflow(
+        world, step("a", job), step("each", job, foreach=Foreach(items="${steps.a.result}"), params={"n": "${item}"}),
+        step("b", job, params={"got": "${steps.each.result}"}), step("c", job, after=("b",)),
+    )  # fmt: skip
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    said = {"a": giving([1, 2]), "each": giving("x"), "b": failed}
+    assert await run(world, worker, said) == ["a", "each", "each", "b"]
+    assert await state(world, execution) == "failed"
+    return flow, execution, worker
+
+
+async def test_from_what_failed_on(world: World):
+    flow, execution, worker = await chain(world)
+
+    again = await rerun(world, flow, execution, since="failed")
+    assert await steps(world, again) == {"a": "success", "each": "success", "b": "running", "c": "pending"}
+    (b,) = await worker.claim(1)
+    assert await step_of(world, b) == "b"
+    assert await params_of(world, b) == {"got": ["x", "x"]}
+    await worker.report(giving(7)(b))
+    assert await run(world, worker, {"c": giving(8)}) == ["c"]
+    assert await result(world, again) == 8
+    assert await state(world, execution) == "failed", "the first one stays as it was"
+
+
+async def test_from_a_step_or_from_the_beginning(world: World):
+    flow, execution, worker = await chain(world)
+
+    again = await rerun(world, flow, execution, since="each")
+    assert (await steps(world, again))["a"] == "success"
+    assert await run(world, worker) == ["each", "each", "b", "c"]
+    assert await state(world, again) == "success"
+    again = await rerun(world, flow, execution)
+    assert await run(world, worker, {"a": giving([])}) == ["a", "b", "c"]
+    assert await state(world, again) == "success"
+
+
+async def test_a_rerun_stops_before_a_breakpoint(world: World):
+    flow, execution, worker = await chain(world)
+    again = await rerun(world, flow, execution, since="failed", breakpoints=("b",))
+    assert await steps(world, again) == {"a": "success", "each": "success", "b": "held", "c": "pending"}
+    assert await run(world, worker) == []
+
+
+async def test_a_rerun_of_something_forgotten_begins_anew(world: World):
+    flow, _, worker = await chain(world)
+    again = await rerun(world, flow, world.env.new_id(), since="failed")
+    assert await run(world, worker, {"a": giving([])}) == ["a", "b", "c"]
+    assert await state(world, again) == "success"
