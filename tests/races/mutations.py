@@ -574,6 +574,25 @@ OTHERS = [
         ", _together_lock(job.namespace)", "", by="edit / edit, dependencies on each other",
     ),
     one(
+        "an edit of a workflow does not look whether its jobs have changed", "horae.engine.job_changes.edit",
+        "not (yield from owned_changes.is_true(draft.keeping, job.id))", "False",
+        by="edit of a job / edit of a workflow that runs it with changes",
+    ),
+    one(
+        "a deletion does not look for workflows while they are made", "horae.engine.job_changes.delete",
+        "yield Lock((_together_lock(job.namespace),))", "yield from ()",
+        by="delete / create of a workflow that runs it",
+    ),
+    one(
+        "a workflow is made without the lock of what it runs", "horae.engine.job_changes.create",
+        "(_together_lock(namespace),)", "()", by="delete / create of a workflow that runs it",
+    ),
+    one(
+        "a workflow is made of what was deleted meanwhile", "horae.engine.job_changes.create",
+        "if not (yield from owned_changes.is_true(draft.keeping, None)):", "if False:",
+        by="delete / create of a workflow that runs it",
+    ),
+    one(
         "who names a job does not lock the name", "horae.engine.job_changes.edit",
         "_name_lock(job.namespace, draft.spec.name)", '"nothing"', by="create / rename, one name",
     ),
