@@ -12,6 +12,7 @@ from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
 from horae.model.choice import plan
+from horae.model.policy import quantum
 from horae.model.protocol import PROTOCOL, Exchange, Register, Submit
 from horae.model.shares import jain
 from horae.model.slice import Running
@@ -100,6 +101,21 @@ async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_agai
         directory.claimed({lane: None}, before)
 
         assert [turn.view.lane for turn in plan(directory.views(), 1)] == [lane]
+
+
+async def test_a_share_of_which_nothing_ran_gets_as_many_at_a_time_as_others_of_its_queue():
+    async with trial(4, ["work"]) as t:
+        await fair(t)
+        t.submit_many(t.now, "job", [of("known", 10 * MS)] * 40)
+        await t.run(t.now + SECOND)
+        for tenant in ("known", "new"):
+            await t.node.submitter.submit_lot(
+                NAMESPACE, Submit(job="job"), [b'{"tenant":"%b"}' % tenant.encode()] * 40, origin="submit"
+            )
+
+        at_a_time = {view.share: quantum(view.expected) for view in t.node.directory.views()}
+
+    assert at_a_time["new"] == at_a_time["known"] > 1
 
 
 async def test_shares_are_charged_by_execution_on_request():

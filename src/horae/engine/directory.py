@@ -26,7 +26,7 @@ from horae.env import Env, Instant
 from horae.errors import Conflict
 from horae.model.choice import LaneView
 from horae.model.placement import PLAIN, fits
-from horae.model.policy import Policy
+from horae.model.policy import QUANTUM, SHORT_TIME, Policy
 from horae.model.preempt import is_in_front
 from horae.model.queue import Queue
 from horae.model.rank import Leads
@@ -45,6 +45,7 @@ FEW = 64  # occupied lanes that are all looked at before a claim
 MOST_REACHES = 1_000  # different sets of lanes that sessions may take from
 _NO_JOBS: frozenset[UUID] = frozenset()
 FREES = -1  # among marks: no lane has this number
+NOT_SHORT = SHORT_TIME / QUANTUM  # microseconds: more than a quantum of these is not given at a time
 SCAN = 1.0  # seconds between scans for lanes that hints did not tell of
 
 
@@ -72,6 +73,7 @@ class Directory:
         self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
         self._means: dict[int, float] = {}
         self._expected: dict[int, float] = {}  # microseconds that an execution of each lane takes
+        self._usual: dict[int, float] = {}  # and of each queue: what lanes are believed of which nothing was granted
         self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ in their shares alone
         self._by_share: dict[tuple[int, frozenset[str], str], int] = {}
         self._reaches: dict[tuple[int, frozenset[tuple[int, frozenset[str]]]], frozenset[int]] = {}
@@ -247,7 +249,7 @@ class Directory:
             self.tastes.present({self.lanes[lane].queue for lane in self._heads if lane in self.lanes})
         if not self.fair:
             return self._views(self._heads)
-        shared = self.fair.next_lanes(room, self._amounts, self._expected)
+        shared = self.fair.next_lanes(room, self._amounts, self._expects)
         if self._front:  # places were made for what stands there
             self._front = {lane for lane in self._front if is_in_front(self._heads.get(lane, 0))}
             shared |= self._front - self.fair.plain
@@ -263,7 +265,7 @@ class Directory:
             lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
             cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
             queue=self.lanes[lane].queue, amount=self._amounts.get(lane) or MANY,
-            expected=self._expected.get(lane, UNKNOWN),
+            expected=self._expects(lane),
         )  # fmt: skip
 
     def arising(self, lanes: Mapping[int, int]) -> list[LaneView]:
@@ -271,6 +273,13 @@ class Directory:
         known = {lane: low for lane, low in lanes.items() if lane in self.lanes}
         plain = {lane: low for lane, low in known.items() if not self.policy(self.lanes[lane].queue).is_fair}
         return [self._view(lane, low) for lane, low in plain.items()]
+
+    def _expects(self, lane: int) -> float:
+        """Microseconds that an execution of a lane takes; or what those of its queue do, but not very short ones."""
+        known = self._expected.get(lane)
+        if known is None and lane in self.lanes:
+            return max(NOT_SHORT, self._usual.get(self.lanes[lane].queue, UNKNOWN))
+        return UNKNOWN if known is None else known
 
     def marks(self) -> dict[int, int]:
         """How often each lane was hinted so far: taken before a claim, given back after it."""
@@ -313,6 +322,8 @@ class Directory:
         expects = self.expectations.of
         taken = sum((s.hi - s.lo) * expects(s.job) for s in slices) / total
         self._expected[lane] = 0.7 * self._expected.get(lane, taken) + 0.3 * taken
+        queue = slices[0].queue
+        self._usual[queue] = 0.7 * self._usual.get(queue, taken) + 0.3 * taken
         if self.fair:
             self.fair.given(lane, slices)
         known, jobs = self._jobs_in.get(lane, _NO_JOBS), {s.job for s in slices}

@@ -5,12 +5,12 @@ in memory; a server writes down what it gave out at most once a second, and adds
 off by a second's work, safety never depends on it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct, structs
 
-from horae.engine.expectations import UNKNOWN, Expectations
+from horae.engine.expectations import Expectations
 from horae.engine.service import Alarm, Wait
 from horae.env import Env
 from horae.model.choice import LaneView
@@ -30,6 +30,7 @@ QUIET = 60.0  # seconds between looks while no queue is fair
 
 
 Family = tuple[int, frozenset[str]]  # queue and needs
+Expects = Callable[[int], float]  # of a lane: microseconds that an execution takes
 
 
 class _Out(Struct):
@@ -120,7 +121,7 @@ class FairShares:
 
     # Before a claim
 
-    def next_lanes(self, room: int, amounts: Mapping[int, int], expected: Mapping[int, float]) -> set[int]:
+    def next_lanes(self, room: int, amounts: Mapping[int, int], expects: Expects) -> set[int]:
         """Lanes of fair queues that a claim for so many may take from: those whose shares are next.
 
         Of each kind of lane there are as many as fill the room a quantum at a time, so that whoever may take
@@ -137,19 +138,17 @@ class FairShares:
                 elif family[0] == queue:
                     chosen |= lanes
             if large:
-                chosen |= self._fill(queue, large, amounts, expected)
+                chosen |= self._fill(queue, large, amounts, expects)
         return chosen
 
-    def _fill(
-        self, queue: int, large: dict[Family, int], amounts: Mapping[int, int], expected: Mapping[int, float]
-    ) -> set[int]:
+    def _fill(self, queue: int, large: dict[Family, int], amounts: Mapping[int, int], expects: Expects) -> set[int]:
         """Lanes in the order of their shares, until what is wanted of each kind is there."""
         chosen: set[int] = set()
         for lane in self._in_order(queue, self._shares[queue]):
             family = (queue, self._lanes[lane].needs)
             if family in large:
                 chosen.add(lane)
-                taken = quantum(expected.get(lane, UNKNOWN))
+                taken = quantum(expects(lane))
                 large[family] -= min(taken, amounts.get(lane, taken))
                 if large[family] <= 0:
                     del large[family]

@@ -167,13 +167,18 @@ def deal_most(
     most: int,
     cost: Cost = PLAIN,
     each: Mapping[UUID, int] | None = None,
+    whole: int = 0,
 ) -> Deal:
-    """The same, of at most so many items: what is beyond stays where it is."""
+    """The same, of at most so many items: what is beyond stays where it is.
+
+    The last slice is not cut if it has no more items than `whole`: the rest of it would be cut again, and again.
+    """
     if sum(s.hi - s.lo for s in slices) <= most:
         return deal(slices, wants, cost, each)
     offered: list[Queued] = []
     for slice in slices:
-        offered.append(slice if slice.hi - slice.lo <= most else structs.replace(slice, hi=slice.lo + most))
+        is_whole = slice.hi - slice.lo <= max(most, whole)
+        offered.append(slice if is_whole else structs.replace(slice, hi=slice.lo + most))
         most -= slice.hi - slice.lo
         if most <= 0:
             break

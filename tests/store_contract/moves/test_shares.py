@@ -77,6 +77,20 @@ async def test_a_parcel_is_cut_where_the_share_of_its_lane_ends(world: World):
     assert sum(s.hi - s.lo for s in first) == 17
 
 
+async def test_a_small_parcel_is_not_cut_where_a_quantum_ends(world: World):
+    """Its rest would be cut at the end of the next quantum, and so on."""
+    job = await world.job()
+    parcels = [await world.parcel(job, 6) for _ in range(4)]
+    lanes = await shared(world, job, "other")
+    w = await world.worker()
+    views = [LaneView(lane=job.lane, share="", price=1.0, virtual=1.0), *views_of(lanes)]
+
+    taken = await w.claim(30, views=views)
+
+    assert [sum(s.hi - s.lo for s in taken if s.parcel == parcel) for parcel in parcels[:3]] == [6, 6, 6]
+    assert sum(s.lane in lanes.values() for s in taken) == 1
+
+
 async def test_a_worker_with_an_order_takes_of_the_second_queue_when_the_first_has_no_more(world: World):
     one, two = await world.job("one", queue="one"), await world.job("two", queue="two")
     await world.parcel(one, 2)

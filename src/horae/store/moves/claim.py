@@ -14,6 +14,7 @@ from horae.model.ahead import goes_before
 from horae.model.choice import LaneView, Taste, Turn, after, is_plain, plan
 from horae.model.deal import Deal, Want, capacity, deal_most
 from horae.model.keys import AFFINE, KEYED, LIMITED
+from horae.model.policy import QUANTUM
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
 from horae.store.moves import coarse, shelves
@@ -201,11 +202,13 @@ def _claim_by_plan(
                 del views[lane]
                 continue
             most = min(turn.most, rooms.most(turn.view.limits, lane)) if turn.view.limits else turn.most
+            whole = QUANTUM if turn.most >= QUANTUM and not turn.view.limits else 0
             if most <= 0:
                 full[lane] = rooms.opens_at(turn.view.limits)
                 del views[lane]
                 continue
-            took = yield from _claim_lane(left, turn.view, paused, moves, now, rooms.paces, most, picked.get(lane))
+            first = picked.get(lane)
+            took = yield from _claim_lane(left, turn.view, paused, moves, now, rooms.paces, most, first, whole)
             count = _count(took.running)
             if turn.view.limits:
                 rooms.take(turn.view.limits, count)
@@ -257,10 +260,11 @@ def _claim_lane(
     paces: Paces,
     most: int = ALL,
     first: _Picked | None = None,
+    whole: int = 0,
 ) -> Script[_Lane]:
     """Pick, deal and move from one lane until the room is filled or no more is found than was picked.
 
-    `first` was picked before.
+    `first` was picked before. Slices of no more items than `whole` are not cut to take no more than `most`.
 
     Solo slices that nobody may take now are passed by, so that they do not keep others from what lies behind them.
     """
@@ -279,7 +283,7 @@ def _claim_lane(
         usable = yield from paces.hold_back((yield from _set_aside(picked, paused, paces)))
         wants = yield from _look_up_solo(wants, usable, now)
         each = (yield from shared_out(view.among, usable, now)) if view.among is not None else None
-        decided = deal_most(usable, wants, most, view.cost, each)
+        decided = deal_most(usable, wants, most, view.cost, each, whole)
         mark = LIMITED if view.limits else 0
         running = [granted(d.slice, d.lo, d.hi, wants[d.want], now, mark) for d in decided.dealt]
         moves.add(_moves(decided, running))
