@@ -738,6 +738,17 @@ HOLDS = [
     one("holds that somebody ends are waited for", "holds.DUE", SKIP, "", by="turn / turn"),
 ]  # fmt: skip
 
+TEMPLATES = [
+    one(
+        "an edit does not look whether its template changed", "horae.engine.job_changes._is_current", "== version",
+        "!= 0", by="a template changes / a job that was made from it is edited",
+    ),
+    one(
+        "a template changes without a lock", "horae.engine.template_changes.change", "yield from _check(before, seen)",
+        "yield from ()", by="a template changes / a job is made from it",
+    ),
+]  # fmt: skip
+
 ROLLOUTS = [
     one(
         "a rollout ends without waiting for fires under way", "rollouts.hold", "triggers.of_job(job, lock=True)",
@@ -1018,7 +1029,7 @@ MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
-        *(CIRCUITS, ROLLOUTS),
+        *(CIRCUITS, ROLLOUTS, TEMPLATES),
         *(CALENDARS, PREEMPTS, LIMITS, FLOWS, MEETINGS, OTHERS, SIGNALS),
     )
     for mutation in group

@@ -1416,5 +1416,6 @@ from tests.races import (  # noqa: E402
     preempt_scenes,  # noqa: F401
     rollout_scenes,  # noqa: F401
     signal_scenes,  # noqa: F401
+    template_scenes,  # noqa: F401
     trigger_scenes,  # noqa: F401
 )

@@ -177,7 +177,7 @@ class Rollouts:
 
 
 def _refuse_workflow(job: Job) -> None:
-    """The jobs that a workflow keeps for its steps have one version at a time: so has the workflow."""
+    """The jobs that a workflow keeps for its steps change with it: one version of it is present at a time."""
     if isinstance(job.spec.task, Workflow):
         remedy = (
             "Try another version of the jobs that its steps run: each workflow keeps to what was chosen at its begin."

@@ -1,0 +1,83 @@
+"""Scenes of templates: a change of one and what is made from it do not pass each other."""
+
+from typing import Any
+from uuid import UUID
+
+from msgspec import structs
+
+from horae.engine import job_changes, template_changes
+from horae.engine.job_changes import Draft
+from horae.errors import Busy
+from horae.model.job_template import Body, JobTemplate
+from horae.model.made import Made
+from horae.store.moves import templates
+from horae.store.moves.jobs import StoredJob
+from horae.store.moves.starts import Started
+from tests.races.scenes import Cast, cast, scene
+from tests.races.stage import Move, Scene
+from tests.store_contract.world import NAMESPACE, World
+
+FIRST, SECOND = Body(job={"command": "true"}), Body(job={"command": "false"})
+
+
+class Set:
+    """A template, and a job that was made from it."""
+
+    def __init__(self, c: Cast, template: JobTemplate, job: StoredJob, made: Made) -> None:
+        self.c, self.template, self.job, self.made = c, template, job, made
+
+    def change(self, *, used: bool = True) -> Move:
+        """The template changes; what it says of the job stays the same."""
+        seen = {(self.job.job.id, 1)} if used else set()
+        return Move(
+            "change",
+            lambda: template_changes.change(self.template, SECOND, seen, [], self.c.new_id, self.c.now, Started()),
+            refusals=(template_changes.Moved,),
+        )
+
+
+async def made_from(world: World, *, used: bool = True) -> Set:
+    c = await cast(world)
+    id: UUID = world.env.new_id()
+    await world.store.write(lambda: templates.add(id, NAMESPACE, "t", FIRST, c.now))
+    template = await world.store.read(lambda: templates.named(NAMESPACE, "t"))
+    assert template is not None
+    made = Made(template=id, name="t")
+    if used:
+        before = await world.store.job(c.job.id, NAMESPACE)
+        assert before is not None
+        await world.store.write(lambda: templates.use(c.job.id, None, made))
+    job = await world.store.job(c.job.id, NAMESPACE)
+    assert job is not None
+    return Set(c, template, job, made)
+
+
+@scene("a template changes / a job that was made from it is edited")
+async def _(world: World) -> Scene:
+    s = await made_from(world)
+    spec = structs.replace(s.job.job.spec, description="edited", made=s.made)
+    draft = Draft(spec=spec, derived=(s.template.id, 1))
+    edit = Move("edit", lambda: job_changes.edit(s.job, draft, s.c.new_id, s.c.now))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        ((version,),) = await world.rows("SELECT version FROM templates")
+        assert (version == 2) == (not right[0]), "an edit and a change of the template passed each other"
+        assert len(await world.rows("SELECT version FROM job_versions")) == (2 if right[0] else 1)
+
+    return Scene(left=[s.change()], right=[edit], check=check)
+
+
+@scene("a template changes / a job is made from it")
+async def _(world: World) -> Scene:
+    s = await made_from(world, used=False)
+    spec = structs.replace(s.job.job.spec, name="other", made=s.made)
+    draft = Draft(spec=spec, derived=(s.template.id, 1))
+    id = world.env.new_id()
+    create = Move("create", lambda: job_changes.create(id, NAMESPACE, draft, s.c.new_id, s.c.now), refusals=(Busy,))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        ((version,),) = await world.rows("SELECT version FROM templates")
+        made = await world.rows("SELECT job FROM template_jobs")
+        assert (version, len(made)) in ((2, 0), (1, 1)), "a job is not as its template says"
+
+    return Scene(left=[s.change(used=False)], right=[create], check=check)
