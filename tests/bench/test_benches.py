@@ -43,6 +43,9 @@ SMALL = {
     "policies": ["--seconds", "2", "--executions", "200", "--repeats", "1"],
     "claims": ["--lanes", "20", "--queued", "2000", "--executions", "200", "--repeats", "1"],
     "timers": ["--triggers", "200", "--rate", "20", "--seconds", "1", "--herd", "50"],
+    "workflows": [
+        *("--chain", "5", "--fan", "10", "--diamonds", "2", "--foreach", "20", "--remembered", "50", "--repeats", "1")
+    ],
     "disk": ["--executions", "500", "--singles", "20"],
     "start": ["--repeats", "1"],
     "idle": ["--seconds", "1"],
@@ -72,6 +75,7 @@ METRICS = {
         "triggers written", "disk", "first fire", "server memory", "lag p50", "lag p99", "lag p100", "not fired",
         "fired twice", "API p99", "fires", "all queued after", "cost",
     },
+    "workflows": {"hop p50", "hop p99", "took", "steps", "remembered steps"},
     "disk": {"overhead", "payload"},
     "start": {"serves", "first execution finished"},
     "idle": {"processor", "memory", "start"},

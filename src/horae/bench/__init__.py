@@ -18,6 +18,7 @@ BENCHES = {
     "policies": "What policies do to those who wait, and what they cost against plain fifo.",
     "claims": "Whether claims stay as fast with many lanes in use, and with millions queued.",
     "timers": "How late triggers fire beside millions of others, and when very many fire at once.",
+    "workflows": "How soon steps of workflows follow one another, and how many a second.",
     "disk": "Bytes on disk per finished execution, indexes included.",
     "start": "Cold start of `horae up` to the first execution finished.",
     "idle": "Processor time and memory of an idle `horae up`.",

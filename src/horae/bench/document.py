@@ -33,6 +33,7 @@ RUNS: tuple[tuple[str, ...], ...] = (
     ("claims",),
     ("timers", "--store", "sqlite://"),
     ("timers", "--store", "postgresql://"),
+    ("workflows",),
     ("disk",),
     ("start",),
     ("idle",),

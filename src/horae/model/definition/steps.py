@@ -37,7 +37,7 @@ FIELDS = (
 )
 KINDS = ("job", *TASKS, "steps", *WAITS, "switch")
 UNDO = ("job", *TASKS, "steps", "params", *OF_JOB)
-MOST_AFTER = 256
+MOST_AFTER = 1000  # as many as a workflow has steps
 MOST_BRANCHES = 64
 _ACCEPTED = 'Write {"name": "load", "job": "load-orders", "after": ["extract"]}.'
 _ONE_KIND = (
