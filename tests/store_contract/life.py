@@ -41,6 +41,7 @@ from tests.store_contract.outside_life import hear
 from tests.store_contract.placement_life import place
 from tests.store_contract.policy_life import divide
 from tests.store_contract.sharing_life import RARE_SHARING, share
+from tests.store_contract.signal_life import be_told
 from tests.store_contract.world import (
     NAMESPACE,
     World,
@@ -142,6 +143,7 @@ async def live_through(world: World) -> None:
     await hear(world)
     await divide(world)
     await share(world)
+    await be_told(world)
     await limit(world)
     await fail_often(world)
     await place(world)

@@ -14,7 +14,7 @@ async def remember_steps(stage: Stage, executions: int, steps: int) -> float:
     """
     began = time.perf_counter()
     made = await stage.client.submit_many("bench-steps", [{"steps": steps}] * executions)
-    last = [one.id for one in made]
+    last = [str(one.id) for one in made]
 
     async def all_ended() -> bool:
         while last:

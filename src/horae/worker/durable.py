@@ -63,6 +63,7 @@ class Memo:
             self._stop_if_asked()
             value = yield from self._tried(key, call, retries, backoff)
             known[key] = yield Keep(key, encoded(value, f"The result of step {key!r}", MAX_RESULT))
+            self._port.heartbeat()
         return msgspec.json.decode(known[key])
 
     def _tried(self, key: str, call: Call, retries: int, backoff: Backoff) -> Script[Any]:
@@ -116,6 +117,7 @@ class Memo:
         known = yield from self._known()
         value = encoded(state, "The checkpoint", MAX_CHECKPOINT)
         yield Keep(CHECKPOINT, value)
+        self._port.heartbeat()
         known[CHECKPOINT] = value
         self._stop_if_asked()
 

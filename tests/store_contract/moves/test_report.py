@@ -382,6 +382,14 @@ async def test_a_sleeper_waits_without_a_worker_and_reads_as_running(world: Worl
     assert await world.states(parcel) == ["running"] * 2
 
 
+async def test_what_may_run_once_is_not_suspended(world: World):
+    """It would have to begin again."""
+    _, parcel, w, slice = await held(world, 1, delivery="at-most-once")
+    await w.report(suspended(slice, world.now() + 60 * SECOND))
+
+    assert await world.history(parcel) == [(0, 1, "failed", "delivery")]
+
+
 async def test_a_cancelled_item_has_stopped(world: World):
     _, parcel, w, slice = await held(world, 3)
     await w.report(cancelled(slice, 1, 2))

@@ -19,8 +19,7 @@ OPEN = Statement(
 )
 OF_ITEM = Statement(
     "awaits_of_item",
-    "SELECT a.step, a.filter, a.deadline, a.name FROM awaits a WHERE a.parcel = $1 AND a.item = $2"
-    " ORDER BY a.at, a.step",
+    "SELECT a.at, a.step, a.filter, a.deadline, a.name FROM awaits a WHERE a.parcel = $1 AND a.item = $2",
 )
 DROP = Statement(
     "drop_awaits",
@@ -38,7 +37,8 @@ def open_of(items: Sequence[tuple[UUID, int]]) -> Script[frozenset[Awaited]]:
 def of_item(parcel: UUID, item: int) -> Script[list[tuple[str, Wait]]]:
     """What an execution waits for, the longest first, each with the name of its signal."""
     rows = yield Fetch(OF_ITEM, (parcel, item))
-    return [(name, Wait(step=step, filter=filter, deadline=deadline)) for step, filter, deadline, name in rows]
+    ordered = sorted(rows, key=lambda row: row[:2])
+    return [(name, Wait(step=step, filter=filter, deadline=deadline)) for _, step, filter, deadline, name in ordered]
 
 
 def put(parcel: UUID, item: int, name: str, wait: Wait, now: Instant) -> Insert:

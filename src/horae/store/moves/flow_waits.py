@@ -17,7 +17,7 @@ from horae.model.workflow.waits import KINDS, name_of, passes
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.flow_course import Course
 from horae.store.moves.shelves import ITEM, Columns
-from horae.store.moves.signal_rows import KEPT, TAKE
+from horae.store.moves.signal_rows import TAKE, kept_of
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
 STEP: Columns = (*ITEM, ("step", "text"))
@@ -73,10 +73,10 @@ def begin(course: Course, awaits: Sequence[Await], moves: Deferred, now: Instant
         if isinstance(one.wait, Sleep):
             continue
         kind, name = KINDS[type(one.wait)], name_of(one.step, one.wait)
-        kept = (yield Fetch(KEPT, (*place, name))) if kind in ("signal", "callback") else []
+        kept = (yield from kept_of(*place, name)) if kind in ("signal", "callback") else []
         if kept:
-            yield Fetch(TAKE, (*place, kept[0][0], one.step))
-            ended.append(Ended(step=one.step, result=kept[0][2]))
+            yield Fetch(TAKE, (*place, kept[0].id, one.step))
+            ended.append(Ended(step=one.step, result=kept[0].payload))
             continue
         wait = msgspec.json.encode(one.wait).decode()
         rows.append((*place, one.step, course.held.namespace, kind, name, wait, one.remind_at, now))

@@ -265,7 +265,7 @@ def _settle_one(
 
 
 def _needs_rules(slice: Running, outcome: Outcome) -> bool:
-    return outcome.outcome == "failed" or (outcome.outcome == "released" and has_begun(slice, outcome))
+    return outcome.outcome in ("failed", "suspended") or (outcome.outcome == "released" and has_begun(slice, outcome))
 
 
 def _rules(parcels: set[UUID], policies: Mapping[tuple[UUID, int], RetryPolicy]) -> Script[dict[UUID, Rules]]:
@@ -308,12 +308,13 @@ def _decide(
 
 
 def _go_on(settler: Settler, slice: Running, lo: int, hi: int, outcome: Outcome, rules: Rules) -> None:
-    """Items whose attempt ended without an end. What may run once and has begun is not handed back."""
+    """Items whose attempt ended without an end. What may run once and has begun is not handed back, nor resumed."""
+    once = rules.delivery == AT_MOST_ONCE
     if outcome.outcome == "failed":
         settler.fail(slice, lo, hi, outcome, rules)
-    elif outcome.outcome == "suspended":
+    elif outcome.outcome == "suspended" and not once:
         settler.suspend(slice, lo, hi, outcome)
-    elif has_begun(slice, outcome) and rules.delivery == AT_MOST_ONCE:
+    elif once and (outcome.outcome == "suspended" or has_begun(slice, outcome)):
         settler.give_up(slice, lo, hi, outcome, HANDED_BACK, "delivery")
     else:
         settler.release(slice, lo, hi, outcome)

@@ -15,7 +15,7 @@ from horae.model.protocol import Await, Awaited
 from horae.store.moves import awaits, steps
 from horae.store.moves.cancel import EXISTS, ON_HISTORY, ON_QUEUED, ON_RUNNING, ON_WAITING
 from horae.store.moves.exchange import lock_sessions
-from horae.store.moves.signal_rows import COUNT, KEPT, SENT, SIGNALS, TAKE
+from horae.store.moves.signal_rows import COUNT, SENT, SIGNALS, TAKE, kept_of
 from horae.store.script import Fetch, Insert, Script, Statement, Together
 
 STEP = Statement("step_result", "SELECT s.result FROM steps s WHERE s.parcel = $1 AND s.item = $2 AND s.name = $3")
@@ -50,7 +50,7 @@ def wait(session: UUID, body: Await, now: Instant) -> Script[Awaited | None]:
         return Awaited(result=Raw(known[0][0]))
     open = {wait.step: wait for _, wait in (yield from awaits.of_item(*place))}
     begun = open.get(body.step)
-    kept = [Signal(id=row[0], name=row[1], payload=row[2]) for row in (yield Fetch(KEPT, (*place, body.signal)))]
+    kept = yield from kept_of(*place, body.signal)
     signal = first_for(body.filter, kept)
     if signal is not None:
         yield Fetch(TAKE, (*place, signal.id, body.step))
