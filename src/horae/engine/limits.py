@@ -18,6 +18,7 @@ from horae.store.moves.holders import Entered
 SWEEP = 5.0  # seconds between looks at all keys at which something waits
 BATCH = 100  # keys locked in one transaction
 ADOPTED = 500  # slices brought under a new limit in one transaction
+SETTLED = 3.0  # seconds after which every server knows of a change, and what it had begun before is done
 log = structlog.get_logger("horae.engine")
 
 
@@ -30,6 +31,7 @@ class Limits:
         self._env, self._store, self._hints = env, store, hints
         self._freed: set[UUID] = set()
         self._jobs: set[UUID] = set()
+        self._again: dict[UUID, float] = {}  # jobs that changed lately, and when they are looked at once more
         self._sweep_at = 0.0
         self.repaired = 0  # executions that had waited though there was room: none, unless something is wrong
         self.alarm = Alarm()
@@ -48,6 +50,7 @@ class Limits:
     async def step(self) -> Wait:
         """See to what changed; now and then to everything."""
         jobs, self._jobs = self._jobs, set()
+        await self._adopt_again()
         for job in sorted(jobs):
             await self._adopt(job)
             keys = await self._store.change(lambda now: limit_changes.apply(job, now))  # noqa: B023
@@ -61,13 +64,22 @@ class Limits:
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP
             await self._sweep()
-        return SWEEP
+        return SETTLED if self._again else SWEEP
 
     async def _adopt(self, job: UUID) -> None:
         """What a job had before it was limited as a whole comes under that limit, what runs first: it counts."""
         for session in await self._store.read(lambda: adoption.running_in(job)):
             await self._store.write(lambda: adoption.mark(session, job))  # noqa: B023
         while await self._store.change(lambda now: adoption.adopt(job, ADOPTED, now)) >= ADOPTED:
+            self._hints.tell(Hint(wake_at=self._env.now()))
+        self._again[job] = self._env.clock.monotonic() + SETTLED
+
+    async def _adopt_again(self) -> None:
+        """Once more, for what a claim or a submission had in its hands meanwhile."""
+        now = self._env.clock.monotonic()
+        for job in [job for job, at in self._again.items() if at <= now]:
+            await self._adopt(job)
+            del self._again[job]
             self._hints.tell(Hint(wake_at=self._env.now()))
 
     async def _let_in(self, keys: list[str]) -> int:
