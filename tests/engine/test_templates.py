@@ -120,6 +120,33 @@ async def test_what_is_in_use_is_not_deleted(stage: Stage):
     assert (await put(stage)).version == 1
 
 
+async def test_workflows_are_made_from_templates_with_the_jobs_of_their_steps(stage: Stage):
+    await stage.job("load")
+    steps = [{"name": "get", "command": ["get", "${with.region}"]}, {"name": "load", "job": "load", "after": ["get"]}]
+    await put(stage, {"workflow": {"steps": steps}})
+    made = await make(stage, "etl-eu")
+    assert made.workflow["steps"][0]["command"] == ["get", "eu"]
+
+    steps[0] = {"name": "get", "command": ["fetch", "${with.region}"]}
+    done = await put(stage, {"workflow": {"steps": steps}})
+    assert [(one.job, one.error) for one in done.affected] == [("etl-eu", None)]
+    step = await stage.node.jobs.get(NAMESPACE, "etl-eu/get")
+    assert (step.command, step.version) == (["fetch", "eu"], 2)
+
+
+async def test_a_workflow_and_a_job_that_it_runs_change_together(stage: Stage):
+    base = {"command": "true", "retries": 1}
+    await stage.node.templates.put(NAMESPACE, "both", {"job": base})
+    await stage.node.jobs.create(NAMESPACE, {"name": "work", "template": "both"})
+    flow = {"name": "flow", "template": "both", "workflow": {"steps": [{"name": "a", "job": "work"}]}, "retries": None}
+    await stage.node.jobs.create(NAMESPACE, flow)
+
+    view, _ = await stage.node.templates.put(NAMESPACE, "both", {"job": {**base, "description": "what it is for"}})
+
+    assert [one.job for one in view.affected] == ["flow", "work"]
+    assert (await stage.node.jobs.get(NAMESPACE, "flow")).description == "what it is for"
+
+
 async def test_what_makes_no_job_is_refused(stage: Stage):
     with pytest.raises(BadInput) as refused:
         await stage.node.templates.create(NAMESPACE, {"name": "wrong", "job": {"command": "true", "retries": -1}})

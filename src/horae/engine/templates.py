@@ -18,6 +18,7 @@ from horae.model.definition.job_template import read_template
 from horae.model.job_template import Body, JobTemplate
 from horae.model.template_view import AffectedView, TemplateView, show_template
 from horae.model.view import Page
+from horae.model.workflow.values import Workflow
 from horae.store.contract import Store
 from horae.store.moves import templates
 from horae.store.moves.jobs import StoredJob
@@ -141,7 +142,7 @@ class Templates:
                 edits.append((user, draft))
                 told = differences(render_definition(job.spec), render_definition(draft.spec))
                 affected.append(AffectedView(job_id=job.id, job=job.name, changes=told))
-        edits.sort(key=lambda one: one[0].job.id)  # the order in which they are locked
+        edits.sort(key=lambda one: (not isinstance(one[1].spec.task, Workflow), one[0].job.id))  # before what they run
         return _Course(frozenset((one.job.id, one.job.version) for one in users), tuple(edits), tuple(affected))
 
     async def _check_whole(self, namespace: int, name: str, said: Body) -> None:
