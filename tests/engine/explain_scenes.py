@@ -350,6 +350,23 @@ async def reserved(stage: Stage) -> Played:
     return Played(id, serve)
 
 
+async def workflow_paused(stage: Stage) -> Played:
+    await stage.job()
+    await stage.worker()
+    steps = [{"name": "a", "job": "job"}]
+    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": steps}})
+    await stage.look()
+    flow = await stage.submit("flow")
+    await stage.look()
+    ((id,),) = await stage.world.rows("SELECT execution FROM flow_steps")
+    await stage.node.graphs.pause(NAMESPACE, flow)
+
+    async def resume(blocker: BlockerView) -> None:
+        await stage.node.graphs.resume(NAMESPACE, blocker.details["execution"])
+
+    return Played(id, resume)
+
+
 SCENES: Mapping[str, Scene] = {
     "delay": delay,
     "retry": retry,
@@ -363,6 +380,7 @@ SCENES: Mapping[str, Scene] = {
     "namespace-limit": namespace_limit,
     "overlap": overlap,
     "paused": paused,
+    "workflow-paused": workflow_paused,
     "circuit": circuit,
     "queue-paused": queue_paused,
     "held": held,

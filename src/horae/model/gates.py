@@ -89,6 +89,11 @@ GATES: tuple[Gate, ...] = (
         reasons=("paused",),
     ),
     Gate(
+        name="workflow-paused",
+        means="The workflow that it is a step of is paused.",
+        opens="The workflow is resumed.",
+    ),
+    Gate(
         name="circuit",
         about=BOTH,
         means="Its job, or what it is about, failed too often: its circuit is open, or only probes are tried.",

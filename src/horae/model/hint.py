@@ -11,6 +11,7 @@ from horae.model.placement import COUNTS_COSTS, Terms, amounts, fits, missing_fr
 from horae.model.solo import PROBATION, SUSPECT
 
 _FUNCTION, _KIND = "function:", "kind:"
+WORKFLOW = "kind:workflow"  # what servers begin by themselves: no worker need offer it
 
 
 class Offer(Struct, frozen=True):
@@ -23,6 +24,8 @@ class Offer(Struct, frozen=True):
 
 def why_queued(queue: str, needs: Collection[str], offers: Sequence[Offer], losses: int = 0) -> str | None:
     """What is missing among live workers, and how to start one that has it; or how what was lost goes on."""
+    if WORKFLOW in needs:
+        return None
     serving = [offer for offer in offers if queue in offer.queues]
     terms = read_needs(widest(frozenset(needs)))
     if any(fits(terms, offer.capabilities) for offer in serving):

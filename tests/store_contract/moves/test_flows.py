@@ -1,9 +1,12 @@
 """Workflows: a step follows its predecessors in the transaction that ends the last one, and the parent its steps."""
 
+from collections import Counter
+
 import msgspec
 
 from horae.env import SECOND
 from horae.model.ids import index_of, parcel_of
+from horae.model.job import DAY
 from horae.model.keys import keys_of
 from horae.model.limit_keys import envelope_keys
 from horae.model.limits import Limit
@@ -465,3 +468,49 @@ async def test_a_workflow_does_not_keep_its_own_steps_from_a_queue_that_is_a_seq
 
     assert await run(world, await world.worker()) == ["a", "b"]
     assert await state(world, execution) == "success"
+
+
+async def test_a_hop_costs_four_statements_more_than_a_plain_report(world: World):
+    job = await world.job()
+    worker = await world.worker()
+
+    async def asked(held):
+        before = Counter(world.driver.statements)
+        reply = await worker.report(success(held), free=1)
+        return Counter(world.driver.statements) - before, reply.granted
+
+    await world.submit(job)
+    await world.submit(job)
+    (one,) = await worker.claim(1)
+    plain, (other,) = await asked(one)
+    assert not any("flow" in name for name in plain), "what is no step asks for workflows"
+    await worker.report(success(other))
+
+    chain = [step(f"s{i}", job, after=(f"s{i - 1}",) if i else ()) for i in range(30)]
+    await begin(world, await workflow(world, *chain))
+    (first,) = await worker.claim(1)
+    hop, (second,) = await asked(first)
+    reads = {"lock_flow_of_child", "flows_with_steps", "targets_of_pins", "queue_policies"}
+    writes = {"set_flow_steps", "set_flows", "insert parcels", "insert queued"}
+    assert (hop - plain).keys() - {"test"} == reads | writes
+    await worker.report(success(second))
+    await run(world, worker)
+
+
+async def test_children_are_kept_while_their_parent_is_open_and_go_with_it(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), step("nap", wait=Sleep(span=90 * DAY), after=("a",)))
+    execution = await begin(world, flow)
+    await run(world, await world.worker())
+    world.clock.advance(60 * DAY)
+    assert await world.driver.expire(world.now() - 30 * DAY) == 0
+    assert len(await world.rows("SELECT id FROM parcels")) == 2
+
+    world.clock.advance(60 * DAY)
+    await look(world)
+    assert await state(world, execution) == "success"
+    world.clock.advance(31 * DAY)
+    while await world.driver.expire(world.now() - 30 * DAY):
+        pass
+    for table in ("parcels", "history", "flows", "flow_steps", "flow_parcels"):
+        assert await world.rows(f"SELECT * FROM {table}") == [], table

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from horae.engine.probes import circuits, limits, order, others, placement, queues, times, triggers, workers
+from horae.engine.probes import circuits, flows, limits, order, others, placement, queues, times, triggers, workers
 from horae.engine.probes.case import Case, ExecutionCase, Sources
 from horae.model.gates import Blocker
 
@@ -20,6 +20,7 @@ OF_EXECUTIONS: Mapping[str, Probe] = {
     "rate": limits.rate,
     "overlap": others.overlap,
     "paused": queues.paused,
+    "workflow-paused": flows.paused,
     "circuit": circuits.circuit,
     "queue-paused": queues.queue_paused,
     "held": queues.held,

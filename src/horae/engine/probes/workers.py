@@ -2,7 +2,7 @@
 
 from horae.engine.probes.case import Case, ExecutionCase, Sources
 from horae.model.gates import Blocker, closed
-from horae.model.hint import Offer, why_queued
+from horae.model.hint import WORKFLOW, Offer, why_queued
 from horae.model.ids import index_of, parcel_of
 from horae.model.placement import fits, missing_from, read_needs, widest
 from horae.model.session import Session
@@ -13,7 +13,7 @@ MOST_TOLD = 10  # workers that a blocker names
 
 
 async def no_worker(sources: Sources, case: Case) -> list[Blocker]:
-    if case.fitting():
+    if case.fitting() or WORKFLOW in case.needs:
         return []
     offers = [Offer(frozenset(session.queues), session.capabilities) for session in case.sessions]
     message, _, remedy = (why_queued(case.queue_name, case.needs, offers) or "").partition("; ")
