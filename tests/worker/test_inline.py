@@ -243,6 +243,10 @@ async def test_who_should_stop_does_so_at_its_next_step(effects):
     assert effects == ["a"]
 
 
+def test_executions_are_told_apart():
+    assert len({Inline(journey).id for _ in range(5)}) == 5
+
+
 async def test_what_it_submits_is_submitted_once():
     async def body(ctx) -> str:
         child = await ctx.submit("other", {"n": 1})

@@ -11,6 +11,7 @@ die, as it were, right after the n-th thing was remembered; the execution goes o
 import asyncio
 import hashlib
 import inspect
+import itertools
 from collections.abc import Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -29,6 +30,9 @@ from horae.worker.context import CURRENT, Context, Facts
 from horae.worker.durable import CHECKPOINT
 
 MOST_ATTEMPTS = 10_000  # one that is suspended so often waits for nothing
+
+
+_numbers = itertools.count()
 
 
 class Crash(BaseException):
@@ -50,7 +54,7 @@ class Inline:
     """One execution of a job's function. What is `kept` by name survives its attempts."""
 
     def __init__(self, job: Any, /, *, crash_after: int | None = None, **params: Any) -> None:
-        self._env = virtual_env()
+        self._env = virtual_env(seed=next(_numbers))  # each execution has an id of its own
         self._job = job
         self._params = params
         self._crash_after = crash_after

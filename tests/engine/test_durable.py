@@ -1,0 +1,111 @@
+"""Durable executions that move from worker to worker after everything they remember, on each store."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from horae import App, Client, EmbeddedTransport
+from horae.cli.inside import InsideTransport
+from horae.engine.keys import DEFAULT_NAMESPACE
+from horae.engine.node import Node
+from horae.env import SECOND, system_env
+from horae.model.protocol import Await, Awaited, Remember, Remembered
+from horae.server.app import Application
+from horae.worker import durable
+from horae.worker.settings import Settings
+from horae.worker.worker import Worker
+from tests.waiting import eventually
+
+KEY = "k" * 40
+REMEMBERED = 6  # what a journey has remembered, one after another
+DONE: dict[str, list[str]] = {}
+app = App()
+
+
+def do(id: str, what: str) -> str:
+    DONE.setdefault(id, []).append(what)
+    return what
+
+
+@app.job(durable=True)
+async def journey(ctx, id: str) -> list[object]:
+    first = await ctx.step("a", do, id, "a")
+    told = await ctx.wait_for("go")
+    second = await ctx.step("a", do, id, "b")
+    await ctx.sleep("50ms")
+    await ctx.checkpoint([first, second])
+    return [told, *await ctx.restored(), await ctx.step("c", do, id, "c")]
+
+
+class Cut:
+    """A way to the server that is cut after so many things were remembered: they are kept, and nobody hears of it."""
+
+    def __init__(self, node: Node, after: int) -> None:
+        self._inner, self._left = InsideTransport(node), after
+        self.is_cut = asyncio.Event()
+
+    def __getattr__(self, name: str):
+        return getattr(self._inner, name)
+
+    async def remember(self, session, body: Remember) -> Remembered:
+        return await self._count(await self._inner.remember(session, body))
+
+    async def wait_for_signal(self, session, body: Await) -> Awaited:
+        answer = await self._inner.wait_for_signal(session, body)
+        return await self._count(answer) if answer.result else answer
+
+    async def _count(self, answer):
+        self._left -= 1
+        if self._left == 0:
+            self.is_cut.set()
+        return answer if self._left > 0 else await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def served(url: str) -> AsyncIterator[tuple[Node, Client]]:
+    node = await Node.open(system_env(), url)
+    await node.start()
+    await node.keys.ensure_admin_key(KEY)
+    client = Client(key=KEY, transport=EmbeddedTransport(Application(node)))
+    for document in app.definitions():
+        await client.jobs.apply(document)
+    try:
+        yield node, client
+    finally:
+        await client.close()
+        await node.stop()
+
+
+@asynccontextmanager
+async def working(node: Node, transport) -> AsyncIterator[Worker]:
+    worker = Worker(node.env, Settings(name="w"), transport, app)
+    runs = asyncio.ensure_future(worker.run())
+    await eventually(lambda: worker.session is not None)
+    try:
+        yield worker
+    finally:
+        worker.abort()
+        await runs
+
+
+@pytest.mark.parametrize("store", ["sqlite://", "postgres_url"])
+async def test_an_execution_that_moves_after_anything_it_remembered_does_everything_once(store, request, monkeypatch):
+    monkeypatch.setattr(durable, "SHORT", SECOND // 100)  # so that a short sleep is suspended, too
+    url = request.getfixturevalue(store) if store == "postgres_url" else store
+    DONE.clear()
+    async with served(url) as (node, client):
+        for after in range(1, REMEMBERED + 1):
+            one = await client.submit("journey", {"id": str(after)})
+            await client.executions.signal(one.id, "go", after)
+            cut = Cut(node, after)
+            async with working(node, cut) as worker:
+                session = worker.session.id
+                await asyncio.wait_for(cut.is_cut.wait(), 30)
+            await node.gateway.close(DEFAULT_NAMESPACE, session)
+            await node.rescuer.step()
+            async with working(node, InsideTransport(node)):
+                done = await client.executions.wait(one.id, timeout=30)
+            assert (done.status, done.result) == ("success", [after, "a", "b", "c"])
+            assert DONE[str(after)] == ["a", "b", "c"]
