@@ -29,7 +29,7 @@ async def create(call: Call, body: dict[str, Any]) -> Reply:
     return _shown(await call.node.jobs.create(call.namespace, body), 201)
 
 
-@get(f"{API}/jobs", "jobs.list", Page[JobView])
+@get(f"{API}/jobs", "jobs.list", Page[JobView], refuses=(NotFound,))
 async def list_jobs(call: Call, query: JobList) -> Reply:
     """List jobs by name; deleted ones only when `state` asks for them."""
     page = await call.node.jobs.list(
