@@ -8,7 +8,7 @@ from msgspec import Meta, structs
 
 from horae.engine.lookup import Lookup
 from horae.engine.refs import execution_ref, find_job, no_such_execution, tag_ref, time_bound
-from horae.env import Env, Micros
+from horae.env import SECOND, Env, Micros
 from horae.errors import BadInput, Conflict
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
@@ -16,7 +16,7 @@ from horae.model.event import Event
 from horae.model.execution import FAILED, FINAL, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
 from horae.model.gates import BY_REASON
 from horae.model.hint import why_queued
-from horae.model.ids import first_id_at, index_of, parcel_of
+from horae.model.ids import first_id_at, index_of, instant_of, parcel_of
 from horae.model.instant import format_instant
 from horae.model.job import DAY
 from horae.model.show import show_attempt, show_execution
@@ -29,6 +29,7 @@ from horae.store.moves.execution_lists import END, FIRST, ExecutionFilter, Place
 
 PENDING = frozenset({WAITING, QUEUED})
 MOST_LINES = 10_000
+APART = 5 * SECOND  # by which the clocks of servers may differ: a child may seem older than its parent
 _STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued."
 Bound = str | int | None
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -158,7 +159,7 @@ class Executions:
             parent=above,
             tag=tag_ref(tag),
             worker=worker,
-            low=low if above is None else max(low, parcel_of(above)),  # children are younger than their parent
+            low=low if above is None else max(low, first_id_at(instant_of(above) - APART)),
         )
         before = start(until, cursor)
         chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, before, check_limit(limit)))

@@ -222,6 +222,11 @@ def new_hook_token() -> str:
     return f"hook_{secrets.token_urlsafe(32)}"
 
 
+def new_callback_secret() -> str:
+    """With which the URLs of callbacks are made."""
+    return secrets.token_hex(32)
+
+
 def new_hook_secret() -> str:
     """A secret that webhooks are signed with, as Standard Webhooks spell it."""
     return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"

@@ -14,6 +14,7 @@ from horae.engine.backfills import Backfills
 from horae.engine.backstop import Backstop
 from horae.engine.backups import Backups
 from horae.engine.calendars import Calendars
+from horae.engine.callbacks import Callbacks
 from horae.engine.circuit_breakers import CircuitBreakers
 from horae.engine.circuits import Circuits
 from horae.engine.clockwatch import ClockWatch
@@ -47,8 +48,8 @@ from horae.engine.queues import Queues
 from horae.engine.quotas import Quotas
 from horae.engine.replays import Replayer, Replays
 from horae.engine.reranking import Reranker
-from horae.engine.rescue import Rescuer
 from horae.engine.reruns import Reruns
+from horae.engine.rescue import Rescuer
 from horae.engine.reserver import Reserver
 from horae.engine.rollouts import Rollouts
 from horae.engine.service import Runner, Service
@@ -169,6 +170,7 @@ class Node:
             on_event=self._tell,
         )
         self.signals = Signals(env, store, self.executions, self.hints)
+        self.callbacks = Callbacks(store, self.signals)
         self.graphs = Graphs(env, store, self.executions)
         self.steps_by_hand = StepsByHand(env, store, self.executions)
         self.explainer = Explainer(env, store, self.directory, self.hold_watch, self.executions)
@@ -262,6 +264,7 @@ class Node:
     async def prepare(self) -> None:
         """Learn what the store holds."""
         await self.epochs.step()
+        await self.callbacks.prepare()
         await self.clock.step()
         await self.directory.load()
         await self.directory.expectations.step()

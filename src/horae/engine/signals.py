@@ -14,6 +14,7 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.parcel import check_item
 from horae.model.protocol import MAX_SIGNAL, MAX_SIGNAL_NAME
 from horae.model.signal_view import SignalView
+from horae.model.workflow.waits import CALLBACK
 from horae.store.contract import Store
 from horae.store.moves import flow_by_hand, signals
 from horae.store.moves.starts import Started
@@ -40,7 +41,7 @@ class Signals:
         execution = (await self._executions.find(namespace, ref)).execution.id
         id = self._env.new_id() if key is None else uuid5(execution, key)
         signal = Signal(id=id, name=name, payload=bytes(payload) or b"null")
-        sent = await self._send(execution, signal)
+        sent = await self.deliver(execution, signal)
         if sent.verdict == "final":
             remedy = "It waits for nothing any more; look at it with `horae executions show`."
             raise Conflict(f"Execution {execution} has ended.", remedy)
@@ -57,7 +58,7 @@ class Signals:
             return sent
         return (yield from signals.send(parcel_of(execution), index_of(execution), signal, now))
 
-    async def _send(self, execution: UUID, signal: Signal) -> signals.Sent:
+    async def deliver(self, execution: UUID, signal: Signal) -> signals.Sent:
         """An execution that is on its way from one state to another is tried again."""
         for tried in range(TRIES + PAUSES):
             if tried >= TRIES:
@@ -74,6 +75,8 @@ class Signals:
 def _check(name: str, payload: Raw) -> None:
     if not name or len(name) > MAX_SIGNAL_NAME or "\0" in name:
         raise BadInput("A signal needs a name.", f"It has 1 to {MAX_SIGNAL_NAME} characters.", field="name")
+    if name.startswith(CALLBACK):
+        raise BadInput(f"{name[:60]!r} is no signal's name.", "Call the URL that the step has.", field="name")
     if len(payload) > MAX_SIGNAL:
         raise TooLarge(f"The payload has {len(payload)} bytes.", f"{MAX_SIGNAL} are allowed; send a reference.")
     if payload:

@@ -101,6 +101,7 @@ ACCESS: Mapping[str, Roles] = {
     "hooks.get": ADMIN,
     "hooks.make": ADMIN,
     "hooks.end": ADMIN,
+    "callbacks.receive": EVERYBODY,  # the token is its credential
     "hooks.receive": EVERYBODY,  # the token and the signature are its credential
     "dlq.list": ADMIN,
     "dlq.groups": ADMIN,

@@ -12,7 +12,7 @@ from horae.model.protocol import Failure
 from horae.model.template import Expression, Names, TemplateError, as_text, parts_of
 from horae.model.workflow.flow import About, StepRow
 
-KNOWN: Names = frozenset({"params", "steps", "execution"})
+KNOWN: Names = frozenset({"params", "steps", "execution", "callbacks"})
 IN_FOREACH = KNOWN | {"item", "index"}
 IN_LOOP = KNOWN | {"index"}
 OF_ERROR = KNOWN | {"error"}  # in handlers and undoings

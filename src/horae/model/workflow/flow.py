@@ -196,3 +196,4 @@ class About(Struct, frozen=True, kw_only=True):
     due_at: Instant = 0
     interval: tuple[Instant, Instant] | None = None
     most_items: int = MOST_ITEMS  # of a foreach
+    secret: bytes = b""  # with which the URLs of its callbacks are made

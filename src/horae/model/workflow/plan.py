@@ -25,6 +25,7 @@ from horae.model.workflow.values import (
     PHASES,
     Approval,
     Call,
+    Callback,
     EventWait,
     Phase,
     SignalWait,
@@ -80,6 +81,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     undoings: Mapping[str, Undoing]  # by the step that is undone
     output: Any = None  # compiled
     output_speaks: frozenset[str] = frozenset()
+    callbacks: tuple[str, ...] = ()  # steps that wait until their URL is called
 
 
 class Plans:
@@ -124,6 +126,7 @@ def plan_of(workflow: Workflow) -> Plan:
         undoings={step.name: _undoing(step.undo) for step in workflow.steps if step.undo is not None},
         output=None if workflow.output is None else compile_tree(workflow.output, "output", KNOWN),
         output_speaks=frozenset(spoken(workflow.output, "output", KNOWN)),
+        callbacks=tuple(step.name for step in workflow.everything if isinstance(step.wait, Callback)),
     )
 
 

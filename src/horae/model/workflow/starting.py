@@ -15,6 +15,7 @@ from horae.model.workflow.expressions import error_value, holds, scope_of, step_
 from horae.model.workflow.flow import BOUND, FAULT, NOT_WANTED, About, Await, Ended, Flow, Start, StepRow
 from horae.model.workflow.plan import NOTHING, Filled, Node, Plan
 from horae.model.workflow.values import Approval, Call, EventWait, SignalWait, Sleep, Step, undo_name
+from horae.model.workflow.waits import token_of
 
 Rows = Mapping[str, StepRow]
 Launch = Start | Await | Ended
@@ -69,9 +70,15 @@ class Starter:
 
     def _scope(self, speaks: frozenset[str], rows: Rows, flow: Flow | None) -> Scope:
         if self._base is None:
-            self._base = scope_of(self._about, {})
+            self._base = {**scope_of(self._about, {}), "callbacks": self._callbacks()}
         error = None if flow is None else error_value(flow.error, flow.cause)
         return {**self._base, "steps": {name: step_value(rows.get(name)) for name in speaks}, "error": error}
+
+    def _callbacks(self) -> dict[str, str]:
+        """The addresses, below the server's own, that steps which wait for a call have."""
+        secret = self._about.secret
+        tokens = {step: token_of(secret, self._about.id, step) for step in self._plan.callbacks} if secret else {}
+        return {step: f"/api/v1/callbacks/{token}" for step, token in tokens.items()}
 
     def _params(self, params: Filled, call: Call, scope: Scope) -> bytes:
         if not params.said:

@@ -1,6 +1,9 @@
 """Waits of steps: what ends them, and as what."""
 
+import hmac
+import re
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -14,6 +17,25 @@ KINDS: dict[type, str] = {EventWait: "event", SignalWait: "signal", Approval: "a
 TIMEOUT = "timeout"
 CALLBACK = "@callback:"  # a call of a step's URL is a signal of such a name, which nobody else can send
 MOST_COMMENT = 2000
+_TOKEN = re.compile(r"cb_(?P<execution>[0-9a-f]{32})_(?P<step>[A-Za-z0-9_-]{1,128})_(?P<mac>[0-9a-f]{40})")
+
+
+def token_of(secret: bytes, execution: UUID, step: str) -> str:
+    """The part of a callback's URL that nobody guesses: nothing of it is kept."""
+    return f"cb_{execution.hex}_{step}_{_mac(secret, execution, step)}"
+
+
+def read_token(secret: bytes, token: str) -> tuple[UUID, str] | None:
+    """The execution and the step that a callback is for; None for what was made up."""
+    found = _TOKEN.fullmatch(token)
+    if found is None:
+        return None
+    execution, step = UUID(hex=found["execution"]), found["step"]
+    return (execution, step) if hmac.compare_digest(found["mac"], _mac(secret, execution, step)) else None
+
+
+def _mac(secret: bytes, execution: UUID, step: str) -> str:
+    return hmac.new(secret, execution.bytes + step.encode(), "sha256").hexdigest()[:40]
 
 
 def name_of(step: str, wait: Wait) -> str:

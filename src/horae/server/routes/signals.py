@@ -1,11 +1,12 @@
-"""Signals: what executions that wait are told."""
+"""Signals and callbacks: what executions that wait are told."""
 
 from typing import Annotated
 
 from msgspec import Meta, Raw
 
 from horae.errors import Conflict, Gone, KeyReused, NotFound, TooLarge
-from horae.model.protocol import ABSENT, MAX_SIGNAL_NAME
+from horae.model.parcel import check_item
+from horae.model.protocol import ABSENT, MAX_SIGNAL, MAX_SIGNAL_NAME
 from horae.model.signal_view import SignalView
 from horae.server.bodies import Body
 from horae.server.call import Call
@@ -29,3 +30,16 @@ async def signal(call: Call, body: NewSignal) -> Reply:
     key = call.idempotency_key()
     sent = await call.node.signals.send(call.namespace, call.id(), body.name, body.payload, key)
     return ok(sent, 202)
+
+
+@post(
+    f"{API}/callbacks/{{token}}", "callbacks.receive", SignalView, status=202, repeats="by itself",
+    refuses=(NotFound, Conflict, TooLarge),
+)  # fmt: skip
+async def called(call: Call) -> Reply:
+    """Call the URL of a step that waits for it, with any JSON; the token is the credential. It counts once."""
+    if len(call.body) > MAX_SIGNAL:
+        raise TooLarge(f"The body has {len(call.body)} bytes.", f"{MAX_SIGNAL} are allowed; send a reference.")
+    if call.body:
+        check_item(b'{"body":' + call.body + b"}", "body")
+    return ok(await call.node.callbacks.receive(call.path("token"), Raw(call.body)), 202)

@@ -22,7 +22,7 @@ from horae.model.workflow.flow import End, Ended, Final
 from horae.model.workflow.plan import Plan
 from horae.store.moves import flow_locks, flow_results, flow_rows, flow_waits, shelves
 from horae.store.moves.deferred import Change, Deferred
-from horae.store.moves.flow_course import Course, plans_of
+from horae.store.moves.flow_course import Course, plans_of, with_secrets
 from horae.store.moves.flow_starts import Begun, begin_steps, changes_of
 from horae.store.moves.starts import NewId, Started
 from horae.store.moves.told import Stepped
@@ -71,6 +71,7 @@ class Board:
                 held = flow_rows.read_flow(row[len(flow_rows.STEPS) :])
                 course = self.courses.setdefault(held.flow.execution, Course(held, plans[held.digest]))
                 course.learn([flow_rows.read_step(row)])
+            yield from with_secrets(self.courses.values())
         return {flow: _gathered(ended) for flow, ended in news.items() if flow in self.courses}
 
     def _large(self, finished: Sequence[Finished]) -> Script[dict[tuple[UUID, int], bytes]]:
@@ -86,6 +87,7 @@ class Board:
         held = yield from flow_rows.flows_of([id for id in executions if id not in self.courses])
         plans = yield from plans_of((one.digest, one.flow.job, one.flow.version) for one in held.values())
         self.courses |= {id: Course(one, plans[one.digest]) for id, one in held.items()}
+        yield from with_secrets(self.courses.values())
 
     def settle(self, news: News) -> Script[None]:
         """Decide what follows, and what follows from that, until nothing more does; then all of it is to be written."""

@@ -30,7 +30,7 @@ from horae.store.moves import flow_cancel, flow_rerun, rollouts, shelves
 from horae.store.moves.advance import Board
 from horae.store.moves.claim import Claimed, claim
 from horae.store.moves.deferred import Deferred
-from horae.store.moves.flow_course import Course, digest_of, plan_by, plans_of
+from horae.store.moves.flow_course import Course, digest_of, plan_by, plans_of, with_secrets
 from horae.store.moves.flow_rows import OPENING, Held, pins_of, put_flows
 from horae.store.moves.jobs import definitions
 from horae.store.moves.parcels import read_parcels
@@ -102,6 +102,7 @@ def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instan
             plan = (yield from plans_of([(held.digest, held.flow.job, held.flow.version)]))[held.digest]
             board.courses[held.flow.execution] = Course(held, plan, is_new=True)
             reruns[held.flow.execution] = rerun, ended
+    yield from with_secrets(board.courses.values())
     yield shelves.take("running", running)
     board.moves.add([shelves.put_waiting(waiting)])
     if opening:

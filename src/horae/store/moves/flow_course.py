@@ -24,7 +24,7 @@ from horae.store.moves import flow_results, flow_rows
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.flow_rows import ALL, ENDED, OPENING, Held
 from horae.store.moves.jobs import definitions
-from horae.store.script import ForEach, Script
+from horae.store.script import Fetch, ForEach, Script, Statement
 
 T = TypeVar("T")
 MOST_PLANS = 1_000
@@ -58,6 +58,25 @@ def plans_of(wanted: Iterable[tuple[str, UUID, int]]) -> Script[dict[str, Plan]]
             assert isinstance(task, Workflow)
             found[digest] = plan_by(digest, task)
     return found
+
+
+SECRET_KEY = "callback_secret"
+SECRET = Statement("callback_secret", f"SELECT value FROM store WHERE key = '{SECRET_KEY}'")
+
+
+def secret() -> Script[bytes]:
+    """With which the URLs of callbacks are made; empty as long as no server has made it."""
+    rows = yield Fetch(SECRET)
+    return bytes.fromhex(rows[0][0]) if rows else b""
+
+
+def with_secrets(courses: Iterable["Course"]) -> Script[None]:
+    """Workflows whose steps wait for calls know their URLs."""
+    calling = [course for course in courses if course.plan.callbacks and not course.held.secret]
+    if calling:
+        known = yield from secret()
+        for course in calling:
+            course.held = structs.replace(course.held, secret=known)
 
 
 class Course:

@@ -114,6 +114,7 @@ class Held(Struct, frozen=True, kw_only=True):
     state: str
     stops: frozenset[str]
     wake_at: Instant | None
+    secret: bytes = b""  # looked up for those that wait for calls, and not stored with them
 
     @property
     def place(self) -> tuple[UUID, int]:
@@ -124,7 +125,8 @@ class Held(Struct, frozen=True, kw_only=True):
     def about(self) -> About:
         """What its expressions may speak of."""
         return About(
-            id=self.flow.execution, params=self.params, due_at=self.due_at, interval=self.extra.interval
+            id=self.flow.execution, params=self.params, due_at=self.due_at, interval=self.extra.interval,
+            secret=self.secret,
         )  # fmt: skip
 
 

@@ -1,0 +1,113 @@
+"""Workflows over HTTP: what people and other systems tell them, and what they are refused with."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from horae.engine.node import Node
+from tests.server.conftest import Api, Connect
+from tests.server.test_sessions import register
+
+Begin = Callable[..., Awaitable[str]]
+
+
+@pytest.fixture
+def begin(api: Api, node: Node) -> Begin:
+    """Define a workflow, submit it, and let it begin."""
+
+    async def begin(*steps: dict[str, Any], **params: Any) -> str:
+        made = await api.post(
+            "/api/v1/jobs", json={"name": "flow", "params": params, "workflow": {"steps": list(steps)}}
+        )
+        assert made.status_code == 201, made.text
+        id = (await api.post("/api/v1/executions", json={"job": "flow"})).json()["executionId"]
+        await node.directory.step()
+        await node.opener.step()
+        return id
+
+    return begin
+
+
+async def states(api: Api, id: str) -> dict[str, str]:
+    answer = await api.get(f"/api/v1/executions/{id}/graph")
+    assert answer.status_code == 200, answer.text
+    return {one["step"]: one["status"] for one in answer.json()["nodes"]}
+
+
+async def test_a_step_waits_until_its_url_is_called(api: Api, begin: Begin, connect: Connect):
+    id = await begin(
+        {"name": "ask", "command": ["ask", "${params.url}"], "params": {"url": "https://here${callbacks.back}"}},
+        {"name": "back", "callback": {"timeout": "1h"}},
+        {"name": "after", "command": ["true"], "params": {"got": "${steps.back.result.n}"}},
+    )
+    (ask,) = (await api.get(f"/api/v1/executions?parent={id}")).json()["items"]
+    url = ask["params"]["url"].removeprefix("https://here")
+    nobody = connect()
+
+    assert (await nobody.post(url[:-1] + ("0" if url[-1] != "0" else "1"), json={})).status_code == 404
+    assert (await nobody.post("/api/v1/callbacks/nonsense", json={})).status_code == 404
+    assert (await nobody.post(url, content=b"{")).status_code == 400
+    answer = await nobody.post(url, json={"n": 7})
+    assert (answer.status_code, answer.json()["delivered"]) == (202, True)
+    assert (await nobody.post(url, json={"n": 8})).status_code == 202, "again, and it counts once"
+    assert await states(api, id) == {"ask": "running", "back": "success", "after": "running"}
+    children = (await api.get(f"/api/v1/executions?parent={id}")).json()["items"]
+    assert {"got": 7} in [one["params"] for one in children]
+    told = await api.post(f"/api/v1/executions/{id}/signals", json={"name": "@callback:back"})
+    assert told.status_code == 400
+
+
+async def test_answers_and_decisions_by_hand(api: Api, begin: Begin):
+    id = await begin(
+        {"name": "ok", "approval": {"message": "Shall it?"}},
+        {"name": "sure", "approval": {}},
+        {"name": "work", "command": ["true"], "after": ["ok"]},
+        {"name": "more", "command": ["true"], "after": ["work"], "join": "noneFailed"},
+    )
+    path = f"/api/v1/executions/{id}"
+    several = await api.post(f"{path}/approve", json={})
+    assert (several.status_code, several.json()["field"]) == (400, "step")
+    assert "ok, sure" in several.json()["detail"]
+    assert (await api.post(f"{path}/approve", json={"step": "work"})).status_code == 404
+    assert (await api.post(f"{path}/approve", json={"step": "ok", "comment": "fine"})).status_code == 200
+    assert (await states(api, id))["work"] == "running"
+    assert (await api.post(f"{path}/steps/work/complete", json={"result": {"rows": 3}})).status_code == 200
+    assert (await api.post(f"{path}/steps/work/skip", json={})).status_code == 409
+    assert (await api.post(f"{path}/steps/nothing/skip", json={})).status_code == 404
+    assert (await api.post(f"{path}/steps/more/skip", json={"reason": "not today"})).status_code == 200
+    assert (await api.post(f"{path}/reject", json={"comment": "no"})).status_code == 200
+    found = (await api.get(path)).json()
+    assert (found["status"], found["error"]["type"]) == ("failed", "Rejected")
+    assert (await api.post(f"{path}/approve", json={})).status_code == 409
+    assert await states(api, id) == {"ok": "success", "sure": "failed", "work": "success", "more": "skipped"}
+
+
+async def test_what_is_no_workflow_is_told_so(api: Api, worker: Api):
+    await api.post("/api/v1/jobs", json={"name": "plain", "command": "true"})
+    id = (await api.post("/api/v1/executions", json={"job": "plain"})).json()["executionId"]
+    await register(worker)
+    for action in ("approve", "pause", "steps/a/skip"):
+        answer = await api.post(f"/api/v1/executions/{id}/{action}", json={})
+        assert answer.status_code == 409, action
+        assert answer.json()["remedy"]
+    assert (await api.get(f"/api/v1/executions/{id}/graph")).status_code == 409
+    assert (await api.post(f"/api/v1/executions/{id}/rerun", json={})).status_code == 409, "it has not ended"
+    await api.post(f"/api/v1/executions/{id}/cancel", json={})
+    assert (await api.post(f"/api/v1/executions/{id}/rerun", json={"from": "failed"})).json()["field"] == "from"
+    again = await api.post(f"/api/v1/executions/{id}/rerun", json={})
+    assert again.status_code == 202
+    found = (await api.get(again.headers["location"])).json()
+    assert (found["rerunOf"], found["origin"], found["status"]) == (id, "rerun", "queued")
+
+
+async def test_a_rerun_names_steps_that_are_there(api: Api, begin: Begin, node: Node):
+    id = await begin({"name": "extract", "command": ["true"]}, {"name": "ok", "after": ["extract"], "approval": {}})
+    await api.post(f"/api/v1/executions/{id}/steps/extract/complete", json={"result": 1})
+    await api.post(f"/api/v1/executions/{id}/reject", json={})
+    wrong = await api.post(f"/api/v1/executions/{id}/rerun", json={"from": "extrakt"})
+    assert (wrong.status_code, wrong.json()["field"]) == (400, "from")
+    assert "extract" in wrong.json()["remedy"]
+    again = (await api.post(f"/api/v1/executions/{id}/rerun", json={"from": "failed"})).json()["executionId"]
+    await node.opener.step()
+    assert await states(api, again) == {"extract": "success", "ok": "waiting"}
