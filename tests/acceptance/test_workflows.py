@@ -14,6 +14,10 @@ def test_workflows(fleet):
         fleet.post("/jobs", {"name": name, "command": ["true"]})
     chain(fleet)
     diamond(fleet)
+    foreach(fleet)
+    below(fleet)
+    cancelled(fleet)
+    paused(fleet)
 
 
 def ran(fleet, name, params=None):
@@ -59,3 +63,66 @@ def diamond(fleet):
     top, *middle, bottom = children(fleet, done["executionId"])
     assert len(middle) == 2
     assert all(top["completedAt"] <= one["startedAt"] and one["completedAt"] <= bottom["startedAt"] for one in middle)
+
+
+def foreach(fleet):
+    """As many executions as a list has items that is known only then, two at once, and what they gave."""
+    echo = ["sh", "-c", 'echo "{\\"result\\": $1}" > "$HORAE_OUTPUT"', "sh"]
+    steps = [
+        {"name": "list", "command": [*echo, "[3, 1, 2]"]},
+        {
+            "name": "each",
+            "command": [*echo, "${params.n * 10}"],
+            "foreach": {"items": "${steps.list.result}", "concurrency": 2},
+            "params": {"n": "${item}"},
+        },
+    ]
+    fleet.post("/jobs", {"name": "fan", "workflow": {"steps": steps, "output": "${steps.each.result}"}})
+    done = ran(fleet, "fan")
+    assert (done["status"], done["result"]) == ("success", [30, 10, 20])
+    graph = fleet.get(f"/executions/{done['executionId']}/graph")
+    assert graph["criticalPath"] == ["list", "each"]
+    (each,) = [node for node in graph["nodes"] if node["step"] == "each"]
+    assert each["items"] == {"total": 3, "success": 3, "failed": 0, "left": 0}
+
+
+def below(fleet):
+    """A workflow as a step of another, written inside it; what fails below fails above."""
+    steps = [
+        {"name": "part", "steps": [{"name": "x", "job": "one"}, {"name": "y", "command": ["false"], "after": ["x"]}]},
+        {"name": "never", "job": "two", "after": ["part"]},
+    ]
+    fleet.post("/jobs", {"name": "above", "workflow": {"steps": steps}})
+    done = ran(fleet, "above")
+    assert done["status"] == "failed"
+    graph = fleet.get(f"/executions/{done['executionId']}/graph")
+    assert {node["step"]: node["status"] for node in graph["nodes"]} == {"part": "failed", "never": "skipped"}
+
+
+def cancelled(fleet):
+    """What runs below a workflow that is cancelled stops."""
+    steps = [{"name": "part", "steps": [{"name": "x", "command": ["sleep", "60"]}]}, {"name": "nap", "sleep": "1h"}]
+    fleet.post("/jobs", {"name": "long", "workflow": {"steps": steps}})
+    id = fleet.post("/executions", {"job": "long"})["executionId"]
+    eventually_sync(lambda: any(one["status"] == "running" for one in children(fleet, id)), within=30)
+    fleet.post(f"/executions/{id}/cancel", {"reason": "enough"})
+    assert eventually_sync(lambda: ended(fleet, id), within=30)["status"] == "cancelled"
+    (part,) = children(fleet, id)
+    assert part["status"] == "cancelled"
+
+
+def paused(fleet):
+    """Nothing of a paused workflow starts until it is resumed."""
+    steps = [{"name": "nap", "sleep": "3s"}, {"name": "b", "job": "one", "after": ["nap"]}]
+    fleet.post("/jobs", {"name": "calm", "workflow": {"steps": steps}})
+    id = fleet.post("/executions", {"job": "calm"})["executionId"]
+    eventually_sync(lambda: fleet.get(f"/executions/{id}")["status"] == "running", within=30)
+    fleet.post(f"/executions/{id}/pause")
+    eventually_sync(lambda: stands(fleet, id)["b"] == "held", within=30)
+    assert fleet.get(f"/executions/{id}/graph")["paused"] is True
+    fleet.post(f"/executions/{id}/resume")
+    assert eventually_sync(lambda: ended(fleet, id), within=30)["status"] == "success"
+
+
+def stands(fleet, id):
+    return {node["step"]: node["status"] for node in fleet.get(f"/executions/{id}/graph")["nodes"]}

@@ -49,6 +49,7 @@ async def flow(world: World) -> None:
     await run(world, worker, {"a": failed}, lanes=lanes)
     await look(world)
     await world.store.read(flow_due.next_due)
+    await world.store.read(flow_due.is_any_under_way)
     await two_at_once(world, worker, job, lanes)
 
 

@@ -7,13 +7,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from uuid import UUID
 
+import structlog
+
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.promote import SAFETY, until
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
-from horae.errors import Busy
+from horae.errors import Busy, HoraeError
 from horae.model.ids import index_of, parcel_of
 from horae.model.slice import Running
 from horae.store.contract import Store
@@ -26,6 +28,7 @@ BATCH = 100  # workflows begun, or looked at, in one transaction
 PARCELS = 50  # parcels whose items are cancelled in one transaction
 AGAIN = 0.05  # seconds before what somebody holds is looked at again
 OnCancelled = Callable[[UUID, int], object]
+log = structlog.get_logger("horae.engine")
 
 
 class Opener:
@@ -105,10 +108,14 @@ class Flows:
         self._env, self._store, self._clock = env, store, clock
         self._on_asked, self._on_cancelled = on_asked, on_cancelled
         self._next: Instant | None = None
+        self._idle = True  # no workflow is under way, as far as this server knows
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
+        """Timers of others are no news while there is no workflow; one that begins tells of its steps."""
+        if self._idle and not any(event.kind == "step" for event in hint.events):
+            return
         if hint.wake_at is not None and (self._next is None or hint.wake_at < self._next):
             self._next = hint.wake_at
             self.alarm.ring()
@@ -117,17 +124,38 @@ class Flows:
         """Look at one batch; a full batch asks to be called again at once."""
         if not self._clock.trusted:
             return SAFETY
-        looked = await self._store.change(lambda now: flow_due.look(BATCH, self._env.new_id, now))
+        asked_at = self._env.now()
+        self._next = await self._store.look_up(flow_due.next_due)
+        if self._next is None:
+            self._idle = not await self._store.look_up(flow_due.is_any_under_way)
+        if self._next is None or self._next > asked_at:
+            return until(self._next, asked_at)
+        self._idle = False
+        looked = await self._look()
         self._tell(looked.started)
         stuck = False
         for execution in looked.stops:
             stuck |= not await self._stop(execution)
-        if stuck:
-            return AGAIN
-        if looked.count >= BATCH:
-            return 0.0
-        self._next = await self._store.read(flow_due.next_due)
-        return until(self._next, self._env.now())
+        return AGAIN if stuck else 0.0
+
+    async def _look(self) -> flow_due.Looked:
+        """All that is due together; if that cannot be done, one by one, so that one keeps no other from going on."""
+        try:
+            return await self._store.change(lambda now: flow_due.look(BATCH, self._env.new_id, now))
+        except HoraeError:
+            raise
+        except Exception:
+            log.exception("workflows could not be looked at together")
+        for execution in await self._store.read(lambda: flow_due.due(BATCH, self._env.now())):
+            try:
+                move = partial(flow_due.look, BATCH, self._env.new_id, only=execution)
+                self._tell((await self._store.change(move)).started)
+            except HoraeError:
+                raise
+            except Exception:
+                log.exception("a workflow could not be looked at", execution=str(execution))
+        await self._env.clock.sleep(SAFETY)
+        return flow_due.Looked()
 
     def _tell(self, started: Started) -> None:
         self._store.on_started(started)

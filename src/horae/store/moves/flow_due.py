@@ -33,6 +33,10 @@ NEXT = Statement(
 )
 
 
+# Parents wait at one gate, see `flow_begin`: where there are none, there is nothing to look at.
+UNDER_WAY = Statement("any_workflow", "SELECT 1 FROM waiting WHERE gate = 'children' LIMIT 1")
+
+
 class Looked(Struct):
     """What was due, and what followed; `stops` are workflows of which something is to be stopped."""
 
@@ -41,15 +45,18 @@ class Looked(Struct):
     stops: list[UUID] = []
 
 
-def look(limit: int, new_id: NewId, now: Instant) -> Script[Looked]:
-    """Look at what is due: begin what was opened, fail what is over its time, and end waits whose time has come."""
+def look(limit: int, new_id: NewId, now: Instant, only: UUID | None = None) -> Script[Looked]:
+    """Look at what is due: begin what was opened, fail what is over its time, and end waits whose time has come.
+
+    With `only`, at one workflow.
+    """
     flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
     steps: dict[UUID, list[str]] = {}
     for execution, step in (yield Fetch(STEPS_DUE, (now, limit))):
         steps.setdefault(execution, []).append(step)
     heard = set((yield from flow_waits.with_news(limit)))
     looked = Looked(count=len(flows) + len(steps) + len(heard))
-    due = sorted({*flows, *steps, *heard})
+    due = sorted(id for id in {*flows, *steps, *heard} if only in (None, id))
     if not due:
         return looked
     there = yield from flow_locks.lock(due)
@@ -107,6 +114,19 @@ def _begin(board: Board, course: Course, now: Instant) -> Script[None]:
 def _late(course: Course) -> Failure:
     until = format_instant(course.held.until or 0)
     return Failure(type="TimedOut", message=f"The workflow was not done at {until}.", kind="timeout", permanent=True)
+
+
+def due(limit: int, now: Instant) -> Script[list[UUID]]:
+    """The workflows that are due; nothing is locked."""
+    flows = [row[0] for row in (yield Fetch(DUE, (now, limit)))]
+    steps = [row[0] for row in (yield Fetch(STEPS_DUE, (now, limit)))]
+    heard = yield from flow_waits.with_news(limit)
+    return sorted({*flows, *steps, *heard})
+
+
+def is_any_under_way() -> Script[bool]:
+    """Whether any workflow has begun and not ended."""
+    return bool((yield Fetch(UNDER_WAY)))
 
 
 def next_due() -> Script[Instant | None]:

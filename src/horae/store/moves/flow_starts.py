@@ -64,7 +64,7 @@ def begin_steps(courses: Collection[Course], new_id: NewId, now: Instant) -> Scr
         try:
             target = _target(course, start, targets)
             asked = _asked(course, start, target, lead, now)
-        except HoraeError as error:
+        except Exception as error:  # whatever is wrong with a step is its own failure, and never the report's
             begun.refused.append((course, _refused(start, error)))
             continue
         if start.foreach:
@@ -132,8 +132,9 @@ def is_owned(name: str) -> bool:
     return "/" in name
 
 
-def _refused(start: Start, error: HoraeError) -> Ended:
-    failure = Failure(type=type(error).__name__, message=error.detail, permanent=True)
+def _refused(start: Start, error: Exception) -> Ended:
+    message = error.detail if isinstance(error, HoraeError) else str(error)
+    failure = Failure(type=type(error).__name__, message=message, permanent=True)
     bad = len(start.items) if start.foreach else 0
     return Ended(step=start.step, state="failed", error=failure, reason="start", bad=bad)
 
