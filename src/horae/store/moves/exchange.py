@@ -131,6 +131,9 @@ def exchange(
     if effects.arising and arising is not None:
         lanes = _with_steps(lanes, arising(effects.arising))
     claimed = yield from _claim(asking, sessions, lanes, paused, moves, now)
+    for lane in effects.arising:
+        if claimed.lanes.get(lane, 0) is None:  # all of it was given out: there is nobody to wake
+            effects.requeued.pop(lane, None)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
     yield from moves.make(*_touched(sessions, now))
     return Exchanged(replies, claimed, effects)
