@@ -105,7 +105,7 @@ def quotas(fleet):
         ),
         within=20,
     )
-    create(fleet, "clock", queue="nobody", schedule={"every": "1s"})
+    create(fleet, "clock", queue="nobody", schedule={"every": "1s", "overlap": "allow"})  # use is known 5 s later
     skipped = eventually_sync(lambda: fleet.get("/fires?job=clock&disposition=skipped-quota")["items"], within=20)
     assert "executionsPerDay" in skipped[0]["cause"]
     fleet.request("PUT", "/namespaces/default/quota", {})
