@@ -64,6 +64,13 @@ def test_a_value_that_cannot_be_computed_is_named(text, said):
         render(compile_template(text), SCOPE)
 
 
+def test_what_is_asked_of_null_is_named():
+    scope = {"params": {"steps": {"extract": None, "load": {"rows": 3}}}}
+    for text in ("${params.steps.extract.rows}", "${params.steps.load.rows > 1 && params.steps.extract.rows > 1}"):
+        with pytest.raises(TemplateError, match=r": params\.steps\.extract is null$"):
+            render(compile_template(text), scope)
+
+
 @given(st.text().filter(lambda text: "${" not in text))
 def test_a_text_without_expressions_is_itself(text):
     assert compile_template(text) is text

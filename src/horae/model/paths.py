@@ -58,3 +58,14 @@ def pruned(scope: Mapping[str, Any], tree: Branches) -> dict[str, Any]:
         for name, below in tree.items()
         if (value := scope.get(name, MISSING)) is not MISSING
     }
+
+
+def null_above(scope: Mapping[str, Any], tree: Branches) -> str | None:
+    """The first path that is null though something below it is asked for."""
+    for name, below in tree.items():
+        value = scope.get(name, MISSING) if below else MISSING
+        if value is None:
+            return name
+        if below and isinstance(value, Mapping) and (found := null_above(value, below)):
+            return f"{name}.{found}"
+    return None

@@ -13,7 +13,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.parcel import check_item
-from horae.model.paths import MISSING, branches_of, plain_path, pruned, value_at
+from horae.model.paths import MISSING, branches_of, null_above, plain_path, pruned, value_at
 
 Scope = Mapping[str, Any]
 Renderer = Callable[[Scope], Any]
@@ -65,7 +65,9 @@ class Expression:
         except KeyError as error:
             raise TemplateError(f"${{{self.source}}}: there is no {error.args[0]!r}") from None
         except Exception as error:
-            raise TemplateError(f"${{{self.source}}}: {error}") from None
+            null = null_above(scope, self._branches)
+            reason = str(error).rstrip(".") if null is None else f"{null} is null"
+            raise TemplateError(f"${{{self.source}}}: {reason}") from None
 
 
 class Template:
