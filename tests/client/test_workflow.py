@@ -141,6 +141,20 @@ def test_waits_branches_loops_and_handlers():
     assert [one.name for one in read.last] == ["remove_2"]
 
 
+def test_steps_are_told_what_their_workflow_is_about():
+    app = made()
+    extract, transform, _load, _remove = app.jobs.values()
+
+    @app.workflow
+    def daily():
+        extract(step.execution["interval"]["start"])
+        transform.map([1, 2], factor=step.index + 1)
+
+    first, second = task(daily).steps
+    assert first.params == {"day": "${execution.interval.start}"}
+    assert second.params == {"part": "${item}", "factor": "${index + 1}"}
+
+
 def test_a_workflow_is_a_step_of_another():
     app = made()
     remove = app.jobs["remove"]

@@ -315,6 +315,12 @@ class App:
 
         return register
 
+    @overload
+    def workflow(self, name: Callable[..., Any], /) -> WorkflowFunction: ...
+
+    @overload
+    def workflow(self, name: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], WorkflowFunction]: ...
+
     def workflow(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function that calls jobs a workflow of these calls, as `@app.workflow` or `@app.workflow(...)`.
 

@@ -12,7 +12,10 @@ from horae.client.spelling import camel, spelled
 from horae.client.workflow import INDEX, ITEM, Node, Steps, _option, building
 from horae.model.signals import Span
 
-item, index = ITEM, INDEX  # of a foreach, for params that say more than the item
+# Typed as Any, so that they may be given for whatever parameter a job has.
+item: Any = ITEM  # of a foreach, for params that say more than the item
+index: Any = INDEX
+execution: Any = Expression("execution")  # the workflow's own: its id, scheduledAt and interval
 
 
 def job(ref: str, /, params: Mapping[str, Any] | None = None, **options: Any) -> Node:
