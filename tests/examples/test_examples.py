@@ -72,15 +72,18 @@ async def failed(client: Client, id: str) -> bool:
 
 def test_there_is_a_section_about_each():
     readme = (EXAMPLES / "README.md").read_text()
-    assert MODULES == ["api_polling", "backup", "digest", "money_transfer", "nightly_etl", "report"]
+    assert len(MODULES) == 10
     assert [name for name in MODULES if f"horae up --app {name}:app" not in readme] == []
+    files = sorted(path.name for path in EXAMPLES.glob("*.yaml"))
+    assert files == ["order_saga.yaml", "tuning.yaml"]
+    assert [name for name in files if f"horae apply -f {name}" not in readme] == []
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_it_says_what_it_is(name):
     module = load(name)
     assert module.__doc__
-    assert all(job.definition()["description"] for job in module.app.jobs.values())
+    assert all(document["description"] for document in module.app.definitions())
 
 
 async def test_the_etl_loads_a_day_and_says_what_it_left_out(tmp_path):
