@@ -465,6 +465,7 @@ async def test_a_workflow_does_not_keep_its_own_steps_from_a_queue_that_is_a_seq
     job = await world.job()
     await world.store.write(lambda: coarse.put(Limit(sequence=True), queue=job.queue))
     execution = await begin(world, await workflow(world, step("a", job), step("b", job, after=("a",))))
+    await look(world)
 
     assert await run(world, await world.worker()) == ["a", "b"]
     assert await state(world, execution) == "success"
@@ -514,3 +515,15 @@ async def test_children_are_kept_while_their_parent_is_open_and_go_with_it(world
         pass
     for table in ("parcels", "history", "flows", "flow_steps", "flow_parcels"):
         assert await world.rows(f"SELECT * FROM {table}") == [], table
+
+
+async def test_a_workflow_in_a_limited_queue_begins_a_moment_later(world: World):
+    job = await world.job()
+    await world.store.write(lambda: coarse.put(Limit(concurrency=5), queue=job.queue))
+    flow = await workflow(world, step("a", job, when="${false}"))
+    execution = await begin(world, flow)
+    assert await steps(world, execution) == {}
+
+    await look(world)
+    assert await steps(world, execution) == {"a": "skipped"}
+    assert await state(world, execution) == "success"

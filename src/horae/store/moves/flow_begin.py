@@ -1,8 +1,8 @@
 """Begin: workflows leave the queue, as if a worker had claimed them, and their first steps start.
 
 The claim looks at holds, pauses, circuits, limits and rates as it does for workers. A workflow that nobody else knows
-of begins in the same transaction. One that is a step of another is only opened here: a claim has taken locks that come
-after that of its root, so it begins a moment later, under that lock, see `flow_due`.
+of begins in the same transaction. One that is a step of another, or that a limit or a rate is about, is only opened
+here: a claim has taken locks that come after those that it may need, so it begins a moment later, see `flow_due`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from horae.model.deal import Want
 from horae.model.execution import Extra, Rerun
 from horae.model.ids import execution_id
 from horae.model.job import Spec
-from horae.model.keys import CHILD, LIMITED
+from horae.model.keys import CHILD, LIMITED, RATED
 from horae.model.parcel import Parcel, extra_of
 from horae.model.rollout import Choice
 from horae.model.slice import Running, Waiting
@@ -66,12 +66,17 @@ def open_some(
     yield from moves.make()
     opened = Opened(claimed)
     if claimed.running:
-        yield from _open(claimed.running, opened, new_id, now)
+        limited = any(view.limits for view in views)
+        yield from _open(claimed.running, opened, new_id, now, limited=limited)
     return opened
 
 
-def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instant) -> Script[None]:
-    """Let parents wait for their children, each by itself, and begin them."""
+def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instant, *, limited: bool) -> Script[None]:
+    """Let parents wait for their children, each by itself, and begin them; those from `limited` lanes a moment later.
+
+    One that ends as it begins lets others have its keys, and tells who depends on it: those locks come before what a
+    claim takes of limits and rates.
+    """
     parcels = {p.id: p for p in (yield from read_parcels(sorted({slice.parcel for slice in running})))}
     specs = yield from _specs({(p.envelope.job, p.envelope.version) for p in parcels.values()})
     pins, choices = yield from _pins(specs)
@@ -87,11 +92,11 @@ def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instan
             held = _held(parcel, item, slice, specs[version], pins[version], choices, roots, now)
             waiting.append(_waits(slice, item))
             opened.executions.append(held.flow.execution)
-            if slice.flags & CHILD:
+            rerun = extra_of(parcel.extras, item).rerun
+            if slice.flags & CHILD or (rerun is None and (limited or slice.flags & RATED)):
                 opening.append(structs.replace(held, state=OPENING, wake_at=now))
                 opened.started.look(now)
                 continue
-            rerun = extra_of(parcel.extras, item).rerun
             known = None if rerun is None else (yield from flow_rerun.taken_over(rerun))
             if rerun is None or known is None:
                 board.courses[held.flow.execution] = new_course(held, _workflow(specs[version]))
