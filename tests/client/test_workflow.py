@@ -188,6 +188,9 @@ def test_mistakes_are_told_where_they_are_made():
         app.workflow(name="a")(lambda: [extract()])
     with pytest.raises(TypeError, match="no use for 'dya'"):
         app.workflow(name="b")(lambda: extract(dya=1))
+    for call in (lambda: extract("2026-11-15", priority=9), lambda: transform.map([1, 2], priority=9)):
+        with pytest.raises(TypeError, match=r"\.step\(priority=\.\.\.\)"):
+            app.workflow(name="e")(call)
     with pytest.raises(BadInput, match="two steps"):
         app.workflow(name="c")(lambda: [transform.step(name="x")(1), transform.step(name="x")(2)])
     with pytest.raises(TypeError, match="one job"):

@@ -120,8 +120,7 @@ class StepOptions:
         self._callee, self._options = callee, dict(options)
 
     def __call__(self, *args: Any, **named: Any) -> Node:
-        params, _ = self._callee._call(args, named)
-        return self._add(params, None)
+        return self._add(self._params(args, named), None)
 
     def map(
         self, items: Any, *args: Any, concurrency: int | None = None, tolerate: int | str | None = None, **named: Any
@@ -134,9 +133,16 @@ class StepOptions:
         free = next((name for name in names if name not in named), None)
         if free is None:
             raise TypeError(f"{self._callee.name} has no parameter left for the items")
-        params, _ = self._callee._call((), {free: ITEM, **dict(zip(_others(names, free), args, strict=False)), **named})
+        params = self._params((), {free: ITEM, **dict(zip(_others(names, free), args, strict=False)), **named})
         rules = {"items": items, "concurrency": concurrency, "tolerate": tolerate}
         return self._add(params, {name: value for name, value in rules.items() if value is not None})
+
+    def _params(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        params, options = self._callee._call(args, named)
+        if options:
+            name = next(iter(options))
+            raise TypeError(f"{name!r} is no param of {self._callee.name}: say .step({name}=...) before the call")
+        return params
 
     def _add(self, params: dict[str, Any], foreach: dict[str, Any] | None) -> Node:
         options = dict(self._options)
