@@ -130,6 +130,7 @@ class Node:
         self.deletions = Deletions(store, self._session_asked, self.statistics.cancelled)
         self.opener = Opener(env, store, self.directory, self.hints, self.limits.freed)
         self.flows = Flows(env, store, self.hints, self.clock, self._session_asked, self.statistics.cancelled)
+        self.opener.on_opened = self.flows.wake
         self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock, self.deletions)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.intake = EventIntake(env, store, self.directory, self.hints, self.quotas)

@@ -49,6 +49,7 @@ class Opener:
         self._known = -1  # the directory's version in which the lanes were looked for
         self._lanes: frozenset[int] = frozenset()
         self.opened = 0
+        self.on_opened: Callable[[], object] = lambda: None  # told when workflows have left the queue
         self.alarm = Alarm()
         hints.listen(self._on_hint)
 
@@ -86,6 +87,8 @@ class Opener:
         if claimed.freed:
             self._on_freed(claimed.freed)
         self._hints.tell(Hint(wake_at=claimed.wake_at))
+        if opened.executions:
+            self.on_opened()
         self._store.on_started(opened.started)
         self._store.on_made(opened.started.parcels)
         return 0.0 if claimed.running or left.keys() - claimed.full.keys() else SAFETY
@@ -111,6 +114,11 @@ class Flows:
         self._idle = True  # no workflow is under way, as far as this server knows
         self.alarm = Alarm()
         hints.listen(self._on_hint)
+
+    def wake(self) -> None:
+        """There are workflows, and some of them may be to begin."""
+        self._idle = False
+        self.alarm.ring()
 
     def _on_hint(self, hint: Hint) -> None:
         """Timers of others are no news while there is no workflow; one that begins tells of its steps."""
