@@ -20,6 +20,7 @@ from horae.model.template import as_text
 MOST_LIMITS = 8
 _LONG = 128  # characters of a key's value that stand in its name as they are
 _PREFIX = "${params."
+_FAN = "fan"  # in the place of a template's digest
 UNLIMITED = 1 << 30
 
 
@@ -72,8 +73,13 @@ def sequence_name(job: UUID, value: str) -> str:
 
 
 def fan_key(parent: UUID, step: str, most: int) -> str:
-    """The key that all children of a step share that may not run all at once."""
-    return f"fan:{parent}:{most}:{_short(step)}"
+    """The key that all children of a step share that may not run all at once; no digest is spelled so."""
+    return f"limit:{parent}:{_FAN}{most}:{_short(step)}"
+
+
+def is_fan(key: str) -> bool:
+    """Whether a key is that of a step of a workflow."""
+    return key.startswith("limit:") and key.split(":", 3)[2].startswith(_FAN)
 
 
 def is_sequence(key: str) -> bool:
@@ -89,8 +95,8 @@ def job_of(key: str) -> UUID:
 def limit_of(key: str, limits: Iterable[KeyLimit]) -> Limit:
     """What a job says now of a key; a limit that it no longer has holds nothing back. A step's says it itself."""
     digest = key.split(":", 3)[2]
-    if key.startswith("fan:"):
-        return Limit(concurrency=int(digest))
+    if is_fan(key):
+        return Limit(concurrency=int(digest.removeprefix(_FAN)))
     return next((limit for limit in limits if _digest(limit.key) == digest), NO_LIMIT)
 
 

@@ -527,3 +527,19 @@ async def test_a_workflow_in_a_limited_queue_begins_a_moment_later(world: World)
     await look(world)
     assert await steps(world, execution) == {"a": "skipped"}
     assert await state(world, execution) == "success"
+
+
+async def test_the_graph_of_a_wide_foreach_is_read_by_a_few_statements(world: World):
+    job = await world.job()
+    execution = await begin(world, await workflow(world, step("a", job, foreach=Foreach(items=list(range(3000))))))
+    before = Counter(world.driver.statements)
+
+    found = await world.store.read(lambda: whole(execution))
+    assert found is not None
+    assert (Counter(world.driver.statements) - before).total() <= 4
+    shown = show_graph(
+        found.plan, found.held.flow, found.steps, found.names, found.held.began_at, None, "running", world.now()
+    )
+    (node,) = shown.nodes
+    assert (node.items.total, node.items.left) == (3000, 3000)
+    assert len(await world.on("queued")) == 3

@@ -8,7 +8,7 @@ from horae.model import limits
 from horae.model.gates import Blocker, closed
 from horae.model.instant import format_instant
 from horae.model.keys import keys_of
-from horae.model.limits import Limit, limit_of, value_in, with_own
+from horae.model.limits import Limit, is_fan, limit_of, value_in, with_own
 from horae.store.moves import limit_reads
 
 MOST_NAMED = 10  # executions that a blocker names
@@ -107,6 +107,8 @@ def _said(case: ExecutionCase, key: str) -> tuple[Limit, str]:
     spec = case.job.spec
     own = with_own(spec.limits, spec.concurrency, spec.rate)
     found = limit_of(key, own)
+    if is_fan(key):
+        return found, f'the step "{value_in(key)}"'
     template = next((one.key for one in own if one == found), "its key")
     return found, f'{template} = "{value_in(key)}"' if template else f'the job "{spec.name}"'
 
