@@ -21,20 +21,20 @@ _SINCE = "A step, or `failed`: what succeeded before it is taken over."
 Since = Annotated[str, Meta(max_length=128, description=_SINCE)]
 
 
-class Answer(Body, frozen=True, kw_only=True):
+class StepAnswer(Body, frozen=True, kw_only=True):
     """Yes or no to a step that waits for it."""
 
     step: Annotated[str, Meta(max_length=128, description="Which step; needed when several wait.")] | None = None
     comment: Annotated[Text, Meta(description="Why; it is kept with the step.")] = ""
 
 
-class Skip(Body, frozen=True, kw_only=True):
+class StepSkip(Body, frozen=True, kw_only=True):
     """A step is left out."""
 
     reason: Text = ""
 
 
-class Complete(Body, frozen=True, kw_only=True):
+class StepDone(Body, frozen=True, kw_only=True):
     """A step is taken as done."""
 
     result: Annotated[Raw, Meta(description="What later steps get as its result; null unless given.")] = ABSENT
@@ -62,21 +62,21 @@ async def rerun(call: Call, body: RerunBody) -> Reply:
 
 
 @post(f"{API}/executions/{{id}}/approve", "executions.approve", ExecutionView, refuses=_REFUSES)
-async def approve(call: Call, body: Answer) -> Reply:
+async def approve(call: Call, body: StepAnswer) -> Reply:
     """Agree to a step of a workflow that waits for it."""
     told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
     return ok(await told)
 
 
 @post(f"{API}/executions/{{id}}/reject", "executions.reject", ExecutionView, refuses=_REFUSES)
-async def reject(call: Call, body: Answer) -> Reply:
+async def reject(call: Call, body: StepAnswer) -> Reply:
     """Refuse a step of a workflow that waits for it: it fails."""
     told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
     return ok(await told)
 
 
 @post(f"{API}/executions/{{id}}/steps/{{step}}/skip", "executions.skip-step", ExecutionView, refuses=_REFUSES)
-async def skip(call: Call, body: Skip) -> Reply:
+async def skip(call: Call, body: StepSkip) -> Reply:
     """Leave a step of a workflow out; what it runs is cancelled."""
     return ok(await call.node.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason))
 
@@ -84,7 +84,7 @@ async def skip(call: Call, body: Skip) -> Reply:
 @post(
     f"{API}/executions/{{id}}/steps/{{step}}/complete", "executions.complete-step", ExecutionView, refuses=_REFUSES
 )  # fmt: skip
-async def complete(call: Call, body: Complete) -> Reply:
+async def complete(call: Call, body: StepDone) -> Reply:
     """Take a step of a workflow as done, with a result; what it runs is cancelled."""
     done = call.node.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
     return ok(await done)
