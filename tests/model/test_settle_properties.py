@@ -40,7 +40,7 @@ def settle(by, slice, kind, rules):
         case "released":
             by.release(slice, slice.lo, slice.hi, outcome(slice, kind))
         case "suspended":
-            by.suspend(slice, slice.lo, slice.hi, NOW + 5)
+            by.suspend(slice, slice.lo, slice.hi, outcome(slice, kind, wake_at=NOW + 5))
         case "lost":
             by.lose(slice, rules.delivery)
 
@@ -295,3 +295,13 @@ def test_a_part_of_a_report_takes_its_part_of_results_and_times():
     assert done.results.part(0, 2) == [b"2", b"3"]
     assert (done.started_at, done.completed_at) == (NOW - 18, NOW - 7)
     assert timing_of(done.timings, 1, done.started_at, done.completed_at) == (NOW - 17, NOW - 7)
+
+
+def test_what_waits_for_a_signal_wakes_at_once_when_one_has_come():
+    slice = running(lo=0, hi=3)
+    by = Settler("worker-1", NOW, Random(0), awaited={(slice.parcel, 0, "a"), (slice.parcel, 1, "a")})
+    by.suspend(slice, 0, 3, outcome(slice, "suspended", wake_at=NOW + 5, waits=["a"]))
+
+    assert [(w.lo, w.hi, w.wake_at, w.reason, w.gate) for w in by.fates.waiting] == [
+        (0, 1, NOW + 5, "signal", "signal"), (1, 2, NOW + 5, "signal", "signal"), (2, 3, NOW, "signal", "signal"),
+    ]  # fmt: skip
