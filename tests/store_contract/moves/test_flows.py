@@ -543,3 +543,15 @@ async def test_the_graph_of_a_wide_foreach_is_read_by_a_few_statements(world: Wo
     (node,) = shown.nodes
     assert (node.items.total, node.items.left) == (3000, 3000)
     assert len(await world.on("queued")) == 3
+
+
+async def test_a_paused_workflow_that_is_cancelled_does_what_it_does_last(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("a", job), step("b", job, after=("a",)), last=(step("z", job),))
+    execution = await begin(world, flow)
+    await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+
+    assert (await world.store.cancel(parcel_of(execution), index_of(execution), "no"))[0] == "asked"
+    await look(world)
+    assert await run(world, await world.worker()) == ["z"]
+    assert await state(world, execution) == "cancelled"

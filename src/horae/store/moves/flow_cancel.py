@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Literal
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.ids import execution_id
@@ -80,7 +80,8 @@ def cancel(execution: UUID, reason: str, new_id: NewId, now: Instant, done: Star
     if course.is_opening:
         course.end, course.is_over = End(state="cancelled", reason=reason), True
     else:
-        deciding = decide.cancel(course.plan, course.flow, course.held.about, reason, now)
+        going_on = structs.replace(course.flow, paused=False)  # what is undone, or comes last, is not to be paused
+        deciding = decide.cancel(course.plan, going_on, course.held.about, reason, now)
         yield from course.decide(deciding, moves, now)
     yield from settle(board, {}, new_id, now, done)
     return "cancelled" if board.finished else "asked"
