@@ -67,6 +67,16 @@ def tell(node: Node, kind: str = "execution", id: UUID = PARCEL, state: str = "r
     node.hints.tell_here(Hint(events=[event]))
 
 
+async def test_steps_are_followed_with_their_workflow(app: Application, node: Node):
+    execution, other = execution_id(PARCEL, 3), execution_id(PARCEL, 4)
+    async with following(app, node, f"execution={execution}") as reader:
+        for id in (other, execution):
+            node.hints.tell(Hint(events=[Event("step", id, "running", 1, 0, step="a")]))
+
+        event = await reader.event()
+        assert (event["event"], event["id"], event["step"]) == ("step", str(execution), "a")
+
+
 async def test_events_arrive_as_they_happen(app: Application, node: Node):
     async with following(app, node) as reader:
         tell(node, "job", state="paused")

@@ -168,11 +168,11 @@ class Topics(Query, frozen=True, kw_only=True):
     """Which events to follow; all of them when nothing is named."""
 
     topics: Annotated[
-        list[Literal["executions", "jobs", "workers", "holds", "circuits", "rollouts"]],
+        list[Literal["executions", "steps", "jobs", "workers", "holds", "circuits", "rollouts"]],
         Meta(description="Kinds of things, separated by commas."),
     ] = []
     execution: (
-        Annotated[str, Meta(description="One execution, with its log.", extra_json_schema={"format": "uuid"})] | None
+        Annotated[str, Meta(description="One, its steps and its log.", extra_json_schema={"format": "uuid"})] | None
     ) = None
 
 

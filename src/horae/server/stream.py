@@ -28,10 +28,11 @@ class EventView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults
     at: str
     job_id: UUID | None = None
     count: int = 1
+    step: str = ""  # of the execution, which is a workflow's
 
 
 class Wanted(Struct, frozen=True):
-    """Which events a stream carries: kinds of things, and one execution with its log."""
+    """Which events a stream carries: kinds of things, and one execution with its steps and its log."""
 
     kinds: frozenset[str]
     execution: UUID | None = None
@@ -39,7 +40,7 @@ class Wanted(Struct, frozen=True):
     def __contains__(self, event: Event) -> bool:
         if event.kind in self.kinds:
             return True
-        if self.execution is None or event.kind not in ("execution", "log"):
+        if self.execution is None or event.kind not in ("execution", "step", "log"):
             return False
         place = index_of(self.execution) - index_of(event.id)
         return parcel_of(event.id) == parcel_of(self.execution) and 0 <= place < event.count
@@ -96,7 +97,7 @@ class Stream(Reply):
 def _view(event: Event) -> EventView:
     return EventView(
         kind=event.kind, id=event.id, state=event.state, at=format_instant(event.at), job_id=event.job,
-        count=event.count,
+        count=event.count, step=event.step,
     )  # fmt: skip
 
 

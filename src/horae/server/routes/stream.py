@@ -12,6 +12,7 @@ from horae.server.stream import Stream, Wanted
 
 KINDS = {
     "executions": "execution",
+    "steps": "step",
     "jobs": "job",
     "workers": "worker",
     "holds": "hold",
