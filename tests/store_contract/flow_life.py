@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 
 from horae.env import SECOND
-from horae.model.workflow.values import Foreach, Sleep
-from horae.store.moves import flow_due
+from horae.model.workflow.values import Approval, EventWait, Foreach, Sleep
+from horae.store.moves import flow_due, flow_waits
+from horae.store.moves.starts import Started
 from tests.store_contract.flow_world import begin, look, open_all, run, step, workflow
-from tests.store_contract.world import TestJob, World, failed, success
+from tests.store_contract.world import NAMESPACE, TestJob, World, failed, success
 
 # What people ask for: to see a workflow, to pause it, to let it go on; and what is stopped when they cancel it.
 RARE_FLOWS = {
@@ -17,6 +18,10 @@ RARE_FLOWS = {
     *("flow_steps_open", "fanned_out_to", "children_waiting", "children_queued", "children_left"),
     *("children_with_children", "sessions_of_parcels", "children_running", "end_other_steps"),
     *("blobs_of", "item_with_children"),
+    *("waits_of_flow", "callback_secret"),
+    # When jobs are edited, deleted and restored of which workflows have their own
+    *("change_owned_jobs", "delete_all_owned_jobs", "delete_owned_jobs", "forget_uses", "jobs_made_from", "owned_jobs"),
+    *("owners_of_jobs", "restore_owned_jobs", "used_below", "versions_and_states", "workflows_that_run"),
 }
 
 
@@ -51,6 +56,7 @@ async def flow(world: World) -> None:
     await world.store.read(flow_due.next_due)
     await world.store.read(flow_due.is_any_under_way)
     await two_at_once(world, worker, job, lanes)
+    await wait_for_others(world)
 
 
 async def two_at_once(world: World, worker: Any, job: TestJob, lanes: frozenset[int]) -> None:
@@ -61,4 +67,17 @@ async def two_at_once(world: World, worker: Any, job: TestJob, lanes: frozenset[
         await begin(world, flow)
     await worker.report(*map(success, await worker.claim(2, lanes=lanes)))
     world.clock.advance(SECOND)
+    await look(world)
+
+
+async def wait_for_others(world: World) -> None:
+    """A step that an event ends, and one of which somebody is reminded."""
+    waits = (step("paid", wait=EventWait(name="payment")), step("ok", wait=Approval(remind=SECOND, timeout=2 * SECOND)))
+    await begin(world, await workflow(world, *waits, name="waits-for-others", queue="steps"))
+    paid = [(world.env.new_id(), "payment", {"payload": 1})]
+    await world.store.change(lambda now: flow_waits.lay_down(NAMESPACE, paid, now))
+    await look(world)
+    for _ in range(2):
+        world.clock.advance(SECOND)
+        await world.store.change(lambda now: flow_waits.remind(10, now, Started()))
     await look(world)

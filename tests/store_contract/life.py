@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from horae.env import SECOND
+from horae.model.artifact import Artifact
 from horae.model.execution import Extra
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.protocol import Exchange, Step
@@ -16,6 +17,7 @@ from horae.model.trigger import Interval, Rules
 from horae.store import moves
 from horae.store.driver import op_name
 from horae.store.moves import (
+    artifacts,
     backfills,
     backstop,
     execution_reads,
@@ -70,6 +72,7 @@ RARE_MOVES = {
     *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }
 RARE = {
+    "forget_artifacts",
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
     *("delete_job", "edit_job", "job_version", "job_versions", "lock_job", "name_taken", "restore_job"),
     *("newest_job_version", "rollout_that_is_on"),
@@ -219,9 +222,27 @@ async def chatter(worker: Any, slice: Any) -> None:
         progress=[progress(slice, slice.lo, 5.0)],
         logs=[lines(slice, slice.lo, 0, "a")],
     )
+    await leave_behind(worker, slice)
     step = Step(parcel=slice.parcel, item=slice.lo, attempt=slice.attempt, name="pay", result=b"1")
     for _ in range(2):
         await world.store.write(lambda: steps.remember([(worker.session, step)], world.now()))
+
+
+async def leave_behind(worker: Any, slice: Any) -> None:
+    """A file of an execution, and what becomes of it."""
+    store, now = worker.world.store, worker.world.now()
+    place = slice.parcel, slice.lo
+    file = Artifact(
+        name="a", attempt=slice.attempt, size=1, type="text/plain", sha256="", location="x/1", at=now
+    )  # fmt: skip
+    await store.write(lambda: artifacts.announce("x/1", now))
+    for _ in range(2):
+        await store.write(lambda: artifacts.keep(worker.session, *place, file, now))
+    await store.read(lambda: artifacts.of(*place, "", 10))
+    await store.read(lambda: artifacts.one(*place, "a"))
+    await store.write(lambda: artifacts.forget(artifacts.START, 10, now))
+    await store.read(lambda: artifacts.litter(now, 10))
+    await store.write(lambda: artifacts.cleared(["x/1"]))
 
 
 async def look(world: World, job: Any, worker: Any) -> None:

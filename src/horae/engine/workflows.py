@@ -19,7 +19,7 @@ from horae.errors import Busy, HoraeError
 from horae.model.ids import index_of, parcel_of
 from horae.model.slice import Running
 from horae.store.contract import Store
-from horae.store.moves import flow_begin, flow_cancel, flow_due
+from horae.store.moves import flow_begin, flow_cancel, flow_due, flow_waits
 from horae.store.moves.flow_cancel import ToStop
 from horae.store.moves.starts import Started
 
@@ -141,6 +141,9 @@ class Flows:
         self._idle = False
         looked = await self._look()
         self._tell(looked.started)
+        reminded = Started()
+        await self._store.change(lambda now: flow_waits.remind(BATCH, now, reminded))
+        self._tell(reminded)
         stuck = False
         for execution in looked.stops:
             stuck |= not await self._stop(execution)

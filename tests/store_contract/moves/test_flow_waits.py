@@ -13,7 +13,7 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.workflow.flow import Ended
 from horae.model.workflow.values import Approval, EventWait, SignalWait
 from horae.model.workflow.waits import answered
-from horae.store.moves import events, flow_by_hand
+from horae.store.moves import events, flow_by_hand, flow_due, flow_waits
 from horae.store.moves.starts import Started
 from tests.store_contract.flow_world import begin, look, params_of, result, run, state, step, steps, workflow
 from tests.store_contract.world import NAMESPACE, World, lead, success
@@ -183,3 +183,19 @@ async def test_a_step_is_taken_as_done_or_left_out(world: World):
     await worker.report(success(a))
     assert await run(world, worker) == ["c"]
     assert await state(world, execution) == "success"
+
+
+async def test_approvals_that_wait_are_told_of_again_and_again(world: World):
+    execution = await begin(world, await workflow(world, step("ok", wait=Approval(remind=60 * SECOND))))
+
+    async def reminded() -> list[str]:
+        done = Started()
+        await world.store.change(lambda now: flow_waits.remind(10, now, done))
+        return [f"{one.step} {one.state}" for one in done.stepped if one.execution == execution]
+
+    assert await reminded() == []
+    assert await world.store.read(flow_due.next_due) == world.now() + 60 * SECOND
+    for _ in range(2):
+        world.clock.advance(60 * SECOND)
+        assert await reminded() == ["ok waiting"]
+        assert await reminded() == []

@@ -29,7 +29,8 @@ STEPS_DUE = Statement(
 NEXT = Statement(
     "next_flow",
     "SELECT (SELECT min(wake_at) FROM flows WHERE wake_at IS NOT NULL),"
-    " (SELECT min(wake_at) FROM flow_steps WHERE wake_at IS NOT NULL), (SELECT min(at) FROM flow_news)",
+    " (SELECT min(wake_at) FROM flow_steps WHERE wake_at IS NOT NULL), (SELECT min(at) FROM flow_news),"
+    " (SELECT min(remind_at) FROM flow_waits WHERE remind_at IS NOT NULL)",
 )
 
 

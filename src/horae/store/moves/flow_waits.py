@@ -12,12 +12,14 @@ import msgspec
 
 from horae.env import Instant
 from horae.model.workflow.flow import FINAL, Await, Ended
-from horae.model.workflow.values import Sleep, Wait
+from horae.model.workflow.values import Approval, Sleep, Wait
 from horae.model.workflow.waits import KINDS, name_of, passes
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.flow_course import Course
 from horae.store.moves.shelves import ITEM, Columns
 from horae.store.moves.signal_rows import TAKE, kept_of
+from horae.store.moves.starts import Started
+from horae.store.moves.told import Stepped
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
 STEP: Columns = (*ITEM, ("step", "text"))
@@ -51,12 +53,12 @@ FLOWS_WITH_NEWS = Statement(
 )
 NEWS_OF = Statement(
     "news_of_flow",
-    "SELECT n.step, n.told FROM flow_news n WHERE n.parcel = $1 AND n.item = $2 ORDER BY n.at, n.event",
+    "SELECT n.at, n.event, n.step, n.told FROM flow_news n WHERE n.parcel = $1 AND n.item = $2",
 )
 REMIND = Statement(
     "reminders_due",
-    "SELECT f.execution, w.step, w.wait FROM flow_waits w JOIN flows f ON f.parcel = w.parcel AND f.item = w.item"
-    " WHERE w.remind_at <= $1 ORDER BY w.remind_at LIMIT $2",
+    "SELECT w.parcel, w.item, w.step, w.wait, f.execution, f.job, f.namespace FROM flow_waits w"
+    " JOIN flows f ON f.parcel = w.parcel AND f.item = w.item WHERE w.remind_at <= $1 ORDER BY w.remind_at LIMIT $2",
 )
 REMINDED = Statement(
     "set_reminders",
@@ -133,14 +135,27 @@ def with_news(limit: int) -> Script[list[UUID]]:
 def hear(course: Course, moves: Deferred) -> Script[list[Ended]]:
     """The waits of a workflow that events have ended; those that nobody waited for are forgotten."""
     place = course.held.place
-    rows = yield Fetch(NEWS_OF, place)
+    rows = sorted((yield Fetch(NEWS_OF, place)), key=lambda row: row[:2])
     ended: dict[str, Ended] = {}
-    for step, told in rows:
+    for _, _, step, told in rows:
         node = course.plan.nodes.get(step)
         if node is None or step in ended:
             continue
         event = msgspec.json.decode(told)
         if (yield from course.ask(passes(node, course.held.about, event), moves)):
             ended[step] = Ended(step=step, result=told)
-    yield ForEach(DROP_NEWS, STEP, sorted({(*place, step) for step, _ in rows}))
+    yield ForEach(DROP_NEWS, STEP, sorted({(*place, row[2]) for row in rows}))
     return list(ended.values())
+
+
+def remind(limit: int, now: Instant, done: Started) -> Script[None]:
+    """Tell again of approvals that wait: their steps are told as waiting once more, and the next time is set."""
+    rows = yield Fetch(REMIND, (now, limit))
+    again = []
+    for parcel, item, step, wait, execution, job, namespace in rows:
+        approval = _read_wait(wait)
+        span = approval.remind if isinstance(approval, Approval) else None
+        again.append((parcel, item, step, None if span is None else now + span))
+        done.stepped.append(Stepped(execution, job, namespace, step, "waiting"))
+    if again:
+        yield ForEach(REMINDED, (*STEP, ("remind_at", "bigint")), sorted(again))
