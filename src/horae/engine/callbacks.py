@@ -15,7 +15,6 @@ from horae.store.moves.flow_course import SECRET_KEY, secret
 from horae.store.moves.shelves import Columns
 from horae.store.script import Insert, Script
 
-
 KEPT: Columns = (("key", "text"), ("value", "text"))
 
 
