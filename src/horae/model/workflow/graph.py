@@ -106,8 +106,8 @@ def show_graph(
 ) -> GraphView:
     """A workflow with its steps in the order in which they can run; those of phases to come are there, too."""
     stored = {row.step: (row, pin) for row, pin in rows}
-    order = [name for phase in plan.order.values() for name in phase]
-    order += [name for name in stored if name.endswith(UNDO)]
+    order = [*plan.order["main"], *_undoings(stored)]
+    order += [name for phase, names in plan.order.items() if phase != "main" for name in names]
     blank = {name: (StepRow(step=name, phase=plan.nodes[name].phase), None) for name in order if name in plan.nodes}
     steps = {name: stored.get(name) or blank[name] for name in order}
     path = critical_path(plan, {name: row for name, (row, _) in steps.items()}, ended_at or now)
@@ -132,6 +132,16 @@ def show_graph(
         ],
         critical_path=path,
     )
+
+
+def _undoings(stored: Mapping[str, tuple[StepRow, Pin | None]]) -> list[str]:
+    """What is undone, in that order: the step that ended last comes first."""
+
+    def ended(name: str) -> int:
+        undone = stored.get(name.removesuffix(UNDO))
+        return -1 if undone is None or undone[0].ended_seq is None else undone[0].ended_seq
+
+    return sorted((name for name in stored if name.endswith(UNDO)), key=ended, reverse=True)
 
 
 def _node(

@@ -1,0 +1,33 @@
+"""The graph as people see it: steps in the order in which they can run, undoings between them and the handlers."""
+
+from uuid import UUID
+
+from horae.model.workflow.flow import Flow, StepRow
+from horae.model.workflow.graph import show_graph
+from horae.model.workflow.plan import plan_of
+from horae.model.workflow.values import Call, Step, Workflow, undo_name
+
+JOB = "0198c5a0-0000-7000-8000-000000000001"
+
+
+def test_undoings_stand_in_their_order_before_the_handlers():
+    undo = Call(job=JOB)
+    steps = (
+        Step(name="a", job=JOB, undo=undo),
+        Step(name="b", job=JOB, after=("a",), undo=undo),
+        Step(name="c", job=JOB),
+    )
+    plan = plan_of(Workflow(steps=steps, last=(Step(name="tidy", job=JOB),)))
+    rows = [
+        StepRow(step="a", state="success", began_at=1, ended_at=2, ended_seq=0),
+        StepRow(step="b", state="success", began_at=2, ended_at=3, ended_seq=1),
+        StepRow(step="c", state="failed", began_at=1, ended_at=4, ended_seq=2),
+        *(StepRow(step=undo_name(name), phase="undo") for name in "ab"),
+    ]
+    flow = Flow(execution=UUID(JOB), root=UUID(JOB), job=UUID(JOB), version=1)
+
+    shown = show_graph(plan, flow, [(row, None) for row in rows], {}, 1, None, "running", 10)
+
+    assert [node.step for node in shown.nodes[3:]] == ["b:undo", "a:undo", "tidy"]
+    assert {node.step for node in shown.nodes[:3]} == {"a", "b", "c"}
+    assert shown.critical_path == ["c"]
