@@ -1,7 +1,7 @@
 """Claims and reports of a server's engine in one process, on stores that hold much or are divided into many lanes."""
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from horae.errors import HoraeError
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register, Submit
 
 JOB, QUEUE = "bench-tenant", "default"
+PART = 1_000  # executions that are claimed and reported at a time, before the next size has its turn
 
 
 class Size(Struct, frozen=True, kw_only=True):
@@ -102,11 +103,14 @@ async def by_lanes(source: Source, counts: Sequence[int], size: Size) -> dict[in
     """Executions a second with so many lanes in use, each with a share of what is queued."""
     rates: dict[int, list[float]] = {count: [] for count in counts}
     for _ in range(size.repeats):
-        for lanes in counts:
-            async with claiming(source, size, fair=True) as claimer:
-                await claimer.divide(max(3 * size.executions, 2 * lanes * size.parcel), lanes)
-                await claimer.work(size.executions // 10)
-                rates[lanes].append(await claimer.work(size.executions))
+        async with AsyncExitStack() as stores:
+            claimers = {}
+            for lanes in counts:
+                claimers[lanes] = await stores.enter_async_context(claiming(source, size, fair=True))
+                await claimers[lanes].divide(max(3 * size.executions, 2 * lanes * size.parcel), lanes)
+                await claimers[lanes].work(size.executions // 10)
+            for lanes, rate in (await _in_turns(claimers, size)).items():
+                rates[lanes].append(rate)
     return rates
 
 
@@ -119,18 +123,22 @@ async def by_queued(source: Source, counts: Sequence[int], size: Size) -> dict[i
             claimers[count] = await stores.enter_async_context(claiming(source, size, fair=False))
             await claimers[count].queue(count)
         for _ in range(size.repeats):
-            for count, claimer in claimers.items():
-                rates[count].append(await _steadily(claimer, count, size))
+            for count, rate in (await _in_turns(claimers, size, again=True)).items():
+                rates[count].append(rate)
     return rates
 
 
-async def _steadily(claimer: Claimer, queued: int, size: Size) -> float:
-    """Claim from a queue that is as long again after each part; only the claims are timed."""
-    part = min(queued, size.executions)
-    spent, done = 0.0, 0
+async def _in_turns(claimers: Mapping[int, Claimer], size: Size, *, again: bool = False) -> dict[int, float]:
+    """Executions a second of each, a part of all at a time: a machine's rate drifts within seconds.
+
+    A queue that is to stay as long gets as many `again` after each part; only the claims are timed.
+    """
+    spent, done = dict.fromkeys(claimers, 0.0), 0
     while done < size.executions:
-        rate = await claimer.work(part)
-        spent += part / rate
+        part = min(PART, size.executions - done, *(claimers if again else ()))
+        for count, claimer in claimers.items():
+            spent[count] += part / await claimer.work(part)
+            if again:
+                await claimer.queue(part)
         done += part
-        await claimer.queue(part)
-    return done / spent
+    return {count: done / seconds for count, seconds in spent.items()}

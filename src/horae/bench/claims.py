@@ -27,8 +27,8 @@ async def claims(store: str | None, lanes: int, queued: int, repeats: int, **siz
 
     A server's engine in this process claims and reports, exchange by exchange, with no HTTP between. Lanes are those of
     a fair queue's shares, each with as much in it as the others. Before a figure is taken, a tenth of it is claimed
-    without being timed. Sizes take turns, so that all meet the same noise; a ratio is that of the medians to the
-    first size.
+    without being timed. Sizes take turns, a thousand executions at a time, so that all meet the same noise, and what
+    servers do once a second for their lanes; a ratio is that of the medians to the first size.
     """
     from horae.bench.claim_runs import Size, by_lanes, by_queued
     from horae.bench.results import machine, measured, median
