@@ -124,8 +124,9 @@ def _rooms(
     groups: Iterable[tuple[frozenset[int], Taste | None]], lanes: Sequence[LaneView], moves: Deferred, now: Instant
 ) -> Script[Rooms]:
     """What the limits of these lanes have room for; what was just reported has left it."""
-    may = {lane for those, _ in groups for lane in those}
-    names = {name for view in lanes if view.lane in may for name in view.limits}
+    reaches = [those for those, _ in groups]
+    limited = (view for view in lanes if view.limits)
+    names = {name for view in limited if any(view.lane in those for those in reaches) for name in view.limits}
     if not names:
         return Rooms({}, now)
     yield from moves.make()
