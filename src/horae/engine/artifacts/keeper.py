@@ -13,7 +13,7 @@ from horae.engine.executions import Executions
 from horae.engine.known_sessions import KnownSessions
 from horae.engine.memory import not_held
 from horae.env import Env
-from horae.errors import BadInput, Busy, Gone, HoraeError, NotFound, TooLarge
+from horae.errors import BadInput, Busy, Gone, NotFound, TooLarge
 from horae.model.artifact import MOST_ARTIFACTS, Artifact, check_name, check_type
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.store.contract import Store
@@ -57,9 +57,9 @@ class Artifacts:
         content = _Content(pieces, self._limit)
         try:
             await self.place.write(location, content)
-        except HoraeError:
-            raise
-        except (OSError, ValueError, RuntimeError) as error:  # what stores that are out of order raise
+        except Exception as error:  # whatever a place that is out of order raises
+            if content.broken is not None:
+                raise content.broken from None
             log.error("an artifact cannot be kept", place=self.place.url, error=str(error))
             raise Busy("The place of artifacts cannot be written to.", "Look at the server's log.") from None
         artifact = Artifact(
@@ -123,11 +123,16 @@ class _Content:
     def __init__(self, pieces: AsyncIterable[bytes], limit: int) -> None:
         self._pieces, self._limit = pieces, limit
         self.size, self.hash = 0, hashlib.sha256()
+        self.broken: Exception | None = None  # what went wrong on this side; places wrap it in errors of their own
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for piece in self._pieces:
-            self.size += len(piece)
-            if self.size > self._limit:
-                raise TooLarge(f"The artifact is larger than {self._limit} bytes.", "Raise `artifact_limit`.")
-            self.hash.update(piece)
-            yield piece
+        try:
+            async for piece in self._pieces:
+                self.size += len(piece)
+                if self.size > self._limit:
+                    raise TooLarge(f"The artifact is larger than {self._limit} bytes.", "Raise `artifact_limit`.")
+                self.hash.update(piece)
+                yield piece
+        except Exception as error:
+            self.broken = error
+            raise
