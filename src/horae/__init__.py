@@ -1,4 +1,4 @@
-"""Horae, a distributed job scheduler: cron at scale, a durable job queue and the ground for workflows in one system.
+"""Horae, a distributed job scheduler: cron at scale, a durable job queue and a workflow engine in one system.
 
 This package's own names are the public ones; what lies in its subpackages is for Horae itself. They are imported when
 first used, so `import horae` costs next to nothing.
