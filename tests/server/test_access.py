@@ -17,6 +17,7 @@ PUBLIC = {
     "GET /ui/{file}",
     "POST /api/v1/sign-in",
     "POST /api/v1/hooks/{token}",
+    "POST /api/v1/callbacks/{token}",
 }
 CLOSED = [route for route in ROUTES if not is_public(route)]
 FOR_WORKERS = {route.name for route in ROUTES if route.tag == "sessions"} | {"me.get", "me.sign-out"}

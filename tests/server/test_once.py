@@ -29,6 +29,8 @@ BY_ITSELF = {
     "sessions.submit": "a child's key is its parent and the number of the call",
     "sessions.remember": "a step has a name and is remembered once",
     "events.send": "an event has an id; one that was kept is answered again and fires nothing",
+    "callbacks.receive": "a call of one step's URL counts once",
+    "sessions.wait": "a step that waits goes on waiting, or has its result",
     "hooks.receive": "a delivery has an id, or its content is one; a replay fires nothing and says so",
     "me.sign-in": "a code works once; its answer is a secret and never kept",
     "me.sign-out": "who is signed out stays so",

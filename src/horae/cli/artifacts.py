@@ -12,7 +12,7 @@ from horae.cli.remote import Api, remote
 EXAMPLES = (
     "horae executions artifacts EXECUTION",
     "horae executions artifacts EXECUTION report.html",
-    "horae executions artifacts EXECUTION data.csv --to - | head",
+    "horae executions artifacts EXECUTION data.csv --to -",
 )
 
 
