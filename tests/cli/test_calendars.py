@@ -130,4 +130,4 @@ def test_apply_takes_a_file_of_calendars_alone_and_refuses_circles(tmp_path):
     path.write_text("calendars: [{hours: '09:00-17:00'}]")
     assert "a calendar without a name" in run(Kept(), "apply", "-f", str(path)).stderr
     path.write_text("jobs: []")
-    assert "no job and no calendar" in run(Kept(), "apply", "-f", str(path)).stderr
+    assert "no job, no template and no calendar" in run(Kept(), "apply", "-f", str(path)).stderr

@@ -297,8 +297,8 @@ async def test_what_would_only_be_fetched_ahead_is_looked_for_where_it_was_found
     seen: list[list[int]] = []
     exchange = node.store.exchange
 
-    async def watched(*args):
-        done = await exchange(*args)
+    async def watched(*args, **more):
+        done = await exchange(*args, **more)
         seen.append(list(done.claimed.lanes))
         return done
 

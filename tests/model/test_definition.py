@@ -256,7 +256,7 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         (
             {"triggers": [{"event": "x", "zzz": 1}]},
             "triggers[0].zzz",
-            "webhook, params, overlap, startAt, endAt, maxFires, paused.",
+            "webhook, params, overlap, startAt, endAt, maxFires, calendar, calendars, outside, paused.",
         ),
         ({"triggers": [5]}, "triggers[0]", "neither a text nor an object"),
         ({"triggers": ["@daily", {"evry": "5m"}]}, "triggers[1].evry", "no field 'evry'"),

@@ -37,7 +37,7 @@ def test_the_answer_is_written_as_the_document_says():
         refused=2,
     )
 
-    assert lot(receipts, {4: error, 1: error}) == encode(whole)
+    assert lot(receipts, {4: error, 1: error}, []) == encode(whole)
 
 
 async def test_items_that_do_not_fit_the_schema_are_refused_alone(api: Api):

@@ -114,7 +114,7 @@ async def test_the_least_urgent_gives_way_then_who_has_lost_least_since_its_last
     kept = slices[1]
     step = Step(parcel=kept.parcel, item=0, attempt=kept.attempt, name="half")
     now = world.now()
-    await world.store.write(lambda: steps.remember(w.session, step, now))
+    await world.store.write(lambda: steps.remember([(w.session, step)], now))
     world.clock.advance(SECOND)
     await urgent(world)
 
