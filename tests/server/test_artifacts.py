@@ -77,6 +77,14 @@ async def test_a_file_is_brought_listed_and_read(api: Api, held: Held):
     assert (await api.get(listed["items"][0]["url"])).content == b""
 
 
+async def test_a_name_as_long_as_it_may_be_is_kept(api: Api, held: Held):
+    name = "ü" * 127
+    assert (await held.put(name, b"long")).status_code == 200
+    (one,) = (await api.get(f"/api/v1/executions/{held.execution}/artifacts")).json()["items"]
+    assert one["name"] == name
+    assert (await api.get(one["url"])).content == b"long"
+
+
 async def test_pages_of_artifacts(api: Api, held: Held):
     for name in "abc":
         await held.put(name, b"1")

@@ -1,8 +1,8 @@
 """Artifacts as workers bring them and as people read them."""
 
 import hashlib
+import re
 from collections.abc import AsyncIterable, AsyncIterator
-from urllib.parse import quote
 from uuid import UUID
 
 import structlog
@@ -21,6 +21,8 @@ from horae.store.moves import artifacts
 from horae.store.moves.steps import is_held
 
 log = structlog.get_logger("horae.artifacts")
+MOST_PLAIN = 100  # characters of a name in its place
+_ODD = re.compile(r"[^A-Za-z0-9._-]|^\.")
 
 
 class Upload(Struct, frozen=True, kw_only=True):
@@ -112,9 +114,10 @@ class Artifacts:
         return whole()
 
     def _location(self, namespace: int, upload: Upload) -> str:
-        """A path that no other upload has; a name's own parts stay readable."""
+        """A path that no other upload has; of the name it keeps what every place can hold."""
         id = execution_id(upload.parcel, upload.item)
-        return f"{namespace}/{id}/{self._env.new_id()}/{quote(upload.name, safe='/ ')}"
+        plain = _ODD.sub("_", upload.name.rpartition("/")[2])[-MOST_PLAIN:]
+        return f"{namespace}/{id}/{self._env.new_id()}/{plain}"
 
 
 class _Content:
