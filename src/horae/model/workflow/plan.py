@@ -1,10 +1,8 @@
 """A workflow's graph, compiled once for each version of its job and asked at every decision."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
-from uuid import UUID
 
 import msgspec
 from msgspec import Struct
@@ -34,7 +32,6 @@ from horae.model.workflow.values import (
     Workflow,
 )
 
-MOST_PLANS = 1_000
 NOTHING = b"{}"
 
 
@@ -82,27 +79,6 @@ class Plan(Struct, frozen=True, kw_only=True):
     output: Any = None  # compiled
     output_speaks: frozenset[str] = frozenset()
     callbacks: tuple[str, ...] = ()  # steps that wait until their URL is called
-
-
-class Plans:
-    """Plans by job and version; what was not asked for the longest goes first."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[UUID, int], Plan] = OrderedDict()
-
-    def known(self, job: UUID, version: int) -> Plan | None:
-        """A plan that was kept."""
-        plan = self._kept.get((job, version))
-        if plan is not None:
-            self._kept.move_to_end((job, version))
-        return plan
-
-    def keep(self, job: UUID, version: int, workflow: Workflow) -> Plan:
-        """Compile a version, and remember it."""
-        plan = self._kept[job, version] = plan_of(workflow)
-        if len(self._kept) > MOST_PLANS:
-            self._kept.popitem(last=False)
-        return plan
 
 
 def plan_of(workflow: Workflow) -> Plan:

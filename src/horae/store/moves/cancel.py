@@ -35,10 +35,6 @@ ON_RUNNING = Statement(
     "item_running", "SELECT session, attempt FROM running WHERE parcel = $1 AND lo <= $2 AND hi > $2"
 )
 ON_HISTORY = Statement("item_history", "SELECT state FROM history WHERE parcel = $1 AND lo <= $2 AND hi > $2")
-REQUESTS: shelves.Columns = (
-    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("kind", "text"), ("session", "uuid"),
-    ("reason", "text"), ("created_at", "bigint"),
-)  # fmt: skip
 
 Cancelled = Literal["cancelled", "asked", "final", "moving", "unknown"]
 
@@ -112,5 +108,5 @@ def ask(parcel: UUID, item: int, session: UUID, kind: RequestKind, reason: str, 
     if not rows or rows[0][0] != session:
         return False
     row = (parcel, item, rows[0][1], kind, session, reason, now)
-    yield Insert("requests", REQUESTS, [row], conflict="ON CONFLICT DO NOTHING")
+    yield Insert("requests", shelves.REQUESTS, [row], conflict="ON CONFLICT DO NOTHING")
     return True

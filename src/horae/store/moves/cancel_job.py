@@ -13,11 +13,9 @@ from msgspec import Struct
 from horae.env import Instant
 from horae.model.execution import READS_AS_RUNNING
 from horae.model.ids import execution_id
-from horae.model.settle import Finished
 from horae.model.slice import Queued, Waiting
 from horae.store.moves import shelves
-from horae.store.moves.cancel import REQUESTS
-from horae.store.moves.ends import tell
+from horae.store.moves.ends import as_cancelled, tell
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, Insert, Script, Statement
@@ -126,14 +124,9 @@ def cancel_slices(
 ) -> Script[None]:
     """Put slices that somebody holds on history; whoever waits for their end hears of it, and `done` tells who."""
     yield shelves.take(shelf, slices)
-    ended = [_cancelled(s, reason, now) for s in slices]
+    ended = [as_cancelled(s, reason, now) for s in slices]
     yield shelves.put_finished(ended)
     yield from tell(ended, new_id, now, Started() if done is None else done)
-
-
-def _cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:
-    queued_at = slice.queued_at if isinstance(slice, Queued) else None
-    return Finished(slice=slice, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)
 
 
 def cancel_more(
@@ -209,5 +202,5 @@ def ask_session(session: UUID, job: UUID, reason: str, now: Instant) -> Script[i
         for item in range(lo, hi)
     ]
     if asked:
-        yield Insert("requests", REQUESTS, asked, conflict="ON CONFLICT DO NOTHING")
+        yield Insert("requests", shelves.REQUESTS, asked, conflict="ON CONFLICT DO NOTHING")
     return len(asked)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from horae.env import Instant
 from horae.model.keys import KEYED
 from horae.model.settle import Finished
+from horae.model.slice import Queued, Waiting
 from horae.store.moves import holders
 from horae.store.moves.advance import follow
 from horae.store.moves.arrivals import Over, arrive
@@ -59,3 +60,9 @@ def as_ended(finished: Finished) -> Ended:
     """A workflow that has ended, for events and statistics: no worker was busy with it."""
     s = finished.slice
     return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0)
+
+
+def as_cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:
+    """A slice that ends before anybody ran it."""
+    queued_at = slice.queued_at if isinstance(slice, Queued) else None
+    return Finished(slice=slice, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)

@@ -12,24 +12,19 @@ from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.ids import execution_id
-from horae.model.settle import Finished
 from horae.model.slice import Queued, Waiting
 from horae.model.workflow import decide
 from horae.model.workflow.flow import End, Ended
 from horae.store.moves import flow_locks, flow_rows, shelves
 from horae.store.moves.advance import Board
 from horae.store.moves.deferred import Deferred
-from horae.store.moves.ends import as_ended, pass_on, tell
+from horae.store.moves.ends import as_cancelled, as_ended, pass_on, tell
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.flow_rows import ALL
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement
 
 PARCEL: shelves.Columns = (("parcel", "uuid"),)
-REQUESTS: shelves.Columns = (
-    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("kind", "text"), ("session", "uuid"),
-    ("reason", "text"), ("created_at", "bigint"),
-)  # fmt: skip
 FANNED = Statement(
     "fanned_out_to",
     "SELECT c.step, c.child FROM flow_parcels c WHERE c.parcel = $1 AND c.item = $2 ORDER BY c.step, c.child",
@@ -136,18 +131,13 @@ def cancel_pending(
     if not slices:
         return {}
     yield shelves.take(shelf, slices)
-    ended = [_cancelled(slice, reason, now) for slice in slices]
+    ended = [as_cancelled(slice, reason, now) for slice in slices]
     yield shelves.put_finished(ended)
     yield from tell(ended, new_id, now, done)
     counts: dict[UUID, int] = {}
     for slice in slices:
         counts[slice.job] = counts.get(slice.job, 0) + slice.hi - slice.lo
     return counts
-
-
-def _cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:
-    queued_at = slice.queued_at if isinstance(slice, Queued) else None
-    return Finished(slice=slice, state="cancelled", reason=reason, queued_at=queued_at, completed_at=now)
 
 
 def left_of(parcels: Collection[UUID]) -> Script[list[UUID]]:
@@ -176,7 +166,7 @@ def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Inst
         for item in range(lo, hi)
     ]
     if asked:
-        yield Insert("requests", REQUESTS, asked, conflict="ON CONFLICT DO NOTHING")
+        yield Insert("requests", shelves.REQUESTS, asked, conflict="ON CONFLICT DO NOTHING")
     return len(asked)
 
 

@@ -17,7 +17,6 @@ from horae.model.preempt import ONE_SLOT, Candidate, Cost, Decision, Waiter, Wor
 from horae.model.session import Session
 from horae.model.slice import Queued
 from horae.store.moves import coarse, shelves
-from horae.store.moves.cancel import REQUESTS
 from horae.store.moves.circuit_gates import SEEN_SHUT, shut_out
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.key_rates import room_for
@@ -199,7 +198,7 @@ def _ask(decided: Decision, now: Instant) -> Script[Preempted]:
     rows = [(parcel, item, attempt, "preempt", session, reason, now) for parcel, item, attempt, session in still]
     if not rows:
         return Preempted([], 0, {})
-    yield Insert("requests", REQUESTS, rows, conflict="ON CONFLICT DO NOTHING")
+    yield Insert("requests", shelves.REQUESTS, rows, conflict="ON CONFLICT DO NOTHING")
     lanes = yield from _put_in_front(decided.waiters)
     return Preempted(sorted({row[4] for row in rows}), len(rows), lanes)
 

@@ -37,6 +37,10 @@ ATTEMPTS: Columns = (
 )  # fmt: skip
 SPAN: Columns = (("parcel", "uuid"), ("lo", "int"))
 ITEM: Columns = (("parcel", "uuid"), ("item", "int"))
+REQUESTS: Columns = (
+    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("kind", "text"), ("session", "uuid"),
+    ("reason", "text"), ("created_at", "bigint"),
+)  # fmt: skip
 
 
 def names(columns: Columns, prefix: str = "") -> str:

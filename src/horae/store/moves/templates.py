@@ -46,10 +46,6 @@ USERS = Statement(
     f"SELECT {JOB} {FROM} JOIN template_jobs u ON u.job = j.id WHERE u.template = $1 AND j.state <> 'deleted'"
     " ORDER BY j.id",
 )
-COUNT = Statement(
-    "count_jobs_of_template",
-    "SELECT count(*) FROM template_jobs u JOIN jobs j ON j.id = u.job WHERE u.template = $1 AND j.state <> 'deleted'",
-)
 FORGET = Statement("forget_template_job", "DELETE FROM template_jobs WHERE job = $1")
 
 _read_body = msgspec.json.Decoder(Body).decode
@@ -110,12 +106,6 @@ def _text(body: Body) -> str:
 def users(id: UUID) -> Script[list[StoredJob]]:
     """The jobs that were made from a template, by id."""
     return [stored(row) for row in (yield Fetch(USERS, (id,)))]
-
-
-def count_users(id: UUID) -> Script[int]:
-    """How many there are."""
-    rows = yield Fetch(COUNT, (id,))
-    return int(rows[0][0])
 
 
 def use(job: UUID, before: Made | None, after: Made | None) -> Script[None]:
