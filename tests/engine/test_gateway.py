@@ -91,11 +91,11 @@ async def test_sessions_that_fell_silent_are_forgotten_and_known_again(node):
     node.env.clock.advance(3600 * SECOND)
 
     other = await register(node)
-    assert set(node.gateway._sessions._known) == {other}
+    assert set(node.gateway.sessions._known) == {other}
     assert not node.gateway._asked
 
     assert json.decode(await send(node, silent, channel=0, n=1), type=Answer).slices == []
-    assert set(node.gateway._sessions._known) == {other, silent}
+    assert set(node.gateway.sessions._known) == {other, silent}
 
 
 async def test_a_claim_that_passed_over_a_busy_session_looks_again_when_it_is_free(node, monkeypatch):
@@ -351,7 +351,7 @@ async def test_an_exchange_that_only_goes_on_waiting_locks_and_writes_nothing(no
 async def test_sessions_that_come_from_another_server_are_read_together_and_answered_soon_but_apart(node):
     sessions = [await register(node) for _ in range(50)]
     for session in sessions:
-        node.gateway._sessions.forget(session)
+        node.gateway.sessions.forget(session)
     statements, answered = node.store.driver.statements, []
     before = statements["some_sessions"]
     polls = [send(node, session, channel=0, n=1, free=1, wait=HEARTBEAT) for session in sessions]

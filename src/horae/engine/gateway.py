@@ -71,10 +71,10 @@ class Gateway:
         self._env, self._store, self._directory, self._hints = env, store, directory, hints
         self._submitter, self._settings, self._statistics = submitter, settings, statistics
         self.answers = Answers(env, store, directory)
-        self.sessions = self._sessions = KnownSessions(env, store, directory)
-        self.lot = ParkingLot(env, store, directory, hints, self._sessions.lanes_of, self._sessions.taste_of)
-        self.hand_backs = HandBacks(env, store, directory, hints, self._sessions.lanes_of, self._sessions.taste_of)
-        self.memory = Memory(env, store, self._sessions)
+        self.sessions = KnownSessions(env, store, directory)
+        self.lot = ParkingLot(env, store, directory, hints, self.sessions.lanes_of, self.sessions.taste_of)
+        self.hand_backs = HandBacks(env, store, directory, hints, self.sessions.lanes_of, self.sessions.taste_of)
+        self.memory = Memory(env, store, self.sessions)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
@@ -90,7 +90,7 @@ class Gateway:
         """A worker presents itself and gets a session."""
         _check_presence(presence)
         session = await self._store.register(namespace, presence, self._epoch)
-        self._asked.difference_update(self._sessions.add(session))
+        self._asked.difference_update(self.sessions.add(session))
         return Registered(
             session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
             heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=self._epoch,
@@ -99,9 +99,9 @@ class Gateway:
     async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
         """Settle, claim, or wait for work; the encoded answer."""
         _check_exchange(up)
-        known = await self._sessions.get(namespace, session)
+        known = await self.sessions.get(namespace, session)
         patient = up.wait > 0 and not self.lot.closed and session not in self._asked
-        lanes = self._sessions.lanes(known)
+        lanes = self.sessions.lanes(known)
         head = Head(session=session, exchange=up, lanes=lanes, taste=known.taste, patient=patient)
         reply = await self._decide(head)
         match reply.decision:
@@ -128,7 +128,7 @@ class Gateway:
         return await (self._looks if wants_in_vain and is_quiet(head) else self._batcher).do(head)
 
     def _forget(self, session: UUID) -> None:
-        self._sessions.forget(session)
+        self.sessions.forget(session)
         self.hand_backs.forget(session)
         self._asked.discard(session)
 
@@ -206,13 +206,13 @@ class Gateway:
     def _on_hint(self, hint: Hint) -> None:
         """Somebody asked something of a session: its parked exchanges are answered."""
         for session in hint.sessions:
-            if session in self._sessions:
+            if session in self.sessions:
                 self._asked.add(session)
                 self.lot.release(session)
 
     async def submit_children(self, namespace: int, session: UUID, body: ChildSubmit) -> list[Receipt]:
         """A running item submits others; a repeated call answers with the same executions."""
-        await self._sessions.get(namespace, session)
+        await self.sessions.get(namespace, session)
         await self._held(session, body.parcel, body.item, body.attempt)
         parent = execution_id(body.parcel, body.item)
         for request in body.submissions:
@@ -227,7 +227,7 @@ class Gateway:
 
     async def close(self, namespace: int, session: UUID) -> None:
         """A worker leaves."""
-        await self._sessions.get(namespace, session)
+        await self.sessions.get(namespace, session)
         self._forget(session)
         if await self._store.close_session(session):
             self._hints.tell(Hint(sessions=[session]))
