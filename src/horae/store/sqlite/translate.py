@@ -12,6 +12,7 @@ Columns = tuple[tuple[str, ColumnType], ...]
 
 _PARAMETER = re.compile(r"\$(\d+)")
 _BOUND = re.compile(r"\?(\d+)")
+_BOUND_LIMIT = re.compile(r"\bLIMIT\s+(\?\d+)", re.IGNORECASE)
 _CAST = re.compile(r"::\s*[a-z_]\w*(\[\])?", re.IGNORECASE)
 _AS_BYTES = re.compile(r"\bAS\s+bytea\b", re.IGNORECASE)
 _ANY = re.compile(r"=\s*ANY\s*\(\s*\$1\s*\)", re.IGNORECASE)
@@ -41,8 +42,13 @@ class Plan(Struct, frozen=True):
 
 @cache
 def translate(text: str) -> str:
-    """Rewrite a statement for SQLite, whose single writer is every row's lock."""
-    return _PARAMETER.sub(r"?\1", _CAST.sub("", _AS_BYTES.sub("AS BLOB", _ROW_LOCK.sub("", text))))
+    """Rewrite a statement for SQLite, whose single writer is every row's lock.
+
+    A limit that is a parameter and nothing else would be looked at by its planner, which then compiles the statement
+    anew each time it runs: two thirds of what a pick cost.
+    """
+    text = _PARAMETER.sub(r"?\1", _CAST.sub("", _AS_BYTES.sub("AS BLOB", _ROW_LOCK.sub("", text))))
+    return _BOUND_LIMIT.sub(r"LIMIT (\1 + 0)", text)
 
 
 def among(text: str, count: int) -> tuple[str, int]:
