@@ -61,6 +61,12 @@ class SessionEnded(Conflict):
     slug, title = "session-ended", "This session has ended"
 
 
+class MasterKeyMissing(Conflict):
+    """What is sealed cannot be opened, or nothing can be sealed, with the master keys that this server has."""
+
+    slug, title = "master-key", "The master key is missing, or another one is needed"
+
+
 class Gone(HoraeError):
     status, slug, title, exit_code = 410, "gone", "It existed and has expired", 3
 

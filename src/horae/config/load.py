@@ -13,6 +13,7 @@ from msgspec import Struct
 from horae.config.settings import TABLE, Secret, Setting, Settings, Span
 from horae.errors import BadInput
 from horae.model.duration import parse_duration
+from horae.model.master_key import read_master_keys
 
 FILE = "horae.toml"
 FILE_VARIABLE = "HORAE_CONFIG"
@@ -77,6 +78,7 @@ def load(
     default = Origin("default", "default")
     origins = {name: found[name].origin if name in found else default for name in TABLE}
     _check_rhythm(settings, found)
+    _check_master_keys(settings, found)
     return Loaded(settings, origins, path)
 
 
@@ -174,3 +176,12 @@ def _check_rhythm(settings: Settings, found: Mapping[str, Found]) -> None:
             f"{settings.session_timeout}.",
             "Let the heartbeat be at most half of the session timeout, better a third.",
         )
+
+
+def _check_master_keys(settings: Settings, found: Mapping[str, Found]) -> None:
+    if "secret_key" not in found:
+        return
+    try:
+        read_master_keys(str(settings.secret_key))
+    except BadInput as error:
+        raise found["secret_key"].refuse(TABLE["secret_key"], error.detail, error.remedy) from None

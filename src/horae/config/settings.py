@@ -42,7 +42,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What can be set, with its defaults; `load` fills it."""
 
     # Where state is and where to listen
-    data: Annotated[Path, _about("The folder for all state: horae.db, admin.key, artifacts/.")] = Path()
+    data: Annotated[Path, _about("The folder for all state: horae.db, admin.key, secret.key, artifacts/.")] = Path()
     store: Annotated[
         str, _about("The store: sqlite:///path or postgresql://user:password@host/database. Empty: horae.db in `data`.")
     ] = ""
@@ -81,6 +81,20 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     admin_key: Annotated[
         Secret, _about("Presets the first administrator's key. Empty: the first start makes one in `data`/admin.key.")
     ] = Secret()
+    secret_key: Annotated[
+        Secret,
+        _about(
+            "The master key that secrets are sealed with: base64 of 32 bytes. Several, separated by commas: the first"
+            " seals, all open. Servers that share a store need the same."
+        ),
+    ] = Secret()
+    secret_key_file: Annotated[
+        str,
+        _about(
+            "A file that holds the master key instead. Empty: `data`/secret.key, which the first start makes unless the"
+            " store is PostgreSQL."
+        ),
+    ] = ""
 
     # Rhythm and bounds of a server
     session_timeout: Annotated[Span, _about("How long a worker may be silent before it counts as lost.")] = Span(
@@ -166,6 +180,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def key_file(self) -> Path:
         """Where the first start leaves the administrator's key."""
         return self.data / "admin.key"
+
+    @property
+    def secret_key_path(self) -> Path:
+        """Where the master key is read from, with the default resolved."""
+        return Path(self.secret_key_file).expanduser() if self.secret_key_file else self.data / "secret.key"
 
 
 class Setting(Struct, frozen=True):

@@ -53,6 +53,7 @@ from horae.engine.rescue import Rescuer
 from horae.engine.reserver import Reserver
 from horae.engine.rollouts import Rollouts
 from horae.engine.service import Runner, Service
+from horae.engine.sealing import Sealer
 from horae.engine.settings import EngineSettings
 from horae.engine.signals import Signals
 from horae.engine.statistics import Statistics
@@ -92,6 +93,13 @@ class Node:
         self.id: UUID = env.new_id()
         self.ready = False
         self.hints = Hints(env, store, self.id)
+        self.sealer = Sealer(
+            env,
+            store,
+            self.settings.master_keys,
+            self.settings.master_key_file,
+            make=self.settings.make_master_key,
+        )
         self.directory = Directory(env, store, self.hints)
         self.directory.fair.node = self.id
         self.statistics = Statistics(env, store, self.id)
@@ -267,6 +275,7 @@ class Node:
         await self.epochs.step()
         await self.callbacks.prepare()
         await self.clock.step()
+        await self.sealer.prepare()
         await self.directory.load()
         await self.directory.expectations.step()
         await self.hold_watch.step()

@@ -23,4 +23,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     watch_roots: tuple[str, ...] = ()  # URLs of the places that may be watched
     artifacts: str = "artifacts"  # a folder, or the URL of a bucket
     artifact_limit: int = 1 << 30  # bytes of one
+    master_keys: str = ""  # what secrets are sealed with
+    master_key_file: str = ""  # where they are read from instead
+    make_master_key: bool = False  # in that file, at the first start of a store: only one that no other server shares
     url: str = ""  # where other servers' workers reach this one
