@@ -54,6 +54,10 @@ class Memory:
     def pause(self) -> None:
         self.flow = structs.replace(self.flow, paused=True)
 
+    def go_on(self) -> None:
+        """Take the pause away, as the store does before it cancels."""
+        self.flow = structs.replace(self.flow, paused=False)
+
     def resume(self) -> Decisions:
         held = [row for row in self.rows.values() if row.state == "held"]
         return self.run(decide.resume(self.plan, self.flow, self.about, held, self.now))

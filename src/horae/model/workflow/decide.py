@@ -58,9 +58,10 @@ def resume(plan: Plan, flow: Flow, about: About, held: Sequence[StepRow], now: I
 def cancel(plan: Plan, flow: Flow, about: About, reason: str, now: Instant) -> Deciding[Decisions]:
     """Somebody cancels the workflow: nothing more of it begins, what is open is stopped, what was done is undone.
 
-    A workflow that is undoing what it did goes on with that.
+    A workflow that is undoing what it did goes on with that, also if it was paused.
     """
     round = Round(plan, flow, about, now)
+    round.go_on_undoing()
     round.give_up("cancelled", None, reason, stop=True)
     yield from round.settle()
     return round.decisions()

@@ -78,6 +78,11 @@ class Round(Launching):
             self._ready.append(row.step)
         yield from ()
 
+    def go_on_undoing(self) -> None:
+        """What is undone was paused: it goes on, with the one whose turn it is."""
+        if self.flow.phase == "undo":
+            self._undo_next()
+
     def give_up(self, verdict: Verdict, failure: Failure | None, reason: str, *, stop: bool, cause: str = "") -> None:
         """Begin nothing more of the present phase, but for an undoing, which always goes on to its end."""
         if self.flow.phase == "undo":
@@ -155,6 +160,9 @@ class Round(Launching):
         """Somebody decided how a step ends, whatever it was doing."""
         if row.state in OPEN:
             self._made.cancel.append(row.step)
+        elif self.flow.phase == "undo" and row.state == "pending":  # the others keep their turns
+            rest = tuple(name for name in self.flow.undo if undo_name(name) != row.step)
+            self.flow = structs.replace(self.flow, undo=rest)
         self._full.add(row.step)
         self._end(row, ended.state, ended.result, ended.error, ended.reason)
 
@@ -253,7 +261,7 @@ class Round(Launching):
     def _undo_next(self) -> None:
         """Undoings come one after another, whatever becomes of them."""
         order = self.flow.undo
-        if self.flow.left:
+        if self.flow.left and not self.flow.open:
             self._ready.append(undo_name(order[len(order) - self.flow.left]))
 
     def _enter_after(self, phase: Phase) -> Deciding[None]:
