@@ -6,6 +6,8 @@ import msgspec
 
 from horae.model.execution import Extra, Rerun
 from horae.model.workflow.values import Foreach
+from horae.store.moves.flow_pause import resume
+from horae.store.moves.starts import Started
 from horae.store.moves.submission import Submission
 from tests.store_contract.flow_world import (
     begin,
@@ -81,6 +83,16 @@ async def test_a_rerun_stops_before_a_breakpoint(world: World):
     again = await rerun(world, flow, execution, since="failed", breakpoints=("b",))
     assert await steps(world, again) == {"a": "success", "each": "success", "b": "held", "c": "pending"}
     assert await run(world, worker) == []
+    await world.store.change(lambda now: resume(again, world.env.new_id, now, Started()))
+    assert await run(world, worker) == ["b", "c"]
+
+
+async def test_a_breakpoint_before_the_first_step_is_passed_by_one_word(world: World):
+    flow, execution, _ = await chain(world)
+    again = await rerun(world, flow, execution, breakpoints=("a",))
+    assert (await steps(world, again))["a"] == "held"
+    await world.store.change(lambda now: resume(again, world.env.new_id, now, Started()))
+    assert (await steps(world, again))["a"] == "running"
 
 
 async def test_a_rerun_of_something_forgotten_begins_anew(world: World):

@@ -115,7 +115,7 @@ def to_stop(execution: UUID) -> Script[ToStop | None]:
     return ToStop(
         execution=execution,
         stops=held.stops,
-        reason=f"its workflow is {held.flow.state}",
+        reason=f"its workflow is {held.flow.state}" if ALL in held.stops else "its step has ended",
         children=[(row.execution, pin.job) for row, pin in mine if row.execution and pin and row.step not in fans],
         parcels=[child for step, child in rows if step in fans],
     )
@@ -177,7 +177,7 @@ def stopped(execution: UUID, stops: Collection[str], new_id: NewId, now: Instant
     board = Board(Deferred(), new_id, now, done)
     yield from board.load([execution])
     course = board.courses[execution]
-    if course.is_over or not course.stops <= set(stops):
+    if not course.stops <= set(stops):
         return
     course.stops.clear()
     steps = (yield from flow_rows.some_steps(flow_rows.OPEN_STEPS, [course.held.place]))[course.held.place]

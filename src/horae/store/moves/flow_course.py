@@ -160,7 +160,7 @@ class Course:
 
     def _take(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
         if decisions.flow.phase != self.flow.phase:
-            self.stops.clear()  # what was to be stopped has ended: another phase begins after that
+            self.stops.discard(ALL)  # all of it has ended: another phase begins after that
         if decisions.rest is not None:
             yield from self._end_rest(decisions, moves, now)
         self.flow = decisions.flow
@@ -174,7 +174,7 @@ class Course:
         self.stops |= {ALL} if decisions.stop else set(decisions.cancel)
         if decisions.end is not None:
             self.end, self.is_over = decisions.end, True
-            self.stops.clear()
+            self.stops.discard(ALL)  # but what a step that ended by hand runs is still to be stopped
 
     def _end_rest(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
         """All steps that have not begun end at once, by one statement, whatever their number."""
@@ -214,7 +214,7 @@ class Course:
             flow=self.flow,
             state=ENDED if self.is_over else OPENING if self.is_opening else self.flow.state,
             stops=frozenset(self.stops),
-            wake_at=None if self.is_over else wake_at,
+            wake_at=None if self.is_over and not self.stops else wake_at,
         )
 
     def changes(self, now: Instant = 0) -> list[Change]:

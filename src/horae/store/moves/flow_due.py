@@ -66,15 +66,16 @@ def look(limit: int, new_id: NewId, now: Instant, only: UUID | None = None) -> S
     news: News = {}
     for execution in due:
         course = board.courses.get(execution)
-        if course is not None and not course.is_over:
-            ended = yield from _look(board, course, steps.get(execution, ()), now)
-            if execution in heard:
-                told = yield from flow_waits.hear(course, board.moves)
-                ended += [one for one in told if one.step not in {other.step for other in ended}]
-            if ended:
-                news[execution] = ended
-            if course.stops:
-                looked.stops.append(execution)
+        if course is None:
+            continue
+        ended = [] if course.is_over else (yield from _look(board, course, steps.get(execution, ()), now))
+        if execution in heard:
+            told = yield from flow_waits.hear(course, board.moves)
+            ended += [one for one in told if one.step not in {other.step for other in ended}]
+        if ended:
+            news[execution] = ended
+        if course.stops:
+            looked.stops.append(execution)
     yield from settle(board, news, new_id, now, looked.started)
     return looked
 

@@ -20,6 +20,7 @@ from horae.store.moves.advance import Board
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.flow_cancel import FANNED, PARCEL, settle
 from horae.store.moves.flow_course import Course
+from horae.store.moves.flow_starts import gate_of, paused
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, ForEach, Script, Statement
 
@@ -45,11 +46,6 @@ AT_GATE = Statement(
     " JOIN parcels p ON p.id = s.parcel FOR UPDATE OF s SKIP LOCKED",
 )
 DUE_AT = len(shelves.WAITING)
-
-
-def gate_of(flow: UUID) -> str:
-    """Where steps of a paused workflow wait."""
-    return f"flow:{flow}"
 
 
 def pause(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[bool]:
@@ -131,13 +127,7 @@ def _hold_back(course: Course) -> Script[list[Waiting]]:
     if waiting:
         yield shelves.take("waiting", waiting)
     gate = gate_of(course.flow.execution)
-    return [
-        Waiting(
-            parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, width=s.width,
-            flags=s.flags, reason="paused", gate=gate,
-        )
-        for s in (*queued, *waiting)
-    ]  # fmt: skip
+    return [paused(slice, gate) for slice in (*queued, *waiting)]
 
 
 def _let_go(flows: Collection[UUID], now: Instant, done: Started) -> Script[None]:

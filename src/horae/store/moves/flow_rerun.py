@@ -47,5 +47,5 @@ def begin(course: Course, rerun: Rerun, done: Sequence[Ended], moves: Deferred, 
     yield from course.decide(decide.begin(course.plan, flow, about, now), moves, now)
     for ended in done:
         yield from course.decide(decide.after(course.plan, course.flow, about, [ended], now), moves, now)
-    held = [row for row in course.rows.values() if row.state == "held" and row.step not in rerun.breakpoints]
+    held = [row for row in course.rows.values() if row.state == "held"]
     yield from course.decide(decide.resume(course.plan, course.flow, about, held, now), moves, now)

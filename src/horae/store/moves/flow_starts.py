@@ -20,6 +20,7 @@ from horae.model.limits import fan_key
 from horae.model.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
 from horae.model.protocol import Failure
 from horae.model.schema import checker_of
+from horae.model.slice import Queued, Slice, Waiting
 from horae.model.workflow.flow import Ended, Pin, Start
 from horae.store.moves import rollouts, shelves
 from horae.store.moves.bounds import bounded
@@ -47,6 +48,7 @@ class Begun(Struct):
     """Children that were made, and which steps could not begin."""
 
     parcels: list[tuple[Parcel, int]] = []
+    paused: set[UUID] = set()  # workflows whose children wait until they are resumed
     fanned: list[tuple[UUID, int, str, UUID, int]] = []
     refused: list[tuple[Course, Ended]] = []
 
@@ -72,6 +74,7 @@ def begin_steps(courses: Collection[Course], new_id: NewId, now: Instant) -> Scr
         else:
             single.append((course, start, asked[0]))
     yield from _lay(single, new_id, now, begun)
+    begun.paused = {course.flow.execution for course, _ in wanted if course.flow.paused}
     for course in courses:
         course.starts.clear()
     return begun
@@ -82,6 +85,8 @@ def changes_of(begun: Begun, now: Instant, done: Started) -> list[Change]:
     if not begun.parcels:
         return []
     ready, later = shelved(begun.parcels, now)
+    if begun.paused:
+        ready, later = _held_back(ready, later, begun)
     for lane, rank in heads(ready).items():
         done.queue_lane(lane, rank)
     done.wake(first_wake(later))
@@ -93,6 +98,33 @@ def changes_of(begun: Begun, now: Instant, done: Started) -> list[Change]:
         *bounded(begun.parcels),
         Insert("flow_parcels", FANNED, begun.fanned),
     ]
+
+
+def gate_of(flow: UUID) -> str:
+    """Where steps of a paused workflow wait."""
+    return f"flow:{flow}"
+
+
+def _held_back(
+    ready: Sequence[Queued], later: Sequence[Waiting], begun: Begun
+) -> tuple[list[Queued], list[Waiting]]:  # fmt: skip
+    """Runs of loops that are paused: they are made, and wait as if the pause had come after them."""
+    gates = {
+        parcel.id: gate_of(parent)
+        for parcel, _ in begun.parcels
+        if (parent := parcel.envelope.parent) is not None and parent in begun.paused
+    }
+    held = [paused(slice, gates[slice.parcel]) for slice in (*ready, *later) if slice.parcel in gates]
+    others = [slice for slice in later if slice.parcel not in gates]
+    return [slice for slice in ready if slice.parcel not in gates], [*others, *held]
+
+
+def paused(s: Slice, gate: str) -> Waiting:
+    """How what has not begun waits until its workflow is resumed."""
+    return Waiting(
+        parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, width=s.width,
+        flags=s.flags, reason="paused", gate=gate,
+    )  # fmt: skip
 
 
 def _targets(pins: Collection[Pin]) -> Script[dict[Pin, Target]]:

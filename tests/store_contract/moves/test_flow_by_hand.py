@@ -1,0 +1,90 @@
+"""What people do to workflows under way: what they stop does stop, and what they hold does not run."""
+
+from functools import partial
+
+import msgspec
+
+from horae.env import SECOND
+from horae.model.ids import index_of, parcel_of
+from horae.model.workflow.flow import Ended
+from horae.model.workflow.values import EventWait, Foreach, Loop
+from horae.store.moves import flow_by_hand, flow_due
+from horae.store.moves.flow_pause import pause, resume
+from horae.store.moves.starts import Started
+from tests.store_contract.flow_world import begin, look, state, step, steps, workflow
+from tests.store_contract.moves.test_flows import promote
+from tests.store_contract.world import World, success
+
+
+async def decide(world: World, execution, ended: Ended) -> str:
+    move = partial(flow_by_hand.decide, execution, ended, world.env.new_id)
+    return (await world.store.change(lambda now: move(now, Started()))).verdict
+
+
+async def asked_to_stop(world: World) -> int:
+    ((count,),) = await world.rows("SELECT count(*) FROM requests WHERE kind = 'cancel'")
+    return int(count)
+
+
+async def test_what_a_step_runs_is_stopped_also_when_its_workflow_ends_with_it(world: World):
+    job = await world.job()
+    execution = await begin(world, await workflow(world, step("a", job)))
+    worker = await world.worker()
+    (a,) = await worker.claim(1)
+
+    assert await decide(world, execution, Ended(step="a", state="skipped", forced=True)) == "done"
+    assert await state(world, execution) == "success"
+    await look(world)
+    assert await asked_to_stop(world) == 1
+    assert (await look(world)).count == 0, "it is over"
+    await worker.report(success(a))
+    assert await steps(world, execution) == {"a": "skipped"}
+
+
+async def test_items_of_a_step_that_is_left_out_are_stopped_also_when_its_workflow_ends_with_it(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("each", job, foreach=Foreach(items=[1, 2, 3])))
+    execution = await begin(world, flow)
+    await (await world.worker()).claim(1)
+
+    await decide(world, execution, Ended(step="each", result=b"[]", forced=True))
+    await look(world)
+    assert await asked_to_stop(world) == 1
+    assert await world.on("queued") == []
+    assert (await look(world)).count == 0
+
+
+async def test_a_loop_of_a_paused_workflow_makes_no_further_run(world: World):
+    job = await world.job()
+    loop = Loop(condition="${steps.poll.result.done}", until=True, every=10 * SECOND)
+    flow = await workflow(world, step("poll", job, loop=loop, params={"last": "${steps.poll.result}"}))
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    (first,) = await worker.claim(1)
+    await world.store.change(lambda now: pause(execution, world.env.new_id, now, Started()))
+
+    await worker.report(success(first, results=[b'{"done": false}']))
+    world.clock.advance(60 * SECOND)
+    await promote(world)
+    assert await worker.claim(9) == []
+    await world.store.change(lambda now: resume(execution, world.env.new_id, now, Started()))
+    await promote(world)
+    (second,) = await worker.claim(9)
+    await worker.report(success(second, results=[b'{"done": true}']))
+    assert await state(world, execution) == "success"
+
+
+async def test_an_event_that_comes_for_what_has_just_ended_is_forgotten(world: World):
+    flow = await workflow(world, step("w", wait=EventWait(name="paid")))
+    execution = await begin(world, flow)
+    await world.store.cancel(parcel_of(execution), index_of(execution), "enough")
+    await look(world)
+    assert await state(world, execution) == "cancelled"
+    # Whoever keeps an event locks no workflow: it may lay it down beside a step that has ended meanwhile.
+    await world.do(
+        "INSERT INTO flow_news (parcel, item, step, event, told, at) VALUES ($1, $2, 'w', $3, $4, 0)",
+        parcel_of(execution), index_of(execution), world.env.new_id(), msgspec.json.encode({"name": "paid"}),
+    )  # fmt: skip
+
+    await look(world)
+    assert await world.store.look_up(flow_due.next_due) is None
