@@ -66,6 +66,7 @@ RARE_MOVES = {
     "fire_reads",
     "rollouts",
     "audit_flows",
+    "audit_log",
     "templates",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
     *("adoption", "autoscale", "circuit_reads", "explain_reads"),

@@ -1,9 +1,10 @@
-"""`horae audit`: proofs about a live store."""
+"""`horae audit`: proofs about a live store, and who did what."""
 
 from typing import Any
 
 import click
 
+from horae.cli.audit_log import log
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
@@ -11,9 +12,9 @@ from horae.cli.remote import Api, remote
 FIRES = "horae audit fires daily-report --from 2026-11-01T00:00:00Z --to 2026-11-15T00:00:00Z"
 
 
-@click.group(cls=Group, examples=("horae audit executions", FIRES))
+@click.group(cls=Group, examples=("horae audit log list", "horae audit executions", FIRES))
 def audit() -> None:
-    """Check a live store for executions and fires out of place."""
+    """Tell who did what; check executions and fires of a live store."""
 
 
 @audit.command(examples=("horae audit executions", "horae audit executions --repair"))
@@ -104,3 +105,6 @@ def _tell_fires(api: Api, report: dict[str, Any]) -> None:
     api.out.table(report["findings"], columns)
     if report["unnamed"]:
         api.out.say(f"{report['unnamed']:,} more are not named.")
+
+
+audit.add_command(log)

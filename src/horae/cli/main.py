@@ -37,7 +37,7 @@ SECTIONS = {
         "namespaces": "Show what namespaces may have and use, and what they used.",
         "keys": "Create, list and revoke keys.",
         "sign-in": "Print a link that signs one browser in.",
-        "audit": "Check a live store for executions and fires out of place.",
+        "audit": "Tell who did what; check executions and fires of a live store.",
         "doctor": "Check the installation and say what to do.",
         "db": "Upgrade, move, back up and restore the store.",
         "config": "Show the settings and where they come from.",

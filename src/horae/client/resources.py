@@ -144,6 +144,25 @@ class Audit:
         return View.of(await self._caller.get(path_of("audit", "fires"), query))
 
 
+    async def log(
+        self,
+        *,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        **filters: Any,
+    ) -> Page[View]:
+        """Who did what, newest first; filters are `actor`, `action` and `target`."""
+        times = {"from": since and instant(since), "to": until and instant(until)}
+        query = {**times, **filters, "limit": limit, "cursor": cursor}
+        return page_of(View, await self._caller.get(path_of("audit", "log"), query))
+
+    async def verify_log(self) -> View:
+        """Check that the audit log is whole; `broken` names the first row that is not as it was written."""
+        return View.of(await self._caller.get(path_of("audit", "log", "verdict")))
+
+
 class ServerClock:
     """What the server believes about time."""
 

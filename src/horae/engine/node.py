@@ -8,6 +8,7 @@ import structlog
 from horae.engine.artifacts import Artifacts, ArtifactSweeper, place_at
 from horae.engine.audit import Audit
 from horae.engine.audit_fires import FireAudits
+from horae.engine.audit_log import AuditLog
 from horae.engine.autoscale import Autoscale
 from horae.engine.backfill import Backfiller
 from horae.engine.backfills import Backfills
@@ -201,6 +202,7 @@ class Node:
         self.autoscale = Autoscale(env, store, self.directory)
         self.keys = Keys(env, store)
         self.audit = Audit(env, store, self.hints)
+        self.audit_log = AuditLog(env, store)
         self.fire_audits = FireAudits(env, store)
         self.backups = Backups(env, store)
         place = place_at(self.settings.artifacts)

@@ -13,6 +13,7 @@ from horae.server.route import Route
 
 NOBODY = Principal(namespace=0, role="nobody", key="", name="")
 MOST_IDEMPOTENCY_KEY = 256
+LOCAL = ("127.0.0.1", "::1")
 
 
 class Call:
@@ -37,6 +38,10 @@ class Call:
         """The body piece by piece, on a route that streams."""
         return read_pieces(self._receive)
 
+    def of(self, route: Route) -> "Call":
+        """The same caller at another route, which reads what this one changes."""
+        return Call(self.node, route, self.scope, self.headers, self.who, b"", self._receive)
+
     @property
     def namespace(self) -> int:
         """The tenant: from the credential, never from the request."""
@@ -55,6 +60,13 @@ class Call:
         """A part of the path."""
         value: str = self.scope["path_params"][name]
         return value
+    @property
+    def address(self) -> str:
+        """From where: the connection's other end; from a proxy on this machine, whom it speaks for."""
+        host: str = (self.scope.get("client") or ("",))[0]
+        spoken_for = self.headers.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2].strip()
+        return spoken_for[:64] if spoken_for and host in LOCAL else host
+
 
     def id(self, name: str = "id") -> UUID:
         """A part of the path that is an id; a text that is none names nothing."""

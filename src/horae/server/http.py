@@ -50,6 +50,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self._peer: tuple[Any, ...] = ("", 0)  # the other end's address and port
         self._coming = Request()  # the request that is being read
         self._in_head, self._head_size, self._after = False, 0, 0
         self._line: deque[Request] = deque()
@@ -65,6 +66,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._peer = transport.get_extra_info("peername") or ("", 0)
         self._host.opened(self)
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -199,6 +201,7 @@ class Connection(asyncio.Protocol):
     async def _answer(self, request: Request) -> None:
         try:
             scope = request.scope()
+            scope["client"] = self._peer
 
             async def receive() -> dict[str, Any]:
                 return await self._receive(request)

@@ -1,4 +1,4 @@
-"""Audit: proofs about a live store."""
+"""Audit: proofs about a live store, and the log of who did what."""
 
 from typing import Annotated
 
@@ -6,12 +6,18 @@ from msgspec import Meta, field
 
 from horae.engine.audit import ExecutionsAudit
 from horae.engine.audit_fires import FiresAudit
-from horae.errors import NotFound
+from horae.errors import BadInput, NotFound
+from horae.model.audit_log_view import AuditRow, AuditVerdict
+from horae.model.instant import EARLIEST, LATEST, parse_instant
+from horae.model.view import Page
 from horae.server.bodies import When
 from horae.server.call import Call
-from horae.server.queries import Query, Text
+from horae.server.queries import Paged, Query, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
+from horae.store.moves.audit_log import Asked
+
+AFTER_ALL = 2**62
 
 
 class FiresOf(Query, frozen=True, kw_only=True):
@@ -21,6 +27,45 @@ class FiresOf(Query, frozen=True, kw_only=True):
     since: Annotated[When, Meta(description="The first instant that counts, RFC 3339.")] = field(name="from")
     until: Annotated[When, Meta(description="The first instant that does not.")] = field(name="to")
     trigger: Annotated[Text, Meta(description="Only this trigger, by name.")] | None = None
+
+
+class LogRows(Paged, frozen=True, kw_only=True):
+    """Which rows of the audit log, newest first."""
+
+    from_: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
+    to: Annotated[When, Meta(description="Before this.")] | None = None
+    actor: Annotated[Text, Meta(description="`key:` and a key's id, or `user:` and a name.")] | None = None
+    target: Annotated[Text, Meta(description="What it was done to, such as `jobs/etl`.")] | None = None
+    action: Annotated[Text, Meta(description="An operation, `jobs.edit`, or all of a noun, `jobs.`.")] | None = None
+
+
+@get(f"{API}/audit/log", "audit.log", Page[AuditRow])
+async def read_log(call: Call, query: LogRows) -> Reply:
+    """Tell who did what, newest first: what was changed by people and programs, before and after."""
+    asked = Asked(
+        before=_place(query.cursor), limit=query.limit + 1, namespace=call.namespace,
+        since=EARLIEST if query.from_ is None else parse_instant(query.from_, field="from"),
+        until=LATEST if query.to is None else parse_instant(query.to, field="to"),
+        actor=query.actor or "", target=query.target or "", action=query.action or "",
+    )  # fmt: skip
+    rows = await call.node.audit_log.rows(asked)
+    more = len(rows) > query.limit
+    items = rows[: query.limit]
+    return ok(Page(items=items, next_cursor=str(items[-1].seq) if more else None))
+
+
+def _place(cursor: str | None) -> int:
+    if cursor is None:
+        return AFTER_ALL
+    if not cursor.isdecimal() or len(cursor) > 18:
+        raise BadInput(f'"{cursor[:40]}" is not a cursor.', "Send `nextCursor` of the page before.", field="cursor")
+    return int(cursor)
+
+
+@get(f"{API}/audit/log/verdict", "audit.verify", AuditVerdict)
+async def verify_log(call: Call) -> Reply:
+    """Check that no row of the audit log was edited, removed, put elsewhere or cut off; names the first that was."""
+    return ok(await call.node.audit_log.verify())
 
 
 @get(f"{API}/audit/executions", "audit.executions", ExecutionsAudit)

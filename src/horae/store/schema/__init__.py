@@ -8,6 +8,7 @@ Instants are microseconds in BIGINT, JSON is TEXT, ids are native UUIDs on Postg
 from horae.store.schema import (
     access,
     artifacts,
+    audit_log,
     backfills,
     calendars,
     circuits,
@@ -31,6 +32,7 @@ from horae.store.schema.columns import metadata
 __all__ = (
     "access",
     "artifacts",
+    "audit_log",
     "backfills",
     "calendars",
     "circuits",

@@ -38,6 +38,38 @@ CREATE TABLE attempts (
     PRIMARY KEY (parcel, attempt, lo)
 );
 
+CREATE TABLE audit_head (
+    id INTEGER NOT NULL,
+    seq BIGINT NOT NULL,
+    hash BLOB NOT NULL,
+    signature BLOB NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE TABLE audit_log (
+    seq BIGINT NOT NULL,
+    at BIGINT NOT NULL,
+    namespace INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    actor_name TEXT NOT NULL,
+    address TEXT NOT NULL,
+    action TEXT NOT NULL,
+    target TEXT NOT NULL,
+    outcome TEXT NOT NULL,
+    detail TEXT NOT NULL,
+    begun BIGINT,
+    hash BLOB NOT NULL,
+    PRIMARY KEY (seq)
+);
+
+CREATE INDEX audit_log_actor ON audit_log (namespace, actor, seq);
+
+CREATE INDEX audit_log_begun ON audit_log (begun) WHERE begun IS NOT NULL;
+
+CREATE INDEX audit_log_namespace ON audit_log (namespace, seq);
+
+CREATE INDEX audit_log_target ON audit_log (namespace, target, seq);
+
 CREATE TABLE awaits (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,

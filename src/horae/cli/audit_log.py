@@ -1,0 +1,95 @@
+"""`horae audit log`: who did what, and whether the log is whole."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+
+FILTERED = "horae audit log list --target jobs/nightly-report"
+MOST_AT_ONCE = 1000
+
+
+def _changed(row: dict[str, Any]) -> str:
+    detail = row["detail"]
+    return ", ".join(detail.get("changed", ())) or detail.get("said", "")
+
+
+COLUMNS: list[Column] = [
+    ("ROW", "seq"),
+    ("WHEN", "at"),
+    ("WHO", lambda row: row["actorName"] or row["actor"]),
+    ("FROM", "address"),
+    ("ACTION", "action"),
+    ("TARGET", "target"),
+    ("OUTCOME", "outcome"),
+    ("CHANGED", _changed),
+]
+
+
+@click.group(cls=Group, examples=("horae audit log list", "horae audit log verify"))
+def log() -> None:
+    """Tell who did what, when and from where, and prove that the log is whole."""
+
+
+def _filters(command: Any) -> Any:
+    """Which rows."""
+    options = (
+        click.option("--from", "since", metavar="TIME", help="Not before this."),
+        click.option("--to", "until", metavar="TIME", help="Before this."),
+        click.option("--actor", metavar="WHO", help='"key:" and a key\'s id, or "user:" and a name.'),
+        click.option("--action", metavar="NAME", help="An operation, jobs.edit, or all of a noun, jobs."),
+        click.option("--target", metavar="THING", help="What it was done to, such as jobs/etl."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@log.command("list", examples=("horae audit log list", FILTERED))
+@_filters
+@page_options
+@remote
+async def list_rows(api: Api, **asked: Any) -> None:
+    """List what was done, newest first."""
+    page = await api.client.audit.log(**asked)
+    api.out.list(page.raw, COLUMNS, "Nobody has changed anything that these filters let through.")
+
+
+@log.command(examples=("horae audit log export > audit.jsonl", "horae audit log export --from 2026-11-01T00:00:00Z"))
+@_filters
+@remote
+async def export(api: Api, **asked: Any) -> None:
+    """Write what was done as JSON lines, newest first."""
+    cursor: str | None = None
+    while True:
+        page = await api.client.audit.log(**asked, limit=MOST_AT_ONCE, cursor=cursor)
+        for row in page:
+            click.echo(msgspec.json.encode(row.raw))
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+@log.command(examples=("horae audit log verify", "horae audit log verify -o json"))
+@remote
+async def verify(api: Api) -> None:
+    """Check that no row was edited, removed, put elsewhere or cut off.
+
+    Exit 1 names the first row that is not as it was written. Keep the head that this prints in another place: a later
+    log that does not contain it was written anew.
+    """
+    verdict = (await api.client.audit.verify_log()).raw
+    if not api.out.is_for_people:
+        api.out.document(verdict)
+    elif verdict["broken"] is None:
+        api.out.say(f"The log is whole: {verdict['rows']:,} rows, head {verdict['head']}.")
+        if not verdict["signed"]:
+            api.out.say("Its head is not signed: with a secret key (HORAE_SECRET_KEY) a cut end is noticed too.")
+    else:
+        api.out.say(f"The log is broken at row {verdict['broken']['seq']:,}: {verdict['broken']['why']}.")
+    if verdict["broken"] is not None:
+        click.get_current_context().exit(1)

@@ -1,0 +1,72 @@
+"""The audit log: written before a change is begun and after it, so that no change goes without a row."""
+
+from collections.abc import Sequence
+
+from horae.engine.batcher import Batcher
+from horae.env import Env
+from horae.model.audit_log import Checker, Entry, Head, Link, Outcome, sign
+from horae.model.audit_log_view import AuditRow, AuditVerdict, show_row
+from horae.store.contract import Store
+from horae.store.moves import audit_log as moves
+
+MOST_TOGETHER = 64
+CHECKED_TOGETHER = 2000  # rows that are read at a time
+DENIED_EVERY = 60.0  # seconds between two rows that say the same of somebody who has no permission
+MOST_DENIED = 10_000
+
+
+class AuditLog:
+    """Appends to the log and reads it."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+        self.key: bytes | None = None  # signs the head; it does not lie in the store
+        self._denied: dict[tuple[str, str, str], float] = {}
+        self._batcher: Batcher[Entry, int] = Batcher(self._write, most=MOST_TOGETHER)
+
+    async def append(self, entry: Entry) -> int:
+        """Write an entry; tells its place when it is stored."""
+        return await self._batcher.do(entry)
+
+    async def deny(self, entry: Entry) -> None:
+        """Write that something was denied, but not each time: who asks again and again does not fill the store."""
+        now, what = self._env.clock.monotonic(), (entry.actor, entry.action, entry.target)
+        if now - self._denied.get(what, -DENIED_EVERY) < DENIED_EVERY:
+            return
+        if len(self._denied) >= MOST_DENIED:
+            self._denied.clear()
+        self._denied[what] = now
+        await self.append(entry)
+
+    async def close(self) -> None:
+        """Finish what was asked for."""
+        await self._batcher.close()
+
+    async def rows(self, asked: moves.Asked) -> list[AuditRow]:
+        """What was done, newest first."""
+        return [show_row(link, name) for link, name in await self._store.read(lambda: moves.rows(asked))]
+
+    async def verify(self) -> AuditVerdict:
+        """Follow the whole chain, page by page, up to the head as of the last page."""
+        checker, is_whole = Checker(), False
+        while not is_whole and checker.broken is None:
+            head, links = await self._page(checker.seq)
+            checker.follow(links)
+            is_whole = len(links) < CHECKED_TOGETHER
+        checker.end(head, self.key)
+        return AuditVerdict(
+            rows=checker.seq, head=checker.hash.hex(), signed=bool(head.signature), broken=checker.broken
+        )
+
+    async def _page(self, after: int) -> tuple[Head, list[Link]]:
+        return await self._store.driver.read(lambda: moves.chain(after, CHECKED_TOGETHER), snapshot=True)
+
+    async def _write(self, entries: Sequence[Entry]) -> Sequence[int | BaseException]:
+        key = self.key
+        signed = None if key is None else lambda seq, hash: sign(key, seq, hash)
+        return await self._store.write(lambda: moves.append(entries, signed))
+
+
+def outcome_of(status: int) -> Outcome:
+    """What an answer's status says of what was asked."""
+    return "done" if status < 400 else "denied" if status == 403 else "refused" if status < 500 else "failed"

@@ -1,0 +1,115 @@
+"""The audit log: who did what to what, when and from where, as links of a chain.
+
+Each link's hash covers what it says and the hash of the link before, so nothing can be edited, removed or put elsewhere
+without breaking the chain at that place. What is missing at its end the head tells, which is signed.
+"""
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from horae.env import Instant
+
+Outcome = Literal["begun", "done", "refused", "failed", "denied"]
+FIRST = b"\0" * 32  # what the first link follows
+_encode = msgspec.json.Encoder().encode
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """What is to be written."""
+
+    at: Instant
+    namespace: int
+    actor: str  # "key:ab12", "user:ada"
+    actor_name: str
+    address: str  # from where
+    action: str  # a route's name: "jobs.edit"
+    target: str  # "jobs/etl"
+    outcome: Outcome
+    detail: str  # JSON
+    begun: int | None = None  # the link that says that this was begun
+
+
+class Link(Struct, frozen=True):
+    """An entry in its place."""
+
+    seq: int
+    entry: Entry
+    hash: bytes
+
+
+class Head(Struct, frozen=True):
+    """The chain's end: how many links there are, the last one's hash, and a signature of both if somebody can sign."""
+
+    seq: int = 0
+    hash: bytes = FIRST
+    signature: bytes = b""
+
+
+class Broken(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The first place where the chain does not hold, and why."""
+
+    seq: int
+    why: str
+
+
+def link(entry: Entry, before: Head) -> Link:
+    """Put an entry at the chain's end."""
+    seq = before.seq + 1
+    return Link(seq, entry, hash_of(seq, entry, before.hash))
+
+
+def hash_of(seq: int, entry: Entry, before: bytes) -> bytes:
+    """The hash of a link: everything it says, in one spelling, after the hash of the one before."""
+    said = (
+        seq, entry.at, entry.namespace, entry.actor, entry.actor_name, entry.address, entry.action, entry.target,
+        entry.outcome, entry.detail, entry.begun,
+    )  # fmt: skip
+    return hashlib.sha256(before + _encode(said)).digest()
+
+
+def sign(key: bytes, seq: int, hash: bytes) -> bytes:
+    """A head's signature, by a key that does not lie in the store."""
+    return hmac.digest(key, b"%d:" % seq + hash, "sha256")
+
+
+class Checker:
+    """Follows the chain link by link; `broken` is the first place where it does not hold."""
+
+    def __init__(self) -> None:
+        self.seq, self.hash = 0, FIRST
+        self.broken: Broken | None = None
+
+    def follow(self, links: Iterable[Link]) -> None:
+        """Look at the next links; what comes after a broken one proves nothing more."""
+        for one in links:
+            if self.broken is not None:
+                return
+            self._look(one)
+
+    def end(self, head: Head, key: bytes | None) -> None:
+        """Compare the end with the head that was kept."""
+        if self.broken is not None:
+            return
+        if self.seq < head.seq:
+            self._break(self.seq + 1, f"it is missing: the log ends before it, and had {head.seq} rows")
+        elif self.seq > head.seq or self.hash != head.hash:
+            self._break(self.seq, f"the head that was kept is another one, of row {head.seq}")
+        elif key is not None and not hmac.compare_digest(head.signature, sign(key, head.seq, head.hash)):
+            self._break(self.seq, "the head is not signed with this installation's key")
+
+    def _look(self, one: Link) -> None:
+        wanted = self.seq + 1
+        if one.seq != wanted:
+            self._break(wanted, f"it is missing: row {one.seq} follows row {self.seq}")
+        elif one.hash != hash_of(one.seq, one.entry, self.hash):
+            self._break(one.seq, "its hash does not follow from what it says and from the row before: one was changed")
+        else:
+            self.seq, self.hash = one.seq, one.hash
+
+    def _break(self, seq: int, why: str) -> None:
+        self.broken = Broken(seq=seq, why=why)

@@ -1,0 +1,170 @@
+"""What people and programs change is written to the audit log: that it is begun, and then what came of it.
+
+Not what runs by the thousand: an execution carries who submitted it, and what workers report is its history. Of a
+definition the log tells what changed: the thing is read as its own route shows it, before and after.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import structlog
+
+from horae.engine.audit_log import outcome_of
+from horae.errors import HoraeError, StoreUnavailable
+from horae.model.audit_log import Entry, Outcome
+from horae.server.call import Call
+from horae.server.reply import Reply
+from horae.server.route import API, Route
+from horae.server.routes import ROUTES
+
+MOST_DETAIL = 16 * 1024  # bytes
+# Submissions and what workers and other systems tell: it stands in the executions and events themselves.
+UNRECORDED = frozenset(
+    {
+        *("executions.submit", "jobs.trigger", "events.send", "hooks.receive", "callbacks.receive"),
+        *("triggers.preview", "me.sign-in", "me.sign-out"),
+    }
+)
+# Nouns whose definitions are compared.
+COMPARED = frozenset(
+    {"jobs", "triggers", "calendars", "queues", "templates", "rollouts", "circuits", "namespaces", "backfills", "holds"}
+)
+SILENT = frozenset({"me", "secrets", "users", "hooks"})  # whose requests hold what nobody else should read
+PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
+# What is different at every look, and is nobody's doing.
+PASSING = frozenset(
+    {"updatedAt", "nextFireAt", "lastExecution", "startedAt", "progress", "executionId", "status", "next", "depth"}
+)
+
+log = structlog.get_logger("horae.server")
+
+
+def is_recorded(route: Route) -> bool:
+    """Whether the audit log tells of this route."""
+    return route.method != "GET" and route.tag != "sessions" and route.name not in UNRECORDED
+
+
+def _readers(routes: tuple[Route, ...]) -> Mapping[str, Route]:
+    reads = {route.path: route for route in routes if route.method == "GET" and route.media == "application/json"}
+    found = {}
+    for route in routes:
+        if is_recorded(route) and route.tag in COMPARED:
+            path = route.path
+            while path.count("{") and path not in reads:
+                path = path.rpartition("/")[0]
+            if "{" in path and path in reads and (reads[path].query is None or _asks_nothing(reads[path])):
+                found[route.name] = reads[path]
+    return found
+
+
+def _asks_nothing(route: Route) -> bool:
+    try:
+        assert route.query is not None
+        route.query()
+    except TypeError:
+        return False
+    return not any("limit" in field for field in route.query.__struct_fields__)
+
+
+# By the name of a recorded route of a definition: the route that reads what it changes.
+READERS = _readers(ROUTES)
+
+
+async def recorded(call: Call, run: Callable[[], Awaitable[Reply]]) -> Reply:
+    """Run a request and tell the audit log of it; what cannot be told is not begun."""
+    reader = READERS.get(call.route.name)
+    before = await _read(call, reader)
+    begun = await call.node.audit_log.append(_entry(call, "begun", _request(call)))
+    try:
+        reply = await run()
+    except HoraeError as error:
+        said = {**_request(call), "status": error.status, "problem": error.title, "said": error.detail[:500]}
+        await _end(call, _entry(call, outcome_of(error.status), said, begun))
+        raise
+    except BaseException:
+        await _end(call, _entry(call, "failed", _request(call), begun))
+        raise
+    said = {**_request(call), "status": reply.status}
+    if reader is not None and (changed := _changed(before, await _read(call, reader))):
+        said["changed"] = changed
+    await _end(call, _entry(call, outcome_of(reply.status), said, begun, made=_made(reply)))
+    return reply
+
+
+async def denied(call: Call, error: HoraeError) -> None:
+    """Tell of a change that somebody had no permission for; the same one by the same credential once in a while."""
+    if is_recorded(call.route):
+        with suppress(StoreUnavailable):
+            await call.node.audit_log.deny(_entry(call, "denied", {"status": 403, "said": error.detail[:500]}))
+
+
+async def _end(call: Call, entry: Entry) -> None:
+    """What is done is done: if this cannot be told, the log says that it was begun."""
+    try:
+        await call.node.audit_log.append(entry)
+    except StoreUnavailable:
+        log.warning("the audit log does not say how this ended", action=entry.action, target=entry.target)
+
+
+async def _read(call: Call, reader: Route | None) -> dict[str, Any] | None:
+    """A definition as its own route shows it; None when there is none."""
+    if reader is None:
+        return None
+    arguments = {} if reader.query is None else {"query": reader.query()}
+    try:
+        shown = await reader.run(call.of(reader), **arguments)
+    except HoraeError:
+        return None
+    found = msgspec.json.decode(shown.body) if shown.status == 200 else None
+    return found if isinstance(found, dict) else None
+
+
+def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dict[str, list[Any]]:
+    """Each field that is another one now, before and after."""
+    old, new = before or {}, after or {}
+    names = sorted({*old, *new} - PASSING)
+    return {name: [old.get(name), new.get(name)] for name in names if old.get(name) != new.get(name)}
+
+
+def _request(call: Call) -> dict[str, Any]:
+    """What was asked, without what is somebody's own."""
+    said: dict[str, Any] = {}
+    if call.scope["query_string"]:
+        said["query"] = call.scope["query_string"].decode("latin-1")[:500]
+    if call.body and call.route.tag not in SILENT:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            said["request"] = _public(msgspec.json.decode(call.body))
+    return said
+
+
+def _public(asked: Any) -> Any:
+    if not isinstance(asked, dict):
+        return asked
+    return {name: "(not recorded)" if name in PERSONAL else value for name, value in asked.items()}
+
+
+def _made(reply: Reply) -> str | None:
+    """Where what was made can be found."""
+    place = dict(reply.headers).get(b"location")
+    return None if place is None else place.decode("latin-1")
+
+
+def _entry(
+    call: Call, outcome: Outcome, said: dict[str, Any], begun: int | None = None, made: str | None = None
+) -> Entry:
+    return Entry(
+        at=call.node.env.now(), namespace=call.namespace, actor=call.caller, actor_name=call.who.name[:200],
+        address=call.address, action=call.route.name, outcome=outcome, detail=_encoded(said), begun=begun,
+        target=(made or call.scope["path"]).removeprefix(f"{API}/")[:500],
+    )  # fmt: skip
+
+
+def _encoded(said: dict[str, Any]) -> str:
+    """As JSON, within bounds: what is too long is told by the names of its fields."""
+    for name in ("request", "changed"):
+        if len(msgspec.json.encode(said)) > MOST_DETAIL and isinstance(said.get(name), dict):
+            said = {**said, name: {"tooLong": sorted(said[name])[:100]}}
+    encoded = msgspec.json.encode(said)
+    return (encoded if len(encoded) <= MOST_DETAIL else b'{"tooLong":true}').decode()

@@ -1,0 +1,102 @@
+"""The chain of the audit log: what was edited, removed, moved or cut off is found, and the first such row named."""
+
+import pytest
+from msgspec.structs import replace
+
+from horae.model.audit_log import Checker, Entry, Head, Link, link, sign
+
+KEY = b"k" * 32
+
+
+def entry(n: int) -> Entry:
+    return Entry(
+        at=n, namespace=1, actor="key:ab", actor_name="ada", address="10.0.0.1", action="jobs.edit", target=f"jobs/{n}",
+        outcome="done", detail="{}",
+    )  # fmt: skip
+
+
+def chain(length: int) -> tuple[list[Link], Head]:
+    head, links = Head(), list[Link]()
+    for n in range(length):
+        links.append(link(entry(n), head))
+        head = Head(links[-1].seq, links[-1].hash)
+    return links, replace(head, signature=sign(KEY, head.seq, head.hash))
+
+
+def check(links: list[Link], head: Head, key: bytes | None = KEY) -> Checker:
+    checker = Checker()
+    checker.follow(links)
+    checker.end(head, key)
+    return checker
+
+
+def test_a_log_as_it_was_written_is_whole():
+    checker = check(*chain(5))
+    assert checker.broken is None
+    assert checker.seq == 5
+
+
+def test_an_empty_log_is_whole():
+    assert check([], Head(), None).broken is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"at": 99}, {"namespace": 2}, {"actor": "key:cd"}, {"actor_name": "eve"}, {"address": ""}, {"action": "x"},
+        {"target": "jobs/9"}, {"outcome": "refused"}, {"detail": "[]"}, {"begun": 1},
+    ],
+)  # fmt: skip
+def test_an_edited_row_is_named(change: dict[str, object]):
+    links, head = chain(5)
+    links[2] = Link(3, replace(links[2].entry, **change), links[2].hash)
+    broken = check(links, head).broken
+    assert broken is not None
+    assert broken.seq == 3
+
+
+def test_a_row_edited_with_its_hash_breaks_the_next():
+    links, head = chain(5)
+    edited = replace(links[2].entry, target="jobs/other")
+    links[2] = link(edited, Head(2, links[1].hash))
+    broken = check(links, head).broken
+    assert broken is not None
+    assert broken.seq == 4
+
+
+def test_a_removed_row_is_named():
+    links, head = chain(5)
+    del links[2]
+    broken = check(links, head).broken
+    assert broken is not None
+    assert broken.seq == 3
+    assert "missing" in broken.why
+
+
+def test_rows_that_changed_places_are_named():
+    links, head = chain(5)
+    links[1], links[2] = Link(2, links[2].entry, links[2].hash), Link(3, links[1].entry, links[1].hash)
+    broken = check(links, head).broken
+    assert broken is not None
+    assert broken.seq == 2
+
+
+def test_a_cut_end_is_named():
+    links, head = chain(5)
+    broken = check(links[:3], head).broken
+    assert broken is not None
+    assert broken.seq == 4
+
+
+def test_a_cut_end_with_a_head_made_to_fit_is_not_signed():
+    links, head = chain(5)
+    forged = Head(3, links[2].hash, head.signature)
+    broken = check(links[:3], forged).broken
+    assert broken is not None
+    assert "signed" in broken.why
+
+
+def test_a_row_added_behind_the_head_is_noticed():
+    links, head = chain(5)
+    more = [*links, link(entry(9), head)]
+    assert check(more, head).broken is not None

@@ -1,0 +1,185 @@
+"""The audit log: every change leaves who, what, when and from where; tampering with the store is found."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from horae.engine.node import Node
+from horae.env import virtual_env
+from horae.errors import StoreUnavailable
+from horae.server.app import Application
+from horae.store.contract import Store
+from horae.store.driver import one
+from horae.store.open import open_store_driver
+from horae.store.script import Statement
+
+Api = httpx2.AsyncClient
+JOB = {"name": "etl", "command": ["true"]}
+
+
+both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture
+async def node(request: pytest.FixtureRequest) -> AsyncIterator[Node]:
+    env = virtual_env()
+    is_plain = getattr(request, "param", "sqlite") == "sqlite"
+    url = "sqlite://" if is_plain else request.getfixturevalue("postgres_url")
+    driver = await open_store_driver(url, env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env))
+    await node.prepare()
+    yield node
+    await node.stop()
+
+
+@pytest.fixture
+async def api(node: Node) -> AsyncIterator[Api]:
+    key = await node.keys.ensure_admin_key()
+    transport = httpx2.ASGITransport(app=Application(node), client=("10.1.2.3", 5))
+    headers = {"authorization": f"Bearer {key}"}
+    async with Api(transport=transport, base_url="http://horae.test", headers=headers) as api:
+        yield api
+
+
+async def rows(api: Api, **query: Any) -> list[dict[str, Any]]:
+    answer = await api.get("/api/v1/audit/log", params=query)
+    assert answer.status_code == 200, answer.text
+    items: list[dict[str, Any]] = answer.json()["items"]
+    return items
+
+
+async def verdict(api: Api) -> dict[str, Any]:
+    found: dict[str, Any] = (await api.get("/api/v1/audit/log/verdict")).json()
+    return found
+
+
+async def do(node: Node, text: str) -> None:
+    await node.store.write(one(Statement("tamper", text)))
+
+
+@both
+async def test_a_change_is_told_with_who_did_what_from_where_before_and_after(api: Api):
+    await api.post("/api/v1/jobs", json=JOB)
+    await api.patch("/api/v1/jobs/etl", json={"priority": 7})
+
+    edit, made = await rows(api)
+    assert (edit["action"], edit["target"], edit["outcome"]) == ("jobs.edit", "jobs/etl", "done")
+    assert edit["detail"]["changed"]["priority"] == [4, 7]
+    assert edit["address"] == "10.1.2.3"
+    assert edit["actor"].startswith("key:")
+    assert edit["actorName"] == "first administrator"
+    assert (made["action"], made["detail"]["request"]["name"]) == ("jobs.create", "etl")
+
+
+async def test_what_was_refused_is_told_with_why(api: Api):
+    await api.patch("/api/v1/jobs/none", json={"priority": 7})
+    [row] = await rows(api)
+    assert (row["outcome"], row["detail"]["status"]) == ("refused", 404)
+
+
+@both
+async def test_what_was_denied_is_told_once_in_a_while(api: Api, node: Node):
+    made = (await api.post("/api/v1/keys", json={"name": "w", "role": "worker"})).json()
+    for _ in range(3):
+        denied = await api.post("/api/v1/jobs", json=JOB, headers={"authorization": f"Bearer {made['key']}"})
+        assert denied.status_code == 403
+    found = [row for row in await rows(api) if row["outcome"] == "denied"]
+    assert [row["action"] for row in found] == ["jobs.create"]
+    assert found[0]["actorName"] == "w"
+
+
+async def test_reads_and_submissions_are_not_told(api: Api):
+    await api.post("/api/v1/jobs", json=JOB)
+    await api.get("/api/v1/jobs")
+    await api.post("/api/v1/executions", json={"job": "etl"})
+    await api.post("/api/v1/jobs/etl/trigger")
+    assert [row["action"] for row in await rows(api)] == ["jobs.create"]
+
+
+async def test_a_repeated_request_is_told_once(api: Api):
+    for _ in range(2):
+        await api.post("/api/v1/jobs", json=JOB, headers={"idempotency-key": "k"})
+    assert len(await rows(api)) == 1
+
+
+@both
+async def test_filters_find_who_and_what(api: Api):
+    await api.post("/api/v1/jobs", json=JOB)
+    await api.post("/api/v1/jobs/etl/pause")
+    [first, _] = await rows(api)
+    assert [row["action"] for row in await rows(api, target="jobs/etl/pause")] == ["jobs.pause"]
+    assert len(await rows(api, actor=first["actor"])) == 2
+    assert await rows(api, actor="key:nobody") == []
+    assert [row["action"] for row in await rows(api, action="jobs.pause")] == ["jobs.pause"]
+    assert len(await rows(api, action="jobs.")) == 2
+    assert len(await rows(api, limit=1)) == 1
+
+
+async def test_a_change_that_cannot_be_told_is_not_begun(api: Api, node: Node, monkeypatch: pytest.MonkeyPatch):
+    async def fails(entry: object) -> int:
+        raise StoreUnavailable("no", "later")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.audit_log, "append", fails)
+        assert (await api.post("/api/v1/jobs", json=JOB)).status_code == 503
+    assert (await api.get("/api/v1/jobs/etl")).status_code == 404
+
+
+async def test_what_a_server_that_died_had_begun_is_told(api: Api, node: Node, monkeypatch: pytest.MonkeyPatch):
+    written, append = [], node.audit_log.append
+
+    async def once(entry: Any) -> int:
+        if written:
+            raise StoreUnavailable("gone", "later")
+        written.append(entry)
+        return await append(entry)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node.audit_log, "append", once)
+        assert (await api.post("/api/v1/jobs", json=JOB)).status_code == 201
+    [row] = await rows(api)
+    assert (row["action"], row["outcome"]) == ("jobs.create", "begun")
+
+
+TAMPERING = {
+    "DELETE FROM audit_log WHERE seq = 3": 3,
+    "UPDATE audit_log SET actor_name = 'eve' WHERE seq = 3": 3,
+    "UPDATE audit_log SET detail = '{}' WHERE seq = 4": 4,
+    "DELETE FROM audit_log WHERE seq >= 5": 5,
+    "UPDATE audit_log SET seq = 100 WHERE seq = 2": 2,
+    "UPDATE audit_log SET outcome = 'refused', begun = NULL WHERE seq = 6": 6,
+}
+
+
+@both
+async def test_tampering_is_found_and_the_first_broken_row_named(api: Api, node: Node):
+    for name in ("a", "b", "c"):
+        await api.post("/api/v1/jobs", json={**JOB, "name": name})
+    assert (await verdict(api))["broken"] is None
+    await do(node, "CREATE TABLE kept AS SELECT * FROM audit_log")
+
+    for tampering, first in TAMPERING.items():
+        await do(node, tampering)
+        assert (await verdict(api))["broken"]["seq"] == first, tampering
+        await do(node, "DELETE FROM audit_log")
+        await do(node, "INSERT INTO audit_log SELECT * FROM kept")
+        assert (await verdict(api))["broken"] is None
+
+
+async def test_what_is_written_later_does_not_hide_a_cut(api: Api, node: Node):
+    for name in ("a", "b", "c"):
+        await api.post("/api/v1/jobs", json={**JOB, "name": name})
+    await do(node, "DELETE FROM audit_log WHERE seq >= 5")
+    await api.post("/api/v1/jobs", json={**JOB, "name": "d"})
+    assert (await verdict(api))["broken"]["seq"] == 5
+
+
+@both
+async def test_the_chain_holds_beside_many_writers(api: Api, node: Node):
+    await asyncio.gather(*(api.post("/api/v1/jobs", json={**JOB, "name": f"j{n}"}) for n in range(20)))
+    found = await verdict(api)
+    assert (found["broken"], found["rows"]) == (None, 40)
