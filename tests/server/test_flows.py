@@ -111,3 +111,34 @@ async def test_a_rerun_names_steps_that_are_there(api: Api, begin: Begin, node: 
     again = (await api.post(f"/api/v1/executions/{id}/rerun", json={"from": "failed"})).json()["executionId"]
     await node.opener.step()
     assert await states(api, again) == {"extract": "success", "ok": "waiting"}
+
+
+async def test_a_rerun_goes_by_the_version_that_it_ran_with_unless_told_otherwise(api: Api, begin: Begin, node: Node):
+    ok = {"name": "ok", "after": ["a"], "approval": {}}
+    a = {"name": "a", "command": ["true"], "params": {"day": "${params.day}"}}
+    id = await begin(a, ok, day="one")
+    await api.post(f"/api/v1/executions/{id}/steps/a/complete", json={})
+    await api.post(f"/api/v1/executions/{id}/reject", json={})
+    first = {"name": "first", "command": ["true"]}
+    changed = {"params": {"day": "two"}, "workflow": {"steps": [first, {**a, "after": ["first"]}, ok]}}
+    assert (await api.patch("/api/v1/jobs/flow", json=changed)).status_code == 200
+
+    async def again(**how: Any) -> str:
+        made = (await api.post(f"/api/v1/executions/{id}/rerun", json=how)).json()["executionId"]
+        await node.directory.step()
+        await node.opener.step()
+        return str(made)
+
+    async def given(execution: str) -> list[Any]:
+        items = (await api.get(f"/api/v1/executions?parent={execution}")).json()["items"]
+        return [one["params"] for one in items]
+
+    same = await again()
+    assert (await api.get(f"/api/v1/executions/{same}")).json()["jobVersion"] == 1
+    assert (await states(api, same), await given(same)) == ({"a": "running", "ok": "pending"}, [{"day": "one"}])
+    latest = await again(latest=True, **{"from": "failed"})
+    assert (await api.get(f"/api/v1/executions/{latest}")).json()["jobVersion"] == 2
+    assert await states(api, latest) == {"first": "running", "a": "pending", "ok": "pending"}, "a comes after it now"
+    wrong = await api.post(f"/api/v1/executions/{id}/rerun", json={"from": "first"})
+    assert wrong.status_code == 400
+    assert (await states(api, await again(latest=True, **{"from": "first"})))["first"] == "running"

@@ -43,13 +43,20 @@ class Reruns:
             remedy = "Wait for its end, or cancel it first: horae executions cancel."
             raise Conflict(f"Execution {execution.id} has not ended.", remedy)
         known = await self._store.read(lambda: flow_reads.whole(execution.id))
+        version = 0
         if known is None:
             if wish.since or wish.breakpoints or wish.latest:
                 raise BadInput(f"Execution {execution.id} is of no workflow.", "Run it again as it is.", field="from")
+        elif wish.latest:
+            now = await self._store.read(lambda: flow_reads.present_plan(execution.job))
+            _check(now or known.plan, wish)
         else:
+            version = known.held.flow.version
             _check(known.plan, wish)
         extra = execution.extra
-        rerun = Rerun(of=execution.id, since=wish.since, latest=wish.latest, breakpoints=wish.breakpoints)
+        rerun = Rerun(
+            of=execution.id, since=wish.since, latest=wish.latest, breakpoints=wish.breakpoints, version=version
+        )
         told = Extra(rerun=rerun, tags=extra.tags, interval=extra.interval, propagate=extra.propagate)
         params = execution.params if wish.params is None else edited(execution.params, wish.params)
         request = Submit(job=str(execution.job), params=params, priority=execution.priority, tags=extra.tags)

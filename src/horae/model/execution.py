@@ -53,6 +53,7 @@ class Rerun(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     of: UUID
     since: str = ""  # a step, or `failed`; empty: from the beginning
     latest: bool = False  # with the definitions of now instead of those that it was run with
+    version: int = 0  # of the workflow that it runs by, if that is not the one it was submitted with
     breakpoints: tuple[str, ...] = ()
 
 

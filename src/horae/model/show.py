@@ -33,7 +33,7 @@ def show_execution(
     percent, message = _progress(e)
     waits = e.wake_at is not None and e.completed_at is None
     return ExecutionView(
-        execution_id=e.id, job_id=e.job, job_name=job_name, job_version=e.version, status=e.state,
+        execution_id=e.id, job_id=e.job, job_name=job_name, job_version=_version(e), status=e.state,
         scheduled_at=_at(e.due_at), queued_at=shown_time(e.queued_at), started_at=shown_time(e.started_at),
         completed_at=shown_time(e.completed_at), worker_id=e.worker or None, attempt=e.attempt,
         retry_count=retry_count(e), priority=e.priority, queue=queue, progress=percent,
@@ -46,6 +46,11 @@ def show_execution(
         backfill_id=e.extra.backfill, upstream=list(e.extra.upstream), event=e.extra.event,
         reason=e.reason or None, next_attempt_at=shown_time(e.wake_at) if waits else None, hint=hint,
     )  # fmt: skip
+
+
+def _version(e: Execution) -> int:
+    """A workflow that runs again goes by the version that it ran with."""
+    return (e.extra.rerun.version if e.extra.rerun is not None else 0) or e.version
 
 
 def _at(instant: int) -> str:

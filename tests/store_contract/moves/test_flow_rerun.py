@@ -5,12 +5,15 @@ from uuid import UUID
 import msgspec
 
 from horae.model.execution import Extra, Rerun
+from horae.model.limits import Limit
 from horae.model.workflow.values import Foreach
-from horae.store.moves.flow_pause import resume
+from horae.store.moves import coarse
+from horae.store.moves.flow_pause import pause, resume
 from horae.store.moves.starts import Started
 from horae.store.moves.submission import Submission
 from tests.store_contract.flow_world import (
     begin,
+    look,
     open_all,
     params_of,
     result,
@@ -99,4 +102,18 @@ async def test_a_rerun_of_something_forgotten_begins_anew(world: World):
     flow, _, worker = await chain(world)
     again = await rerun(world, flow, world.env.new_id(), since="failed")
     assert await run(world, worker, {"a": giving([])}) == ["a", "b", "c"]
+    assert await state(world, again) == "success"
+
+
+async def test_a_rerun_in_a_limited_queue_begins_a_moment_later_as_a_rerun(world: World):
+    flow, execution, worker = await chain(world)
+    await world.store.write(lambda: coarse.put(Limit(concurrency=5), queue=flow.queue))
+
+    again = await rerun(world, flow, execution, since="failed")
+    assert await steps(world, again) == {}
+    await world.store.change(lambda now: pause(again, world.env.new_id, now, Started()))
+    await look(world)
+    assert await steps(world, again) == {"a": "success", "each": "success", "b": "held", "c": "pending"}
+    await world.store.change(lambda now: resume(again, world.env.new_id, now, Started()))
+    assert await run(world, worker) == ["b", "c"]
     assert await state(world, again) == "success"

@@ -15,7 +15,7 @@ from msgspec import Struct, field, structs
 from horae.env import Instant
 from horae.model.choice import LaneView
 from horae.model.deal import Want
-from horae.model.execution import Extra, Rerun
+from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.job import Spec
 from horae.model.keys import CHILD, LIMITED, RATED
@@ -23,14 +23,14 @@ from horae.model.parcel import Parcel, extra_of
 from horae.model.rollout import Choice
 from horae.model.slice import Running, Waiting
 from horae.model.workflow import decide
-from horae.model.workflow.flow import Ended, Flow, Pin
+from horae.model.workflow.flow import Flow, Pin
 from horae.model.workflow.naming import calls_of
 from horae.model.workflow.values import Workflow
 from horae.store.moves import flow_cancel, flow_rerun, rollouts, shelves
 from horae.store.moves.advance import Board
 from horae.store.moves.claim import Claimed, claim
 from horae.store.moves.deferred import Deferred
-from horae.store.moves.flow_course import Course, digest_of, plan_by, plans_of, with_secrets
+from horae.store.moves.flow_course import Course, digest_of, plan_by, with_secrets
 from horae.store.moves.flow_rows import OPENING, Held, pins_of, put_flows
 from horae.store.moves.jobs import definitions
 from horae.store.moves.parcels import read_parcels
@@ -84,41 +84,48 @@ def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instan
     board = Board(Deferred(), new_id, now, opened.started)
     waiting: list[Waiting] = []
     opening: list[Held] = []
-    reruns: dict[UUID, tuple[Rerun, list[Ended]]] = {}
     for slice in running:
         parcel = parcels[slice.parcel]
         version = parcel.envelope.job, parcel.envelope.version
         for item in range(slice.lo, slice.hi):
-            held = _held(parcel, item, slice, specs[version], pins[version], choices, roots, now)
+            held, spec = _held(parcel, item, slice, specs[version], pins[version], choices, roots, now), specs[version]
+            rerun = held.extra.rerun
+            before = None if rerun is None or rerun.latest else (yield from flow_rerun.before(rerun))
+            if before is not None:
+                spec, runs = yield from _as_it_was(before)
+                then = _held(parcel, item, slice, spec, runs, {}, roots, now)
+                held = structs.replace(then, flow=structs.replace(then.flow, version=before.flow.version))
             waiting.append(_waits(slice, item))
             opened.executions.append(held.flow.execution)
-            rerun = extra_of(parcel.extras, item).rerun
-            if slice.flags & CHILD or (rerun is None and (limited or slice.flags & RATED)):
+            if slice.flags & (CHILD | RATED) or limited:
                 opening.append(structs.replace(held, state=OPENING, wake_at=now))
                 opened.started.look(now)
                 continue
-            known = None if rerun is None else (yield from flow_rerun.taken_over(rerun))
-            if rerun is None or known is None:
-                board.courses[held.flow.execution] = new_course(held, _workflow(specs[version]))
-                continue
-            before, ended = known
-            if not rerun.latest:
-                held = flow_rerun.as_before(held, before, (yield from pins_of(before.place)))
-            plan = (yield from plans_of([(held.digest, held.flow.job, held.flow.version)]))[held.digest]
-            board.courses[held.flow.execution] = Course(held, plan, is_new=True)
-            reruns[held.flow.execution] = rerun, ended
+            board.courses[held.flow.execution] = new_course(held, _workflow(spec))
     yield from with_secrets(board.courses.values())
     yield shelves.take("running", running)
     board.moves.add([shelves.put_waiting(waiting)])
     if opening:
         board.moves.add([put_flows(opening)])
     for course in board.courses.values():
-        if (again := reruns.get(course.flow.execution)) is not None:
-            yield from flow_rerun.begin(course, *again, board.moves, now)
-            continue
-        yield from course.decide(decide.begin(course.plan, course.flow, course.held.about, now), board.moves, now)
+        yield from begin(course, board.moves, now)
     yield from board.moves.make()  # what ends at once is found where it waits
     yield from flow_cancel.settle(board, {}, new_id, now, opened.started)
+
+
+def begin(course: Course, moves: Deferred, now: Instant) -> Script[None]:
+    """The first steps of a workflow start; of a rerun, those that do not stay done."""
+    rerun = course.held.extra.rerun
+    if rerun is not None:
+        yield from flow_rerun.begin(course, rerun, moves, now)
+        return
+    yield from course.decide(decide.begin(course.plan, course.flow, course.held.about, now), moves, now)
+
+
+def _as_it_was(before: Held) -> Script[tuple[bytes, dict[str, Pin]]]:
+    """The definition that a workflow ran by, and the versions of jobs that its steps ran."""
+    version = before.flow.job, before.flow.version
+    return (yield from _specs([version]))[version], (yield from pins_of(before.place))
 
 
 def new_course(held: Held, workflow: Workflow) -> Course:
@@ -228,10 +235,10 @@ def _after(at: Instant, span: int | None) -> Instant | None:
 
 
 def _inherited(extra: Extra) -> Extra:
-    """What children have of their parent."""
+    """What children have of their parent; and what it is a rerun of, which they have not."""
     return Extra(
         trace=extra.trace, origin="child", caller=extra.caller, tags=extra.tags, interval=extra.interval,
-        backfill=extra.backfill,
+        backfill=extra.backfill, rerun=extra.rerun,
     )  # fmt: skip
 
 

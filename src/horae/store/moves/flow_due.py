@@ -15,6 +15,7 @@ from horae.model.workflow.waits import late
 from horae.store.moves import flow_locks, flow_rows, flow_waits
 from horae.store.moves.advance import Board, News
 from horae.store.moves.deferred import Deferred
+from horae.store.moves.flow_begin import begin
 from horae.store.moves.flow_cancel import settle
 from horae.store.moves.flow_course import Course
 from horae.store.moves.starts import NewId, Started
@@ -104,13 +105,13 @@ def _over(course: Course, row: StepRow, now: Instant) -> Ended:
 
 
 def _begin(board: Board, course: Course, now: Instant) -> Script[None]:
-    """A step of another workflow begins; if that is paused, so is this."""
+    """A workflow begins that was only opened; if it is a step of one that is paused, so is this."""
     parent = course.held.parent
     above = (yield from flow_rows.flows_of([parent])) if parent is not None else {}
     paused = parent in above and above[parent].flow.paused
-    flow = structs.replace(course.flow, paused=paused or course.flow.paused)
+    course.flow = structs.replace(course.flow, paused=paused or course.flow.paused)
     course.is_opening = False
-    yield from course.decide(decide.begin(course.plan, flow, course.held.about, now), board.moves, now)
+    yield from begin(course, board.moves, now)
 
 
 def _late(course: Course) -> Failure:

@@ -2,14 +2,19 @@
 
 from uuid import UUID
 
+import msgspec
 from msgspec import Struct
 
+from horae.model.job import Spec
 from horae.model.workflow.plan import Plan
+from horae.model.workflow.values import Workflow
 from horae.store.moves import flow_rows
-from horae.store.moves.flow_course import plans_of
+from horae.store.moves.flow_course import digest_of, plan_by, plans_of
 from horae.store.moves.flow_rows import Held, Pinned
+from horae.store.moves.jobs import definitions
 from horae.store.script import Among, Script, Statement
 
+VERSIONS = Statement("present_versions", "SELECT id, version FROM jobs WHERE id = ANY($1)")
 NAMES = Statement("names_of_jobs", "SELECT id, name FROM jobs WHERE id = ANY($1)")
 
 
@@ -20,6 +25,16 @@ class Whole(Struct, frozen=True):
     plan: Plan
     steps: list[Pinned]
     names: dict[UUID, str]
+
+
+def present_plan(job: UUID) -> Script[Plan | None]:
+    """The graph of a workflow's present version; None when it is none any more."""
+    versions = [(id, version) for id, version in (yield Among(VERSIONS, [job]))]
+    for spec in (yield from definitions(versions)).values():
+        task = msgspec.json.decode(spec, type=Spec).task
+        if isinstance(task, Workflow):
+            return plan_by(digest_of(task), task)
+    return None
 
 
 def whole(execution: UUID) -> Script[Whole | None]:
