@@ -18,6 +18,7 @@ def test_workflows(fleet):
     below(fleet)
     cancelled(fleet)
     paused(fleet)
+    large(fleet)
 
 
 def ran(fleet, name, params=None):
@@ -84,6 +85,23 @@ def foreach(fleet):
     assert graph["criticalPath"] == ["list", "each"]
     (each,) = [node for node in graph["nodes"] if node["step"] == "each"]
     assert each["items"] == {"total": 3, "success": 3, "failed": 0, "left": 0}
+
+
+def large(fleet):
+    """A result over 64 KiB is a file by itself; other steps speak of what is in it."""
+    line = """printf '{"result": {"text": "%s"}}' "$(head -c 200000 /dev/zero | tr '\\0' x)" > "$HORAE_OUTPUT\""""
+    steps = [
+        {"name": "big", "command": ["sh", "-c", line]},
+        {"name": "after", "job": "one", "params": {"n": "${size(steps.big.result.text)}"}},
+    ]
+    fleet.post("/jobs", {"name": "large", "workflow": {"steps": steps}})
+    done = ran(fleet, "large")
+    assert done["status"] == "success"
+    big, after = children(fleet, done["executionId"])
+    assert fleet.get(f"/executions/{after['executionId']}")["params"] == {"n": 200_000}
+    told = fleet.get(f"/executions/{big['executionId']}")["result"]["$artifact"]
+    assert (told["size"], told["type"], len(told["sha256"])) == (200_011, "application/json", 64)
+    assert fleet.get(told["url"].removeprefix("/api/v1")) == {"text": "x" * 200_000}
 
 
 def below(fleet):

@@ -71,3 +71,13 @@ async def test_a_view_keeps_what_it_does_not_know():
     assert found.raw["ofANewerServer"] == 1
     assert found.started_at is not None
     assert "raw" not in repr(found)
+
+
+async def test_a_result_is_fetched_where_it_lies():
+    far = {"$artifact": {"name": ":result", "url": "/u", "size": 7}}
+    client, server, _ = client_of(ok({"executionId": "e", "status": "success", "result": far}), ok([1, 2, 3]))
+    final = await client.executions.wait("e")
+    assert await client.executions.result(final) == [1, 2, 3]
+    assert server.calls[-1].path == "/api/v1/executions/e/artifacts/%3Aresult"
+    client, _, _ = client_of(ok({"executionId": "e", "status": "success", "result": {"rows": 1}}))
+    assert await client.executions.result(await client.executions.get("e")) == {"rows": 1}

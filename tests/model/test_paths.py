@@ -3,7 +3,7 @@
 import cel
 import pytest
 
-from horae.model.paths import branches_of, pruned
+from horae.model.paths import Far, branches_of, pruned
 from horae.model.template import Expression, TemplateError
 
 SCOPE = {
@@ -25,6 +25,8 @@ SOURCES = [
     "params.list[params.n - 1] + params . n",
     "params.exists(key, key == 'big')",
     "[params.n, steps.a.state]",
+    'steps["a"].result["rows"] > 1 && params["deep"].a["b"] == "x"',
+    "params['deep']['a']",
     "{'params': params.list.exists_one(params, params == 2)}",
 ]
 
@@ -51,3 +53,16 @@ def test_no_more_is_given_than_is_spoken_of():
     assert pruned(SCOPE, branches_of("params.deep.a.b == '' || size(params.deep) == 2"))["params"] == {
         "deep": SCOPE["params"]["deep"]
     }
+
+
+def test_what_is_far_is_handed_on_whole_and_not_looked_into():
+    scope = {"steps": {"a-b": {"result": Far({"$artifact": {}}, "is far"), "state": "success"}}}
+
+    def value(source: str):
+        return Expression(source, "x", frozenset({"steps"})).value(scope)
+
+    assert value('steps["a-b"].result') == {"$artifact": {}}
+    assert value('steps["a-b"].state == "success"') is True
+    for source in ('steps["a-b"].result.rows', 'size(steps["a-b"].result)', 'has(steps["a-b"].result.rows)'):
+        with pytest.raises(TemplateError, match="a-b.result is far"):
+            value(source)

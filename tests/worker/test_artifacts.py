@@ -82,16 +82,28 @@ async def test_a_file_travels_in_pieces_and_a_refusal_comes_through(tmp_path: Pa
 @pytest.mark.parametrize(
     ("function", "isolation"), [("much", "thread"), ("much", "process"), ("much_async", None)]
 )  # fmt: skip
-async def test_a_result_that_is_too_large_for_a_report_becomes_a_file(function: str, isolation):
+async def test_a_result_over_64_kib_becomes_a_file(function: str, isolation):
     async with shop(functions.app) as it:
-        outcome = await it.run(Python(function=function, isolation=isolation), {"n": 900_000})
-        assert len(result(outcome)) == 900_000
+        outcome = await it.run(Python(function=function, isolation=isolation), {"n": 65_534})
+        assert len(result(outcome)) == 65_534
         it.transport.most = 3_000_000
-        outcome = await it.run(Python(function=function, isolation=isolation), {"n": 2_000_000})
-        told = result(outcome)["$artifact"]
-        assert (told["name"], told["size"], told["type"]) == (":result", 2_000_002, "application/json")
-        assert it.transport.artifacts[":result"][1] == b'"' + b"x" * 2_000_000 + b'"'
-        it.transport.most = 1_000_000
-        outcome = await it.run(Python(function=function, isolation=isolation), {"n": 2_000_000})
+        for n in (65_535, 2_000_000):
+            told = result(await it.run(Python(function=function, isolation=isolation), {"n": n}))["$artifact"]
+            assert (told["name"], told["size"], told["type"]) == (":result", n + 2, "application/json")
+            assert it.transport.artifacts[":result"][1] == b'"' + b"x" * n + b'"'
+
+
+async def test_a_result_whose_file_is_refused_goes_with_the_report_or_fails():
+    async with shop(functions.app) as it:
+        it.transport.most = 10
+        outcome = await it.run(Python(function="much_async"), {"n": 900_000})
+        assert len(result(outcome)) == 900_000
+        outcome = await it.run(Python(function="much_async"), {"n": 2_000_000})
         assert outcome.error is not None
         assert (outcome.error.type, outcome.error.permanent) == ("ResultTooLarge", True)
+
+
+async def test_the_result_of_a_command_becomes_a_file():
+    line = """printf '{"result": "%s"}' "$(head -c 100000 /dev/zero | tr '\\0' x)" > "$HORAE_OUTPUT\""""
+    async with shop() as it:
+        assert result(await it.run(Command(shell=line)))["$artifact"]["size"] == 100_002

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from horae.client.calls import Caller, path_of
 from horae.client.encode import given
 from horae.client.views import (
@@ -18,6 +20,7 @@ from horae.client.views import (
     page_of,
 )
 from horae.env import Env
+from horae.model.artifact import RESULT
 
 FIRST_LOOK = 0.02  # seconds; each look doubles the pause up to the last one
 LAST_LOOK = 1.0
@@ -105,6 +108,15 @@ class Executions:
         async with self._caller.open(path_of("executions", id, "artifacts", name), None, "*/*") as opened:
             async for chunk in opened.chunks:
                 yield chunk
+
+    async def result(self, execution: Execution) -> Any:
+        """What an execution returned: the value itself, also where that lies as an artifact."""
+        told = execution.result
+        name = told.get("$artifact", {}).get("name") if isinstance(told, dict) and len(told) == 1 else None
+        if name != RESULT:
+            return told
+        pieces = [piece async for piece in self.read_artifact(execution.execution_id, name)]
+        return msgspec.json.decode(b"".join(pieces))
 
     async def wait(self, id: str, *, timeout: float | None = None) -> Execution:
         """The execution once it is final. Raises TimeoutError after `timeout` seconds; the execution goes on."""

@@ -1,13 +1,16 @@
 """Artifacts: files that an execution leaves behind, kept beside the store and named by it."""
 
+import hashlib
 import re
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
 from horae.env import Instant
 from horae.errors import BadInput
 
-RESULT = ":result"  # the name of a result that is too large to travel with its report; nobody else's begins so
+RESULT = ":result"  # the name of a result that is too large to lie with its execution; nobody else's begins so
+REFERENCE = b'{"$artifact":'  # how the JSON begins that stands for such a result
 MAX_BROUGHT = 64 * 1024 * 1024  # bytes of such a result
 MOST_NAME = 255  # bytes
 MOST_ARTIFACTS = 1000  # of one execution
@@ -26,6 +29,39 @@ class Artifact(Struct, frozen=True, kw_only=True):
     sha256: str  # in hexadecimal digits
     location: str  # below the place of all artifacts
     at: Instant
+
+
+class _Content(Struct, frozen=True):
+    size: int
+    sha256: str
+
+
+class _Reference(Struct, frozen=True):
+    content: _Content = field(name="$artifact")
+
+
+_reference = msgspec.json.Decoder(_Reference)
+
+
+def size_of_reference(result: bytes) -> int | None:
+    """How large the file is that a result stands for; None when it stands for itself."""
+    found = _referred(result)
+    return None if found is None else found.size
+
+
+def is_content_of(content: bytes, result: bytes) -> bool:
+    """Whether this is the content that a result stands for."""
+    found = _referred(result)
+    return found is not None and found.size == len(content) and found.sha256 == hashlib.sha256(content).hexdigest()
+
+
+def _referred(result: bytes) -> _Content | None:
+    if not result.startswith(REFERENCE):
+        return None
+    try:
+        return _reference.decode(result).content
+    except msgspec.DecodeError:  # a function returned something that only begins like one
+        return None
 
 
 def check_name(name: str) -> str:

@@ -10,21 +10,37 @@ Branches: TypeAlias = "dict[str, Branches | None]"  # None: all below is needed
 
 _NAME = r"[A-Za-z_]\w*"
 _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
-_WHOLE = re.compile(rf"{_NAME}(?:\.{_NAME})*")
-_FOUND = re.compile(rf"{_QUOTED}|(?<![\w.])({_NAME}(?:\s*\.\s*{_NAME})*)\s*(\(?)")
+_KEY = r'\[\s*(?:"[^"\\]*"|\'[^\'\\]*\')\s*\]'
+_PATH = rf"{_NAME}(?:\s*\.\s*{_NAME}|\s*{_KEY})*"
+_WHOLE = re.compile(_PATH)
+_FOUND = re.compile(rf"{_QUOTED}|(?<![\w.])({_PATH})\s*(\(?)")
+_PART = re.compile(rf"{_NAME}|\"[^\"]*\"|'[^']*'")
 MISSING = object()
+
+
+class Far(dict[str, Any]):
+    """What stands for a value that is not here: it can be handed on as it is, and nothing can be read in it."""
+
+    def __init__(self, stands: Mapping[str, Any], why: str) -> None:
+        super().__init__(stands)
+        self.why = why
 
 
 def plain_path(source: str) -> Path | None:
     """The path that an expression is, if it is nothing else: `steps.extract.result`."""
-    return tuple(source.split(".")) if _WHOLE.fullmatch(source) else None
+    return tuple(_parts(source)) if _WHOLE.fullmatch(source) else None
+
+
+def _parts(path: str) -> list[str]:
+    """The names of a path, also of those that stand in brackets."""
+    return [part if part[0].isidentifier() else part[1:-1] for part in _PART.findall(path)]
 
 
 def value_at(scope: Mapping[str, Any], path: Path) -> Any:
     """What lies at a path, or MISSING."""
     value: Any = scope
     for name in path:
-        if not isinstance(value, Mapping) or name not in value:
+        if not isinstance(value, Mapping) or name not in value or value.__class__ is Far:
             return MISSING
         value = value[name]
     return value
@@ -36,7 +52,7 @@ def branches_of(source: str) -> Branches:
     tree: Branches = {}
     for found in _FOUND.finditer(source):
         if found[1]:
-            path = [name.strip() for name in found[1].split(".")]
+            path = _parts(found[1])
             _add(tree, path[:-1] if found[2] and len(path) > 1 else path)  # the last one is a method
     return tree
 
@@ -58,6 +74,17 @@ def pruned(scope: Mapping[str, Any], tree: Branches) -> dict[str, Any]:
         for name, below in tree.items()
         if (value := scope.get(name, MISSING)) is not MISSING
     }
+
+
+def far_at(scope: Mapping[str, Any], tree: Branches) -> str | None:
+    """The first of these paths that leads to a value which is far, or through it, and why it is."""
+    for name, below in tree.items():
+        value = scope.get(name)
+        if isinstance(value, Far):
+            return f"{name} {value.why}"
+        if below and isinstance(value, Mapping) and (found := far_at(value, below)):
+            return f"{name}.{found}"
+    return None
 
 
 def null_above(scope: Mapping[str, Any], tree: Branches) -> str | None:

@@ -13,7 +13,7 @@ import msgspec
 
 from horae.errors import BadInput
 from horae.model.parcel import check_item
-from horae.model.paths import MISSING, branches_of, null_above, plain_path, pruned, value_at
+from horae.model.paths import MISSING, branches_of, far_at, null_above, plain_path, pruned, value_at
 
 Scope = Mapping[str, Any]
 Renderer = Callable[[Scope], Any]
@@ -60,6 +60,9 @@ class Expression:
         """Compute it; whatever is wrong with the values is a TemplateError that names the expression."""
         if self._path is not None and (found := value_at(scope, self._path)) is not MISSING:
             return found
+        far = far_at(scope, self._branches)
+        if far is not None:
+            raise TemplateError(f"${{{self.source}}}: {far}")
         try:
             return self.program.execute(pruned(scope, self._branches))
         except KeyError as error:

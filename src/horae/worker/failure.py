@@ -8,7 +8,7 @@ from typing import Any
 
 from horae.env import Micros
 from horae.model.artifact import MAX_BROUGHT
-from horae.model.protocol import MAX_RESULT, Failure, FailureKind
+from horae.model.protocol import MAX_INLINE_RESULT, Failure, FailureKind
 from horae.model.signals import Cancelled, GiveUp, Retry, Suspended, micros_of, waits_in_group
 from horae.model.signature import BadParams
 from horae.worker.holding import CANCELLED, RELEASED, Fate
@@ -120,7 +120,7 @@ def stopped(kind: str, outcome: bytes | Fate, *, once: bool) -> bytes | Fate:
 
 def checked(result: bytes) -> bytes | Fate:
     """The encoded result; one that is too large for a report travels as a file, up to a limit."""
-    if len(result) <= MAX_RESULT:
+    if len(result) <= MAX_INLINE_RESULT:
         return result
     if len(result) <= MAX_BROUGHT:
         return Fate(outcome="success", result=result)

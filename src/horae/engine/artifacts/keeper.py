@@ -14,8 +14,9 @@ from horae.engine.known_sessions import KnownSessions
 from horae.engine.memory import not_held
 from horae.env import Env
 from horae.errors import BadInput, Busy, Gone, NotFound, TooLarge
-from horae.model.artifact import MOST_ARTIFACTS, Artifact, check_name, check_type
+from horae.model.artifact import MOST_ARTIFACTS, RESULT, Artifact, check_name, check_type
 from horae.model.ids import execution_id, index_of, parcel_of
+from horae.model.protocol import MAX_RESULT
 from horae.store.contract import Store
 from horae.store.moves import artifacts
 from horae.store.moves.steps import is_held
@@ -56,7 +57,7 @@ class Artifacts:
         location = self._location(namespace, upload)
         now = self._env.now()
         await self._store.write(lambda: artifacts.announce(location, now))
-        content = _Content(pieces, self._limit)
+        content = _Content(pieces, self._limit, copied=MAX_RESULT if upload.name == RESULT else 0)
         try:
             await self.place.write(location, content)
         except Exception as error:  # whatever a place that is out of order raises
@@ -68,12 +69,12 @@ class Artifacts:
             name=upload.name, attempt=upload.attempt, size=content.size, type=upload.type,
             sha256=content.hash.hexdigest(), location=location, at=self._env.now(),
         )  # fmt: skip
-        await self._keep(upload, artifact)
+        await self._keep(upload, artifact, content.copy)
         return artifact
 
-    async def _keep(self, upload: Upload, artifact: Artifact) -> None:
+    async def _keep(self, upload: Upload, artifact: Artifact, copy: bytes | None) -> None:
         kept = await self._store.write(
-            lambda: artifacts.keep(upload.session, upload.parcel, upload.item, artifact, artifact.at)
+            lambda: artifacts.keep(upload.session, upload.parcel, upload.item, artifact, artifact.at, copy)
         )
         if kept is None:
             raise not_held()
@@ -121,12 +122,18 @@ class Artifacts:
 
 
 class _Content:
-    """The pieces of a content, counted and bounded on their way."""
+    """The pieces of a content, counted and bounded on their way; those of up to `copied` bytes are held on to."""
 
-    def __init__(self, pieces: AsyncIterable[bytes], limit: int) -> None:
-        self._pieces, self._limit = pieces, limit
+    def __init__(self, pieces: AsyncIterable[bytes], limit: int, copied: int) -> None:
+        self._pieces, self._limit, self._copied = pieces, limit, copied
+        self._copy: list[bytes] = []
         self.size, self.hash = 0, hashlib.sha256()
         self.broken: Exception | None = None  # what went wrong on this side; places wrap it in errors of their own
+
+    @property
+    def copy(self) -> bytes | None:
+        """All of it, unless it has more than is copied."""
+        return b"".join(self._copy) if 0 < self.size <= self._copied else None
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
@@ -135,6 +142,10 @@ class _Content:
                 if self.size > self._limit:
                     raise TooLarge(f"The artifact is larger than {self._limit} bytes.", "Raise `artifact_limit`.")
                 self.hash.update(piece)
+                if self.size <= self._copied:
+                    self._copy.append(piece)
+                else:
+                    self._copy.clear()
                 yield piece
         except Exception as error:
             self.broken = error

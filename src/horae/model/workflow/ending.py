@@ -56,7 +56,8 @@ def _last_results(plan: Plan, rows: Mapping[str, StepRow]) -> bytes | None:
     """The result of the only last step, or an object of those of several; nothing if that is too large."""
     found = {name: rows[name].result for name in plan.leaves}
     if len(found) == 1:
-        return next(iter(found.values()))
+        (only,) = found.values()
+        return None if only is not None and len(only) > MAX_RESULT else only
     if all(result is None for result in found.values()):
         return None
     if sum(len(result or b"") for result in found.values()) > MAX_RESULT // 2:

@@ -7,8 +7,10 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
+from horae.model.artifact import size_of_reference
 from horae.model.instant import format_instant
-from horae.model.protocol import Failure
+from horae.model.paths import Far
+from horae.model.protocol import MAX_RESULT, Failure
 from horae.model.template import Expression, Names, TemplateError, as_text, parts_of
 from horae.model.workflow.flow import About, StepRow
 
@@ -88,8 +90,28 @@ def step_value(row: StepRow | None) -> dict[str, Any]:
     """A step as expressions see it."""
     if row is None:
         return {"result": None, "state": "pending", "error": None}
-    result = None if row.result is None else msgspec.json.decode(row.result)
+    result = None if row.result is None else _value(row.result)
     return {"result": result, "state": row.state, "error": error_value(row.error, "")}
+
+
+def _value(result: bytes) -> Any:
+    """A result; one that lies too far away stands for itself, and expressions cannot look into it."""
+    value = msgspec.json.decode(result)
+    if result.startswith(_TOO_MUCH):
+        return Far(value, value["$tooLarge"]["message"])
+    size = size_of_reference(result)
+    if size is None:
+        return value
+    return Far(value, f"has {size} bytes and lies in a file; expressions read results of up to {MAX_RESULT} bytes")
+
+
+_TOO_MUCH = b'{"$tooLarge":'
+
+
+def too_much(size: int, most: int) -> bytes:
+    """What stands for the results of a foreach that are too large together."""
+    message = f"has {size} bytes; expressions read at most {most} of all items together: let each return less"
+    return msgspec.json.encode({"$tooLarge": {"size": size, "message": message}})
 
 
 def error_value(failure: Failure | None, step: str) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from msgspec import structs
 from horae.env import Instant, Micros
 from horae.errors import HoraeError
 from horae.model.instant import parse_instant
+from horae.model.paths import Far
 from horae.model.protocol import Failure
 from horae.model.template import TemplateError, as_text, render_tree, rendered_item
 from horae.model.workflow.expressions import error_value, holds, scope_of, step_value
@@ -104,6 +105,8 @@ class Starter:
         foreach = node.step.foreach
         assert foreach is not None
         items = render_tree(node.items, scope)
+        if isinstance(items, Far):
+            raise TemplateError(f"what foreach.items gave {items.why}")
         if not isinstance(items, list):
             raise TemplateError(f"foreach.items gave {as_text(items)[:60]!r}, which is no list")
         if len(items) > self._about.most_items:

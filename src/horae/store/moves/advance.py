@@ -26,7 +26,7 @@ from horae.store.moves.flow_course import Course, plans_of, with_secrets
 from horae.store.moves.flow_starts import Begun, begin_steps, changes_of
 from horae.store.moves.starts import NewId, Started
 from horae.store.moves.told import Stepped
-from horae.store.script import ForEach, Insert, Script, Statement
+from horae.store.script import ForEach, Script, Statement
 
 # Nobody else moves what waits for its children: whoever does holds the lock of the workflow.
 PARENTS = Statement(
@@ -34,7 +34,6 @@ PARENTS = Statement(
     f"SELECT {shelves.names(shelves.WAITING, 'w.')} FROM given JOIN waiting w ON w.parcel = given.parcel"
     " AND w.lo = given.item WHERE w.reason = 'children'",
 )
-BLOBS: shelves.Columns = (*shelves.ITEM, ("content", "bytea"))
 
 News = dict[UUID, list[Ended]]  # by workflow
 
@@ -52,7 +51,8 @@ class Board:
         """Lock the workflows whose steps have ended, and learn what is known of them."""
         told = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished})
         plans = yield from plans_of((child.digest, child.job, child.version) for child in told.values())
-        large = yield from self._large(finished)
+        lying = [f for f in finished if flow_results.some_elsewhere(f) and _is_single(told.get(f.slice.parcel), plans)]
+        large = (yield from self._large(lying)) if lying else {}
         news: dict[UUID, list[Ended]] = {}
         digests = {child.flow: child.digest for child in told.values()}
         for f in sorted(finished, key=lambda f: (f.slice.parcel, f.slice.lo)):
@@ -76,11 +76,8 @@ class Board:
 
     def _large(self, finished: Sequence[Finished]) -> Script[dict[tuple[UUID, int], bytes]]:
         """Results that do not lie with their execution: whatever follows may speak of them."""
-        places = [(f.slice.parcel, f.slice.lo) for f in finished if f.results is not None and not f.results.blob]
-        if not places:
-            return {}
         yield from self.moves.make()
-        return (yield from flow_results.large(places))
+        return (yield from flow_results.large(dict(place for f in finished for place in flow_results.elsewhere(f))))
 
     def load(self, executions: Iterable[UUID]) -> Script[None]:
         """Learn how workflows stand that are locked."""
@@ -156,7 +153,7 @@ class Board:
                 large = len(end.result) > MAX_INLINE_RESULT
                 result = pack([b"" if large else end.result])
                 if large:
-                    self.moves.add([Insert("blobs", BLOBS, [(slice.parcel, slice.lo, end.result)])])
+                    self.moves.add([shelves.put_blobs([(slice.parcel, slice.lo, end.result)])])
             finished.append(
                 Finished(
                     slice=slice, state=state, reason=end.reason, queued_at=course.held.queued_at,
@@ -185,18 +182,32 @@ def follow(
     return board.finished
 
 
+def _is_single(child: flow_locks.Child | None, plans: Mapping[str, Plan]) -> bool:
+    """Whether what ended is a step by itself: the results of a foreach are read when something speaks of them."""
+    return child is not None and _fan_of(child.extras, plans[child.digest]) is None
+
+
+def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
+    """The foreach of which all items of a parcel are."""
+    if extras is None or extras.startswith(b"["):
+        return None
+    step = extras_of(extras, 0, 1)[0].step
+    return step if _fans(plan, step) else None
+
+
 def _ended(f: Finished, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]) -> Iterator[Ended]:
     """What a slice of children that has ended is to the steps that they are of."""
     s = f.slice
-    if extras is not None and not extras.startswith(b"[") and _fans(plan, extras_of(extras, 0, 1)[0].step):
-        yield _items_ended(f, extras_of(extras, 0, 1)[0].step or "", s.hi - s.lo)
+    fan = _fan_of(extras, plan)
+    if fan is not None:
+        yield _items_ended(f, fan, s.hi - s.lo)
         return
     for item, extra in enumerate(extras_of(extras, s.lo, s.hi), s.lo):
         step = extra.step or ""
         if _fans(plan, step):
             yield _items_ended(f, step, 1)
             continue
-        result = None if f.results is None else f.results.one(item - s.lo) or large.get((s.parcel, item))
+        result = None if f.results is None else large.get((s.parcel, item)) or f.results.one(item - s.lo)
         yield Ended(
             step=step, state=_final(f.state), result=result, error=f.error, reason=f.reason,
             execution=execution_id(s.parcel, item),

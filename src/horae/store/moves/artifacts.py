@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from horae.env import Instant
-from horae.model.artifact import MOST_ARTIFACTS, Artifact
+from horae.model.artifact import MOST_ARTIFACTS, RESULT, Artifact
+from horae.model.keys import CHILD
+from horae.store.moves import shelves
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.steps import is_held
 from horae.store.script import ColumnType, Fetch, ForEach, Insert, Row, Script, Statement
@@ -32,6 +34,8 @@ LIST = Statement(
 ONE = Statement(
     "artifact_of", f"SELECT {_COLUMNS} FROM artifacts a WHERE a.parcel = $1 AND a.item = $2 AND a.name = $3"
 )
+FLAGS = Statement("flags_of_item", "SELECT flags FROM running WHERE parcel = $1 AND lo <= $2 AND hi > $2")
+NO_COPY = Statement("no_copy", "DELETE FROM blobs WHERE parcel = $1 AND item = $2")
 NOT_LITTER = Statement("not_litter", "DELETE FROM litter WHERE location = $1")
 LITTER = Statement("litter", "SELECT location FROM litter WHERE at <= $1 ORDER BY at LIMIT $2")
 CLEARED = Statement("cleared", "DELETE FROM litter USING given WHERE litter.location = given.location")
@@ -58,10 +62,13 @@ def announce(location: str, now: Instant) -> Script[None]:
     yield Insert("litter", _LITTER, [(location, now)])
 
 
-def keep(session: UUID, parcel: UUID, item: int, artifact: Artifact, now: Instant) -> Script[bool | None]:
+def keep(
+    session: UUID, parcel: UUID, item: int, artifact: Artifact, now: Instant, content: bytes | None = None
+) -> Script[bool | None]:
     """Name a content, instead of the one that had its name before. None when its session does not hold the item.
 
-    False when the execution has as many as it may have; then, too, nothing is kept.
+    False when the execution has as many as it may have; then, too, nothing is kept. The `content` of a result is
+    copied for what runs as a step: expressions of its workflow speak of it inside a transaction.
     """
     yield from lock_sessions([session])
     if not (yield from is_held(session, parcel, item, artifact.attempt)):
@@ -73,9 +80,22 @@ def keep(session: UUID, parcel: UUID, item: int, artifact: Artifact, now: Instan
     a = artifact
     yield Fetch(KEEP, (parcel, item, a.name, a.attempt, a.size, a.type, a.sha256, a.location, a.at))
     yield Fetch(NOT_LITTER, (artifact.location,))
+    if a.name == RESULT:
+        yield from _copy(parcel, item, content)
     if old:
         yield Insert("litter", _LITTER, [(old[0][0], now)], conflict="ON CONFLICT DO NOTHING")
     return True
+
+
+def _copy(parcel: UUID, item: int, content: bytes | None) -> Script[None]:
+    """The result of a step as it is now; that of an attempt before it goes."""
+    rows = yield Fetch(FLAGS, (parcel, item))
+    if not rows or not rows[0][0] & CHILD:
+        return
+    if content is None:
+        yield Fetch(NO_COPY, (parcel, item))
+        return
+    yield shelves.put_blobs([(parcel, item, content)])
 
 
 def of(parcel: UUID, item: int, after: str, limit: int) -> Script[list[Artifact]]:

@@ -114,8 +114,7 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
     if fates.tried:
         yield shelves.put_tried(fates.tried, worker, session)
     if fates.blobs:
-        columns: shelves.Columns = (*shelves.ITEM, ("content", "bytea"))
-        yield Insert("blobs", columns, fates.blobs, conflict="ON CONFLICT DO NOTHING")
+        yield shelves.put_blobs(fates.blobs)
 
 
 def _attempted(fates: Fates) -> Iterator[Attempted]:

@@ -3,20 +3,26 @@
 They are read when an expression asks for them, not before.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import structs
 
+from horae.model.artifact import REFERENCE, is_content_of
 from horae.model.ids import index_of, parcel_of
 from horae.model.packing import Packed
 from horae.model.parcel import extras_of
+from horae.model.settle import Finished
+from horae.model.workflow.expressions import too_much
 from horae.model.workflow.flow import StepRow
 from horae.model.workflow.plan import Plan
-from horae.store.moves.shelves import ITEM
+from horae.store.moves.shelves import ITEM, Columns
 from horae.store.script import Fetch, ForEach, Script, Statement
 
 NULL = b"null"
+MOST_COLLECTED = 16 * 1024 * 1024  # bytes of a foreach's results that an expression is given
+Place = tuple[UUID, int]
+CHILD: Columns = (("parcel", "uuid"),)
 CHILDREN = Statement(
     "parcels_of_step",
     "SELECT c.child, c.count FROM flow_parcels c WHERE c.parcel = $1 AND c.item = $2 AND c.step = $3 ORDER BY c.child",
@@ -24,6 +30,10 @@ CHILDREN = Statement(
 BLOBS = Statement(
     "blobs_of",
     "SELECT b.parcel, b.item, b.content FROM given JOIN blobs b ON b.parcel = given.parcel AND b.item = given.item",
+)
+LENGTH = Statement(
+    "length_of_results",
+    "SELECT coalesce(sum(length(h.results)), 0) FROM given JOIN history h ON h.parcel = given.parcel",
 )
 ENDED = Statement(
     "ended_of_parcels",
@@ -45,7 +55,22 @@ def is_foreach(row: StepRow, plan: Plan) -> bool:
     return bool(row.total) and node is not None and node.step.foreach is not None
 
 
-def read(place: tuple[UUID, int], rows: Sequence[StepRow], plan: Plan) -> Script[dict[str, StepRow]]:
+def some_elsewhere(finished: Finished) -> bool:
+    """Whether results of a slice may lie elsewhere than with it."""
+    return finished.results is not None and (not finished.results.blob or REFERENCE in finished.results.blob)
+
+
+def elsewhere(finished: Finished) -> Iterator[tuple[Place, bytes]]:
+    """The items of a slice whose results do not lie with them, with what lies there instead."""
+    s, results = finished.slice, finished.results
+    assert results is not None
+    for item in range(s.lo, s.hi):
+        result = results.one(item - s.lo)
+        if not result or result.startswith(REFERENCE):
+            yield (s.parcel, item), result
+
+
+def read(place: Place, rows: Sequence[StepRow], plan: Plan) -> Script[dict[str, StepRow]]:
     """These steps with their results; those that are null stay as they are."""
     found: dict[str, StepRow] = {}
     single: dict[tuple[UUID, int], StepRow] = {}
@@ -55,36 +80,44 @@ def read(place: tuple[UUID, int], rows: Sequence[StepRow], plan: Plan) -> Script
         elif row.execution is not None and row.state == "success":
             single[parcel_of(row.execution), index_of(row.execution)] = row
     if single:
-        for at, content in (yield from large(single)).items():
+        for at, content in (yield from large(dict.fromkeys(single, b""))).items():
             found[single[at].step] = structs.replace(single[at], result=content)
     return found
 
 
-def large(places: Collection[tuple[UUID, int]]) -> Script[dict[tuple[UUID, int], bytes]]:
-    """Results that lie by themselves, by parcel and item."""
+def large(places: Mapping[Place, bytes]) -> Script[dict[Place, bytes]]:
+    """Results that lie by themselves, by parcel and item. Those of files only where there is a copy."""
     rows = yield ForEach(BLOBS, ITEM, sorted(places))
-    return {(parcel, item): content for parcel, item, content in rows}
+    return {
+        (parcel, item): content
+        for parcel, item, content in rows
+        if not (said := places[parcel, item]) or is_content_of(content, said)
+    }
 
 
-def of_foreach(place: tuple[UUID, int], row: StepRow) -> Script[bytes]:
+def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
     """What the children of a step came to, in the order of its items; null for those that did not succeed."""
     results: list[bytes] = [NULL] * row.total
-    rows = yield Fetch(CHILDREN, (*place, row.step))
-    elsewhere: dict[tuple[UUID, int], int] = {}
-    for parcel, extras, lo, hi, state, ends, blob in (
-        yield ForEach(ENDED, (("parcel", "uuid"),), [(child,) for child, _ in rows])
-    ):
+    children = [(child,) for child, _ in (yield Fetch(CHILDREN, (*place, row.step)))]
+    total = (yield ForEach(LENGTH, CHILD, children))[0][0]
+    if total > MOST_COLLECTED:
+        return too_much(int(total), MOST_COLLECTED)
+    lying: dict[Place, tuple[int, bytes]] = {}
+    for parcel, extras, lo, hi, state, ends, blob in (yield ForEach(ENDED, CHILD, children)):
         if state != "success" or blob is None:
             continue
         places = places_of(extras, lo, hi)
         for item, at, result in zip(range(lo, hi), places, Packed(ends or b"", blob).part(0, hi - lo), strict=True):
-            if not result:
-                elsewhere[parcel, item] = at
-            elif at < row.total:
+            if not result or result.startswith(REFERENCE):
+                lying[parcel, item] = at, result
+            if result and at < row.total:
                 results[at] = result
-    if elsewhere:
-        for one, content in (yield from large(elsewhere)).items():
-            results[elsewhere[one]] = content
+    if lying:
+        found = yield from large({one: said for one, (_, said) in lying.items()})
+        if sum(map(len, found.values())) > MOST_COLLECTED:
+            return too_much(sum(map(len, found.values())), MOST_COLLECTED)
+        for one, content in found.items():
+            results[lying[one][0]] = content
     return b"[" + b",".join(results) + b"]"
 
 

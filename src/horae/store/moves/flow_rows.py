@@ -204,8 +204,9 @@ def set_flows(flows: Iterable[Held]) -> ForEach:
 
 
 def _stepping(row: StepRow) -> tuple[Any, ...]:
-    """A large result stays where its child's lies."""
-    result = None if row.result is None or len(row.result) > MAX_INLINE_RESULT else row.result
+    """A large result stays where its child's lies; one that was taken over has no child."""
+    is_large = row.result is not None and len(row.result) > MAX_INLINE_RESULT
+    result = None if is_large and (row.execution is not None or row.total) else row.result
     return (
         row.phase, row.state, row.missing, row.succeeded, row.failed, row.skipped, row.execution, row.iteration,
         row.total, row.ok, row.bad, row.began_at, row.ended_at, row.ended_seq, json_or_none(row.error), row.reason,

@@ -1,6 +1,7 @@
 """The four shelves: their columns, and slices as rows."""
 
 from collections.abc import Iterable, Sequence
+from uuid import UUID
 
 import msgspec
 
@@ -107,6 +108,12 @@ def _history_row(f: Finished) -> tuple[object, ...]:
         f.worker, f.queued_at, f.started_at, f.completed_at, f.exit_code,
         results.ends if results else None, results.blob if results else None, f.timings, json_or_none(f.error),
     )  # fmt: skip
+
+
+def put_blobs(blobs: Iterable[tuple[UUID, int, bytes]]) -> Insert:
+    """Results that lie by themselves; what an attempt before left there is not what counts."""
+    newest = "ON CONFLICT (parcel, item) DO UPDATE SET content = excluded.content"
+    return Insert("blobs", (*ITEM, ("content", "bytea")), list(blobs), conflict=newest)
 
 
 def put_tried(tried: Sequence[Tried], worker: str, session: object) -> Insert:

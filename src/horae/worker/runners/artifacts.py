@@ -1,4 +1,4 @@
-"""Files that executions left behind, and results that are too large for a report: brought, or told why not."""
+"""Files that executions left behind, and results that are too large to lie with their execution: brought, or told why not."""
 
 import asyncio
 from pathlib import Path
@@ -8,7 +8,7 @@ from msgspec import structs
 
 from horae.errors import HoraeError
 from horae.model.artifact import RESULT
-from horae.model.protocol import MAX_RESULT
+from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT
 from horae.worker.artifacts import bringing, found_in
 from horae.worker.asks import Kept, Port
 from horae.worker.failure import failed
@@ -16,8 +16,8 @@ from horae.worker.holding import Fate
 
 
 def is_large(outcome: bytes | Fate) -> bool:
-    """Whether a result is too large for a report."""
-    return isinstance(outcome, Fate) and outcome.outcome == "success" and len(outcome.result) > MAX_RESULT
+    """Whether a result travels as a file."""
+    return isinstance(outcome, Fate) and outcome.outcome == "success" and len(outcome.result) > MAX_INLINE_RESULT
 
 
 async def bring_result(port: Port, fate: Fate) -> Fate:
@@ -26,7 +26,7 @@ async def bring_result(port: Port, fate: Fate) -> Fate:
         try:
             return _by_reference(fate, await asyncio.wrap_future(port.ask(file)))
         except HoraeError as error:
-            return _refused(error)
+            return _refused(fate, error)
 
 
 def bring_result_here(port: Port, fate: Fate) -> Fate:
@@ -35,14 +35,17 @@ def bring_result_here(port: Port, fate: Fate) -> Fate:
         try:
             return _by_reference(fate, port.ask(file).result())
         except HoraeError as error:
-            return _refused(error)
+            return _refused(fate, error)
 
 
 def _by_reference(fate: Fate, kept: Kept) -> Fate:
     return structs.replace(fate, result=msgspec.json.encode({"$artifact": kept}))
 
 
-def _refused(error: HoraeError) -> Fate:
+def _refused(fate: Fate, error: HoraeError) -> Fate:
+    """One that a report can carry goes with it: the store has a place for it, too."""
+    if len(fate.result) <= MAX_RESULT:
+        return fate
     return failed("ResultTooLarge", f"the result cannot be kept: {error}", permanent=True)
 
 

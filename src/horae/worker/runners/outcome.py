@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from horae.model.protocol import MAX_RESULT
+from horae.model.protocol import MAX_INLINE_RESULT
 from horae.worker.failure import checked, fate_of, unencodable
 from horae.worker.holding import Begun, Fate
 from horae.worker.plan import Plan
@@ -20,7 +20,7 @@ def encoded(value: Any) -> bytes | Fate:
         result = encode(value)
     except Exception as error:
         return unencodable(error)
-    return result if len(result) <= MAX_RESULT else checked(result)
+    return result if len(result) <= MAX_INLINE_RESULT else checked(result)
 
 
 def raised(plan: Plan, begun: Begun, error: BaseException) -> Fate:

@@ -1,0 +1,160 @@
+"""Results that became files: workflows speak of those that were copied for them, and say why they cannot of others."""
+
+import hashlib
+from functools import partial
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from horae.model.artifact import RESULT, Artifact
+from horae.model.execution import Extra, Rerun
+from horae.model.protocol import MAX_RESULT
+from horae.model.retry import RetryPolicy
+from horae.model.workflow.values import Foreach
+from horae.store.moves import artifacts, flow_results
+from horae.store.moves.promote import LONG_AGO
+from horae.store.moves.submission import Submission
+from tests.store_contract.flow_world import begin, open_all, params_of, result, state, step, steps, workflow
+from tests.store_contract.world import World, failed, rank, success
+
+
+def value(mark: str, size: int = 200_000) -> bytes:
+    return msgspec.json.encode({"mark": mark, "rest": "x" * size})
+
+
+async def brings(world: World, worker, slice, content: bytes) -> bytes:
+    """Have a result kept as a file, as a worker does; what it reports then."""
+    copy = content if len(content) <= MAX_RESULT else None
+    file = Artifact(
+        name=RESULT, attempt=slice.attempt, size=len(content), type="application/json",
+        sha256=hashlib.sha256(content).hexdigest(), location=str(world.env.new_id()), at=world.now(),
+    )  # fmt: skip
+    for item in range(slice.lo, slice.hi):
+        keep = partial(artifacts.keep, worker.session, slice.parcel, item, file, world.now(), copy)
+        assert await world.store.write(keep)
+    return msgspec.json.encode({"$artifact": {"name": RESULT, "url": "/u", "size": file.size, "sha256": file.sha256}})
+
+
+async def ends(world: World, worker, content: bytes) -> None:
+    """The step that runs ends with this result, as a file."""
+    (slice,) = await worker.claim(10)
+    told = await brings(world, worker, slice, content)
+    await worker.report(success(slice, results=[told] * (slice.hi - slice.lo)))
+
+
+async def test_a_result_that_is_a_file_is_what_expressions_speak_of(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world,
+        step("a", job),
+        step("b", job, params={"mark": "${steps.a.result.mark}"}),
+        step("c", job, params={"mark": "${steps.a.result.mark}"}, after=("b",)),
+    )
+    await begin(world, flow)
+    worker = await world.worker()
+    await ends(world, worker, value("hello"))
+    for _ in "bc":
+        (slice,) = await worker.claim(1)
+        assert await params_of(world, slice) == {"mark": "hello"}
+        await worker.report(success(slice))
+
+
+async def test_the_result_of_the_last_attempt_counts(world: World):
+    job = await world.job(retry=RetryPolicy(retries=1, delay=0))
+    flow = await workflow(world, step("a", job), step("b", job, params={"mark": "${steps.a.result.mark}"}))
+    await begin(world, flow)
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    await brings(world, worker, slice, value("first"))
+    await worker.report(failed(slice))
+    await world.store.promote_due(LONG_AGO, 100, rank)
+    await ends(world, worker, value("second"))
+    (slice,) = await worker.claim(1)
+    assert await params_of(world, slice) == {"mark": "second"}
+
+
+async def test_a_plain_execution_has_no_copy(world: World):
+    await world.parcel(await world.job(), 1)
+    worker = await world.worker()
+    await ends(world, worker, value("alone"))
+    assert await world.rows("SELECT 1 FROM blobs") == []
+
+
+async def test_what_is_too_large_for_expressions_is_handed_on_as_it_is_or_told(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world,
+        step("a", job),
+        step("whole", job, params={"file": "${steps.a.result}"}),
+        step("part", job, params={"mark": "${steps.a.result.mark}"}),
+        step("size", job, params={"n": '${size(steps["a"].result)}'}),
+        step("each", job, foreach=Foreach(items="${steps.a.result}")),
+        on_error="ignore",
+    )
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    await ends(world, worker, value("far", MAX_RESULT))
+    (slice,) = await worker.claim(1)
+    assert (await params_of(world, slice))["file"]["$artifact"]["name"] == RESULT
+    found = await steps(world, execution)
+    assert {found[name] for name in ("part", "size", "each")} == {"failed"}
+    errors = await world.rows("SELECT error FROM flow_steps WHERE error IS NOT NULL")
+    assert len(errors) == 3
+    assert all("lies in a file" in error and str(MAX_RESULT) in error for (error,) in errors)
+
+
+async def test_a_foreach_collects_files_too_up_to_a_bound(world: World, monkeypatch: pytest.MonkeyPatch):
+    job = await world.job()
+    flow = await workflow(
+        world,
+        step("each", job, foreach=Foreach(items="${[1, 2]}")),
+        step("b", job, params={"marks": "${steps.each.result.map(one, one.mark)}"}),
+        step("c", job, params={"marks": "${steps.each.result.map(one, one.mark)}"}, after=("b",)),
+    )
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    await ends(world, worker, value("m"))
+    (slice,) = await worker.claim(1)
+    assert await params_of(world, slice) == {"marks": ["m", "m"]}
+    monkeypatch.setattr(flow_results, "MOST_COLLECTED", 300_000)
+    await worker.report(success(slice))
+    assert (await steps(world, execution))["c"] == "failed"
+    ((error,),) = await world.rows("SELECT error FROM flow_steps WHERE step = 'c'")
+    assert "of all items together" in error
+
+
+async def test_a_large_result_that_a_rerun_takes_over_is_there_for_all_its_steps(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world,
+        step("a", job),
+        step("b", job, after=("a",)),
+        step("c", job, params={"mark": "${steps.a.result.mark}"}, after=("b",)),
+    )
+    first = await begin(world, flow)
+    worker = await world.worker()
+    await ends(world, worker, value("kept"))
+    await worker.report(failed((await worker.claim(1))[0]))
+    assert await state(world, first) == "failed"
+
+    await rerun(world, flow, first)
+    await worker.report(success((await worker.claim(1))[0]))
+    (slice,) = await worker.claim(1)
+    assert await params_of(world, slice) == {"mark": "kept"}
+
+
+async def rerun(world: World, flow, of: UUID) -> None:
+    (wanted,) = world.wanted(flow)
+    wanted = msgspec.structs.replace(wanted, extra=Extra(rerun=Rerun(of=of, since="failed")))
+    await world.store.submit([Submission(executions=[wanted])])
+    await open_all(world)
+
+
+async def test_an_output_that_nobody_asked_for_is_left_out_when_it_is_too_large(world: World):
+    job = await world.job()
+    flow = await workflow(world, step("each", job, foreach=Foreach(items="${[1, 2]}")))
+    execution = await begin(world, flow)
+    worker = await world.worker()
+    await ends(world, worker, value("m", 600_000))
+    assert (await state(world, execution), await result(world, execution)) == ("success", None)
