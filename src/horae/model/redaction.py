@@ -1,0 +1,208 @@
+"""Values that must not be seen, found in whatever form they are written and replaced by `***`.
+
+A value is known by its forms: as it is, escaped for JSON, Python, HTML and shells, percent-encoded, in base64 wherever
+in a text it may begin, in hexadecimal. Every character that belongs to an occurrence of any form is covered, also where
+occurrences overlap. What was encrypted, hashed or taken apart is not recognized by anybody.
+"""
+
+import base64
+import html
+import json
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, AnyStr
+from urllib.parse import quote, quote_plus
+
+import msgspec
+
+MASK = "***"
+LEAST = 4  # characters of a value: shorter ones would be found everywhere
+LEAST_LINE = 8  # of a line that is looked for by itself
+WRAPS = (76, 64)  # characters at which base64 is broken into lines
+LEAST_PIECE = 16
+
+Span = tuple[int, int]
+
+
+def forms_of(value: str) -> frozenset[str]:
+    """How a value can be written; a value of several lines is known by its longer ones, too."""
+    forms = {line.strip() for line in value.splitlines() if len(line.strip()) >= LEAST_LINE}
+    for text in {value, value.strip()}:
+        forms |= {text, *_escaped(text), *_in_urls(text), *_in_base64(text.encode()), *_in_hex(text.encode())}
+    return frozenset(form for form in forms if len(form) >= LEAST)
+
+
+def _escaped(text: str) -> Iterator[str]:
+    for ascii_only in (True, False):
+        once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+        yield from (once, once.replace("/", "\\/"), json.dumps(once, ensure_ascii=ascii_only)[1:-1])
+    yield from (repr(text)[1:-1], repr(text.encode())[2:-1], html.escape(text), html.escape(text, quote=False))
+    yield shlex.quote(text).removeprefix("'").removesuffix("'")
+
+
+def _in_urls(text: str) -> Iterator[str]:
+    ways = [quote(text, safe=safe) for safe in ("", "/", "!'()*", ";,/?:@&=+$!*'()#")]
+    for way in (*ways, quote_plus(text)):
+        yield way
+        yield _lower_escapes(way)
+
+
+def _lower_escapes(text: str) -> str:
+    first, *others = text.split("%")
+    return "%".join([first, *(part[:2].lower() + part[2:] for part in others)])
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """Whole, and what stays the same of it after one or two bytes more in front; broken into lines, each of them."""
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        whole = encode(data).decode()
+        yield from (whole, whole.rstrip("="))
+        for before in range(3):
+            yield _certain(encode(bytes(before) + data).decode(), before, len(data))
+    line = _certain(base64.b64encode(data).decode(), 0, len(data))
+    for width in WRAPS:
+        if len(line) > width:
+            pieces = (line[at : at + width] for at in range(0, len(line), width))
+            yield from (piece for piece in pieces if len(piece) >= LEAST_PIECE)
+
+
+def _certain(encoded: str, before: int, size: int) -> str:
+    """The characters that depend on the value alone."""
+    return encoded[-(-before * 8 // 6) : (before + size) * 8 // 6]
+
+
+def _in_hex(data: bytes) -> Iterator[str]:
+    yield data.hex()
+    yield data.hex().upper()
+
+
+class Redactor:
+    """Covers some values in texts, in JSON, and in streams that come in pieces."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        forms = frozenset[str]().union(*(forms_of(value) for value in values))
+        self._forms = tuple(sorted(forms))
+        self._bytes = tuple(form.encode() for form in self._forms)
+
+    def text(self, text: str) -> str:
+        """The text with every occurrence covered; itself when there is none."""
+        return _covered(text, spans_of(text, self._forms), MASK)
+
+    def cut(self, text: str) -> str:
+        """The same for a text that was cut at its end: the beginning of a form that stands there is covered, too."""
+        spans = spans_of(text, self._forms)
+        open_from = _open_from(text, self._forms)
+        return _covered(text, spans if open_from == len(text) else merged([*spans, (open_from, len(text))]), MASK)
+
+    def json(self, encoded: bytes) -> bytes:
+        """A JSON value with every occurrence in its texts, names and numbers covered; itself when there is none."""
+        try:
+            value = msgspec.json.decode(encoded)
+            hidden = self.tree(value)
+        except RecursionError:
+            covered = self.data(encoded)
+            return encoded if covered == encoded else msgspec.json.encode(MASK)
+        return encoded if hidden is value else msgspec.json.encode(hidden)
+
+    def tree(self, value: Any) -> Any:
+        """A value as JSON has it, covered likewise; itself when there is nothing to cover."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            members = {self.text(name): self.tree(member) for name, member in value.items()}
+            same = len(members) == len(value) and all(members.get(name, _NONE) is value[name] for name in value)
+            return value if same else members
+        if isinstance(value, list):
+            elements = [self.tree(element) for element in value]
+            same = all(new is old for new, old in zip(elements, value, strict=True))
+            return value if same else elements
+        if isinstance(value, bool) or value is None:
+            return value
+        return value if not spans_of(str(value), self._forms) else MASK
+
+    def data(self, data: bytes) -> bytes:
+        """Bytes with every occurrence covered."""
+        return _covered(data, spans_of(data, self._bytes), MASK.encode())
+
+    def stream(self) -> "Stream":
+        """For bytes that come in pieces."""
+        return Stream(self._bytes)
+
+
+_NONE = object()
+
+
+class Stream:
+    """Covers what comes in pieces, wherever they were cut. What may be the beginning of a form is held back."""
+
+    def __init__(self, forms: Sequence[bytes]) -> None:
+        self._forms = forms
+        self._held = b""
+        self._known = 0  # bytes in front of what is held that belong to an occurrence which was told of
+
+    def feed(self, piece: bytes) -> bytes:
+        """Take in a piece; what can be told by now."""
+        data = self._held + piece
+        return self._tell(data, _open_from(data, self._forms))
+
+    def end(self) -> bytes:
+        """What is still held; nothing follows."""
+        return self._tell(self._held, len(self._held))
+
+    def _tell(self, data: bytes, until: int) -> bytes:
+        spans = spans_of(data, self._forms)
+        known, mask = self._known, MASK.encode()
+        if known:
+            spans = merged([*spans, (0, known)])
+        told = [(start, min(end, until)) for start, end in spans if start < until]
+        shown = _covered(data[:until], told, mask)
+        if known and told:
+            shown = shown[len(mask) :]
+        begun = [end for start, end in spans if start < until or (known and start == 0)]
+        self._held, self._known = data[until:], max(0, max(begun, default=0) - until)
+        return shown
+
+
+def spans_of(text: AnyStr, forms: Sequence[AnyStr]) -> list[Span]:
+    """Where forms occur, also within each other, as stretches that do not touch."""
+    found: list[Span] = []
+    for form in forms:
+        at = text.find(form)
+        while at >= 0:
+            found.append((at, at + len(form)))
+            at = text.find(form, at + 1)
+    return merged(found) if len(found) > 1 else found
+
+
+def merged(spans: list[Span]) -> list[Span]:
+    """Stretches that overlap or touch as one."""
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _covered(text: AnyStr, spans: Sequence[Span], mask: AnyStr) -> AnyStr:
+    if not spans:
+        return text
+    parts, at = [], 0
+    for start, end in spans:
+        parts += [text[at:start], mask]
+        at = end
+    return text[:0].join([*parts, text[at:]])
+
+
+def _open_from(text: AnyStr, forms: Sequence[AnyStr]) -> int:
+    """Where the longest beginning of a form stands that the text ends with; the text's length when there is none."""
+    first = len(text)
+    for form in forms:
+        at = text.find(form[:1], max(0, len(text) - len(form) + 1), first)
+        while at >= 0:
+            if form.startswith(text[at:]):
+                first = at
+                break
+            at = text.find(form[:1], at + 1, first)
+    return first

@@ -1,0 +1,155 @@
+"""Values are covered in every form, wherever a text is cut."""
+
+import base64
+import json
+import random
+import re
+import subprocess
+from urllib.parse import quote, urlencode
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.model.redaction import MASK, Redactor, forms_of, merged, spans_of
+
+CANARY = 'Zq7!"/päss w0rd\\n{x}'
+_TEXT = st.text('abAB01/+ \n"\\é', max_size=12)
+_VALUE = st.text('abAB01/+ \n"\\é', min_size=4, max_size=10).filter(lambda value: len(value.strip()) >= 4)
+
+
+def base64_inside(value: str) -> list[str]:
+    """What `value` leaves in base64 wherever it begins, as somebody else would find it."""
+    found = []
+    for before in range(3):
+        for after in (b"", b"\xff\xff\xff"):
+            whole = base64.b64encode(b"\0" * before + value.encode() + after).decode()
+            other = base64.b64encode(b"\xff" * before + value.encode() + b"\0\0\0").decode()
+            same = [a == b for a, b in zip(whole, other, strict=False)]
+            first = same.index(True)
+            last = first
+            while last < len(same) and same[last]:
+                last += 1
+            found.append(whole[first:last])
+    return found
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        CANARY,
+        json.dumps({"k": [CANARY]}),
+        json.dumps({"k": CANARY}, ensure_ascii=False),
+        json.dumps(json.dumps({"k": CANARY})),
+        msgspec.json.encode({"k": CANARY}).decode(),
+        repr(CANARY),
+        repr({"k": CANARY.encode()}),
+        quote(CANARY),
+        quote(CANARY, safe=""),
+        quote(CANARY, safe="").lower().replace("zq7", "Zq7"),
+        urlencode({"k": CANARY}),
+        base64.b64encode(CANARY.encode()).decode(),
+        base64.urlsafe_b64encode(b"user:" + CANARY.encode()).decode(),
+        base64.b64encode(b"ab" + CANARY.encode() + b"tail").decode(),
+        CANARY.encode().hex(),
+        CANARY.encode().hex().upper(),
+        CANARY.replace("&", "&amp;").replace('"', "&quot;"),
+    ],
+)
+def test_every_form_is_covered_and_the_rest_stays(written):
+    shown = Redactor([CANARY]).text(f"before {written} after")
+
+    assert shown.startswith("before ")
+    assert shown.endswith(" after")
+    assert MASK in shown
+    assert not any(form in shown for form in forms_of(CANARY))
+
+
+def test_base64_of_a_long_value_is_covered_also_in_lines():
+    value = "".join(random.Random(7).choices("abcdefghijklmnop", k=300))
+    printed = subprocess.run(["base64"], input=value.encode(), capture_output=True, check=True).stdout.decode()
+
+    shown = Redactor([value]).text(printed)
+
+    assert len(printed.splitlines()) > 3
+    assert all(len(line.strip("*\n=")) <= 2 for line in shown.splitlines())
+
+
+def test_the_lines_of_a_key_are_covered_one_by_one():
+    key = "-----BEGIN KEY-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQ==\n-----END KEY-----\n"
+    assert Redactor([key]).text("  kqhkiG9w0BAQ==\n") == f"  {MASK}\n"
+
+
+def test_a_number_in_a_result_is_covered_and_what_has_nothing_stays_as_it_is():
+    redactor = Redactor(["12345678"])
+    plain = b'{"a":[1,2.50,"x",null,true],"b":1e3}'
+
+    assert redactor.json(plain) is plain
+    assert msgspec.json.decode(redactor.json(b'{"pin":12345678,"12345678":{"k":"a12345678b"}}')) == {
+        "pin": MASK,
+        MASK: {"k": f"a{MASK}b"},
+    }
+    deep = b"[" * 900 + b'"12345678"' + b"]" * 900
+    assert b"12345678" not in redactor.json(deep)
+
+
+def test_a_text_that_was_cut_ends_before_the_beginning_of_a_value():
+    redactor = Redactor(["swordfish"])
+    assert redactor.cut("the word is sword") == f"the word is {MASK}"
+    assert redactor.cut("the word is swordfish!") == f"the word is {MASK}!"
+
+
+def covering(text: str, values: list[str]) -> str:
+    """What stays visible, character by character, by a definition that needs no cleverness."""
+    hidden = set()
+    for value in values:
+        for form in forms_of(value):
+            for at in range(len(text)):
+                if text.startswith(form, at):
+                    hidden |= set(range(at, at + len(form)))
+    shown, was_hidden = "", False
+    for at, char in enumerate(text):
+        if at not in hidden:
+            shown += char
+        elif not was_hidden:
+            shown += MASK
+        was_hidden = at in hidden
+    return shown
+
+
+@given(values=st.lists(_VALUE, min_size=1, max_size=3), parts=st.lists(_TEXT, max_size=4), data=st.data())
+def test_however_a_text_is_cut_into_pieces_the_same_is_covered(values, parts, data):
+    text = "".join(part + data.draw(st.sampled_from([*values, *sorted(forms_of(values[0])), ""])) for part in parts)
+    redactor = Redactor(values)
+    expected = covering(text, values)
+    raw = text.encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=6)))
+    stream = redactor.stream()
+
+    pieces = [stream.feed(raw[a:b]) for a, b in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
+    told = b"".join([*pieces, stream.end()])
+
+    assert redactor.text(text) == expected
+    assert re.sub(r"(\*\*\*)+", MASK, told.decode()) == expected  # neighbours may be told of one by one
+    assert not any(form in told.decode() for value in values for form in forms_of(value))
+
+
+@given(_VALUE)
+def test_base64_is_found_wherever_the_value_begins(value):
+    forms = forms_of(value)
+    for inside in base64_inside(value.strip()):
+        assert any(form in inside or inside in form for form in forms)
+
+
+def test_nothing_is_held_back_that_cannot_be_a_beginning():
+    stream = Redactor(["swordfish"]).stream()
+    assert stream.feed(b"a line\n") == b"a line\n"
+    assert stream.feed(b"sword") == b""
+    assert stream.feed(b"s and pens\n") == b"swords and pens\n"
+    assert stream.feed(b"swordfis") + stream.end() == b"swordfis"
+
+
+def test_stretches_are_joined():
+    assert merged([(4, 6), (0, 2), (1, 4), (9, 9)]) == [(0, 6), (9, 9)]
+    assert spans_of("aaaaaa", ["aaaa"]) == [(0, 6)]
