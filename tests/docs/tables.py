@@ -13,7 +13,8 @@ from prometheus_client import CollectorRegistry
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.model.gates import GATES, About
-from horae.server.access import ACCESS, EVERYBODY
+from horae.model.principal import ROLES
+from horae.server.access import ACCESS, ANYBODY, EVERYBODY
 from horae.server.metrics import Metrics
 from horae.server.openapi import build
 from horae.server.route import Route
@@ -55,8 +56,11 @@ def _route(route: Route, operation: dict[str, object]) -> str:
 
 
 def _roles(route: Route) -> str:
-    roles = ACCESS[route.name]
-    return "everybody" if roles is EVERYBODY else ", ".join(sorted(roles))
+    may = ACCESS[route.name]
+    if may in (EVERYBODY, ANYBODY):
+        return "everybody" if may is EVERYBODY else "any credential"
+    least = next(role for role in ROLES if role in may.roles)
+    return f"{least}, `{may.permission}`" if may.permission else least
 
 
 def metrics() -> str:

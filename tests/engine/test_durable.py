@@ -8,9 +8,9 @@ import pytest
 
 from horae import App, Client, EmbeddedTransport
 from horae.cli.inside import InsideTransport
-from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
 from horae.env import SECOND, system_env
+from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import Await, Awaited, Remember, Remembered
 from horae.server.app import Application
 from horae.worker import durable

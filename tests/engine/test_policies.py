@@ -7,12 +7,12 @@ import pytest
 
 from horae.bench.trial import trial
 from horae.engine.hints import Hint
-from horae.engine.keys import DEFAULT_NAMESPACE as NAMESPACE
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict
 from horae.model.choice import plan
 from horae.model.policy import quantum
+from horae.model.principal import DEFAULT_NAMESPACE as NAMESPACE
 from horae.model.protocol import PROTOCOL, Exchange, Register, Submit
 from horae.model.shares import jain
 from horae.model.slice import Running

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Callable
 import httpx2
 import pytest
 
-from horae.engine.keys import Role
 from horae.engine.node import Node
 from horae.env import Env, VirtualClock, virtual_env
+from horae.model.principal import Role
 from horae.server.app import Application
 from horae.store.contract import Store
 from horae.store.open import open_store_driver
@@ -63,7 +63,8 @@ async def connect(app: Application) -> AsyncIterator[Connect]:
 
 
 async def key_for(node: Node, role: Role) -> str:
-    return (await node.keys.create(1, f"a test's {role}", role)).text
+    permissions = ("installation",) if role == "admin" else ()
+    return (await node.keys.create(1, f"a test's {role}", role, permissions=permissions)).text
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ async def busy(tmp_path: Path, real_env: Env) -> AsyncIterator[Node]:
 
 
 async def client_of(node: Node, **headers: str) -> httpx2.AsyncClient:
-    key = (await node.keys.create(1, "all", "admin")).text
+    key = (await node.keys.create(1, "all", "admin", permissions=["installation"])).text
     transport = httpx2.ASGITransport(app=Application(node))
     return httpx2.AsyncClient(
         transport=transport, base_url="http://horae.test", headers={"authorization": f"Bearer {key}", **headers}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from horae.env import system_env
+from horae.server import http as speaking
 from horae.server import listener as listening
 from horae.server.http import MOST_AFTER, MOST_HEAD, MOST_HELD
 from horae.server.listener import Listener
@@ -354,7 +355,7 @@ async def test_who_does_not_end_within_the_grace_is_cut_off(answers: Answers):
 async def test_silent_connections_are_ended(answers: Answers, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(listening, "TICK", 0.01)
     monkeypatch.setattr(listening, "KEEP_ALIVE", 0.05)
-    monkeypatch.setattr(listening, "PATIENCE", 0.05)
+    monkeypatch.setattr(speaking, "PATIENCE", 0.05)
     listener = Listener(system_env(), answers.answer)
     async with bound(listener) as connect:
         idle, half, waiting = await connect(), await connect(), await connect()

@@ -206,7 +206,7 @@ async def test_an_administrator_makes_codes_and_a_used_one_says_how(api: Api, wo
     assert "`horae sign-in`" in used["remedy"]
     refused = await worker.post("/api/v1/sign-in/codes")
     assert refused.status_code == 403
-    assert "horae keys create NAME --role admin" in refused.json()["remedy"]
+    assert "horae keys create NAME --role viewer" in refused.json()["remedy"]
     assert (await api.post("/api/v1/sign-in/codes")).json()["code"] != code
 
 

@@ -120,7 +120,7 @@ async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request:
     try:
         config = tmp_path / "schemathesis.toml"
         config.write_text(CONFIG.format(examples=3, **await prepare(node)))
-        key = (await node.keys.create(1, "schemathesis", "admin")).text
+        key = (await node.keys.create(1, "schemathesis", "admin", permissions=["installation"])).text
         run = await asyncio.create_subprocess_exec(
             str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run",
             f"{serving.url}/openapi.json", "--header", f"Authorization: Bearer {key}", "--phases", "coverage,fuzzing",

@@ -87,7 +87,7 @@ async def test_a_bad_query_is_400_with_its_field(query: str, field: str, api: Ap
 @pytest.mark.parametrize(
     ("method", "path", "body", "says"),
     [
-        ("POST", KEYS, {"name": "a", "role": "emperor"}, "one of: admin, worker"),
+        ("POST", KEYS, {"name": "a", "role": "emperor"}, "one of: admin, editor, operator, viewer, worker"),
         ("GET", "/api/v1/jobs?state=gone", None, "one of: active, deleted, paused"),
         ("GET", "/api/v1/stream?topics=colours", None, "one of: circuits, executions"),
         ("GET", f"{KEYS}?limit=0", None, "1 to 1000"),

@@ -12,10 +12,10 @@ from horae.bench.app import app
 from horae.bench.fill import JOB as FILLED
 from horae.bench.fill import Filler
 from horae.bench.stores import Source
-from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
 from horae.env import system_env
 from horae.errors import HoraeError
+from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Outcome, Register, Submit
 
 JOB, QUEUE = "bench-tenant", "default"

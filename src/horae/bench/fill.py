@@ -12,13 +12,13 @@ from msgspec import Raw, structs
 
 from horae.bench.app import app
 from horae.engine.hints import Hint
-from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
 from horae.env import Env
 from horae.errors import HoraeError
 from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.parcel import Envelope
+from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Grant, Outcome, Register
 from horae.store.moves.submission import NewLot, Submission
 

@@ -10,7 +10,6 @@ import msgspec
 from msgspec import Raw, Struct, structs
 
 from horae.bench.app import app
-from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
 from horae.engine.params import Params
 from horae.env import Env
@@ -18,6 +17,7 @@ from horae.errors import HoraeError
 from horae.model.choice import LaneView
 from horae.model.execution import Extra
 from horae.model.parcel import Envelope
+from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Register
 from horae.server import bodies, reading
 from horae.store.moves.exchange import Head, Reply

@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Struct
 
 from horae.bench.app import app
-from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
 from horae.env import SECOND, Env, Instant
 from horae.model.cron.zone import names as zone_names
 from horae.model.ids import execution_id, parcel_id
 from horae.model.parcel import MAX_ITEMS
+from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.trigger import Cron, Interval, Rules, Trigger, When, due_after, next_fire
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.shelves import Columns

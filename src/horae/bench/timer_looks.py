@@ -3,11 +3,11 @@
 from msgspec import Struct
 
 from horae.bench.timer_fill import TEMPLATE
-from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
 from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
 from horae.model.duration import HOUR
+from horae.model.principal import DEFAULT_NAMESPACE
 from horae.store.driver import one
 from horae.store.script import Statement
 

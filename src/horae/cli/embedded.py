@@ -8,8 +8,8 @@ from horae.cli.apps import load_app
 from horae.cli.inside import InsideTransport
 from horae.cli.worker import worker_settings
 from horae.config import Settings
-from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
+from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import Submit
 from horae.worker.worker import Worker
 

@@ -6,10 +6,10 @@ from uuid import UUID
 import msgspec
 
 from horae.engine.artifacts.keeper import Upload
-from horae.engine.keys import DEFAULT_NAMESPACE
 from horae.engine.node import Node
 from horae.model.artifact_view import show_artifact
 from horae.model.ids import execution_id
+from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import (
     Answer,
     Await,

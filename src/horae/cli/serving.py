@@ -13,7 +13,11 @@ from horae.config import Settings, load
 from horae.config.build import connections, engine_settings
 from horae.engine.node import Node
 from horae.env import Env
-from horae.server.run import Serving, is_loopback, remote_url, serve
+from horae.errors import BadInput
+from horae.server.address import is_loopback
+from horae.server.crowd import Crowd
+from horae.server.run import Serving, remote_url, serve
+from horae.server.tls import Tls
 
 
 def read_settings(flags: dict[str, Any], config: Path | None) -> Settings:
@@ -34,7 +38,7 @@ async def open_node(env: Env, settings: Settings, command: str) -> Node:
 
 def reachable(settings: Settings) -> Settings:
     """An address that stands for all of them is none to reach it by; the machine's name is."""
-    remote = remote_url(settings.host, settings.port)
+    remote = remote_url(settings.host, settings.port, "https" if settings.tls_cert else "http")
     if settings.advertise or not remote or not settings.port:
         return settings
     return msgspec.structs.replace(settings, advertise=remote)
@@ -42,7 +46,7 @@ def reachable(settings: Settings) -> Settings:
 
 def warn_if_open(serving: Serving) -> None:
     """Keys travel as they are in plain HTTP: whoever lets other machines in must know."""
-    if is_loopback(serving.host):
+    if is_loopback(serving.host) or serving.is_private:
         return
     click.echo(
         f"Warning: other machines reach this server on {serving.host or 'all addresses'}, port {serving.port}, without"
@@ -52,10 +56,23 @@ def warn_if_open(serving: Serving) -> None:
     )
 
 
+def tls_of(settings: Settings) -> Tls | None:
+    """The certificate that the server shows, if it has one."""
+    if not settings.tls_cert:
+        if settings.tls_key or settings.tls_client_ca:
+            raise BadInput("There is no certificate.", "Name its file with tls_cert.", field="tls_cert")
+        return None
+    authority = Path(settings.tls_client_ca) if settings.tls_client_ca else None
+    return Tls(Path(settings.tls_cert), Path(settings.tls_key or settings.tls_cert), authority)
+
+
 async def listen(node: Node, settings: Settings, parts: Collection[str], command: str) -> Serving:
     """Begin to serve. Whoever sets another host has asked for other machines to be let in."""
     remote = not is_loopback(settings.host)
-    serving = await serve(node, settings.host, settings.port, parts=parts, allow_remote=remote)
+    crowd = Crowd(settings.max_connections, settings.max_connections_per_address)
+    serving = await serve(
+        node, settings.host, settings.port, parts=parts, allow_remote=remote, tls=tls_of(settings), crowd=crowd
+    )
     tell_owner = getattr(node.store.driver, "tell_owner", None)
     if tell_owner is not None:
         tell_owner(f"({command}, {serving.url})")  # what others do with the file, they ask for there

@@ -68,6 +68,7 @@ async def _work(settings: "Settings") -> str:
     from horae.cli.apps import load_app
     from horae.cli.process import signals, work_until_told
     from horae.client.local import find_key, where
+    from horae.client.trust import trust
     from horae.env import system_env
     from horae.errors import HoraeError
     from horae.worker.http_transport import HttpTransport
@@ -80,7 +81,8 @@ async def _work(settings: "Settings") -> str:
         raise HoraeError("A worker needs a key.", remedy)
     registry = load_app(settings.app) if settings.app else NoFunctions()
     env = system_env()
-    made = Worker(env, worker_settings(settings), HttpTransport(urls, key, rng=env.rng), registry)
+    tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
+    made = Worker(env, worker_settings(settings), HttpTransport(urls, key, tls, rng=env.rng), registry)
     click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
     with signals(env.clock) as taken, noticing(made, env.clock, settings):
         return await work_until_told(made, taken)

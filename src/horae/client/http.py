@@ -1,12 +1,14 @@
 """Calls over the network, to the first of several servers that answers."""
 
-from collections.abc import AsyncIterator, Sequence
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from horae.client.local import is_loopback
 from horae.client.transport import Call, Opened, Reply, Unanswered
+from horae.client.trust import trust
 
 if TYPE_CHECKING:
     import httpx2
@@ -17,8 +19,8 @@ CONNECT_TIMEOUT = 5.0
 class HttpTransport:
     """Sends to one URL until it fails to answer, then to the next one. Connections are kept open."""
 
-    def __init__(self, urls: Sequence[str]) -> None:
-        self._urls = [url.rstrip("/") for url in urls]
+    def __init__(self, urls: Sequence[str], trusting: Callable[[], ssl.SSLContext] = trust) -> None:
+        self._urls, self._trust = [url.rstrip("/") for url in urls], trusting
         self._at = 0
 
     @property
@@ -31,7 +33,7 @@ class HttpTransport:
         import httpx2
 
         return httpx2.AsyncClient(
-            verify=any(url.startswith("https:") for url in self._urls),
+            verify=self._trust() if any(url.startswith("https:") for url in self._urls) else False,
             trust_env=not all(map(is_loopback, self._urls)),  # a proxy never leads back to this machine
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
         )

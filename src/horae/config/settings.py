@@ -70,11 +70,22 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: Annotated[
         str,
         _about(
-            "The address to listen on; only this machine reaches the default. Others reach `0.0.0.0`, over plain HTTP:"
-            " a start warns of it."
+            "The address to listen on; only this machine reaches the default. Others reach `0.0.0.0`; without"
+            " `tls_cert` over plain HTTP, and a start warns of it."
         ),
     ] = "127.0.0.1"
     port: Annotated[Port, _about("The port to listen on; 0 takes a free one.")] = 8420
+    tls_cert: Annotated[
+        str, _about("The server's certificate with its chain, a PEM file: with it, the server speaks TLS.")
+    ] = ""
+    tls_key: Annotated[str, _about("The certificate's private key, a PEM file. Empty: it is in `tls_cert`.")] = ""
+    tls_client_ca: Annotated[
+        str, _about("The authority that signs workers' certificates, a PEM file: with it, workers must show one.")
+    ] = ""
+    max_connections: Annotated[int, Meta(ge=1), _about("Connections to a server, at most.")] = 20_000
+    max_connections_per_address: Annotated[
+        int, Meta(ge=1), _about("Connections from one address, at most; from this machine, as many as in all.")
+    ] = 5_000
     advertise: Annotated[
         str, _about("The URL at which workers and other servers reach this one. Empty: made from `host` and `port`.")
     ] = ""
@@ -130,6 +141,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Secret, _about("The key to talk with. Empty, with a server on this machine: the one in `data`/admin.key.")
     ] = Secret()
 
+    ca: Annotated[
+        str, _about("Whom to trust when a server speaks TLS, a PEM file. Empty: the authorities everybody trusts.")
+    ] = ""
+    client_cert: Annotated[str, _about("The certificate to show to a server that asks for one, a PEM file.")] = ""
+    client_key: Annotated[str, _about("Its private key, a PEM file. Empty: it is in `client_cert`.")] = ""
+
     # Workers
     queues: Annotated[
         tuple[str, ...],
@@ -174,7 +191,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def public_url(self) -> str:
         """Where others reach this server, with the default resolved."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.advertise or f"http://{host}:{self.port}"
+        return self.advertise or f"{'https' if self.tls_cert else 'http'}://{host}:{self.port}"
 
     @property
     def key_file(self) -> Path:

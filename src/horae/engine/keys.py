@@ -1,7 +1,7 @@
 """Keys: who may talk to Horae. The only file that makes secrets; the store keeps their hashes.
 
 A key reads `hk_<id>_<secret>`: the id is shown in lists, the secret is 256 random bits. So a plain SHA-256 is enough at
-rest. A revoked key stops working within `CACHED` seconds on every server.
+rest. A revoked key stops working within `CACHED` seconds on every server, and so does whatever else changes about it.
 """
 
 import base64
@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal
 
@@ -18,12 +19,9 @@ from msgspec.structs import replace
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, NotFound, StoreUnavailable, Unauthorized
 from horae.model.job import DAY
+from horae.model.principal import DEFAULT_NAMESPACE, LOCAL, Permission, Principal, Role, in_effect
 from horae.store.contract import Store
-from horae.store.moves import keys
-
-Role = Literal["admin", "worker"]
-ROLES: tuple[Role, ...] = ("admin", "worker")
-DEFAULT_NAMESPACE = 1
+from horae.store.moves import keys, quotas
 
 CACHED = 5.0  # seconds a checked credential is believed
 MOST_CACHED = 10_000
@@ -34,17 +32,9 @@ LEAST_PRESET = 32  # characters: a preset key is as hard to guess as a made one
 
 Credential = tuple[Literal["key", "cookie"], bytes]  # its hash; a cookie is never taken for a key
 
+OF_INSTALLATION = keys.Grant(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
+
 _KEY = re.compile(r"hk_([a-z0-9]{4,32})_([A-Za-z0-9_-]{32,128})")
-
-
-class Principal(Struct, frozen=True, kw_only=True):
-    """Who a request comes from, as its credential says."""
-
-    namespace: int
-    role: str
-    key: str  # the key's id
-    name: str
-    csrf: str | None = None  # set when a browser's cookie was the credential: writes must show it
 
 
 class NewKey(Struct, frozen=True):
@@ -79,6 +69,7 @@ class Keys:
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
         self._known: dict[Credential, tuple[Principal, Instant | None, float]] = {}
+        self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}  # by key's id and namespace's name
 
     async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
         """Make sure that somebody can get in.
@@ -90,7 +81,7 @@ class Keys:
         if preset:
             await self._ensure_preset(preset)
             return None
-        new = self._make(DEFAULT_NAMESPACE, "first administrator", "admin", None)
+        new = self._make("first administrator", OF_INSTALLATION, None)
         if len(found) >= LEAST_PRESET and await self._store.read(lambda: keys.one(id_of(found))) is None:
             new = NewKey(replace(new.stored, id=id_of(found), hash=_digest(found)), found)
         added = await self._store.write(lambda: keys.add_first_admin(new.stored))
@@ -105,26 +96,39 @@ class Keys:
         if known is not None and known.hash == digest and known.valid(self._env.now()):
             return
         stored = keys.StoredKey(
-            id=id, hash=digest, name="preset administrator", namespace=DEFAULT_NAMESPACE, role="admin",
-            created_at=self._env.now(),
-        )  # fmt: skip
+            id=id, hash=digest, name="preset administrator", grant=OF_INSTALLATION, created_at=self._env.now()
+        )
         await self._store.write(lambda: keys.add(stored))
 
-    async def create(self, namespace: int, name: str, role: Role, expires_at: Instant | None = None) -> NewKey:
+    async def create(
+        self,
+        namespace: int,
+        name: str,
+        role: Role,
+        expires_at: Instant | None = None,
+        *,
+        permissions: Sequence[Permission] = (),
+        queues: Sequence[str] = (),
+        jobs: Sequence[str] = (),
+        made_by: str | None = None,
+    ) -> NewKey:
         """Make a key."""
+        grant = keys.Grant(
+            namespace=namespace, role=role, permissions=tuple(permissions), queues=tuple(queues), jobs=tuple(jobs),
+            made_by=made_by,
+        )  # fmt: skip
         if expires_at is not None and expires_at <= self._env.now():
             raise BadInput("The key would have expired already.", "Give a later expiresAt.", field="expiresAt")
-        new = self._make(namespace, name, role, expires_at)
+        new = self._make(name, grant, expires_at)
         await self._store.write(lambda: keys.add(new.stored))
         return new
 
-    def _make(self, namespace: int, name: str, role: Role, expires_at: Instant | None) -> NewKey:
+    def _make(self, name: str, grant: keys.Grant, expires_at: Instant | None) -> NewKey:
         id = secrets.token_hex(6)
         text = f"hk_{id}_{secrets.token_hex(32)}"
         stored = keys.StoredKey(
-            id=id, hash=_digest(text), name=name, namespace=namespace, role=role, created_at=self._env.now(),
-            expires_at=expires_at,
-        )  # fmt: skip
+            id=id, hash=_digest(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at
+        )
         return NewKey(stored, text)
 
     async def list(self, namespace: int, after: str = "", limit: int = 100) -> list[keys.StoredKey]:
@@ -136,7 +140,8 @@ class Keys:
         now = self._env.now()
         if not await self._store.write(lambda: keys.revoke(namespace, id, now)):
             raise NotFound(f'No valid key "{id}".', "List keys with `horae keys list` or GET /api/v1/keys.")
-        self._known = {shown: known for shown, known in self._known.items() if known[0].key != id}
+        self._known.clear()  # its browsers end with it
+        self._elsewhere.clear()
 
     async def check(self, text: str) -> Principal | None:
         """Who bears this key; None when it is not valid."""
@@ -169,7 +174,7 @@ class Keys:
         now = self._env.now()
         if not stored.valid(now):
             return None
-        who = Principal(namespace=stored.namespace, role=stored.role, key=stored.id, name=stored.name, csrf=csrf)
+        who = _principal(stored, csrf)
         if len(self._known) >= MOST_CACHED:
             self._known.clear()
         self._known[shown] = (who, stored.expires_at, self._env.clock.monotonic() + CACHED)
@@ -183,11 +188,34 @@ class Keys:
         with suppress(StoreUnavailable):  # a store that only reads still lets people in
             await self._store.write(lambda: keys.used(stored.id, now, since))
 
-    async def new_sign_in_code(self, namespace: int = DEFAULT_NAMESPACE, role: Role = "admin") -> NewCode:
-        """A code that signs one browser in, once, within ten minutes."""
+    async def in_namespace(self, who: Principal, name: str) -> Principal:
+        """The same, in the namespace of a name: for who may use several. Others do not learn which there are."""
+        if name == who.namespace_name:
+            return who
+        known = self._elsewhere.get((who.key, name)) if who.may("installation") else None
+        if known is not None and known[1] > self._env.clock.monotonic():
+            return replace(known[0], csrf=who.csrf)
+        found = await self._store.read(lambda: quotas.namespace_named(name)) if who.may("installation") else None
+        if found is None:
+            remedy = (
+                "Use a key of that namespace; or leave out --namespace, HORAE_NAMESPACE, the header Horae-Namespace."
+            )
+            raise NotFound(f'No namespace "{name[:128]}" for this credential.', remedy)
+        there = replace(who, namespace=found, namespace_name=name)
+        if len(self._elsewhere) >= MOST_CACHED:
+            self._elsewhere.clear()
+        self._elsewhere[who.key, name] = (there, self._env.clock.monotonic() + CACHED)
+        return there
+
+    async def new_sign_in_code(self, who: Principal = LOCAL) -> NewCode:
+        """A code that signs one browser in, once, within ten minutes, for what its maker may."""
         code, now = secrets.token_urlsafe(32), self._env.now()
         until = now + CODE_LIFE
-        await self._store.write(lambda: keys.add_code(_digest(code), namespace, role, until, now))
+        grant = keys.Grant(
+            namespace=who.namespace, role=who.role, queues=who.queues, jobs=who.jobs, made_by=who.key or None,
+            permissions=tuple(sorted(who.permissions - _beyond(who.namespace))),
+        )  # fmt: skip
+        await self._store.write(lambda: keys.add_code(_digest(code), grant, until, now))
         return NewCode(code, until)
 
     async def sign_in(self, code: str) -> SignedIn:
@@ -201,14 +229,27 @@ class Keys:
                 "This sign-in code is not valid: each works once, within ten minutes.",
                 "Make a new link with `horae sign-in`, on the server's machine or with an administrator's key.",
             )
-        who = Principal(namespace=key.namespace, role=key.role, key=key.id, name=key.name, csrf=csrf)
-        return SignedIn(cookie, until, who)
+        return SignedIn(cookie, key.expires_at or until, _principal(key, csrf))
 
     async def sign_out(self, cookie: str) -> None:
         """End a browser's cookie."""
         digest, now = _digest(cookie), self._env.now()
         self._known.pop(("cookie", digest), None)
         await self._store.write(lambda: keys.sign_out(digest, now))
+
+
+def _principal(stored: keys.StoredKey, csrf: str | None) -> Principal:
+    grant = stored.grant
+    return Principal(
+        namespace=grant.namespace, namespace_name=grant.namespace_name, role=grant.role, key=stored.id,
+        name=stored.name, permissions=in_effect(grant.role, grant.permissions), queues=grant.queues, jobs=grant.jobs,
+        csrf=csrf,
+    )  # fmt: skip
+
+
+def _beyond(namespace: int) -> frozenset[str]:
+    """The permissions that nothing has which is made in a namespace: a link into one does not lead to the others."""
+    return frozenset() if namespace == DEFAULT_NAMESPACE else frozenset({"installation"})
 
 
 def id_of(text: str) -> str:

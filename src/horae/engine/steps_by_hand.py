@@ -7,10 +7,10 @@ from uuid import UUID
 from msgspec import Raw
 
 from horae.engine.executions import Executions
-from horae.engine.keys import Principal
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, Forbidden, NotFound, TooLarge
 from horae.model.parcel import check_item
+from horae.model.principal import Principal
 from horae.model.protocol import MAX_INLINE_RESULT
 from horae.model.view import ExecutionView
 from horae.model.workflow.flow import Ended

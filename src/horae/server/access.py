@@ -2,118 +2,137 @@
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from horae.errors import Forbidden
+from horae.model.principal import ROLES, Permission, Principal, at_least
 from horae.server.route import Route
 
-Roles = frozenset[str]
 
-EVERYBODY: Roles = frozenset({"*"})  # also without a credential
-ADMIN: Roles = frozenset({"admin"})
-WORKER: Roles = frozenset({"admin", "worker"})
+class Access(Struct, frozen=True):
+    """Whom a route is for: credentials of some roles, and of these only those that have a permission."""
 
-ACCESS: Mapping[str, Roles] = {
+    roles: frozenset[str]
+    permission: Permission | None = None
+
+    def admits(self, who: Principal) -> bool:
+        return who.role in self.roles and (self.permission is None or self.permission in who.permissions)
+
+
+EVERYBODY = Access(frozenset({"*"}))  # also without a credential
+ANYBODY = Access(frozenset(ROLES))  # whoever has a credential
+VIEW = Access(at_least("viewer"))  # reads
+OPERATE = Access(at_least("operator"))  # acts on what is defined: runs it, holds it, ends it
+EDIT = Access(at_least("editor"))  # defines
+ADMIN = Access(at_least("admin"))  # says who may what
+WORKER = Access(at_least("worker"))  # executes
+OVERSEE = Access(at_least("viewer"), "installation")  # reads what is of no namespace, or of all
+INSTALLATION = Access(at_least("admin"), "installation")  # acts on what is of no namespace, or of all
+CLOSED = Access(frozenset())
+
+ACCESS: Mapping[str, Access] = {
     "health.live": EVERYBODY,
     "health.ready": EVERYBODY,
     "ui.page": EVERYBODY,
     "ui.file": EVERYBODY,
     "me.sign-in": EVERYBODY,
-    "me.code": ADMIN,
-    "me.sign-out": WORKER,
-    "me.get": WORKER,
-    "jobs.create": ADMIN,
-    "jobs.list": ADMIN,
-    "jobs.get": ADMIN,
-    "jobs.replace": ADMIN,
-    "jobs.edit": ADMIN,
-    "jobs.delete": ADMIN,
-    "jobs.pause": ADMIN,
-    "jobs.resume": ADMIN,
-    "jobs.restore": ADMIN,
-    "jobs.rollback": ADMIN,
-    "jobs.versions": ADMIN,
-    "jobs.version": ADMIN,
-    "jobs.diff": ADMIN,
-    "jobs.dependencies": ADMIN,
-    "jobs.explain": ADMIN,
-    "jobs.trigger": ADMIN,
-    "jobs.executions": ADMIN,
-    "jobs.forget-results": ADMIN,
-    "rollouts.get": ADMIN,
-    "rollouts.put": ADMIN,
-    "rollouts.promote": ADMIN,
-    "rollouts.abort": ADMIN,
-    "templates.create": ADMIN,
-    "templates.list": ADMIN,
-    "templates.get": ADMIN,
-    "templates.put": ADMIN,
-    "templates.delete": ADMIN,
-    "templates.versions": ADMIN,
-    "circuits.list": ADMIN,
-    "circuits.get": ADMIN,
-    "circuits.open": ADMIN,
-    "circuits.close": ADMIN,
-    "circuits.reset": ADMIN,
-    "fires.list": ADMIN,
-    "triggers.list": ADMIN,
-    "triggers.preview": ADMIN,
-    "triggers.of-job": ADMIN,
-    "triggers.add": ADMIN,
-    "triggers.get": ADMIN,
-    "triggers.edit": ADMIN,
-    "triggers.remove": ADMIN,
-    "triggers.pause": ADMIN,
-    "triggers.resume": ADMIN,
-    "calendars.create": ADMIN,
-    "calendars.list": ADMIN,
-    "calendars.get": ADMIN,
-    "calendars.put": ADMIN,
-    "calendars.delete": ADMIN,
-    "calendars.versions": ADMIN,
-    "calendars.openings": ADMIN,
-    "backfills.create": ADMIN,
-    "backfills.list": ADMIN,
-    "backfills.get": ADMIN,
-    "backfills.runs": ADMIN,
-    "backfills.pause": ADMIN,
-    "backfills.resume": ADMIN,
-    "backfills.cancel": ADMIN,
-    "executions.submit": ADMIN,
-    "executions.list": ADMIN,
-    "executions.counts": ADMIN,
-    "executions.get": ADMIN,
-    "executions.explain": ADMIN,
-    "executions.cancel": ADMIN,
-    "executions.graph": ADMIN,
-    "executions.pause": ADMIN,
-    "executions.resume": ADMIN,
-    "executions.signal": ADMIN,
-    "executions.rerun": ADMIN,
-    "executions.approve": ADMIN,
-    "executions.reject": ADMIN,
-    "executions.skip-step": ADMIN,
-    "executions.complete-step": ADMIN,
-    "executions.logs": ADMIN,
-    "executions.attempts": ADMIN,
-    "executions.artifacts": ADMIN,
-    "executions.artifact": ADMIN,
-    "events.send": ADMIN,
-    "events.list": ADMIN,
-    "hooks.get": ADMIN,
-    "hooks.make": ADMIN,
-    "hooks.end": ADMIN,
+    "me.code": VIEW,
+    "me.sign-out": ANYBODY,
+    "me.get": ANYBODY,
+    "jobs.create": EDIT,
+    "jobs.list": VIEW,
+    "jobs.get": VIEW,
+    "jobs.replace": EDIT,
+    "jobs.edit": EDIT,
+    "jobs.delete": EDIT,
+    "jobs.pause": OPERATE,
+    "jobs.resume": OPERATE,
+    "jobs.restore": EDIT,
+    "jobs.rollback": EDIT,
+    "jobs.versions": VIEW,
+    "jobs.version": VIEW,
+    "jobs.diff": VIEW,
+    "jobs.dependencies": VIEW,
+    "jobs.explain": VIEW,
+    "jobs.trigger": OPERATE,
+    "jobs.executions": VIEW,
+    "jobs.forget-results": OPERATE,
+    "rollouts.get": VIEW,
+    "rollouts.put": EDIT,
+    "rollouts.promote": EDIT,
+    "rollouts.abort": EDIT,
+    "templates.create": EDIT,
+    "templates.list": VIEW,
+    "templates.get": VIEW,
+    "templates.put": EDIT,
+    "templates.delete": EDIT,
+    "templates.versions": VIEW,
+    "circuits.list": VIEW,
+    "circuits.get": VIEW,
+    "circuits.open": OPERATE,
+    "circuits.close": OPERATE,
+    "circuits.reset": OPERATE,
+    "fires.list": VIEW,
+    "triggers.list": VIEW,
+    "triggers.preview": VIEW,
+    "triggers.of-job": VIEW,
+    "triggers.add": EDIT,
+    "triggers.get": VIEW,
+    "triggers.edit": EDIT,
+    "triggers.remove": EDIT,
+    "triggers.pause": OPERATE,
+    "triggers.resume": OPERATE,
+    "calendars.create": EDIT,
+    "calendars.list": VIEW,
+    "calendars.get": VIEW,
+    "calendars.put": EDIT,
+    "calendars.delete": EDIT,
+    "calendars.versions": VIEW,
+    "calendars.openings": VIEW,
+    "backfills.create": OPERATE,
+    "backfills.list": VIEW,
+    "backfills.get": VIEW,
+    "backfills.runs": VIEW,
+    "backfills.pause": OPERATE,
+    "backfills.resume": OPERATE,
+    "backfills.cancel": OPERATE,
+    "executions.submit": OPERATE,
+    "executions.list": VIEW,
+    "executions.counts": VIEW,
+    "executions.get": VIEW,
+    "executions.explain": VIEW,
+    "executions.cancel": OPERATE,
+    "executions.graph": VIEW,
+    "executions.pause": OPERATE,
+    "executions.resume": OPERATE,
+    "executions.signal": OPERATE,
+    "executions.rerun": OPERATE,
+    "executions.approve": OPERATE,
+    "executions.reject": OPERATE,
+    "executions.skip-step": OPERATE,
+    "executions.complete-step": OPERATE,
+    "executions.logs": VIEW,
+    "executions.attempts": VIEW,
+    "executions.artifacts": VIEW,
+    "executions.artifact": VIEW,
+    "events.send": OPERATE,
+    "events.list": VIEW,
+    "hooks.get": VIEW,
+    "hooks.make": EDIT,
+    "hooks.end": EDIT,
     "callbacks.receive": EVERYBODY,  # the token is its credential
     "hooks.receive": EVERYBODY,  # the token and the signature are its credential
-    "dlq.list": ADMIN,
-    "dlq.groups": ADMIN,
-    "dlq.get": ADMIN,
-    "dlq.retry": ADMIN,
-    "dlq.discard": ADMIN,
-    "dlq.replay": ADMIN,
-    "dlq.replays": ADMIN,
-    "dlq.get-replay": ADMIN,
-    "dlq.pause-replay": ADMIN,
-    "dlq.resume-replay": ADMIN,
-    "dlq.cancel-replay": ADMIN,
+    "dlq.list": VIEW,
+    "dlq.groups": VIEW,
+    "dlq.get": VIEW,
+    "dlq.retry": OPERATE,
+    "dlq.discard": OPERATE,
+    "dlq.replay": OPERATE,
+    "dlq.replays": VIEW,
+    "dlq.get-replay": VIEW,
+    "dlq.pause-replay": OPERATE,
+    "dlq.resume-replay": OPERATE,
+    "dlq.cancel-replay": OPERATE,
     "sessions.register": WORKER,
     "sessions.exchange": WORKER,
     "sessions.submit": WORKER,
@@ -122,45 +141,47 @@ ACCESS: Mapping[str, Roles] = {
     "sessions.wait": WORKER,
     "sessions.close": WORKER,
     "sessions.upload": WORKER,
-    "workers.list": ADMIN,
-    "workers.get": ADMIN,
-    "workers.drain": ADMIN,
-    "autoscale.queue": ADMIN,
+    "workers.list": VIEW,
+    "workers.get": VIEW,
+    "workers.drain": OPERATE,
+    "autoscale.queue": VIEW,
     "keys.list": ADMIN,
     "keys.create": ADMIN,
     "keys.revoke": ADMIN,
-    "namespaces.list": ADMIN,
-    "namespaces.quota": ADMIN,
-    "namespaces.set-quota": ADMIN,
-    "namespaces.usage": ADMIN,
-    "servers.list": ADMIN,
-    "store.get": ADMIN,
-    "audit.executions": ADMIN,
-    "audit.repair": ADMIN,
-    "audit.fires": ADMIN,
-    "backup.read": ADMIN,
-    "clock.get": ADMIN,
-    "clock.accept": ADMIN,
-    "queues.list": ADMIN,
-    "queues.get": ADMIN,
-    "queues.put": ADMIN,
-    "queues.patch": ADMIN,
-    "queues.pause": ADMIN,
-    "queues.resume": ADMIN,
-    "queues.drain": ADMIN,
-    "queues.purge": ADMIN,
-    "queues.hold": ADMIN,
-    "queues.release": ADMIN,
-    "queues.window": ADMIN,
-    "queues.remove-window": ADMIN,
-    "holds.list": ADMIN,
-    "holds.open": ADMIN,
-    "holds.release": ADMIN,
-    "holds.window": ADMIN,
-    "holds.remove-window": ADMIN,
-    "stream.follow": ADMIN,
-    "metrics.read": ADMIN,
-    "openapi.read": ADMIN,
+    "namespaces.list": VIEW,
+    "namespaces.quota": VIEW,
+    "namespaces.set-quota": INSTALLATION,  # a tenant does not raise its own
+    "namespaces.usage": VIEW,
+    "servers.list": OVERSEE,
+    "store.get": OVERSEE,
+    "audit.log": ADMIN,
+    "audit.verify": ADMIN,
+    "audit.executions": OVERSEE,
+    "audit.repair": INSTALLATION,
+    "audit.fires": VIEW,
+    "backup.read": INSTALLATION,
+    "clock.get": VIEW,
+    "clock.accept": INSTALLATION,
+    "queues.list": VIEW,
+    "queues.get": VIEW,
+    "queues.put": EDIT,
+    "queues.patch": EDIT,
+    "queues.pause": OPERATE,
+    "queues.resume": OPERATE,
+    "queues.drain": OPERATE,
+    "queues.purge": OPERATE,
+    "queues.hold": OPERATE,
+    "queues.release": OPERATE,
+    "queues.window": OPERATE,
+    "queues.remove-window": OPERATE,
+    "holds.list": VIEW,
+    "holds.open": OPERATE,
+    "holds.release": OPERATE,
+    "holds.window": OPERATE,
+    "holds.remove-window": OPERATE,
+    "stream.follow": VIEW,
+    "metrics.read": OVERSEE,  # of all namespaces
+    "openapi.read": ANYBODY,
 }
 
 
@@ -169,13 +190,17 @@ def is_public(route: Route) -> bool:
     return ACCESS.get(route.name) is EVERYBODY
 
 
-def authorise(role: str, route: Route) -> None:
-    """Refuse a credential whose role has no business with this route."""
-    may = ACCESS.get(route.name, frozenset())
-    if role not in may:
-        needed = min(may, default="admin")
-        raise Forbidden(
-            f'A key with the role "{role}" may not use {route.method} {route.path}: that takes the role "{needed}".',
-            f"Make such a key with `horae keys create NAME --role {needed}`, on the server's machine or with an"
-            " administrator's key, and set HORAE_KEY to it.",
-        )
+def authorise(who: Principal, route: Route) -> None:
+    """Refuse a credential that has no business with this route."""
+    may = ACCESS.get(route.name, CLOSED)
+    if may.admits(who):
+        return
+    needed = next((role for role in ROLES if role in may.roles), "admin")
+    flag = f" --permission {may.permission}" if may.permission else ""
+    beyond = f' and the permission "{may.permission}"' if may.permission else ""
+    raise Forbidden(
+        f'A credential with the role "{who.role}" may not use {route.method} {route.path}: that takes the role'
+        f' "{needed}"{beyond}.',
+        f"Make such a key with `horae keys create NAME --role {needed}{flag}`, on the server's machine or with an"
+        " administrator's key, and set HORAE_KEY to it.",
+    )

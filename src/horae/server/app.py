@@ -5,8 +5,10 @@ from typing import Any
 from urllib.parse import unquote
 
 from horae.engine.node import PARTS, Node
+from horae.errors import Forbidden
 from horae.server.door import answer, unmatched
 from horae.server.metrics import Metrics
+from horae.server.problems import problem
 from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
 from horae.server.router import Found, Router
@@ -16,8 +18,9 @@ from horae.server.routes import ROUTES
 class Application:
     """Serves some parts of a node; whoever made the node starts and stops it."""
 
-    def __init__(self, node: Node, parts: Collection[str] = PARTS) -> None:
-        self.node, self._parts = node, parts
+    def __init__(self, node: Node, parts: Collection[str] = PARTS, *, certified: bool = False) -> None:
+        """With `certified`, workers must show a certificate."""
+        self.node, self._parts, self._certified = node, parts, certified
         self.metrics = Metrics(node)
         self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
 
@@ -35,6 +38,8 @@ class Application:
         if found is None or route is None:
             allow = None if found is None else ", ".join(found[0])
             return await unmatched(self.node, scope, allow, self._parts)
+        if self._certified and route.tag == "sessions" and not scope.get("certified"):
+            return problem(uncertified(), scope["path"])
         scope["app"], scope["path_params"] = self, found[1]
         monotonic = self.node.env.clock.monotonic
         began = monotonic()
@@ -51,3 +56,11 @@ class Application:
 def serves(parts: Collection[str], route: Route) -> bool:
     """Whether a server that runs these parts has this route; every server can be watched."""
     return route.tag in ("health", "metrics") or ("gateway" if route.tag == "sessions" else "api") in parts
+
+
+def uncertified() -> Forbidden:
+    """Why a worker without a certificate is sent away."""
+    return Forbidden(
+        "Workers of this server show a certificate, and this one did not.",
+        "Give the worker one that the server's tls_client_ca signed: HORAE_CLIENT_CERT and HORAE_CLIENT_KEY.",
+    )

@@ -4,22 +4,32 @@ import hmac
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 
-from horae.engine.keys import Keys, Principal
+from horae.engine.keys import Keys
 from horae.errors import Forbidden, Unauthorized
+from horae.model.principal import Principal
 from horae.server.reply import Header
 
 COOKIE = "horae"
 CSRF_HEADER = b"x-csrf-token"
+NAMESPACE_HEADER = b"horae-namespace"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 _REMEDY = "Send `Authorization: Bearer <key>`; the first key lies in the server's admin.key, `horae keys` makes more."
 
 
 async def authenticate(keys: Keys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
-    """Who this request comes from. Raises Unauthorized, and Forbidden for a browser's write without its token."""
+    """Who this request comes from, in the namespace that it chooses if its credential is for several.
+
+    Raises Unauthorized, Forbidden for a browser's write without its token, and NotFound for a namespace that is not
+    this credential's.
+    """
     shown = headers.get(b"authorization")
-    if shown is not None:
-        return await _bearer(keys, shown)
+    who = await _bearer(keys, shown) if shown is not None else await _browser(keys, method, headers)
+    chosen = headers.get(NAMESPACE_HEADER)
+    return who if chosen is None else await keys.in_namespace(who, chosen.decode("latin-1"))
+
+
+async def _browser(keys: Keys, method: str, headers: Mapping[bytes, bytes]) -> Principal:
     cookie = cookie_of(headers)
     who = await keys.check_cookie(cookie) if cookie else None
     if who is None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
-from horae.engine.keys import Role
+from horae.model.principal import Permission, Role
 from horae.model.protocol import ABSENT
 
 MOST_ITEMS = 10_000  # in one bulk submission
@@ -336,11 +336,19 @@ class HookBody(Body, frozen=True, kw_only=True):
     old_for: Annotated[Duration, Meta(description="How long the old secret or URL stays valid.")] = "1d"
 
 
+JobPattern = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
 class KeyBody(Body, frozen=True, kw_only=True):
     """A key to be made."""
 
     name: Annotated[str, Meta(min_length=1, max_length=128)]
-    role: Role
+    role: Annotated[Role, Meta(description="What it may do.")]
+    permissions: Annotated[tuple[Permission, ...], Meta(description="Beyond its role, one by one.")] = ()
+    queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it is for.")] = ()
+    jobs: Annotated[
+        tuple[JobPattern, ...], Meta(max_length=100, description='Patterns of the only jobs it is for: ["etl-*"].')
+    ] = ()
     expires_at: When | None = None
 
 

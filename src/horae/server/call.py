@@ -4,9 +4,9 @@ import hashlib
 from collections.abc import AsyncIterator, Mapping
 from uuid import UUID
 
-from horae.engine.keys import Principal
 from horae.engine.node import Node
 from horae.errors import BadInput, NotFound
+from horae.model.principal import Principal
 from horae.server.reading import read_pieces
 from horae.server.reply import Receive, Scope
 from horae.server.route import Route
@@ -56,10 +56,6 @@ class Call:
         """Whether the client's side is encrypted: by a proxy on this machine, for this server speaks plain HTTP."""
         return bool(self.scope["scheme"] == "https") or self.headers.get(b"x-forwarded-proto") == b"https"
 
-    def path(self, name: str) -> str:
-        """A part of the path."""
-        value: str = self.scope["path_params"][name]
-        return value
     @property
     def address(self) -> str:
         """From where: the connection's other end; from a proxy on this machine, whom it speaks for."""
@@ -67,6 +63,10 @@ class Call:
         spoken_for = self.headers.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2].strip()
         return spoken_for[:64] if spoken_for and host in LOCAL else host
 
+    def path(self, name: str) -> str:
+        """A part of the path."""
+        value: str = self.scope["path_params"][name]
+        return value
 
     def id(self, name: str = "id") -> UUID:
         """A part of the path that is an id; a text that is none names nothing."""

@@ -6,15 +6,16 @@ document; nothing of an unforeseen exception leaves the process.
 
 from collections.abc import Collection, Mapping
 
-from horae.engine.keys import Principal
 from horae.engine.node import PARTS, Node
-from horae.errors import BadInput, HoraeError, NotFound
+from horae.errors import BadInput, Forbidden, HoraeError, NotFound
+from horae.model.principal import Principal
 from horae.server.access import authorise, is_public
 from horae.server.auth import authenticate
 from horae.server.call import NOBODY, Call
 from horae.server.once import once
 from horae.server.problems import MethodNotAllowed, broken, problem
 from horae.server.reading import Gone, decode, decode_query, read_body, refuse_nul
+from horae.server.recording import denied, is_recorded, recorded
 from horae.server.reply import Receive, Reply, Scope
 from horae.server.route import Route
 
@@ -25,7 +26,7 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
     """The answer to a request that a route matched."""
     try:
         headers = dict(scope["headers"])
-        who = NOBODY if is_public(route) else await _admit(node, route, headers)
+        who = NOBODY if is_public(route) else await _admit(node, route, scope, headers, receive)
         body = b""
         if route.method in BODIED and not route.streams:
             body = await read_body(receive, headers.get(b"content-length"), route.limit)
@@ -59,9 +60,15 @@ async def unmatched(node: Node, scope: Scope, allow: str | None, parts: Collecti
         return broken(error, "unmatched", scope["path"])
 
 
-async def _admit(node: Node, route: Route, headers: Mapping[bytes, bytes]) -> Principal:
+async def _admit(
+    node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive
+) -> Principal:
     who = await authenticate(node.keys, route.method, headers)
-    authorise(who.role, route)
+    try:
+        authorise(who, route)
+    except Forbidden as error:
+        await denied(Call(node, route, scope, headers, who, b"", receive), error)
+        raise
     return who
 
 
@@ -76,6 +83,13 @@ async def _perform(call: Call) -> Reply:
         if route.texts:
             refuse_nul(call.body)
         arguments["body"] = decode(call.body, route.body)
+
+    async def run() -> Reply:
+        return await route.run(call, **arguments)
+
+    async def act() -> Reply:
+        return await recorded(call, run) if is_recorded(route) else await run()
+
     if route.repeats == "kept" and (key := call.idempotency_key()) is not None:
-        return await once(call, key, lambda: route.run(call, **arguments))
-    return await route.run(call, **arguments)
+        return await once(call, key, act)
+    return await act()

@@ -21,10 +21,12 @@ MOST_HEAD = 64 * 1024  # bytes of a request's line and headers
 MOST_HELD = 256 * 1024  # bytes of a body that nobody has asked for yet: then reading pauses
 MOST_AFTER = 1024 * 1024  # bytes of a body that still come when its request is answered: then the connection ends
 MOST_LINED_UP = 16  # requests sent ahead of their answers: then reading pauses
+PATIENCE = 30.0  # seconds for the next piece of a request that has begun, or of an answer that nobody reads
+SLOWEST = 1024  # bytes a second, after that time: whoever sends a byte now and then holds a connection for nothing
 
 _LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
-_SAFETY = b"".join(b"%b: %b\r\n" % header for header in SAFETY)
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CROWDED = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n"
 
 Answer = Callable[[dict[str, Any], Receive], Awaitable[Reply]]
 
@@ -36,8 +38,9 @@ class Host(Protocol):
     date: bytes
     now: float  # monotonic seconds, as of the last look
     stopping: bool
+    safety: bytes  # headers that every answer carries
 
-    def opened(self, connection: "Connection") -> None: ...
+    def opened(self, connection: "Connection") -> bool: ...
 
     def closed(self, connection: "Connection") -> None: ...
 
@@ -50,7 +53,8 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._parser = HttpRequestParser(self)
         self._transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self._peer: tuple[Any, ...] = ("", 0)  # the other end's address and port
+        self.peer: tuple[Any, ...] = ("", 0)  # the other end's address and port
+        self._scheme, self._certified = "http", False  # the other end showed a certificate that was checked
         self._coming = Request()  # the request that is being read
         self._in_head, self._head_size, self._after = False, 0, 0
         self._line: deque[Request] = deque()
@@ -60,14 +64,21 @@ class Connection(asyncio.Protocol):
         self.leaving = False  # everything is said; what still comes is not listened to
         self._reading = True
         self._drained: asyncio.Future[None] | None = None  # while the client does not read what is written
-        self.heard_at = self._host.now
+        self._stuck_at = 0.0  # since when it does not
+        self.heard_at = self._began_at = self._host.now
+        self._heard = 0  # bytes, since a request began
 
     # What the event loop calls
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._peer = transport.get_extra_info("peername") or ("", 0)
-        self._host.opened(self)
+        self.peer = transport.get_extra_info("peername") or ("", 0)
+        tls = transport.get_extra_info("ssl_object")
+        self._scheme, self._certified = ("http", False) if tls is None else ("https", bool(tls.getpeercert()))
+        if not self._host.opened(self):
+            self._open = False
+            self._transport.write(_CROWDED)
+            self._transport.close()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._open = False
@@ -78,6 +89,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.heard_at = self._host.now
+        self._heard += len(data)
         if self.leaving:
             self._pass_over(len(data))
             return
@@ -101,6 +113,7 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()
+        self._stuck_at = self._host.now
 
     def resume_writing(self) -> None:
         drained, self._drained = self._drained, None
@@ -113,6 +126,7 @@ class Connection(asyncio.Protocol):
     def on_message_begin(self) -> None:
         self._coming = Request()
         self._in_head, self._head_size, self._after = True, 0, 0
+        self._began_at, self._heard = self._host.now, 0
 
     def on_url(self, url: bytes) -> None:
         self._coming.target += url
@@ -158,6 +172,15 @@ class Connection(asyncio.Protocol):
         """Whether more of a request is waited for."""
         return self._in_head or (self._active is not None and not self._active.whole)
 
+    def is_late(self, now: float) -> bool:
+        """Whether the client is too slow: to send what it began, or to read what it asked for."""
+        if self._drained is not None and now - self._stuck_at > PATIENCE:
+            return True
+        if not (self.stalled or self.leaving) or not self._reading:
+            return False
+        took = now - self._began_at
+        return now - self.heard_at > PATIENCE or (took > PATIENCE and self._heard < took * SLOWEST)
+
     def close(self) -> None:
         self._transport.close()
 
@@ -165,7 +188,10 @@ class Connection(asyncio.Protocol):
         """End it from this side. Closed at once, what the client still sends would destroy the answer on its way."""
         self.leaving = True
         self._resume()
-        self._transport.write_eof()
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+        else:  # TLS ends both ways at once
+            self._transport.close()
 
     def _pass_over(self, size: int) -> None:
         self._after += size
@@ -201,7 +227,7 @@ class Connection(asyncio.Protocol):
     async def _answer(self, request: Request) -> None:
         try:
             scope = request.scope()
-            scope["client"] = self._peer
+            scope["client"], scope["scheme"], scope["certified"] = self.peer, self._scheme, self._certified
 
             async def receive() -> dict[str, Any]:
                 return await self._receive(request)
@@ -299,7 +325,7 @@ class Connection(asyncio.Protocol):
         return b"%b%b%bdate: %b\r\n\r\n" % (
             _LINES.get(status) or b"HTTP/1.1 %d Other\r\n" % status,
             lines,
-            _SAFETY,
+            self._host.safety,
             self._host.date,
         )
 

@@ -5,20 +5,25 @@ import socket
 from email.utils import formatdate
 
 from horae.env import SECOND, Env
+from horae.server.crowd import Crowd
 from horae.server.http import Answer, Connection
+from horae.server.reply import SAFETY, STRICT_TRANSPORT
+from horae.server.tls import Tls
 
 BACKLOG = 4096
 KEEP_ALIVE = 75.0  # seconds without a request; workers keep their connections between exchanges
-PATIENCE = 30.0  # seconds for the next piece of a request that has begun
+HANDSHAKE = 10.0  # seconds for TLS to begin
 TICK = 1.0
 
 
 class Listener:
     """Connections of one socket, on the event loop that made it."""
 
-    def __init__(self, env: Env, answer: Answer) -> None:
-        self.answer = answer
+    def __init__(self, env: Env, answer: Answer, tls: Tls | None = None, crowd: Crowd | None = None) -> None:
+        self.answer, self._tls, self._crowd = answer, tls, crowd or Crowd()
         self.stopping = False
+        headers = SAFETY if tls is None else (*SAFETY, STRICT_TRANSPORT)
+        self.safety = b"".join(b"%b: %b\r\n" % header for header in headers)
         self.date, self.now = b"", 0.0
         self._env = env
         self._connections: set[Connection] = set()
@@ -31,7 +36,14 @@ class Listener:
         loop = asyncio.get_running_loop()
         self._look()
         self._looking = loop.create_task(self._keep_looking(), name="horae-http")
-        self._server = await loop.create_server(lambda: Connection(self), sock=listener, backlog=BACKLOG)
+        context = None if self._tls is None else self._tls.context
+        self._server = await loop.create_server(
+            lambda: Connection(self),
+            sock=listener,
+            backlog=BACKLOG,
+            ssl=context,
+            ssl_handshake_timeout=None if context is None else HANDSHAKE,
+        )
 
     async def stop(self, grace: float) -> None:
         """Accept nobody, answer what is under way, and end all connections within so many seconds."""
@@ -51,12 +63,18 @@ class Listener:
         if self._looking is not None:
             self._looking.cancel()
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: Connection) -> bool:
+        """Take a connection in; False when there is no room for it."""
+        if not self._crowd.enter(connection.peer[0]):
+            return False
         self._connections.add(connection)
         if self.stopping:
             connection.close()
+        return True
 
     def closed(self, connection: Connection) -> None:
+        if connection in self._connections:
+            self._crowd.leave(connection.peer[0])
         self._connections.discard(connection)
         if not self._connections:
             self._empty.set()
@@ -65,6 +83,8 @@ class Listener:
         while True:
             await self._env.clock.sleep(TICK)
             self._look()
+            if self._tls is not None:
+                self._tls.follow(self.now)
 
     def _look(self) -> None:
         """What time it is, and who has been silent for too long."""
@@ -74,5 +94,5 @@ class Listener:
             silent = self.now - connection.heard_at
             if silent > KEEP_ALIVE and connection.idle:
                 connection.close()
-            elif silent > PATIENCE and (connection.stalled or connection.leaving):
+            elif connection.is_late(self.now):
                 connection.abort()

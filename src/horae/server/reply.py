@@ -19,6 +19,7 @@ SAFETY: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 )
+STRICT_TRANSPORT: Header = (b"strict-transport-security", b"max-age=31536000")
 UNCACHED: Header = (b"cache-control", b"no-store")
 
 encode = msgspec.json.Encoder().encode

@@ -1,15 +1,17 @@
 """Serving: a node, its application and its socket, and an orderly end of all three."""
 
 import errno
-import ipaddress
 import platform
 import socket
 from collections.abc import Collection
 
 from horae.engine.node import PARTS, Node
 from horae.errors import BadInput
+from horae.server.address import is_loopback
 from horae.server.app import Application
+from horae.server.crowd import Crowd
 from horae.server.listener import Listener
+from horae.server.tls import Tls
 
 EVERYWHERE = ("0.0.0.0", "::", "")
 GRACE = 10  # seconds for requests under way when the server stops
@@ -18,11 +20,14 @@ GRACE = 10  # seconds for requests under way when the server stops
 class Serving:
     """A server that listens; it runs on the event loop that made it."""
 
-    def __init__(self, node: Node, listener: Listener, host: str, port: int, grace: float) -> None:
+    def __init__(
+        self, node: Node, listener: Listener, host: str, port: int, grace: float, *, is_private: bool = False
+    ) -> None:
         self._node, self._listener, self._grace = node, listener, grace
-        self.host, self.port = host, port
-        self.url = local_url(host, self.port)
-        self.remote = remote_url(host, self.port)  # empty: only `url` leads here
+        self.host, self.port, self.is_private = host, port, is_private
+        scheme = "https" if is_private else "http"
+        self.url = local_url(host, self.port, scheme)
+        self.remote = remote_url(host, self.port, scheme)  # empty: only `url` leads here
 
     async def stop(self) -> None:
         """Answer who waits at once, finish what was begun, then let go of the store."""
@@ -33,25 +38,38 @@ class Serving:
 
 
 async def serve(
-    node: Node, host: str, port: int, *, parts: Collection[str] = PARTS, allow_remote: bool = False, grace: int = GRACE
+    node: Node,
+    host: str,
+    port: int,
+    *,
+    parts: Collection[str] = PARTS,
+    allow_remote: bool = False,
+    grace: int = GRACE,
+    tls: Tls | None = None,
+    crowd: Crowd | None = None,
 ) -> Serving:
     """Start a node and serve it over HTTP; port 0 takes a free one.
 
     Returns when requests are answered. Raises BadInput for an address that cannot be had, or that other machines reach
-    unless `allow_remote` says that this is meant.
+    without TLS unless `allow_remote` says that this is meant.
     """
-    check_bind(host, allow_remote=allow_remote)
+    check_bind(host, allow_remote=allow_remote or tls is not None)
     bound = _listen(host, port)
     try:
         port = bound.getsockname()[1]
-        node.presence.url = node.presence.url or remote_url(host, port) or local_url(host, port)
-        listener = Listener(node.env, Application(node, parts).answer)
+        listener = Listener(node.env, Application(node, parts, certified=_asks(tls)).answer, tls, crowd)
+        serving = Serving(node, listener, host, port, grace, is_private=tls is not None)
+        node.presence.url = node.presence.url or serving.remote or serving.url
         await node.start(parts)
         await listener.start(bound)
     except BaseException:
         bound.close()
         raise
-    return Serving(node, listener, host, port, grace)
+    return serving
+
+
+def _asks(tls: Tls | None) -> bool:
+    return tls is not None and tls.asks_for_certificates
 
 
 def check_bind(host: str, *, allow_remote: bool) -> None:
@@ -60,17 +78,10 @@ def check_bind(host: str, *, allow_remote: bool) -> None:
         return
     raise BadInput(
         f"Listening on {host or 'all addresses'} would let other machines in, without TLS.",
-        "Put a TLS proxy in front and listen on 127.0.0.1, or say `allow_remote` on a network you trust.",
+        "Name a certificate with tls_cert and tls_key, put a TLS proxy in front and listen on 127.0.0.1, or say"
+        " `allow_remote` on a network you trust.",
         field="host",
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -96,12 +107,12 @@ def _refused(host: str, port: int, error: OSError) -> BadInput:
     return BadInput(detail, remedy, field="host")
 
 
-def local_url(host: str, port: int) -> str:
+def local_url(host: str, port: int, scheme: str = "http") -> str:
     """Where this machine reaches a server; an address that stands for all of them is none to go to."""
     place = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{place}]:{port}" if ":" in place else f"http://{place}:{port}"
+    return f"{scheme}://[{place}]:{port}" if ":" in place else f"{scheme}://{place}:{port}"
 
 
-def remote_url(host: str, port: int) -> str:
+def remote_url(host: str, port: int, scheme: str = "http") -> str:
     """Where other machines reach a server that listens on all addresses; empty for one that has an address."""
-    return f"http://{platform.node()}:{port}" if host in EVERYWHERE else ""
+    return f"{scheme}://{platform.node()}:{port}" if host in EVERYWHERE else ""

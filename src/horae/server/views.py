@@ -5,10 +5,10 @@ from uuid import UUID
 
 from msgspec import UNSET, Meta, UnsetType
 
-from horae.engine.keys import Principal
 from horae.engine.workers import Status, Worker
 from horae.model.hold_view import HoldView
 from horae.model.instant import format_instant
+from horae.model.principal import Principal
 from horae.model.view import Time, View, shown_time
 from horae.store.checkup import Facts
 from horae.store.moves.keys import StoredKey
@@ -106,19 +106,27 @@ class KeyView(View, frozen=True, kw_only=True):
 
     key_id: str
     name: str
+    namespace: str
     role: str
+    permissions: Annotated[tuple[str, ...], Meta(description="Granted beyond its role.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
+    jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
     created_at: Time
     expires_at: Time | None = None
     last_used_at: Time | None = None
     revoked_at: Time | None = None
+    made_by: Annotated[str | None, Meta(description="The key that made it.")] = None
+    replaced_by: Annotated[str | None, Meta(description="The key that it was rotated to.")] = None
     key: str | UnsetType = UNSET
 
     @classmethod
-    def of(cls, stored: StoredKey, key: str | UnsetType = UNSET) -> "KeyView":
+    def of(cls, stored: StoredKey, namespace: str, key: str | UnsetType = UNSET) -> "KeyView":
+        grant = stored.grant
         return cls(
-            key_id=stored.id, name=stored.name, role=stored.role, created_at=format_instant(stored.created_at),
+            key_id=stored.id, name=stored.name, namespace=namespace, role=grant.role, permissions=grant.permissions,
+            queues=grant.queues, jobs=grant.jobs, created_at=format_instant(stored.created_at),
             expires_at=shown_time(stored.expires_at), last_used_at=shown_time(stored.last_used_at),
-            revoked_at=shown_time(stored.revoked_at), key=key,
+            revoked_at=shown_time(stored.revoked_at), made_by=grant.made_by, replaced_by=stored.replaced_by, key=key,
         )  # fmt: skip
 
 
@@ -185,12 +193,19 @@ class Me(View, frozen=True, kw_only=True):
 
     key_id: str
     name: str
+    namespace: str
     role: str
+    permissions: Annotated[tuple[str, ...], Meta(description="In effect: those that its role brings included.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
+    jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
     csrf: str | None = None
 
     @classmethod
     def of(cls, who: Principal) -> "Me":
-        return cls(key_id=who.key, name=who.name, role=who.role, csrf=who.csrf)
+        return cls(
+            key_id=who.key, name=who.name, namespace=who.namespace_name, role=who.role,
+            permissions=tuple(sorted(who.permissions)), queues=who.queues, jobs=who.jobs, csrf=who.csrf,
+        )  # fmt: skip
 
 
 class SignInCode(View, frozen=True, kw_only=True):

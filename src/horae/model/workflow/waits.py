@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 
+from horae.model.principal import includes
 from horae.model.protocol import Failure
 from horae.model.workflow.expressions import OF_EVENT, condition_of, scope_of, step_value
 from horae.model.workflow.flow import About, Ask, Deciding, Ended
@@ -71,8 +72,8 @@ def answered(step: str, *, agreed: bool, by: str, comment: str) -> Ended:
 
 
 def may_answer(wait: Approval, role: str) -> bool:
-    """Whether somebody of a role may say yes or no; administrators always may."""
-    return role == "admin" or not wait.roles or role in wait.roles
+    """Whether somebody of a role may say yes or no: of one that it names, or of one above it."""
+    return not wait.roles or any(includes(role, named) for named in wait.roles)
 
 
 def _answer(agreed: bool, by: str, comment: str) -> bytes:

@@ -17,7 +17,7 @@ from horae.server.views import KeyView
 async def list_keys(call: Call, query: Paged) -> Reply:
     """List keys, those that were revoked or have expired included; their secrets are not stored."""
     stored = await call.node.keys.list(call.namespace, query.cursor or "", query.limit + 1)
-    items = [KeyView.of(key) for key in stored[: query.limit]]
+    items = [KeyView.of(key, call.who.namespace_name) for key in stored[: query.limit]]
     return ok(Page(items=items, next_cursor=items[-1].key_id if len(stored) > query.limit else None))
 
 
@@ -25,8 +25,11 @@ async def list_keys(call: Call, query: Paged) -> Reply:
 async def create(call: Call, body: KeyBody) -> Reply:
     """Make a key; the answer holds its text, which is told this once, also when the request is repeated."""
     expires_at = None if body.expires_at is None else parse_instant(body.expires_at, field="expiresAt")
-    new = await call.node.keys.create(call.namespace, body.name, body.role, expires_at)
-    view = KeyView.of(new.stored, new.text)
+    new = await call.node.keys.create(
+        call.namespace, body.name, body.role, expires_at, permissions=body.permissions, queues=body.queues,
+        jobs=body.jobs, made_by=call.who.key,
+    )  # fmt: skip
+    view = KeyView.of(new.stored, call.who.namespace_name, new.text)
     reply = ok(view, 201, location=f"{API}/keys/{view.key_id}")
     reply.kept = encode(msgspec.structs.replace(view, key=msgspec.UNSET))
     return reply

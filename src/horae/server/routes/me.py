@@ -27,11 +27,11 @@ async def sign_in(call: Call, body: Code) -> Reply:
 
 @post(f"{API}/sign-in/codes", "me.code", SignInCode, status=201, repeats="by itself")
 async def new_code(call: Call) -> Reply:
-    """Make a code that signs one browser in, as an administrator, within ten minutes.
+    """Make a code that signs one browser in, for what this credential may, within ten minutes.
 
     A link carries it: the server's URL and `/#code=` with the code. Repeated, it makes another code.
     """
-    made = await call.node.keys.new_sign_in_code(call.namespace)
+    made = await call.node.keys.new_sign_in_code(call.who)
     return ok(SignInCode(code=made.text, expires_at=format_instant(made.until)), 201)
 
 

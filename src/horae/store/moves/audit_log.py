@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from horae.model.audit_log import Entry, Head, Link, link
-from horae.store.script import Fetch, Insert, Lock, Row, Script, Statement
+from horae.store.script import ColumnType, Fetch, Insert, Lock, Row, Script, Statement
 
 Sign = Callable[[int, bytes], bytes]
 
@@ -34,7 +34,7 @@ OF_TARGET = Statement(
     "audit_rows_of_target",
     _ROWS + " AND ($5 = '' OR l.action LIKE $5) AND l.namespace = $6 AND l.target = $7" + _LAST,
 )
-COLUMNS = (
+COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("seq", "bigint"), ("at", "bigint"), ("namespace", "int"), ("actor", "text"), ("actor_name", "text"),
     ("address", "text"), ("action", "text"), ("target", "text"), ("outcome", "text"), ("detail", "text"),
     ("begun", "bigint"), ("hash", "bytea"),

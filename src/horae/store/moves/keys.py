@@ -3,35 +3,56 @@
 Also the answers of requests that came with an Idempotency-Key; submissions keep theirs in their own transaction.
 """
 
+import msgspec
 from msgspec import Struct
 
 from horae.env import Instant
 from horae.store.script import Again, Fetch, Lock, Row, Script, Statement
 
-_KEY = "id, hash, name, namespace, role, created_at, expires_at, last_used_at, revoked_at"
+_KEY = (
+    "id, hash, name, namespace, role, created_at, expires_at, last_used_at, revoked_at, permissions, queues, jobs,"
+    " made_by, replaced_by, (SELECT n.name FROM namespaces n WHERE n.id = keys.namespace)"
+)
 ADD = Statement(
     "add_key",
-    "INSERT INTO keys (id, hash, name, namespace, role, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7)"
-    " ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, role = excluded.role, revoked_at = NULL",
+    "INSERT INTO keys (id, hash, name, namespace, role, created_at, expires_at, permissions, queues, jobs, made_by)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+    " ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, role = excluded.role, revoked_at = NULL,"
+    " permissions = excluded.permissions",
 )
 ONE = Statement("key", f"SELECT {_KEY} FROM keys WHERE id = $1")
 PAGE = Statement("keys", f"SELECT {_KEY} FROM keys WHERE namespace = $1 AND id > $2 ORDER BY id LIMIT $3")
+# Of the whole installation: an administrator of one namespace lets nobody into the others.
 ADMINS = Statement(
     "admin_keys",
-    "SELECT id FROM keys WHERE role = 'admin' AND revoked_at IS NULL AND expires_at IS NULL LIMIT 1",
+    "SELECT id FROM keys WHERE role = 'admin' AND permissions LIKE '%installation%' AND revoked_at IS NULL"
+    " AND expires_at IS NULL LIMIT 1",
 )
 REVOKE = Statement(
     "revoke_key",
     "UPDATE keys SET revoked_at = $3 WHERE namespace = $1 AND id = $2 AND revoked_at IS NULL RETURNING id",
 )
+REVOKE_BROWSERS = Statement(
+    "revoke_browsers_of_key",
+    "UPDATE keys SET revoked_at = $2 WHERE id IN (SELECT c.key_id FROM cookies c) AND made_by = $1"
+    " AND revoked_at IS NULL",
+)
+REVOKE_CODES = Statement("revoke_codes_of_key", "DELETE FROM sign_in_codes WHERE made_by = $1")
 USED = Statement(
     "key_used", "UPDATE keys SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)"
 )
 ADD_CODE = Statement(
-    "add_sign_in_code", "INSERT INTO sign_in_codes (hash, namespace, role, until) VALUES ($1, $2, $3, $4)"
+    "add_sign_in_code",
+    "INSERT INTO sign_in_codes (hash, namespace, role, permissions, queues, jobs, made_by, until)"
+    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
 )
 OLD_CODES = Statement("old_sign_in_codes", "DELETE FROM sign_in_codes WHERE until <= $1")
-USE_CODE = Statement("use_sign_in_code", "DELETE FROM sign_in_codes WHERE hash = $1 RETURNING namespace, role, until")
+USE_CODE = Statement(
+    "use_sign_in_code",
+    "DELETE FROM sign_in_codes WHERE hash = $1"
+    " RETURNING until, namespace, role, permissions, queues, jobs, made_by,"
+    " (SELECT n.name FROM namespaces n WHERE n.id = sign_in_codes.namespace)",
+)
 ADD_COOKIE = Statement(
     "add_cookie", "INSERT INTO cookies (hash, key_id, csrf, created_at, until) VALUES ($1, $2, $3, $4, $5)"
 )
@@ -62,6 +83,20 @@ RELEASE = Statement(
     "DELETE FROM idempotency WHERE namespace = $1 AND route = $2 AND key = $3 AND created_at = $4 AND status IS NULL",
 )
 
+_LIST = msgspec.json.Decoder(tuple[str, ...])
+
+
+class Grant(Struct, frozen=True, kw_only=True):
+    """What a credential is for."""
+
+    namespace: int
+    role: str
+    permissions: tuple[str, ...] = ()  # beyond what the role brings
+    queues: tuple[str, ...] = ()
+    jobs: tuple[str, ...] = ()
+    made_by: str | None = None  # the id of the key that made it
+    namespace_name: str = ""  # as read
+
 
 class StoredKey(Struct, frozen=True, kw_only=True):
     """A key as stored: everything but its secret."""
@@ -69,12 +104,12 @@ class StoredKey(Struct, frozen=True, kw_only=True):
     id: str
     hash: bytes
     name: str
-    namespace: int
-    role: str
+    grant: Grant
     created_at: Instant
     expires_at: Instant | None = None
     last_used_at: Instant | None = None
     revoked_at: Instant | None = None
+    replaced_by: str | None = None
 
     def valid(self, now: Instant) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
@@ -104,7 +139,8 @@ class Known(Struct, frozen=True):
 
 def add(key: StoredKey) -> Script[None]:
     """Write a key; one of the same id is replaced and valid again."""
-    row = (key.id, key.hash, key.name, key.namespace, key.role, key.created_at, key.expires_at)
+    granted = _row_of(key.grant)
+    row = (key.id, key.hash, key.name, *granted[:2], key.created_at, key.expires_at, *granted[2:])
     yield Fetch(ADD, row)
 
 
@@ -130,14 +166,31 @@ def page(namespace: int, after: str, limit: int) -> Script[list[StoredKey]]:
 
 def _stored(row: Row) -> StoredKey:
     return StoredKey(
-        id=row[0], hash=bytes(row[1]), name=row[2], namespace=row[3], role=row[4], created_at=row[5],
-        expires_at=row[6], last_used_at=row[7], revoked_at=row[8],
+        id=row[0], hash=bytes(row[1]), name=row[2], grant=_grant((*row[3:5], *row[9:13], row[14])), created_at=row[5],
+        expires_at=row[6], last_used_at=row[7], revoked_at=row[8], replaced_by=row[13],
     )  # fmt: skip
 
 
+def _grant(row: Row) -> Grant:
+    permissions, queues, jobs = (_LIST.decode(text) for text in row[2:5])
+    return Grant(
+        namespace=row[0], role=row[1], permissions=permissions, queues=queues, jobs=jobs, made_by=row[5],
+        namespace_name=row[6] or "",
+    )  # fmt: skip
+
+
+def _row_of(grant: Grant) -> Row:
+    lists = (msgspec.json.encode(each).decode() for each in (grant.permissions, grant.queues, grant.jobs))
+    return (grant.namespace, grant.role, *lists, grant.made_by)
+
+
 def revoke(namespace: int, id: str, now: Instant) -> Script[bool]:
-    """End a key; false when there is none that is valid."""
-    return bool((yield Fetch(REVOKE, (namespace, id, now))))
+    """End a key, and with it the browsers that its links signed in; false when there is none that is valid."""
+    if not (yield Fetch(REVOKE, (namespace, id, now))):
+        return False
+    yield Fetch(REVOKE_CODES, (id,))
+    yield Fetch(REVOKE_BROWSERS, (id, now))
+    return True
 
 
 def used(id: str, now: Instant, unless_since: Instant) -> Script[None]:
@@ -145,20 +198,27 @@ def used(id: str, now: Instant, unless_since: Instant) -> Script[None]:
     yield Fetch(USED, (id, now, unless_since))
 
 
-def add_code(hash: bytes, namespace: int, role: str, until: Instant, now: Instant) -> Script[None]:
+def add_code(hash: bytes, grant: Grant, until: Instant, now: Instant) -> Script[None]:
     """Write a sign-in code and forget those that nobody used."""
     yield Fetch(OLD_CODES, (now,))
-    yield Fetch(ADD_CODE, (hash, namespace, role, until))
+    yield Fetch(ADD_CODE, (hash, *_row_of(grant), until))
 
 
 def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now: Instant) -> Script[StoredKey | None]:
-    """Use a code up: a key of its role comes to be, which only this cookie opens. None when the code is not valid."""
+    """Use a code up: a key like that of who made it comes to be, which only this cookie opens.
+
+    None when the code is not valid.
+    """
     rows = yield Fetch(USE_CODE, (code,))
-    if not rows or rows[0][2] <= now:
+    if not rows or rows[0][0] <= now:
         return None
-    key = StoredKey(
-        id=id, hash=cookie, name="browser", namespace=rows[0][0], role=rows[0][1], created_at=now, expires_at=until
-    )
+    grant = _grant(rows[0][1:])
+    maker = (yield from one(grant.made_by)) if grant.made_by else None
+    if maker is not None and maker.expires_at is not None:
+        until = min(until, maker.expires_at)
+    if until <= now:
+        return None
+    key = StoredKey(id=id, hash=cookie, name="browser", grant=grant, created_at=now, expires_at=until)
     yield from add(key)
     yield Fetch(OLD_COOKIES, (now,))
     yield Fetch(ADD_COOKIE, (cookie, id, csrf, now, until))

@@ -13,9 +13,24 @@ keys = table(
     opt("expires_at", BIG),
     opt("last_used_at", BIG),
     opt("revoked_at", BIG),
+    col("permissions", TEXT),  # this and the next two: JSON lists
+    col("queues", TEXT),
+    col("jobs", TEXT),
+    opt("made_by", TEXT),  # the key that made it: a browser's ends with the key whose link signed it in
+    opt("replaced_by", TEXT),  # the key it was rotated to; it ends when their overlap does
 )
 
-sign_in_codes = table("sign_in_codes", key("hash", BYTES), col("namespace", INT), col("role", TEXT), col("until", BIG))
+sign_in_codes = table(
+    "sign_in_codes",
+    key("hash", BYTES),
+    col("namespace", INT),
+    col("role", TEXT),
+    col("until", BIG),
+    col("permissions", TEXT),
+    col("queues", TEXT),
+    col("jobs", TEXT),
+    opt("made_by", TEXT),
+)
 
 cookies = table(
     "cookies", key("hash", BYTES), col("key_id", TEXT), col("csrf", TEXT), col("created_at", BIG), col("until", BIG)

@@ -586,6 +586,11 @@ CREATE TABLE keys (
     expires_at BIGINT,
     last_used_at BIGINT,
     revoked_at BIGINT,
+    permissions TEXT NOT NULL,
+    queues TEXT NOT NULL,
+    jobs TEXT NOT NULL,
+    made_by TEXT,
+    replaced_by TEXT,
     PRIMARY KEY (id)
 );
 
@@ -910,6 +915,10 @@ CREATE TABLE sign_in_codes (
     namespace INTEGER NOT NULL,
     role TEXT NOT NULL,
     until BIGINT NOT NULL,
+    permissions TEXT NOT NULL,
+    queues TEXT NOT NULL,
+    jobs TEXT NOT NULL,
+    made_by TEXT,
     PRIMARY KEY (hash)
 );
 

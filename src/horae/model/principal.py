@@ -1,0 +1,74 @@
+"""Who asks: the role, the permissions and the scope that a credential has.
+
+Roles say what one may do: each of viewer, operator, editor and admin may do what those before it may; `worker` stands
+beside them and is for processes that execute. Permissions are granted one by one, because each is worth more than its
+role: who may define a command owns the workers' account. A scope narrows a credential to some queues and jobs.
+"""
+
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from typing import Literal, get_args
+
+from msgspec import Struct
+
+Role = Literal["viewer", "operator", "editor", "admin", "worker"]
+Permission = Literal["commands", "sensitive", "installation"]
+Kind = Literal["key", "user", "local"]
+ROLES: tuple[Role, ...] = get_args(Role)
+PERMISSIONS: tuple[Permission, ...] = get_args(Permission)
+NESTED: tuple[Role, ...] = ("viewer", "operator", "editor", "admin")
+OF_ADMINS = frozenset({"commands", "sensitive"})  # an administrator could grant them to itself anyway
+
+DEFAULT_NAMESPACE = 1
+DEFAULT_NAME = "default"
+
+
+class Principal(Struct, frozen=True, kw_only=True):
+    """Who a request comes from, as its credential says."""
+
+    namespace: int
+    namespace_name: str = DEFAULT_NAME
+    role: str
+    key: str  # the key's id, or "user:<name>"
+    name: str
+    kind: Kind = "key"
+    permissions: frozenset[str] = frozenset()  # in effect: those that the role brings included
+    queues: tuple[str, ...] = ()  # the only ones it is for; empty: all
+    jobs: tuple[str, ...] = ()  # patterns of the only jobs it is for; empty: all
+    csrf: str | None = None  # set when a browser's cookie was the credential: writes must show it
+
+    @property
+    def scoped(self) -> bool:
+        return bool(self.queues or self.jobs)
+
+    def may(self, permission: Permission) -> bool:
+        return permission in self.permissions
+
+    def covers(self, job: str, queue: str) -> bool:
+        """Whether a job of a queue is within the scope."""
+        if self.queues and queue not in self.queues:
+            return False
+        return not self.jobs or any(fnmatchcase(job, pattern) for pattern in self.jobs)
+
+
+# Who starts the server, on the machine that it runs on.
+LOCAL = Principal(
+    namespace=DEFAULT_NAMESPACE, role="admin", key="", name="local", kind="local", permissions=frozenset(PERMISSIONS)
+)
+
+
+def in_effect(role: str, granted: Iterable[str]) -> frozenset[str]:
+    """The permissions of a role with what was granted beyond it."""
+    return frozenset(granted) | (OF_ADMINS if role == "admin" else frozenset())
+
+
+def at_least(role: Role) -> frozenset[str]:
+    """The roles that may do what this one may."""
+    if role == "worker":
+        return frozenset({"worker", "admin"})
+    return frozenset(NESTED[NESTED.index(role) :])
+
+
+def includes(role: str, named: str) -> bool:
+    """Whether somebody of a role may do what is for another, or the same one."""
+    return role == named or (role in NESTED and named in NESTED and NESTED.index(role) >= NESTED.index(named))

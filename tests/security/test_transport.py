@@ -1,0 +1,239 @@
+"""TLS with one's own certificates, workers that must show one, and clients that hold on to a connection for nothing."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from horae.client.client import Client
+from horae.client.http import HttpTransport as ClientTransport
+from horae.client.trust import trust
+from horae.config import Settings
+from horae.engine.node import Node
+from horae.env import VirtualClock, system_env, virtual_env
+from horae.errors import BadInput, Busy, Forbidden
+from horae.model.protocol import PROTOCOL, Register
+from horae.server.crowd import Crowd
+from horae.server.http import PATIENCE, Connection
+from horae.server.listener import Listener
+from horae.server.reply import Reply
+from horae.server.run import Serving, serve
+from horae.server.tls import LOOK, Tls
+from horae.worker.http_transport import HttpTransport
+from tests.security.certificates import Authority
+from tests.waiting import eventually
+
+PRESENCE = Register(protocol=PROTOCOL, worker="w", queues=("default",), concurrency=1)
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+async def serving_with(tls: Tls) -> tuple[Node, Serving, str]:
+    node = await Node.open(system_env(), "sqlite://")
+    serving = await serve(node, "127.0.0.1", 0, tls=tls)
+    key = await node.keys.ensure_admin_key()
+    assert key is not None
+    return node, serving, key
+
+
+@pytest.fixture
+async def private(authority: Authority) -> AsyncIterator[tuple[Serving, str]]:
+    _, serving, key = await serving_with(Tls(*authority.sign("server")))
+    yield serving, key
+    await serving.stop()
+
+
+@pytest.fixture
+async def strict(authority: Authority) -> AsyncIterator[tuple[Serving, str]]:
+    _, serving, key = await serving_with(Tls(*authority.sign("server"), authority.certificate))
+    yield serving, key
+    await serving.stop()
+
+
+async def test_clients_that_trust_the_authority_talk_over_tls(private: tuple[Serving, str], authority: Authority):
+    serving, key = private
+    assert serving.url.startswith("https://")
+    settings = Settings(ca=str(authority.certificate))
+    client = Client(key=key, transport=ClientTransport([serving.url], lambda: trust(settings)))
+    await client.jobs.create("etl", command=["true"])
+    assert [job.name for job in await client.jobs.list()] == ["etl"]
+    await client.close()
+
+
+async def test_answers_over_tls_ask_to_stay_there(private: tuple[Serving, str], authority: Authority):
+    serving, _ = private
+    async with httpx2.AsyncClient(verify=trust(Settings(ca=str(authority.certificate)))) as client:
+        answer = await client.get(f"{serving.url}/healthz")
+    assert answer.headers["strict-transport-security"].startswith("max-age=")
+
+
+async def test_clients_that_do_not_trust_it_say_nothing_to_it(private: tuple[Serving, str]):
+    async with httpx2.AsyncClient() as client:
+        with pytest.raises(httpx2.ConnectError, match=r"(?i)certificate"):
+            await client.get(f"{private[0].url}/healthz")
+
+
+async def test_plain_http_is_not_answered_on_a_port_of_tls(private: tuple[Serving, str]):
+    reader, writer = await asyncio.open_connection("127.0.0.1", private[0].port)
+    writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+    assert b"200" not in await reader.read()
+    writer.close()
+
+
+async def test_a_worker_works_over_tls(private: tuple[Serving, str], authority: Authority):
+    serving, key = private
+    env = system_env()
+    transport = HttpTransport([serving.url], key, trust(Settings(ca=str(authority.certificate))), rng=env.rng)
+    assert (await transport.register(PRESENCE)).session_id
+    await transport.close()
+
+
+async def test_workers_must_show_a_certificate_where_it_is_asked_for(strict: tuple[Serving, str], authority: Authority):
+    serving, key = strict
+    env, ca = system_env(), str(authority.certificate)
+    bare = HttpTransport([serving.url], key, trust(Settings(ca=ca)), rng=env.rng)
+    with pytest.raises(Forbidden, match="certificate"):
+        await bare.register(PRESENCE)
+    certificate, private_key = map(str, authority.sign("worker"))
+    shown = trust(Settings(ca=ca, client_cert=certificate, client_key=private_key))
+    admitted = HttpTransport([serving.url], key, shown, rng=env.rng)
+    assert (await admitted.register(PRESENCE)).session_id
+    for transport in (bare, admitted):
+        await transport.close()
+
+
+async def test_a_certificate_of_another_authority_is_refused(
+    strict: tuple[Serving, str], authority: Authority, tmp_path: Path
+):
+    serving, key = strict
+    (tmp_path / "other").mkdir()
+    certificate, private_key = map(str, Authority(tmp_path / "other", "other").sign("worker"))
+    shown = trust(Settings(ca=str(authority.certificate), client_cert=certificate, client_key=private_key))
+    transport = HttpTransport([serving.url], key, shown, rng=system_env().rng)
+    with pytest.raises(Busy):
+        await transport.register(PRESENCE)
+    await transport.close()
+
+
+async def test_people_need_no_certificate(strict: tuple[Serving, str], authority: Authority):
+    serving, key = strict
+    async with httpx2.AsyncClient(verify=trust(Settings(ca=str(authority.certificate)))) as client:
+        answer = await client.get(f"{serving.url}/api/v1/jobs", headers={"authorization": f"Bearer {key}"})
+    assert answer.status_code == 200
+
+
+def test_a_renewed_certificate_is_used_and_a_broken_one_is_not(authority: Authority, tmp_path: Path):
+    certificate, key = authority.sign("server")
+    tls = Tls(certificate, key)
+    loaded = tls.context.cert_store_stats
+    certificate.write_text("broken")
+    tls.follow(LOOK + 1)  # is told in the log, and the old one stays
+    assert tls.context.cert_store_stats == loaded
+    authority.sign("server")
+    tls.follow(2 * LOOK + 2)
+
+
+@pytest.mark.parametrize("wrong", ["missing", "mixed"])
+def test_files_that_are_no_certificate_are_refused_with_words(wrong: str, authority: Authority, tmp_path: Path):
+    certificate, _ = authority.sign("a")
+    _, key = authority.sign("b")
+    with pytest.raises(BadInput) as refused:
+        Tls(tmp_path / "none.pem" if wrong == "missing" else certificate, key)
+    assert refused.value.fields["field"] == "tls_cert"
+
+
+async def answers(scope: Any, receive: Any) -> Reply:
+    while (await receive())["more_body"]:
+        pass
+    return Reply(200, b"x" * 10_000_000)
+
+
+class Host:
+    """What a connection belongs to, with a clock in hand."""
+
+    def __init__(self) -> None:
+        self.answer = answers
+        self.date, self.safety, self.now, self.stopping = b"", b"", 0.0, False
+
+    def opened(self, connection: Connection) -> bool:
+        self.connection = connection
+        return True
+
+    def closed(self, connection: Connection) -> None: ...
+
+
+async def connected() -> tuple[Host, socket.socket]:
+    host, (near, far) = Host(), socket.socketpair()
+    far.setblocking(False)
+    await asyncio.get_running_loop().connect_accepted_socket(lambda: Connection(host), near)
+    return host, far
+
+
+async def drip(host: Host, far: socket.socket, begun: bytes, seconds: int) -> bool:
+    """Send a byte every now and then; tells whether the connection is late before those seconds are over."""
+    loop = asyncio.get_running_loop()
+    await loop.sock_sendall(far, begun)
+    await eventually(lambda: host.connection.stalled)
+    for _ in range(0, seconds, 10):
+        host.now += 10
+        heard = host.connection._heard
+        await loop.sock_sendall(far, b"x")
+        await eventually(lambda heard=heard: host.connection._heard > heard)  # type: ignore[misc]
+        if host.connection.is_late(host.now):
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"GET / HTTP/1.1\r\nx-slow: ", b"POST / HTTP/1.1\r\ncontent-length: 100000\r\n\r\nx"],
+    ids=["head", "body"],
+)
+async def test_who_sends_a_byte_now_and_then_does_not_hold_a_connection(begun: bytes):
+    host, far = await connected()
+    assert await drip(host, far, begun, 120)
+    far.close()
+
+
+async def test_who_does_not_read_its_answer_does_not_hold_a_connection():
+    host, far = await connected()
+    await asyncio.get_running_loop().sock_sendall(far, b"GET / HTTP/1.1\r\n\r\n")
+    await eventually(lambda: host.connection._drained is not None)
+    assert not host.connection.is_late(host.now + 1)
+    assert host.connection.is_late(host.now + PATIENCE + 1)
+    far.close()
+
+
+def test_one_address_does_not_take_all_connections():
+    crowd = Crowd(most=10, most_of_one=3)
+    assert [crowd.enter("10.0.0.1") for _ in range(4)] == [True, True, True, False]
+    assert crowd.enter("10.0.0.2")
+    crowd.leave("10.0.0.1")
+    assert crowd.enter("10.0.0.1")
+    assert [crowd.enter("127.0.0.1") for _ in range(7)].count(True) == 6  # up to all there may be
+
+
+async def test_a_connection_too_many_is_told_so():
+    listener = Listener(virtual_env(clock=VirtualClock()), answers, crowd=Crowd(most=1))
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    await listener.start(sock)
+    _, first = await asyncio.open_connection(*sock.getsockname())
+    await eventually(lambda: len(listener._connections) == 1)
+    reader, second = await asyncio.open_connection(*sock.getsockname())
+    assert (await reader.read()).startswith(b"HTTP/1.1 503")
+    for writer in (first, second):
+        writer.close()
+    await listener.stop(0.1)
+
+
+def test_only_modern_tls_is_spoken(authority: Authority):
+    assert Tls(*authority.sign("server")).context.minimum_version >= ssl.TLSVersion.TLSv1_2
