@@ -15,6 +15,7 @@ from tests.waiting import eventually_sync
 
 KEY = "hk_acceptance_" + "k" * 43
 FAST = {"HORAE_SESSION_TIMEOUT": "3s", "HORAE_HEARTBEAT": "1s", "HORAE_ADMIN_KEY": KEY, "PYTHONUNBUFFERED": "1"}
+FAST |= {"HORAE_OUTBOUND_ALLOW": "127.0.0.1"}  # http jobs call sites of the tests
 APP = "tests.acceptance.jobs:app"
 ROOT = Path(__file__).parents[2]
 

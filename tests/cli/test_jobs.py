@@ -59,6 +59,7 @@ def test_create_says_what_was_asked():
         (["--python", "digest"], {"python": "digest"}),
         (["--shell", "a | b"], {"command": {"shell": "a | b"}}),
         (["--http", "http://x", "--method", "GET"], {"http": {"url": "http://x", "method": "GET"}}),
+        (["--http", "http://x", "--redirects", "3"], {"http": {"url": "http://x", "redirects": 3}}),
         (["--every", "5m"], {"schedule": {"every": "5m"}}),
         (["--cron", "0 9 * * *"], {"schedule": "0 9 * * *"}),
         (["--at", "2026-11-15T08:00:00Z"], {"schedule": {"at": "2026-11-15T08:00:00Z"}}),

@@ -195,6 +195,7 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         ({"command": None, "http": {"url": "http://x", "method": "FLY"}}, "http.method", "http.method cannot be 'FLY'"),
         ({"command": None, "http": {"url": "http://x", "method": 1}}, "http.method", "http.method cannot be a number"),
         ({"command": None, "http": {"url": "http://x", "expect": ["ok"]}}, "http.expect", "not a status"),
+        ({"command": None, "http": {"url": "http://x", "redirects": 11}}, "http.redirects", "11"),
         ({"command": None, "http": {"url": "http://x", "headers": {"A": "b\nc"}}}, "http.headers.A", "one line"),
         ({"params": [1]}, "params", "a list, not an object"),
         ({"schema": {"type": "array"}}, "schema", "describe an object"),

@@ -32,7 +32,11 @@ commands = st.one_of(
 tasks = st.one_of(
     st.builds(lambda c: {"command": c}, commands),
     st.builds(lambda f: {"python": f}, names | st.builds(lambda n: {"function": n, "isolation": "thread"}, names)),
-    st.builds(lambda b, h: {"http": {"url": "https://x", "body": b, "headers": h}}, trees, st.just({"A": "b"})),
+    st.builds(
+        lambda b, n: {"http": {"url": "https://x", "body": b, "headers": {"A": "b"}, "redirects": n}},
+        trees,
+        st.integers(0, 3),
+    ),
 )
 retries = st.one_of(
     st.just({}),

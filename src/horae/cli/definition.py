@@ -46,6 +46,7 @@ _OPTIONS = (
     click.option("--python", metavar="FUNCTION", help="Call a function that a worker's app registers."),
     click.option("--http", metavar="URL", help="Send an HTTP request."),
     click.option("--method", metavar="METHOD", help="The request's method; POST otherwise."),
+    click.option("--redirects", type=click.IntRange(0, 10), metavar="N", help="How many redirects it follows."),
     click.option(
         "--schedule", "--cron", "schedule", metavar="CRON", help="When: five cron fields, as '0 9 * * MON-FRI'."
     ),
@@ -125,10 +126,12 @@ def _work(options: dict[str, Any]) -> dict[str, Any]:
     given = [kind for kind in ("command", "shell", "python", "http") if options[kind]]
     if len(given) > 1:
         raise BadInput(f"--{given[0]} and --{given[1]} cannot both be what runs.", "Leave one out.")
-    if options["method"] and not options["http"]:
-        raise BadInput("--method belongs to --http, which is not there.", "Give --http URL, or no --method.")
+    request = {field: options[field] for field in ("method", "redirects") if options[field]}
+    if request and not options["http"]:
+        flag = f"--{next(iter(request))}"
+        raise BadInput(f"{flag} belongs to --http, which is not there.", f"Give --http URL, or no {flag}.")
     if options["http"]:
-        return {"http": {"url": options["http"], **({"method": options["method"]} if options["method"] else {})}}
+        return {"http": {"url": options["http"], **request}}
     if options["shell"]:
         return {"command": {"shell": options["shell"]}}
     return {"command": options["command"], "python": options["python"]}

@@ -27,6 +27,7 @@ _FLAGS = {
     "onDependencyTimeout": "--on-dependency-timeout",
     "tags": "--tag",
     "http.method": "--method",
+    "http.redirects": "--redirects",
     "command.shell": "--shell",
     "name": "NAME",
 }

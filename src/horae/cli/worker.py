@@ -107,6 +107,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     """The worker's part of the settings."""
     from horae.model.definition.placement import read_resources
     from horae.model.queue import read_served
+    from horae.outbound.allow import Allowed
     from horae.worker.settings import Settings as WorkerSettings
 
     served = read_served(settings.queues)
@@ -120,6 +121,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
         "resources": read_resources(settings.resources),
         "grace": settings.drain_grace,
         "pass_env": settings.pass_env,
+        "outbound": Allowed.read(settings.outbound_allow),
     }
     return WorkerSettings(**{**chosen, **changes})
 

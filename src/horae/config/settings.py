@@ -160,6 +160,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass_env: Annotated[
         tuple[str, ...], _about("Further variables of a worker's environment that its commands may see.")
     ] = ()
+    outbound_allow: Annotated[
+        tuple[str, ...],
+        _about(
+            "What http jobs may call beside public addresses: addresses, networks, hosts (also `*.internal`), or"
+            " `private`. Empty: nothing else."
+        ),
+    ] = ()
     spot: Annotated[
         bool, _about("Whether a worker's machine can be taken away at short notice: it carries the label `spot`.")
     ] = False

@@ -59,6 +59,7 @@ class Http(Definition, frozen=True, kw_only=True, tag_field="kind", tag="http"):
     expect: tuple[str, ...] = ("2xx",)
 
 
+    redirects: int = 0  # that are followed; one more is an answer
 Task = Command | Python | Http | Workflow
 
 

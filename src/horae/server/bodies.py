@@ -51,7 +51,8 @@ class JobPatch(Body, frozen=True, kw_only=True):
         str | dict[str, Any] | None, Meta(description='A registered function: "digest" or {"function": "digest"}.')
     ] = None
     http: Annotated[
-        str | dict[str, Any] | None, Meta(description='A URL, or {"url", "method", "headers", "body", "expect"}.')
+        str | dict[str, Any] | None,
+        Meta(description='A URL, or {"url", "method", "headers", "body", "expect", "redirects"}.'),
     ] = None
     workflow: Annotated[
         list[dict[str, Any]] | dict[str, Any] | None,

@@ -11,8 +11,7 @@ from horae.errors import BadInput
 from horae.worker.notice import WELL_KNOWN, Notice, read_notice
 
 if TYPE_CHECKING:
-    import httpx2
-
+    from horae.outbound.fetch import Answer, Outbound
     from horae.worker.worker import Worker
 
 LOOK = 1.0  # seconds between two looks: the shortest notice is 30
@@ -57,29 +56,27 @@ class _Url:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._made: httpx2.AsyncClient | None = None
+        self._made: Outbound | None = None
         self._token = ""
         self._machine: str | None = None
         self._said = ""
 
     async def look(self) -> Notice | None:
-        import httpx2
-
         try:
             answer = await self._get(self._url)
-            if answer.status_code == 401:  # EC2's second version of the service wants a token
+            if answer.status == 401:  # EC2's second version of the service wants a token
                 await self._fetch_token()
                 answer = await self._get(self._url)
-            if answer.status_code != 200:  # 404 is how EC2 says that there is none
+            if answer.status != 200:  # 404 is how EC2 says that there is none
                 return None
-            return read_notice(answer.text, await self._machine_of(answer.text))
-        except (httpx2.HTTPError, httpx2.InvalidURL, BadInput) as error:
+            return read_notice(_text(answer), await self._machine_of(_text(answer)))
+        except Exception as error:  # whatever stands between a machine and its metadata
             self._say(str(error) or type(error).__name__)
             return None
 
     async def close(self) -> None:
         if self._made is not None:
-            await self._made.aclose()
+            await self._made.close()
 
     def _say(self, problem: str) -> None:
         if problem != self._said:
@@ -92,25 +89,33 @@ class _Url:
             return ""
         if self._machine is None:
             answer = await self._get(_at_same_host(self._url, AZURE_NAME, "api-version=2021-02-01&format=text"))
-            self._machine = answer.text.strip() if answer.status_code == 200 else ""
+            self._machine = _text(answer).strip() if answer.status == 200 else ""
         return self._machine
 
     async def _fetch_token(self) -> None:
         ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "21600"}
-        answer = await self._http().put(_at_same_host(self._url, AWS_TOKEN), headers=ttl)
-        self._token = answer.text if answer.status_code == 200 else ""
+        answer = await self._ask("PUT", _at_same_host(self._url, AWS_TOKEN), ttl)
+        self._token = _text(answer) if answer.status == 200 else ""
 
-    async def _get(self, url: str) -> "httpx2.Response":
+    async def _get(self, url: str) -> "Answer":
         token = {"X-aws-ec2-metadata-token": self._token} if self._token else {}
-        return await self._http().get(url, headers={**HEADERS, **token})
+        return await self._ask("GET", url, {**HEADERS, **token})
 
-    def _http(self) -> "httpx2.AsyncClient":
-        """Made when first used; no proxy stands between a machine and its own metadata."""
+    async def _ask(self, method: str, url: str, headers: dict[str, str]) -> "Answer":
+        return await self._outbound().fetch(method, url, headers=headers, within=PATIENCE)
+
+    def _outbound(self) -> "Outbound":
+        """Made when first used. Whoever runs the worker names this one host, wherever it is: nothing else is called."""
         if self._made is None:
-            import httpx2
+            from horae.outbound.allow import Allowed
+            from horae.outbound.fetch import Outbound
 
-            self._made = httpx2.AsyncClient(timeout=PATIENCE, follow_redirects=False, trust_env=False)
+            self._made = Outbound(Allowed(hosts=frozenset({(urlsplit(self._url).hostname or "").lower()})))
         return self._made
+
+
+def _text(answer: "Answer") -> str:
+    return answer.body.decode(errors="replace")
 
 
 def _at_same_host(url: str, path: str, query: str = "") -> str:

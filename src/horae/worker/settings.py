@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Micros
 from horae.model.signature import Signature
+from horae.outbound.allow import Allowed
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -22,6 +23,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ("command", "http")  # of work it takes beside its functions
     grace: Micros = 30 * SECOND  # how long a drain lets running work go on
     pass_env: tuple[str, ...] = ()  # further variables of the worker's environment that commands may see
+    outbound: Allowed = Allowed()  # whom http jobs may call
     replace: bool = True  # leave when a thread cannot be stopped; whoever started the worker starts another
 
 

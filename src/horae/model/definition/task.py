@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from horae.errors import BadInput
-from horae.model.definition.values import a_list, a_text, an_object, one_of, refuse_unknown
+from horae.model.definition.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
 from horae.model.definition.workflow import parse_workflow, render_workflow
 from horae.model.job import Command, Http, Python, Task
 from horae.model.template import compile_template, compile_tree
@@ -14,14 +14,16 @@ from horae.model.workflow.values import Workflow
 
 MOST_TEXT = 32 * 1024
 MOST_ARGS = 1024
+MOST_REDIRECTS = 10
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _COMMAND = 'Write "python report.py", ["python", "report.py"] or {"shell": "python report.py | gzip > report.gz"}.'
 _PYTHON = 'Write the function\'s name, as "digest", or {"function": "digest", "isolation": "process"}.'
 _HTTP = 'Write a URL, or {"url": "https://...", "method": "POST", "headers": {}, "body": {}, "expect": ["2xx"]}.'
+_REDIRECTS = f"How many redirects are followed, each checked like the first: 0 to {MOST_REDIRECTS}."
 _FUNCTION = re.compile(r"[^\W\d][\w.:-]{0,254}")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _EXPECT = re.compile(r"[1-5](?:xx|\d\d)")
-_URL = re.compile(r"(?:https?://[^\s/?#]+\S*)|(?:https?://.*|)\$\{.+", re.IGNORECASE)
+_URL = re.compile(r"(?:https?://[^\s/?#]+\S*)|(?:https?://.*|)\$\{.+|secret://\S+", re.IGNORECASE)
 
 
 def parse_command(value: Any) -> Task:
@@ -85,7 +87,7 @@ def parse_python(value: Any) -> Task:
 
 def parse_http(value: Any) -> Task:
     given = {"url": value} if isinstance(value, str) else an_object(value, "http", _HTTP)
-    refuse_unknown(given, ("url", "method", "headers", "body", "expect"), "http", "http.")
+    refuse_unknown(given, ("url", "method", "headers", "body", "expect", "redirects"), "http", "http.")
     if "url" not in given:
         raise BadInput("http has no url.", _HTTP, field="http.url")
     method = given.get("method", "POST")
@@ -96,6 +98,7 @@ def parse_http(value: Any) -> Task:
         headers=_headers(given.get("headers") or {}),
         body=given.get("body"),
         expect=_expect(given.get("expect", ["2xx"])),
+        redirects=an_int(given.get("redirects", 0), "http.redirects", 0, MOST_REDIRECTS, _REDIRECTS),
     )
 
 
@@ -143,7 +146,9 @@ def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
         return "python", {"function": task.function} | isolation if isolation else task.function
     body = {} if task.body is None else {"body": task.body}
     headers = {"headers": task.headers} if task.headers else {}
-    return "http", {"url": task.url, "method": task.method, **headers, **body, "expect": list(task.expect)}
+    redirects = {"redirects": task.redirects} if task.redirects else {}
+    said = {"url": task.url, "method": task.method, **headers, **body, "expect": list(task.expect), **redirects}
+    return "http", said
 
 
 def _render_command(task: Command) -> Any:

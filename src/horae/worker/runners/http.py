@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 
+from horae.env import SECOND
 from horae.model.job import Http
 from horae.model.protocol import Failure
 from horae.model.signature import BadParams
@@ -18,19 +20,26 @@ from horae.worker.runners.base import Host, Run
 from horae.worker.runners.tasks import TaskRunner
 
 if TYPE_CHECKING:
-    import httpx2
+    from horae.outbound.fetch import Answer, Outbound
 
-MAX_BODY = 64 * 1024  # of a response that is kept
-CONNECT_TIMEOUT = 10.0
-READ_TIMEOUT = 300.0  # seconds of silence, for jobs without a timeout of their own
+LATER = 60.0  # seconds after its own timeout has stopped a job
+
+
+class Ask(Struct, frozen=True):
+    """A request, filled in."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    content: bytes
 
 
 class HttpRunner(TaskRunner):
-    """One request per item. Redirects are answers like any other and are not followed."""
+    """One request per item, to addresses that may be called. Redirects are answers unless the job has them followed."""
 
     def __init__(self, host: Host) -> None:
         super().__init__(host)
-        self._made: httpx2.AsyncClient | None = None
+        self._made: Outbound | None = None
 
     async def one(self, run: Run, begun: Begun) -> bytes | Fate:
         context = run.context_of(begun)
@@ -43,25 +52,26 @@ class HttpRunner(TaskRunner):
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            return failed(type(error).__name__, f"{request.method} {_shown(request)}: {str(error) or 'no answer'}")
+            said = f"{request.method} {shown(request.url)}: {str(error) or 'no answer'}"
+            if type(error).__name__ == "Refused":
+                return failed("OutboundRefused", said, permanent=True)
+            return failed(type(error).__name__, said)
 
     async def close(self) -> None:
         await super().close()
         if self._made is not None:
-            await self._made.aclose()
+            await self._made.close()
 
     @property
-    def _http(self) -> "httpx2.AsyncClient":
+    def _outbound(self) -> "Outbound":
         """Made when first used: importing httpx2 and reading certificates take a while."""
         if self._made is None:
-            import httpx2
+            from horae.outbound.fetch import Outbound
 
-            timeout = httpx2.Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT)
-            limits = httpx2.Limits(max_connections=None, max_keepalive_connections=32)
-            self._made = httpx2.AsyncClient(follow_redirects=False, timeout=timeout, limits=limits)
+            self._made = Outbound(self.host.settings.outbound)
         return self._made
 
-    def _request(self, run: Run, begun: Begun, context: Context) -> "httpx2.Request":
+    def _request(self, run: Run, begun: Begun, context: Context) -> Ask:
         task = run.plan.spec.task
         assert isinstance(task, Http)
         params = run.plan.params(begun[0].item(begun[1]))
@@ -79,27 +89,35 @@ class HttpRunner(TaskRunner):
             headers["Idempotency-Key"] = str(context.execution_id)
         if context.trace and "traceparent" not in given:
             headers["traceparent"] = context.trace
-        return self._http.build_request(task.method.upper(), url, headers=headers, content=content)
+        return Ask(task.method.upper(), url, headers, content)
 
-    async def _exchange(self, run: Run, request: "httpx2.Request") -> bytes | Fate:
-        task = run.plan.spec.task
+    async def _exchange(self, run: Run, request: Ask) -> bytes | Fate:
+        task, timeout = run.plan.spec.task, run.plan.spec.timeout
         assert isinstance(task, Http)
-        response = await self._http.send(request, stream=True)
-        try:
-            body, is_whole = await _read(response)
-        finally:
-            await response.aclose()
-        if is_expected(response.status_code, task.expect):
-            return kept(response.status_code, response.headers.get("content-type", ""), body, is_whole)
-        said = f"{request.method} {_shown(request)} answered {response.status_code}, expected {', '.join(task.expect)}"
-        words = clean(body[:500].decode(errors="replace")).strip()
-        error = Failure(
-            type="HttpStatus",
-            message=f"{said}: {words}" if words else said,
-            retry_after=retry_after(response.headers),
-            status=response.status_code,
+        response = await self._outbound.fetch(
+            request.method,
+            request.url,
+            headers=request.headers,
+            content=request.content,
+            redirects=task.redirects,
+            within=None if timeout is None else timeout / SECOND + LATER,
         )
-        return Fate(outcome="failed", error=error)
+        return judged(task, request, response)
+
+
+def judged(task: Http, request: Ask, response: "Answer") -> bytes | Fate:
+    """What an answer means for the job that asked."""
+    if is_expected(response.status, task.expect):
+        return kept(response.status, response.headers.get("content-type", ""), response.body, response.is_whole)
+    said = f"{request.method} {shown(request.url)} answered {response.status}, expected {', '.join(task.expect)}"
+    words = clean(response.body[:500].decode(errors="replace")).strip()
+    error = Failure(
+        type="HttpStatus",
+        message=f"{said}: {words}" if words else said,
+        retry_after=retry_after(response.headers),
+        status=response.status,
+    )
+    return Fate(outcome="failed", error=error)
 
 
 def is_expected(status: int, expect: tuple[str, ...]) -> bool:
@@ -136,16 +154,7 @@ def _header(name: str, value: str) -> str:
     return value
 
 
-async def _read(response: "httpx2.Response") -> tuple[bytes, bool]:
-    """The beginning of a body, and whether it is all of it."""
-    body = b""
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > MAX_BODY:
-            return body[:MAX_BODY], False
-    return body, True
-
-
-def _shown(request: "httpx2.Request") -> str:
+def shown(url: str) -> str:
     """A URL without what may be secret in it."""
-    return str(request.url.copy_with(query=None, username=None, password=None, fragment=None))
+    at = urlsplit(url)
+    return f"{at.scheme}://{at.netloc.rpartition('@')[2]}{at.path}"

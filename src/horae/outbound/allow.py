@@ -1,0 +1,69 @@
+"""Who may be called beside everybody's addresses: the setting `outbound_allow`."""
+
+import re
+from collections.abc import Iterable
+from ipaddress import ip_network
+
+from msgspec import Struct
+
+from horae.errors import BadInput
+from horae.outbound.addresses import METADATA, PRIVATE, Address, Network, meant_by, why_not
+
+SETTING = "outbound_allow"
+_NAME = re.compile(r"(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?")
+_HOW = 'Name addresses ("10.1.2.3"), networks ("10.0.0.0/8"), hosts ("db.internal", "*.internal") or "private".'
+
+
+class Allowed(Struct, frozen=True):
+    """What a setting allows; without one, everybody's addresses only."""
+
+    networks: tuple[Network, ...] = ()
+    hosts: frozenset[str] = frozenset()
+    suffixes: tuple[str, ...] = ()
+    private: bool = False
+
+    @classmethod
+    def read(cls, entries: Iterable[str], setting: str = SETTING) -> "Allowed":
+        """Read a setting or refuse it with BadInput."""
+        networks, hosts, suffixes, private = [], set(), [], False
+        for entry in entries:
+            network = _network(entry)
+            if entry == "private":
+                private = True
+            elif network is not None:
+                networks.append(network)
+            elif not _NAME.fullmatch(entry) or entry.rpartition(".")[2].isdecimal():
+                raise BadInput(f"{setting}: {entry!r} is neither an address nor a host.", _HOW, field=setting)
+            elif entry.startswith("*."):
+                suffixes.append(entry[1:].lower().rstrip("."))
+            else:
+                hosts.add(entry.lower().rstrip("."))
+        return cls(tuple(networks), frozenset(hosts), tuple(suffixes), private)
+
+    def names(self, host: str) -> bool:
+        """Whether a host is named, so that whatever its name leads to may be called."""
+        name = host.lower().rstrip(".")
+        return name in self.hosts or name.endswith(self.suffixes)
+
+    def refuses(self, address: Address) -> str | None:
+        """Why an address may not be called; None if it may."""
+        if self._has(address):
+            return None
+        reasons = ((meant, why_not(meant)) for meant in meant_by(address))
+        return next((why for meant, why in reasons if why is not None and not self._has(meant)), None)
+
+    def _has(self, address: Address) -> bool:
+        if any(address in network for network in self.networks):
+            return True
+        return self.private and _in(address, PRIVATE) and not _in(address, METADATA)
+
+
+def _in(address: Address, networks: Iterable[Network]) -> bool:
+    return any(address in network for network in networks)
+
+
+def _network(entry: str) -> Network | None:
+    try:
+        return ip_network(entry, strict=False)
+    except ValueError:
+        return None

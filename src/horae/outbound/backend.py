@@ -1,0 +1,82 @@
+"""Connections to addresses that were checked: a name is resolved once, here, and nobody resolves it again.
+
+TLS and the Host header keep the name: only the way to the socket is by address.
+"""
+
+import asyncio
+import socket
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Any
+
+import httpcore2
+
+from horae.outbound.allow import SETTING, Allowed
+
+
+class Refused(Exception):
+    """An address may not be called; nothing was sent to it."""
+
+
+class CheckedBackend(httpcore2.AsyncNetworkBackend):
+    """Resolves, checks every address of a name, and connects to one of those that were checked."""
+
+    def __init__(self, allowed: Allowed) -> None:
+        self._allowed = allowed
+        self._inner = httpcore2.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore2.AsyncNetworkStream:
+        addresses = await self._checked(host, port, timeout)
+        each = None if timeout is None else timeout / len(addresses)
+        problem: Exception = httpcore2.ConnectError(f"{host} has no address")
+        for address in addresses:
+            try:
+                return await self._inner.connect_tcp(address, port, each, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                problem = error
+        raise problem
+
+    async def connect_unix_socket(self, path: str, *args: Any, **kwargs: Any) -> httpcore2.AsyncNetworkStream:
+        raise Refused("sockets of this machine are not called")
+
+    async def sleep(self, seconds: float) -> None:
+        await self._inner.sleep(seconds)
+
+    async def _checked(self, host: str, port: int, timeout: float | None) -> list[str]:
+        """The addresses of a host. One that may not be called refuses all: such a name is a trap."""
+        try:
+            async with asyncio.timeout(timeout):
+                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except TimeoutError:
+            raise httpcore2.ConnectTimeout(f"the name {host} was not resolved in time") from None
+        except (OSError, UnicodeError) as error:
+            raise httpcore2.ConnectError(f"the name {host} cannot be resolved: {error}") from None
+        addresses = list(dict.fromkeys(_literal(place) for *_, place in found))
+        if not self._allowed.names(host):
+            for address in addresses:
+                why = self._allowed.refuses(ip_address(address))
+                if why is not None:
+                    raise Refused(refusal(host, address, why))
+        return addresses
+
+
+def refusal(host: str, address: str, why: str) -> str:
+    """Why a host is not called, and the setting that would allow it."""
+    which = address if host == address else f"{host} is {address}, which"
+    return (
+        f"{which} is {why}, and is not called. If it may be, whoever runs this worker names it in the setting"
+        f" {SETTING} (HORAE_{SETTING.upper()}={address})"
+    )
+
+
+def _literal(place: tuple[Any, ...]) -> str:
+    """The address of a socket's name; a link-local one says on which link."""
+    host, scope = str(place[0]), place[3] if len(place) > 3 else 0
+    return f"{host}%{scope}" if scope and "%" not in host else host

@@ -1,0 +1,180 @@
+"""One request and its answer, bounded in size and time. Redirects are answers, unless they are asked to be followed."""
+
+import asyncio
+import base64
+from collections.abc import Iterator, Mapping
+
+import httpcore2
+import httpx2
+from msgspec import Struct
+
+from horae.outbound.allow import Allowed
+from horae.outbound.backend import CheckedBackend, Refused
+from horae.outbound.decode import ACCEPTED, Content
+from horae.version import __version__
+
+CONNECT = 10.0  # seconds
+SILENCE = 300.0  # seconds without a byte
+WHOLE = 600.0  # seconds for all of it, however it drips
+MOST = 64 * 1024  # bytes of a body that are kept
+KEPT_ALIVE = 32  # connections that wait for another request
+_REDIRECTS = (301, 302, 303, 307, 308)
+# Of a request's headers, what another origin may see: anything else may be a credential.
+_HARMLESS = frozenset(
+    {"accept", "accept-encoding", "accept-language", "content-type", "idempotency-key", "traceparent", "user-agent"}
+)
+
+
+class Answer(Struct, frozen=True):
+    """What came back; header names are found in any case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    is_whole: bool
+    url: str  # that answered: the last of those that were followed
+
+
+class Ask(Struct, frozen=True):
+    """A request as it is sent to one place."""
+
+    method: str
+    url: httpx2.URL
+    headers: dict[str, str]  # by names in lower case
+    content: bytes
+
+    @property
+    def origin(self) -> tuple[str, str, int | None]:
+        default = {"http": 80, "https": 443}.get(self.url.scheme)
+        return self.url.scheme, self.url.host, self.url.port or default
+
+
+class Outbound:
+    """Calls others, at checked addresses only; proxies, cookies and credentials of the environment play no part."""
+
+    def __init__(self, allowed: Allowed | None = None) -> None:
+        self._allowed = allowed or Allowed()
+        self._pool: httpcore2.AsyncConnectionPool | None = None
+
+    async def fetch(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes = b"",
+        redirects: int = 0,
+        most: int = MOST,
+        within: float | None = None,
+    ) -> Answer:
+        """Send a request and read its answer, `most` bytes of its body, within so many seconds altogether.
+
+        Without a bound of one's own there are two: of silence, and of the whole, so that what only drips ends, too.
+        Raises Refused before anything is sent to an address that may not be called, and errors of httpcore2, httpx2,
+        ValueError and TimeoutError for whatever else goes wrong.
+        """
+        ask = _asked(method, url, headers or {}, content)
+        silence, whole = (SILENCE, WHOLE) if within is None else (within, within)
+        try:
+            async with asyncio.timeout(whole):
+                for _ in range(redirects):
+                    answer = await self._one(ask, most, silence)
+                    following = _next(ask, answer)
+                    if following is None:
+                        return answer
+                    ask = following
+                return await self._one(ask, most, silence)
+        except TimeoutError:
+            raise TimeoutError(f"there was no whole answer within {whole:g} seconds") from None
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool.aclose()
+
+    async def _one(self, ask: Ask, most: int, silence: float) -> Answer:
+        where = httpcore2.URL(
+            scheme=ask.url.raw_scheme, host=ask.url.raw_host, port=ask.url.port, target=ask.url.raw_path
+        )
+        patience = {"connect": CONNECT, "read": silence, "write": silence}
+        sent = [(name.encode("latin-1"), value.encode()) for name, value in ask.headers.items()]
+        async with self._connections().stream(
+            ask.method, where, headers=sent, content=ask.content or None, extensions={"timeout": patience}
+        ) as response:
+            told = httpx2.Headers(response.headers)
+            body = Content(told.get("content-encoding", ""), most)
+            async for piece in response.aiter_stream():
+                body.add(piece)
+                if body.is_full:
+                    break
+            return Answer(response.status, told, body.whole(), not body.is_full, str(ask.url))
+
+    def _connections(self) -> httpcore2.AsyncConnectionPool:
+        """Made when first used: reading certificates takes a while."""
+        if self._pool is None:
+            self._pool = httpcore2.AsyncConnectionPool(
+                ssl_context=httpx2.create_ssl_context(),
+                max_connections=None,
+                max_keepalive_connections=KEPT_ALIVE,
+                keepalive_expiry=5.0,
+                network_backend=CheckedBackend(self._allowed),
+            )
+        return self._pool
+
+
+def _asked(method: str, url: str, headers: Mapping[str, str], content: bytes) -> Ask:
+    """A request with what every request has; a name and password in the URL become a header."""
+    at = _checked_url(url)
+    given = {
+        "accept": "*/*",
+        "accept-encoding": ACCEPTED,
+        "user-agent": f"horae/{__version__}",
+        **{name.lower(): value for name, value in headers.items()},
+    }
+    if at.userinfo and "authorization" not in given:
+        who = f"{at.username}:{at.password}".encode()
+        given["authorization"] = f"Basic {base64.b64encode(who).decode()}"
+    if method in ("POST", "PUT", "PATCH") and not content:
+        given["content-length"] = "0"
+    given.setdefault("host", at.netloc.decode("ascii"))
+    return Ask(method, at.copy_with(username=None, password=None, fragment=None), given, content)
+
+
+def _checked_url(url: str) -> httpx2.URL:
+    at = httpx2.URL(url)
+    if at.scheme not in ("http", "https") or not at.host:
+        raise Refused(f"{url[:200]!r} is not a URL of http or https, and is not called")
+    return at
+
+
+def _next(ask: Ask, answer: Answer) -> Ask | None:
+    """The request that a redirect asks for; None when the answer is none. Raises Refused for what is not followed."""
+    place = answer.headers.get("location", "")
+    if answer.status not in _REDIRECTS or not place:
+        return None
+    url = _checked_url(str(ask.url.join(place))).copy_with(username=None, password=None, fragment=None)
+    if ask.url.scheme == "https" and url.scheme == "http":
+        raise Refused(f"{ask.url.host} redirects from https to http, which is not followed")
+    turned = answer.status == 303 or (answer.status in (301, 302) and ask.method == "POST")
+    method = "GET" if turned and ask.method != "HEAD" else ask.method
+    content = b"" if method != ask.method else ask.content
+    headers = dict(_without_body(ask.headers) if method != ask.method else ask.headers.items())
+    following = Ask(method, url, {**headers, "host": url.netloc.decode("ascii")}, content)
+    if _is_same(ask, following):
+        return following
+    if content:
+        remedy = "Call that URL itself"
+        raise Refused(f"{ask.url.host} redirects a body to {url.host}, which is not followed. {remedy}")
+    kept = {name: value for name, value in following.headers.items() if name in _HARMLESS or name == "host"}
+    return Ask(method, url, kept, content)
+
+
+def _without_body(headers: dict[str, str]) -> Iterator[tuple[str, str]]:
+    return ((name, value) for name, value in headers.items() if not name.startswith("content-"))
+
+
+def _is_same(one: Ask, other: Ask) -> bool:
+    """Whether credentials for one are for the other, too: the same origin, or its way to TLS."""
+    if one.origin == other.origin:
+        return True
+    to_tls = one.origin[0] == "http" and one.origin[2] == 80 and other.origin[0] == "https" and other.origin[2] == 443
+    return to_tls and one.url.host == other.url.host
