@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from horae.cli.flows import note_of
 from horae.errors import Conflict
 from tests.cli.fake_api import FakeApi, page, run
 
@@ -179,3 +180,11 @@ def test_which_dead_letters_must_be_clear(options):
 
 def test_nothing_matches():
     assert "0 dead letters match" in run(FakeApi({"GET /dlq": page()}), "dlq", "retry", "--job", "a").stdout
+
+
+def test_a_graph_says_what_is_asked_and_of_whom():
+    asked = {"kind": "approval", "status": "waiting", "waitsFor": {"message": "An order of 120", "roles": ["operator"]}}
+    assert note_of(asked) == "approval of operator: An order of 120"
+    assert note_of({"kind": "signal", "status": "waiting", "waitsFor": {"name": "go"}}) == "signal go"
+    at = "2026-11-15T08:00:00Z"
+    assert note_of({"kind": "sleep", "status": "waiting", "wakeAt": at}) == f"sleep until {at}"

@@ -69,8 +69,12 @@ async def test_answers_and_decisions_by_hand(api: Api, begin: Begin):
     several = await api.post(f"{path}/approve", json={})
     assert (several.status_code, several.json()["field"]) == (400, "step")
     assert "ok, sure" in several.json()["detail"]
-    assert (await api.post(f"{path}/approve", json={"step": "work"})).status_code == 404
+    assert (await api.post(f"{path}/approve", json={"step": "nothing"})).status_code == 404
+    early = await api.post(f"{path}/approve", json={"step": "work"})
+    assert (early.status_code, early.json()["detail"]) == (409, 'Step "work" waits for no answer.')
     assert (await api.post(f"{path}/approve", json={"step": "ok", "comment": "fine"})).status_code == 200
+    twice = await api.post(f"{path}/reject", json={"step": "ok"})
+    assert (twice.status_code, twice.json()["detail"]) == (409, 'Step "ok" has ended.')
     assert (await states(api, id))["work"] == "running"
     assert (await api.post(f"{path}/steps/work/complete", json={"result": {"rows": 3}})).status_code == 200
     assert (await api.post(f"{path}/steps/work/skip", json={})).status_code == 409
@@ -142,3 +146,25 @@ async def test_a_rerun_goes_by_the_version_that_it_ran_with_unless_told_otherwis
     wrong = await api.post(f"/api/v1/executions/{id}/rerun", json={"from": "first"})
     assert wrong.status_code == 400
     assert (await states(api, await again(latest=True, **{"from": "first"})))["first"] == "running"
+
+
+async def test_people_see_what_is_asked_of_them(api: Api, begin: Begin):
+    id = await begin(
+        {"name": "ok", "approval": {"message": "An order of ${params.total}", "roles": ["operator"]}},
+        {"name": "go", "signal": {"name": "go-${params.total}"}},
+        {"name": "back", "callback": {}},
+        total=120,
+    )
+    nodes = {one["step"]: one for one in (await api.get(f"/api/v1/executions/{id}/graph")).json()["nodes"]}
+    assert nodes["ok"]["waitsFor"] == {"message": "An order of 120", "roles": ["operator"]}
+    assert nodes["go"]["waitsFor"] == {"name": "go-120"}
+    assert nodes["back"]["waitsFor"] == {}
+    (why,) = (await api.get(f"/api/v1/executions/{id}/explain")).json()["blockers"]
+    assert "ok (for the approval of operator: An order of 120)" in why["message"]
+    assert "go (for the signal 'go-120')" in why["message"]
+    assert f"horae executions approve {id} ok" in why["opens"]
+    for _ in range(2):
+        answer = await api.post(f"/api/v1/executions/{id}/approve", json={})
+    assert (answer.status_code, answer.json()["detail"]) == (409, "The workflow waits for no answer.")
+    nodes = {one["step"]: one for one in (await api.get(f"/api/v1/executions/{id}/graph")).json()["nodes"]}
+    assert "waitsFor" not in nodes["ok"]

@@ -86,7 +86,8 @@ async def cancel(api: Api, execution: str, reason: str | None, wait: bool, timeo
         return api.out.document(document)
     status = document["execution"]["status"]
     asked = cancelled.verdict == "asked" and status == "running"
-    api.out.say(f"Execution {execution}: {'its worker has been asked to stop it' if asked else status}.")
+    who = "its steps have" if document["execution"].get("reason") == "children" else "its worker has"
+    api.out.say(f"Execution {execution}: {f'{who} been asked to stop' if asked else status}.")
     return None
 
 

@@ -40,11 +40,19 @@ def note_of(node: Mapping[str, Any]) -> str:
         return f"{items['success'] + items['failed']} of {items['total']}, {items['failed']} failed"
     if node.get("error"):
         return str(node["error"].get("message") or node["error"].get("type"))[:80]
-    if node["status"] == "waiting" and node.get("wakeAt"):
-        return f"{node['kind']} until {node['wakeAt']}"
     if node["status"] == "waiting":
-        return str(node["kind"])
+        return _awaited(node)
     return str(node.get("reason") or "")
+
+
+def _awaited(node: Mapping[str, Any]) -> str:
+    """What a step waits for, and until when."""
+    wait = node.get("waitsFor") or {}
+    named = f" {wait['name']}" if wait.get("name") else ""
+    roles = f" of {', '.join(wait['roles'])}" if wait.get("roles") else ""
+    until = f" until {node['wakeAt']}" if node.get("wakeAt") else ""
+    asked = f": {wait['message']}" if wait.get("message") else ""
+    return f"{node['kind']}{named}{roles}{until}{asked}"
 
 
 @click.command(cls=Command, examples=("horae executions graph EXECUTION", "horae executions graph EXECUTION -o json"))

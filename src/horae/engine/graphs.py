@@ -27,7 +27,7 @@ class Graphs:
             raise _no_workflow(execution.id, execution.state in FINAL)
         return show_graph(
             found.plan, found.held.flow, found.steps, found.names, found.held.began_at, execution.completed_at,
-            execution.state, self._env.now(),
+            execution.state, self._env.now(), found.waits,
         )  # fmt: skip
 
     async def pause(self, namespace: int, ref: str | UUID) -> ExecutionView:
@@ -51,7 +51,10 @@ class Graphs:
 
 def _no_workflow(id: UUID, ended: bool) -> Conflict:
     if ended:
-        return Conflict(f"Execution {id} is of no workflow, or has ended.", "There is nothing left of it to change.")
+        return Conflict(
+            f"Execution {id} is of no workflow, or has ended.",
+            f"`horae executions show {id}` tells what it came to; a workflow runs again with `horae executions rerun`.",
+        )
     return Conflict(
         f"Execution {id} is of no workflow, or has not begun.",
         f"`horae explain {id}` tells what it waits for.",

@@ -85,7 +85,14 @@ def _refuse(execution: UUID, told: Told) -> None:
     if told.verdict == "forbidden":
         raise Forbidden("This credential may not answer that.", f"It waits for somebody of the roles {names}.")
     if told.verdict == "final":
-        raise Conflict(f"Step {names} has ended.", f"`horae executions graph {execution}` shows how.")
+        raise Conflict(f'Step "{names}" has ended.', f"`horae executions graph {execution}` shows how.")
+    if told.verdict == "idle":
+        who = f'Step "{names}"' if names else "The workflow"
+        raise Conflict(f"{who} waits for no answer.", f"`horae executions graph {execution}` shows what goes on.")
+    if told.verdict == "early":
+        raise Conflict(
+            f'It is not time for the step "{names}" yet.', "Its turn comes when the steps before have ended."
+        )
     if told.verdict == "nothing":
-        remedy = f"It has: {names}." if names else f"`horae executions graph {execution}` shows what goes on."
-        raise NotFound("No such step waits here.", remedy)
+        remedy = f"`horae executions graph {execution}` shows its steps."
+        raise NotFound(f'The workflow has no step "{names}".', remedy)

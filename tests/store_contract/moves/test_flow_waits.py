@@ -119,10 +119,11 @@ async def test_somebody_agrees_or_does_not(world: World):
     execution = await begin(world, flow)
 
     assert (await answer(world, execution, None)).verdict == "several"
-    assert (await answer(world, execution, "b")).verdict == "nothing"
+    assert (await answer(world, execution, "b")).verdict == "idle"
+    assert (await answer(world, execution, "z")).verdict == "nothing"
     assert (await answer(world, execution, "ok", "viewer")).verdict == "forbidden"
     assert (await answer(world, execution, "ok")).verdict == "done"
-    assert (await answer(world, execution, "ok")).verdict == "nothing"
+    assert (await answer(world, execution, "ok")).verdict == "final"
     assert await steps(world, execution) == {"ok": "success", "other": "waiting", "b": "running"}
     assert (await answer(world, execution, None, agreed=False)).steps == ["other"]
     await look(world)

@@ -5,6 +5,8 @@ from uuid import UUID
 from horae.engine.probes.case import ExecutionCase, Sources
 from horae.model.gates import Blocker, closed
 from horae.model.workflow.flow import OPEN
+from horae.model.workflow.graph import said_of
+from horae.model.workflow.values import Approval
 from horae.store.moves import flow_reads, flow_rows
 
 MOST_TOLD = 10  # steps that a blocker names
@@ -16,12 +18,19 @@ async def children(sources: Sources, case: ExecutionCase) -> list[Blocker]:
     if found is None:
         message = "It waits for what it has started; it has begun, and holds no worker meanwhile."
         return [closed("sleep", message, kind="children")]
-    open_ = [row.step for row, _ in found.steps if row.state in OPEN]
+    begun = [row for row, _ in found.steps if row.state in OPEN]
+    open_ = [row.step for row in begun]
     held = [row.step for row, _ in found.steps if row.state == "held"]
-    named = ", ".join([*open_, *held][:MOST_TOLD])
+    waits = {row.step: said_of(found.waits.get(row.step), row.wake_at) for row in begun if row.state == "waiting"}
+    named = ", ".join(f"{step} ({waits[step]})" if waits.get(step) else step for step in [*open_, *held][:MOST_TOLD])
     paused = found.held.flow.paused
     message = f"It waits for its steps: {named or 'they begin in a moment'}" + ("; it is paused." if paused else ".")
-    remedy = f"Resume it with `horae executions resume {case.execution.id}`." if paused or held else None
+    asked = [step for step, wait in found.waits.items() if isinstance(wait, Approval)]
+    remedy = None
+    if paused or held:
+        remedy = f"Resume it with `horae executions resume {case.execution.id}`."
+    elif asked:
+        remedy = f"Agree with `horae executions approve {case.execution.id} {asked[0]}`, or reject it."
     told = open_[:MOST_TOLD]
     return [closed("sleep", message, remedy, kind="children", steps=told, held=held[:MOST_TOLD], paused=paused)]
 

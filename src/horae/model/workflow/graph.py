@@ -7,11 +7,12 @@ from uuid import UUID
 from msgspec import UNSET, UnsetType, field
 
 from horae.env import Instant
+from horae.model.instant import format_instant
 from horae.model.protocol import Failure
 from horae.model.view import Time, View, shown_time
 from horae.model.workflow.flow import Flow, Pin, StepRow
 from horae.model.workflow.plan import Plan
-from horae.model.workflow.values import Approval, Callback, EventWait, SignalWait, Sleep, Step, undo_name
+from horae.model.workflow.values import Approval, Callback, EventWait, SignalWait, Sleep, Step, Wait, undo_name
 
 Kind = Literal["job", "foreach", "loop", "switch", "sleep", "event", "signal", "approval", "callback"]
 WAITS: Mapping[type, Kind] = {
@@ -22,6 +23,7 @@ WAITS: Mapping[type, Kind] = {
     Callback: "callback",
 }
 UNDO = undo_name("")
+NO_WAITS: Mapping[str, Wait] = {}
 
 
 class Items(View, frozen=True, kw_only=True):
@@ -31,6 +33,14 @@ class Items(View, frozen=True, kw_only=True):
     success: int
     failed: int
     left: int
+
+
+class GraphWait(View, frozen=True, kw_only=True):
+    """What a step waits for: an event or a signal by its name, or somebody's word: what is asked, and of whom."""
+
+    name: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    roles: list[str] | UnsetType = UNSET
 
 
 class GraphNode(View, frozen=True, kw_only=True):
@@ -45,6 +55,7 @@ class GraphNode(View, frozen=True, kw_only=True):
     execution_id: UUID | None = None
     run: int | UnsetType = UNSET  # of a loop, the present one, from 1
     items: Items | UnsetType = UNSET
+    waits_for: GraphWait | UnsetType = UNSET
     started_at: Time | None = None
     ended_at: Time | None = None
     wake_at: Time | None = None
@@ -103,6 +114,7 @@ def show_graph(
     ended_at: Instant | None,
     status: str,
     now: Instant,
+    waits: Mapping[str, Wait] = NO_WAITS,
 ) -> GraphView:
     """A workflow with its steps in the order in which they can run; those of phases to come are there, too."""
     stored = {row.step: (row, pin) for row, pin in rows}
@@ -123,7 +135,9 @@ def show_graph(
         ended_at=shown_time(ended_at),
         cause=flow.cause or None,
         error=flow.error,
-        nodes=[_node(plan, row, pin, names, row.step in on_path, now) for row, pin in steps.values()],
+        nodes=[
+            _node(plan, row, pin, names, row.step in on_path, now, waits.get(row.step)) for row, pin in steps.values()
+        ],
         edges=[
             GraphEdge(source=upstream, target=name)
             for name in order
@@ -145,7 +159,13 @@ def _undoings(stored: Mapping[str, tuple[StepRow, Pin | None]]) -> list[str]:
 
 
 def _node(
-    plan: Plan, row: StepRow, pin: Pin | None, names: Mapping[UUID, str], critical: bool, now: Instant
+    plan: Plan,
+    row: StepRow,
+    pin: Pin | None,
+    names: Mapping[UUID, str],
+    critical: bool,
+    now: Instant,
+    wait: Wait | None,
 ) -> GraphNode:
     node = plan.nodes.get(row.step)
     kind = kind_of(None if node is None else node.step)
@@ -154,6 +174,8 @@ def _node(
         more["run"] = row.iteration + 1 if row.began_at is not None else 0
     if row.total:
         more["items"] = Items(total=row.total, success=row.ok, failed=row.bad, left=row.total - row.ok - row.bad)
+    if wait is not None:
+        more["waits_for"] = _wait(wait)
     taken = None if row.began_at is None else ((row.ended_at or now) - row.began_at) / 1_000_000
     return GraphNode(
         step=row.step,
@@ -172,6 +194,26 @@ def _node(
         critical=critical,
         **more,
     )
+
+
+def _wait(wait: Wait) -> GraphWait:
+    if isinstance(wait, EventWait | SignalWait):
+        return GraphWait(name=wait.name)
+    if isinstance(wait, Approval):
+        return GraphWait(message=wait.message, roles=list(wait.roles))
+    return GraphWait()
+
+
+def said_of(wait: Wait | None, until: Instant | None) -> str:
+    """What a step waits for, for people."""
+    if isinstance(wait, EventWait | SignalWait):
+        return f"for the {WAITS[type(wait)]} {wait.name!r}"
+    if isinstance(wait, Approval):
+        roles = f" of {', '.join(wait.roles)}" if wait.roles else ""
+        return f"for the approval{roles}" + (f": {wait.message}" if wait.message else "")
+    if isinstance(wait, Callback):
+        return "until its URL is called"
+    return "" if until is None else f"until {format_instant(until)}"
 
 
 def critical_path(plan: Plan, rows: Mapping[str, StepRow], now: Instant) -> list[str]:

@@ -15,12 +15,13 @@ from horae.store.moves import flow_locks, flow_rows, flow_waits
 from horae.store.moves.advance import Board
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.flow_cancel import settle
+from horae.store.moves.flow_course import Course
 from horae.store.moves.signal_rows import COUNT, SENT, SIGNALS
 from horae.store.moves.signals import Sent
 from horae.store.moves.starts import NewId, Started
 from horae.store.script import Fetch, Insert, Script
 
-Verdict = Literal["done", "ended", "unknown", "final", "nothing", "several", "forbidden"]
+Verdict = Literal["done", "ended", "unknown", "final", "idle", "early", "nothing", "several", "forbidden"]
 
 
 class Told(Struct, frozen=True):
@@ -68,13 +69,25 @@ def answer(
     waits = yield from flow_waits.waits_of(board.courses[execution].held.place)
     open = {name: wait for name, _, _, wait in waits if isinstance(wait, Approval)}
     chosen = list(open) if step is None else [step] if step in open else []
-    if len(chosen) != 1:
-        return Told("several" if chosen else "nothing", sorted(open))
+    if len(chosen) > 1:
+        return Told("several", sorted(open))
+    if not chosen:
+        return (yield from _not_asked(board.courses[execution], step))
     (name,) = chosen
     if not may_answer(open[name], role):
         return Told("forbidden", open[name].roles)
     yield from settle(board, {execution: [make(name)]}, new_id, now, done)
     return Told("done", [name])
+
+
+def _not_asked(course: Course, step: str | None) -> Script[Told]:
+    """Why nobody can answer a step, or any."""
+    if step is None:
+        return Told("idle")
+    rows = yield from flow_rows.steps_of([(*course.held.place, step, False)])
+    if not rows:
+        return Told("idle" if step in course.plan.nodes else "nothing", [step])
+    return Told("final" if all(row.is_final for row, _ in rows.values()) else "idle", [step])
 
 
 def decide(execution: UUID, ended: Ended, new_id: NewId, now: Instant, done: Started) -> Script[Told]:
@@ -85,7 +98,7 @@ def decide(execution: UUID, ended: Ended, new_id: NewId, now: Instant, done: Sta
     course = board.courses[execution]
     rows = yield from flow_rows.steps_of([(*course.held.place, ended.step, False)])
     if not rows:
-        return Told("nothing", sorted(course.plan.nodes))
+        return Told("early" if ended.step in course.plan.nodes else "nothing", [ended.step])
     course.learn(rows.values())
     if course.rows[ended.step].state in FINAL:
         return Told("final", [ended.step])

@@ -1,5 +1,6 @@
 """Reading workflows for people: all of one, by a few statements whatever its steps have fanned out to."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
 import msgspec
@@ -7,8 +8,8 @@ from msgspec import Struct
 
 from horae.model.job import Spec
 from horae.model.workflow.plan import Plan
-from horae.model.workflow.values import Workflow
-from horae.store.moves import flow_rows
+from horae.model.workflow.values import Wait, Workflow
+from horae.store.moves import flow_rows, flow_waits
 from horae.store.moves.flow_course import digest_of, plan_by, plans_of
 from horae.store.moves.flow_rows import Held, Pinned
 from horae.store.moves.jobs import definitions
@@ -25,6 +26,7 @@ class Whole(Struct, frozen=True):
     plan: Plan
     steps: list[Pinned]
     names: dict[UUID, str]
+    waits: dict[str, Wait]  # what its steps wait for that do, but for time alone
 
 
 def present_plan(job: UUID) -> Script[Plan | None]:
@@ -46,4 +48,11 @@ def whole(execution: UUID) -> Script[Whole | None]:
     steps = (yield from flow_rows.some_steps(flow_rows.EVERY_STEP, [held.place]))[held.place]
     jobs = {held.flow.job, *(pin.job for _, pin in steps if pin is not None)}
     names: dict[UUID, str] = dict((yield Among(NAMES, sorted(jobs))))
-    return Whole(held, plans[held.digest], steps, names)
+    waits = yield from _waits(held, steps)
+    return Whole(held, plans[held.digest], steps, names, waits)
+
+
+def _waits(held: Held, steps: Iterable[Pinned]) -> Script[dict[str, Wait]]:
+    if not any(row.state == "waiting" for row, _ in steps):
+        return {}
+    return {step: wait for step, _, _, wait in (yield from flow_waits.waits_of(held.place))}
