@@ -63,6 +63,27 @@ async def test_a_busy_worker_beside_a_full_queue_has_its_heartbeat_answered(node
     assert poll.done()
 
 
+async def test_what_a_session_has_parked_is_served_by_its_own_exchange(node, monkeypatch):
+    """One whose session is always locked by its own reports would wait for ever for a claim of its own."""
+
+    async def in_vain(*claim):
+        return Claimed([], {})
+
+    monkeypatch.setattr(node.store, "claim_for_parked", in_vain)
+    world = World(node.store.driver, node.env)
+    session = await register(node, 3)
+    poll = send(node, session, channel=0, n=1, free=2, wait=HEARTBEAT)
+    await pass_time(node, 0.1)
+    await world.submit(await world.job(), 3)
+    await node.directory.step()
+    assert not poll.done()
+
+    told = json.decode(await send(node, session, channel=1, n=1, free=1), type=Answer)
+
+    assert sum(s.hi - s.lo for s in told.slices) == 1
+    assert sum(s.hi - s.lo for s in json.decode(await poll, type=Answer).slices) == 2
+
+
 async def test_the_waits_of_a_crowd_end_together(node, monkeypatch):
     crowd = [await register(node) for _ in range(CROWD + 40)]
     ended: list[int] = []

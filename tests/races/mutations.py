@@ -160,25 +160,35 @@ SESSIONS = [
         by="claim_for_parked / claim_for_parked, one exchange parked at two servers",
     ),
     one(
+        "what is parked beside an exchange is served whatever its number", "exchange.exchange",
+        " and _awaits(sessions.get(p.want.session), p.want)", "",
+        by="claim, with one parked beside it / claim_for_parked",
+    ),
+    one(
+        "what is parked beside an exchange is asked for again by it", "exchange.exchange",
+        "p.place not in heads_of and ", "",
+        by="test_exchange.test_an_exchange_that_is_repeated_is_not_parked_beside_itself",
+    ),
+    one(
         "a parked exchange's session may have ended", "exchange._awaits", ' and row.state == "live"', "",
         by="claim_for_parked / mark_lost, rescue",
     ),
     one(
-        "a claim for parked exchanges does not take their numbers", "exchange.claim_for_parked",
+        "a claim for parked exchanges does not take their numbers", "exchange._number",
         "row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True", "pass",
         by="claim_for_parked / claim_for_parked, one exchange parked at two servers",
     ),
     one(
-        "an empty answer does not compare its number", "exchange._empty", "seen_on(row.seen, channel) != n - 1",
+        "an empty answer does not compare its number", "answering._empty", "seen_on(row.seen, channel) != n - 1",
         "False", by="claim_for_parked / answer_empty, one exchange",
     ),
     one(
-        "an empty answer does not take its number", "exchange._empty",
+        "an empty answer does not take its number", "answering._empty",
         "row.seen, row.dirty = see(row.seen, channel, n), True", "pass",
         by="claim, delayed / answer_empty, then the next claim",
     ),
     one(
-        "an empty answer does not look at the session's state", "exchange._empty", "row is None or not row.live",
+        "an empty answer does not look at the session's state", "answering._empty", "row is None or not row.live",
         "row is None", by="answer_empty / mark_lost",
     ),
     one(
@@ -245,11 +255,11 @@ CLAIMS = [
         "parcel IN (SELECT parcel", by="claim / claim, two sessions and pieces of one parcel",
     ),
     one(
-        "the answer is not bound to its number", "exchange.STAMPED", " AND n = $3", " AND $3 > 0",
+        "the answer is not bound to its number", "answering.STAMPED", " AND n = $3", " AND $3 > 0",
         by="test_exchange.test_an_old_number_is_answered_with_what_is_left_of_it",
     ),
     one(
-        "the answer is not bound to its channel", "exchange.STAMPED", " AND channel = $2", " AND $2 >= 0",
+        "the answer is not bound to its channel", "answering.STAMPED", " AND channel = $2", " AND $2 >= 0",
         by="test_exchange.test_the_answer_to_a_channel_is_its_own",
     ),
     one(

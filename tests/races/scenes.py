@@ -18,6 +18,7 @@ from horae.model.retry import RetryPolicy
 from horae.model.trigger import Interval, Misfire, Rules, When
 from horae.store.driver import alone
 from horae.store.moves import (
+    answering,
     audit,
     backfill_work,
     backfills,
@@ -126,7 +127,7 @@ class Cast:
             answers = {"empty": [], "taken": None}
             return [((w.session, channel, number), answers[verdict])] if verdict in answers else []
 
-        return Move("answer_empty", lambda: exchange.answer_empty([(w.session, channel, number)], self.now), told)
+        return Move("answer_empty", lambda: answering.answer_empty([(w.session, channel, number)], self.now), told)
 
     def lose(self, w: Worker, seen: int | None = None) -> list[Move]:
         """The rescuer's two transactions, for a session it has long seen with this heartbeat."""
@@ -331,6 +332,24 @@ async def _(world: World) -> Scene:
         )
 
     return Scene(left=[batch(0, a, b)], right=[batch(1, b, a)])
+
+
+@scene("claim, with one parked beside it / claim_for_parked")
+async def _(world: World) -> Scene:
+    """A server claims for what it has parked: by an exchange of the same session, and by itself."""
+    c = await cast(world)
+    await world.parcel(c.job, 4)
+    w = await world.worker()
+    head, parked = w.head(Exchange(channel=0, n=1, free=1), c.lanes), w.parked(1, c.lanes, channel=1)
+
+    def told(done: exchange.Exchanged) -> Told:
+        beside = [s for s in done.claimed.running if s.channel == 1]
+        return [((w.session, 0, 1), done.replies[0].granted), *([((w.session, 1, 1), beside)] if beside else [])]
+
+    def script() -> Any:
+        return exchange.exchange([head], c.views, frozenset(), {}, c.now, Random(7), c.new_id, parked=[parked])
+
+    return Scene(left=[Move("exchange", script, told)], right=[c.serve((w, 1), channel=1)])
 
 
 # Empty answers

@@ -25,6 +25,7 @@ from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.env import Env
 from horae.errors import BadInput, Busy, HoraeError, ProtocolMismatch, SessionEnded
+from horae.model.deal import capacity
 from horae.model.ids import execution_id
 from horae.model.protocol import (
     CHANNELS,
@@ -135,10 +136,15 @@ class Gateway:
     async def _commit(self, heads: Sequence[Head]) -> Sequence[Reply]:
         """One transaction for the exchanges that met."""
         marks = self._directory.marks()
-        views = self._directory.views(sum(room_of(head.exchange) for head in heads))
+        parked = self.lot.of({head.session for head in heads})
+        room = sum(room_of(head.exchange) for head in heads) + capacity([one.want for one in parked])
+        views = self._directory.views(room)
         done = await self._store.exchange(
-            heads, views, self._directory.paused, self._directory.policies, arising=self._directory.arising
-        )
+            heads, views, self._directory.paused, self._directory.policies, arising=self._directory.arising,
+            parked=parked,
+        )  # fmt: skip
+        self.answers.parcels.keep(done.effects.made)  # steps that followed are most likely given out at once
+        self.lot.serve(done.claimed.running, {one.place for one in parked})
         self.lot.committed()
         left = self.lot.learn(done.claimed, marks)
         self._statistics.add(done.effects)

@@ -1,7 +1,7 @@
 """The parking lot: exchanges that wait for work, and the claims made for all of them together."""
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from itertools import islice
 from math import inf
 from uuid import UUID
@@ -74,6 +74,11 @@ class ParkingLot:
             return await place.done
         finally:
             self._places.remove(place)
+
+    def of(self, sessions: Iterable[UUID]) -> list[exchange.Parked]:
+        """What waits of these sessions, and can take something."""
+        places = (place for session in sessions for place in self._places.of(session) if not place.done.done())
+        return [self._as_it_stands(place) for place in places if place.parked.want.free or place.parked.want.prefetch]
 
     def has(self, session: UUID) -> bool:
         """Whether an exchange of a session waits."""
@@ -191,7 +196,7 @@ class ParkingLot:
         views = self._directory.views(capacity([one.want for one in parked]))
         done = await self._store.claim_for_parked(parked, views, self._directory.paused)
         left = self.learn(done, marks)
-        self._serve(done.running)
+        self.serve(done.running)
         if left:
             self._hints.tell(Hint(lanes=left))
         if not done.lanes and done.full:
@@ -205,16 +210,18 @@ class ParkingLot:
         want = place.parked.want
         return exchange.Parked(want=want, lanes=place.lanes, taste=self._taste_of(want.session))
 
-    def _serve(self, running: Sequence[Running]) -> None:
-        """Answer those for whom something was claimed."""
+    def serve(self, running: Sequence[Running], only: Container[tuple[UUID, int]] | None = None) -> None:
+        """Answer those for whom something was claimed; `only` these, where others have an answer of their own."""
         served: dict[tuple[UUID, int], list[Running]] = {}
         for slice in running:
-            served.setdefault((slice.session, slice.channel), []).append(slice)
+            place = slice.session, slice.channel
+            if only is None or place in only:
+                served.setdefault(place, []).append(slice)
         for key, granted in served.items():
-            place = self._places.get(key)
-            if place is not None and place.parked.want.n == granted[0].n and not place.done.done():
-                place.done.set_result(Served("granted", granted))
-                self._places.remove(place)
+            found = self._places.get(key)
+            if found is not None and found.parked.want.n == granted[0].n and not found.done.done():
+                found.done.set_result(Served("granted", granted))
+                self._places.remove(found)
 
     def takers(self, amounts: Mapping[int, int]) -> list[exchange.Parked]:
         """Who waits for so many executions that are about to go into these lanes; one exchange of a session."""
@@ -235,7 +242,7 @@ class ParkingLot:
         """What was accepted went to exchanges that wait here: answer them."""
         if running:
             self.learn(Claimed(list(running), {}), {})
-            self._serve(running)
+            self.serve(running)
             self.committed()
 
     def learn(self, claimed: Claimed, marks: dict[int, int]) -> dict[int, int]:

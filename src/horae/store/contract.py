@@ -20,7 +20,18 @@ from horae.model.retry import RetryPolicy
 from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.driver import Driver
-from horae.store.moves import backfill_work, due, hand_over, jobs, join_looks, joins, lanes, promote, timeouts
+from horae.store.moves import (
+    answering,
+    backfill_work,
+    due,
+    hand_over,
+    jobs,
+    join_looks,
+    joins,
+    lanes,
+    promote,
+    timeouts,
+)
 from horae.store.moves import cancel as cancels
 from horae.store.moves import exchange as exchanges
 from horae.store.moves import fire as fires
@@ -108,6 +119,7 @@ class Store:
         policies: Mapping[tuple[UUID, int], RetryPolicy],
         rng: Random | None = None,
         arising: exchanges.Arising | None = None,
+        parked: Sequence[exchanges.Parked] = (),
     ) -> exchanges.Exchanged:
         """Settle outcomes and claim for exchanges whose number is next.
 
@@ -116,11 +128,12 @@ class Store:
 
         Jobs that depend on what ended hear of it in the same transaction, and those whose last upstream it was are
         started once. So do the workflows of which it was a step: what follows is started, and may be given out at once
-        from the lanes that are `arising` by it.
+        from the lanes that are `arising` by it. Exchanges of these sessions that are `parked` have their share of what
+        is claimed, and their number taken if they get something.
         """
         now, chance = self.env.now(), rng or self.env.rng
         return await self.driver.write(
-            lambda: exchanges.exchange(heads, views, paused, policies, now, chance, self.env.new_id, arising)
+            lambda: exchanges.exchange(heads, views, paused, policies, now, chance, self.env.new_id, arising, parked)
         )
 
     async def look(self, heads: Sequence[exchanges.Head]) -> list[exchanges.Reply]:
@@ -139,14 +152,14 @@ class Store:
 
     async def answer_empty(
         self, numbers: Sequence[tuple[UUID, int, int]]
-    ) -> dict[tuple[UUID, int], tuple[exchanges.Emptied, bool]]:
+    ) -> dict[tuple[UUID, int], tuple[answering.Emptied, bool]]:
         """Take the numbers of exchanges that end without work, unless a claim took them first. The heartbeat."""
         now = self.env.now()
-        return await self.driver.write(lambda: exchanges.answer_empty(numbers, now))
+        return await self.driver.write(lambda: answering.answer_empty(numbers, now))
 
     async def stamped(self, session: UUID, channel: int, n: int) -> list[Running]:
         """The running slices that answer an exchange, however often it is asked."""
-        return await self.driver.read(lambda: exchanges.stamped(session, channel, n))
+        return await self.driver.read(lambda: answering.stamped(session, channel, n))
 
     async def requests_of(self, session: UUID) -> list[Asked]:
         """What is asked of the items a session holds: (parcel, item, attempt, kind)."""

@@ -290,6 +290,42 @@ async def test_sessions_that_meet_in_a_batch_share_what_there_is(world: World):
     assert all(s.session == w.session for w, reply in zip(workers, done.replies, strict=True) for s in reply.granted)
 
 
+async def test_what_a_session_has_parked_takes_part_in_the_claim_of_its_next_exchange(world: World):
+    await world.parcel(await world.job(), 6)
+    w = await world.worker()
+    may = await lanes(world)
+    head, parked = w.head(Exchange(channel=0, n=1, free=1), may), w.parked(4, may, channel=1)
+    done = await world.store.exchange([head], await world.views(), frozenset(), {}, parked=[parked])
+
+    assert sum(s.hi - s.lo for s in done.replies[0].granted) == 1
+    assert {s.channel for s in done.replies[0].granted} == {0}
+    assert sum(s.hi - s.lo for s in await world.store.stamped(w.session, 1, 1)) == 4
+    again = await world.store.claim_for_parked([parked], await world.views(), frozenset())
+    assert again.running == []
+    assert await world.store.answer_empty([(w.session, 1, 1)]) == {(w.session, 1): ("taken", False)}
+
+
+async def test_what_is_parked_and_gets_nothing_keeps_its_number(world: World):
+    await world.parcel(await world.job(), 1)
+    w = await world.worker()
+    may = await lanes(world)
+    head, parked = w.head(Exchange(channel=0, n=1, free=1), may), w.parked(1, may, channel=1, load=1.0)
+    await world.store.exchange([head], await world.views(), frozenset(), {}, parked=[parked])
+
+    assert await world.store.answer_empty([(w.session, 1, 1)]) == {(w.session, 1): ("empty", False)}
+
+
+async def test_an_exchange_that_is_repeated_is_not_parked_beside_itself(world: World):
+    await world.parcel(await world.job(), 5)
+    w = await world.worker()
+    may = await lanes(world)
+    head, parked = w.head(Exchange(channel=0, n=1, free=2), may), w.parked(2, may)
+    done = await world.store.exchange([head], await world.views(), frozenset(), {}, parked=[parked])
+
+    assert spans(done.replies[0].granted) == [(0, 2)]
+    assert spans(await world.on("running")) == [(0, 2)]
+
+
 async def test_reports_that_meet_are_written_by_one_statement_each_kind(world: World):
     job = await world.job()
     parcel = await world.parcel(job, 8)

@@ -4,7 +4,7 @@ The session row is the fence: it is locked first, in a statement of its own, and
 Several sessions' exchanges share one transaction; their rows are locked in the order of their ids.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from random import Random
 from typing import Literal
 from uuid import UUID
@@ -23,7 +23,7 @@ from horae.store.moves.claim import Claimed, claim
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects
 from horae.store.moves.starts import NewId
-from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
+from horae.store.script import Among, ForEach, Script, Statement
 
 LOCK_SESSIONS = Statement(
     "lock_sessions",
@@ -41,11 +41,7 @@ TOUCH_SESSIONS = Statement(
     "UPDATE sessions SET seen = given.seen, state = given.state, last_seen = given.at"
     " FROM given WHERE sessions.id = given.id",
 )
-STAMPED = Statement(
-    "stamped",
-    f"SELECT {shelves.names(shelves.RUNNING)} FROM running WHERE session = $1 AND channel = $2 AND n = $3"
-    " ORDER BY parcel, lo",
-)
+
 
 Decision = Literal["ended", "gap", "answer", "park"]
 Arising = Callable[[Mapping[int, int]], Sequence[LaneView]]  # of lanes and their least ranks
@@ -76,8 +72,21 @@ class Reply(Struct, frozen=True, kw_only=True):
     draining: bool = False
 
 
+class Parked(Struct, frozen=True, kw_only=True):
+    """An exchange that waits for work."""
+
+    want: Want
+    lanes: frozenset[int]
+    taste: Taste | None = None
+
+    @property
+    def place(self) -> tuple[UUID, int]:
+        """Its session and channel."""
+        return self.want.session, self.want.channel
+
+
 class Exchanged(Struct, frozen=True):
-    """The replies in the order of the heads; what was claimed; and what the reports did."""
+    """The replies in the order of the heads; what was claimed, also for those parked; and what the reports did."""
 
     replies: list[Reply]
     claimed: Claimed
@@ -115,10 +124,13 @@ def exchange(
     rng: Random,
     new_id: NewId,
     arising: Arising | None = None,
+    parked: Sequence[Parked] = (),
 ) -> Script[Exchanged]:
     """Settle the outcomes of these exchanges, and claim for those whose number is next.
 
-    `arising` tells of lanes in which there is something only now: steps that follow those that ended.
+    `arising` tells of lanes in which there is something only now: steps that follow those that ended. What these
+    sessions have `parked` takes part in the claim: a session that always has something to tell is always locked, and
+    whoever claims for all that are parked would pass over it for ever.
     """
     sessions = yield from lock_sessions([head.session for head in heads])
     refused = {i: reply for i, head in enumerate(heads) if (reply := _refuse(head, sessions.get(head.session)))}
@@ -130,12 +142,14 @@ def exchange(
     asking = [head for head in heard if _asks(head, sessions[head.session])]
     if effects.arising and arising is not None:
         lanes = _with_steps(lanes, arising(effects.arising))
-    claimed = yield from _claim(asking, sessions, lanes, paused, moves, now)
+    heads_of = {(head.session, head.exchange.channel) for head in heads}
+    waiting = [p for p in parked if p.place not in heads_of and _awaits(sessions.get(p.want.session), p.want)]
+    claimed = yield from _claim(asking, waiting, sessions, lanes, paused, moves, now)
     for lane in effects.arising:
         if claimed.lanes.get(lane, 0) is None:  # all of it was given out: there is nobody to wake
             effects.requeued.pop(lane, None)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
-    yield from moves.make(*_touched(sessions, now))
+    yield from moves.make(*touched(sessions, now))
     return Exchanged(replies, claimed, effects)
 
 
@@ -200,18 +214,33 @@ def want_of(head: Head, concurrency: int) -> Want:
 
 def _claim(
     heads: Sequence[Head],
+    parked: Sequence[Parked],
     sessions: Mapping[UUID, SessionRow],
     lanes: Sequence[LaneView],
     paused: frozenset[UUID],
     moves: Deferred,
     now: Instant,
 ) -> Script[Claimed]:
-    """Claim for heads that share lanes together; one number per channel is served once."""
+    """Claim for heads that share lanes together; one number per channel is served once, those parked take theirs."""
     first = {(head.session, head.exchange.channel): head for head in reversed(heads)}
     wants = [want_of(head, sessions[head.session].concurrency) for head in first.values()]
-    eligible = {head.session: head.lanes for head in heads}
-    tastes = {head.session: head.taste for head in heads}
-    return (yield from claim(wants, eligible, lanes, paused, moves, now, tastes))
+    wants += [p.want for p in parked]
+    eligible = {p.want.session: p.lanes for p in parked} | {head.session: head.lanes for head in heads}
+    tastes = {p.want.session: p.taste for p in parked} | {head.session: head.taste for head in heads}
+    claimed = yield from claim(wants, eligible, lanes, paused, moves, now, tastes)
+    if parked:
+        _number(claimed.running, sessions, {p.place for p in parked})
+    return claimed
+
+
+def _number(
+    running: Sequence[Running], sessions: Mapping[UUID, SessionRow], places: Container[tuple[UUID, int]]
+) -> None:
+    """Those parked exchanges that were served have their numbers taken."""
+    for slice in running:
+        if (slice.session, slice.channel) in places:
+            row = sessions[slice.session]
+            row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True
 
 
 def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: Effects) -> Reply:
@@ -226,19 +255,11 @@ def _reply(head: Head, row: SessionRow, claimed: Claimed, effects: Effects) -> R
     return Reply(decision="answer", granted=granted, ignored=ignored, draining=row.state == "draining")
 
 
-def _touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEach]:
+def touched(sessions: Mapping[UUID, SessionRow], now: Instant) -> Iterator[ForEach]:
     """Write what changed about the sessions; it is their heartbeat too."""
     rows = [(s.id, s.seen, s.state, now) for s in sessions.values() if s.dirty]
     if rows:
         yield ForEach(TOUCH_SESSIONS, TOUCH, rows)
-
-
-class Parked(Struct, frozen=True, kw_only=True):
-    """An exchange that waits for work."""
-
-    want: Want
-    lanes: frozenset[int]
-    taste: Taste | None = None
 
 
 def claim_for_parked(
@@ -254,46 +275,10 @@ def claim_for_parked(
     tastes = {p.want.session: p.taste for p in able.values()}
     moves = Deferred()
     claimed = yield from claim([p.want for p in able.values()], eligible, lanes, paused, moves, now, tastes)
-    for slice in claimed.running:
-        row = sessions[slice.session]
-        row.seen, row.dirty = see(row.seen, slice.channel, slice.n), True
-    yield from moves.make(*_touched(sessions, now))
+    _number(claimed.running, sessions, able.keys())
+    yield from moves.make(*touched(sessions, now))
     return claimed
 
 
 def _awaits(row: SessionRow | None, want: Want) -> bool:
     return row is not None and row.state == "live" and seen_on(row.seen, want.channel) == want.n - 1
-
-
-Emptied = Literal["empty", "taken", "ended"]
-
-
-def answer_empty(
-    numbers: Sequence[tuple[UUID, int, int]], now: Instant
-) -> Script[dict[tuple[UUID, int], tuple[Emptied, bool]]]:
-    """Take the numbers (session, channel, n) of exchanges that end without work, unless a claim took them first.
-
-    `taken` means that something may be stamped to answer with; the flag tells whether the session is draining.
-    """
-    sessions = yield from lock_sessions([id for id, _, _ in numbers])
-    emptied: dict[tuple[UUID, int], tuple[Emptied, bool]] = {}
-    for id, channel, n in numbers:
-        emptied[id, channel] = _empty(sessions.get(id), channel, n)
-    yield from _touched(sessions, now)
-    return emptied
-
-
-def _empty(row: SessionRow | None, channel: int, n: int) -> tuple[Emptied, bool]:
-    if row is None or not row.live:
-        return "ended", False
-    draining = row.state == "draining"
-    if seen_on(row.seen, channel) != n - 1:
-        return "taken", draining
-    row.seen, row.dirty = see(row.seen, channel, n), True
-    return "empty", draining
-
-
-def stamped(session: UUID, channel: int, n: int) -> Script[list[Running]]:
-    """All running slices stamped with an exchange: its answer, however often it is asked."""
-    rows: Rows = yield Fetch(STAMPED, (session, channel, n))
-    return [shelves.running(row) for row in rows]
