@@ -6,7 +6,7 @@ import pytest
 
 from horae.model.ids import parcel_id
 from horae.store.driver import one
-from horae.store.moves import shelves
+from horae.store.moves import child_lists, shelves
 from horae.store.moves.execution_lists import END, FIRST, _window
 from horae.store.moves.parcels import PARCELS
 from horae.store.script import Insert, Script, Statement
@@ -68,3 +68,12 @@ async def test_history_is_read_in_order_along_an_index(world, since):
         assert "Seq Scan on history" not in told
         assert by_job or "Bitmap Heap Scan on history" not in told  # of one job's few rows it does no harm
         assert "SCAN history" not in told.replace("SCAN history_slices", "")
+
+
+async def test_parcels_of_a_parent_are_found_by_an_index(world):
+    job, other = await world.job("job"), await world.job("other")
+    await fill(world, job, other)
+    told = await plan(world, child_lists.OF_PARENT, UUID(int=7), FIRST, END[0], NAMESPACE)
+    used = "parcels_parent" if world.driver.dialect == "sqlite" else "_parent_id_idx"
+    assert used in told, told
+    assert "Seq Scan" not in told

@@ -274,6 +274,37 @@ async def test_a_rare_match_is_looked_for_only_so_far(world, executions, monkeyp
     assert [id for found in pages for id in found] == [rare]
 
 
+async def test_what_is_below_an_execution_is_found_however_much_came_since(world, executions, monkeypatch):
+    for module in ("execution_lists", "child_lists"):
+        monkeypatch.setattr(f"horae.store.moves.{module}.WINDOWS", (2, 3))
+        monkeypatch.setattr(f"horae.store.moves.{module}.MOST_WINDOWS", 2)
+    job = await world.job()
+    above = execution_id(await world.parcel(job, 1), 0)
+    children = []
+    for _ in range(2):
+        world.clock.advance(SECOND)
+        children.append(await world.parcel(job, 2, parent=above))
+    for _ in range(9):
+        world.clock.advance(SECOND)
+        await world.parcel(job, 3)
+    worker = await world.worker()
+    await worker.claim(1)
+    slice, *_ = await worker.claim(2)
+    await worker.report(success(slice, slice.lo, slice.lo + 1))
+    expected = [execution_id(parcel, item) for parcel in reversed(children) for item in (1, 0)]
+    whole = await executions.list(NAMESPACE, parent=str(above))
+    assert [e.execution_id for e in whole.items] == expected
+    assert whole.next_cursor is None
+    seen, cursor = [], None
+    while not seen or cursor is not None:
+        page = await executions.list(NAMESPACE, parent=str(above), limit=1, cursor=cursor)
+        seen += [e.execution_id for e in page.items]
+        cursor = page.next_cursor
+    assert seen == expected
+    (ended,) = (await executions.list(NAMESPACE, parent=str(above), status="success")).items
+    assert ended.execution_id == execution_id(slice.parcel, slice.lo)
+
+
 @pytest.mark.parametrize(
     ("filters", "field"),
     [

@@ -70,7 +70,7 @@ RARE_MOVES = {
     "templates",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
     *("adoption", "autoscale", "circuit_reads", "explain_reads"),
-    *("execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
+    *("child_lists", "execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }
 RARE = {
     "forget_artifacts",

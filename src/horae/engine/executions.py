@@ -22,9 +22,9 @@ from horae.model.job import DAY
 from horae.model.show import show_attempt, show_execution
 from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogLineView, LogPage, Page, shown_time
 from horae.store.contract import Store
+from horae.store.moves import child_lists, log_reads
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
-from horae.store.moves import log_reads
 from horae.store.moves.execution_lists import END, FIRST, ExecutionFilter, Place
 
 PENDING = frozenset({WAITING, QUEUED})
@@ -162,7 +162,8 @@ class Executions:
             low=low if above is None else max(low, first_id_at(instant_of(above) - APART)),
         )
         before = start(until, cursor)
-        chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, before, check_limit(limit)))
+        page = lists.page if above is None else child_lists.page
+        chosen, following = await self._store.read(lambda: page(namespace, wanted, before, check_limit(limit)))
         found = await self._store.read(lambda: lists.unfold(chosen, namespace))
         return Page(items=await self.views(namespace, found), next_cursor=following and make_cursor(following))
 

@@ -127,21 +127,30 @@ def _window(
 ) -> Statement:
     """The statement for a window: of each shelf the newest slices before a place, merged."""
     newest = " UNION ALL ".join(_newest(shelf, by_job, failed, since, size, head) for shelf in shelves)
-    text = (
+    slices = f"(SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size})"
+    return Statement(f"list_{'_'.join(shelves)}", listing(slices))
+
+
+def listing(slices: str) -> str:
+    """These slices with what `Listed` tells of them, newest first."""
+    return (
         f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, p.version,"
         " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, j.state AS job_state,"
-        " u.name AS queue_name, l.needs, c.last_seen"
-        f" FROM (SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size}) AS s"
+        f" u.name AS queue_name, l.needs, c.last_seen FROM {slices} AS s"
         " JOIN parcels p ON p.id = s.parcel JOIN jobs j ON j.id = s.job LEFT JOIN queues u ON u.id = s.queue"
         " LEFT JOIN lanes l ON l.id = p.lane LEFT JOIN sessions c ON c.id = s.session"
         " ORDER BY s.parcel DESC, s.lo DESC"
     )
-    return Statement(f"list_{'_'.join(shelves)}", text)
+
+
+def told_by(shelf: str, head: int = HEAD) -> str:
+    """The columns of a slice as a shelf has them."""
+    error = f"substr(error, 1, {head})" if shelf == "history" else "NULL::text"
+    return f"parcel, job, queue, {says(shelf)}, {error} AS error_head"
 
 
 def _newest(shelf: str, by_job: bool, failed: bool, since: bool, size: int, head: int) -> str:
     dead = failed and shelf == "history"
-    error = f"substr(error, 1, {head})" if shelf == "history" else "NULL::text"
     where = ["(parcel, lo) < ($1, $2)"]
     # An equality, or two bounds of one column, would make PostgreSQL expect few rows of a table it has not analyzed
     # yet: it would read all and sort, instead of a few in order.
@@ -150,7 +159,7 @@ def _newest(shelf: str, by_job: bool, failed: bool, since: bool, size: int, head
     where += ["parcel >= $4"] if since else []
     where += [f"job = ${4 + since}"] if by_job else []
     return (
-        f"SELECT * FROM (SELECT parcel, job, queue, {says(shelf)}, {error} AS error_head FROM {shelf}"
+        f"SELECT * FROM (SELECT {told_by(shelf, head)} FROM {shelf}"
         f" WHERE {' AND '.join(where)} ORDER BY parcel DESC, lo DESC LIMIT {size}) AS {shelf}_slices"
     )
 
@@ -168,7 +177,7 @@ def page(
         bounds = [bound for bound in (wanted.low, wanted.job) if bound not in (None, FIRST)]
         rows = yield Fetch(statement, (*before, namespace, *bounds))
         slices = [Listed(*row) for row in rows]
-        chosen += yield from _matching(slices, wanted, before, limit - len(chosen))
+        chosen += yield from matching(slices, wanted, before, limit - len(chosen))
         if len(chosen) == limit:
             return chosen, (chosen[-1][0].parcel, chosen[-1][1])
         if len(rows) < size:
@@ -177,7 +186,7 @@ def page(
     return chosen, before
 
 
-def _matching(slices: Sequence[Listed], wanted: ExecutionFilter, before: Place, limit: int) -> Script[list[Chosen]]:
+def matching(slices: Sequence[Listed], wanted: ExecutionFilter, before: Place, limit: int) -> Script[list[Chosen]]:
     """The items that a list shows, newest first; no more are looked at than it takes."""
     passing = [slice for slice in slices if _passes(slice, wanted)]
     keep = yield from _marked(passing, wanted.mark)

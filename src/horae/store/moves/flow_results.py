@@ -33,7 +33,8 @@ BLOBS = Statement(
 )
 LENGTH = Statement(
     "length_of_results",
-    "SELECT coalesce(sum(length(h.results)), 0) FROM given JOIN history h ON h.parcel = given.parcel",
+    "SELECT h.parcel, sum(length(h.results)) FROM given JOIN history h ON h.parcel = given.parcel"
+    " WHERE h.results IS NOT NULL GROUP BY h.parcel",
 )
 ENDED = Statement(
     "ended_of_parcels",
@@ -99,9 +100,9 @@ def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
     """What the children of a step came to, in the order of its items; null for those that did not succeed."""
     results: list[bytes] = [NULL] * row.total
     children = [(child,) for child, _ in (yield Fetch(CHILDREN, (*place, row.step)))]
-    total = (yield ForEach(LENGTH, CHILD, children))[0][0]
+    total = sum(int(length) for _, length in (yield ForEach(LENGTH, CHILD, children)))
     if total > MOST_COLLECTED:
-        return too_much(int(total), MOST_COLLECTED)
+        return too_much(total, MOST_COLLECTED)
     lying: dict[Place, tuple[int, bytes]] = {}
     for parcel, extras, lo, hi, state, ends, blob in (yield ForEach(ENDED, CHILD, children)):
         if state != "success" or blob is None:

@@ -56,6 +56,7 @@ parcels = table(
     col("items", BYTES),
     opt("extras", BYTES),
     col("submitted_at", BIG),
+    partial("parcels_parent", "parent", "id", where="parent IS NOT NULL"),  # what others submitted, and steps
     by="id",
 )
 

@@ -695,6 +695,8 @@ CREATE TABLE parcels (
 )
  PARTITION BY RANGE (id);
 
+CREATE INDEX parcels_parent ON parcels (parent, id) WHERE parent IS NOT NULL;
+
 CREATE TABLE progress (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,

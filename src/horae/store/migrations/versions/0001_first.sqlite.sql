@@ -712,6 +712,8 @@ CREATE TABLE parcels (
     PRIMARY KEY (id)
 );
 
+CREATE INDEX parcels_parent ON parcels (parent, id) WHERE parent IS NOT NULL;
+
 CREATE TABLE progress (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,
