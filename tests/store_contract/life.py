@@ -67,6 +67,7 @@ RARE_MOVES = {
     "rollouts",
     "audit_flows",
     "audit_log",
+    "enrolments",
     "templates",
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
     *("adoption", "autoscale", "circuit_reads", "explain_reads"),

@@ -32,7 +32,7 @@ SECTIONS = {
         "report": "Tell progress, a checkpoint or a result from inside a running job.",
     },
     "Operate": {
-        "workers": "List workers, drain them, and have as many as a queue wants.",
+        "workers": "List workers, enrol and drain them, and have as many as a queue wants.",
         "queues": "List queues; hold and release them.",
         "namespaces": "Show what namespaces may have and use, and what they used.",
         "keys": "Create, list and revoke keys.",

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ class NoFunctions:
 @click.command(
     cls=Command,
     examples=(
-        "horae worker --server http://horae:8420 --key hk_... --app reports.jobs:app",
+        "horae worker --server https://horae:8420 --enrol he_... --app reports.jobs:app",
         "horae worker --server http://a:8420,http://b:8420 --queue gpu --label gpu=a100 --slots 2",
         "horae worker --label zone=eu-1 --slots 8 --resource memory=16GiB --resource gpu=2",
     ),
@@ -42,6 +43,8 @@ class NoFunctions:
     help="The servers to pull from.  [env: HORAE_URL; default: http://127.0.0.1:8420]",
 )
 @click.option("--key", "--api-key", "key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
+@click.option("--enrol", metavar="TOKEN", help="Get a key of its own with this token, once.  [env: HORAE_ENROL]")
+@click.option("--data", metavar="DIR", help="The folder where it keeps that key.  [env: HORAE_DATA; default: .]")
 @click.option("--app", metavar="MODULE:APP", help="Where the python jobs are.  [env: HORAE_APP]")
 @offers
 @click.option("--name", "worker_name", metavar="NAME", help="Its name.  [default: host name and process id]")
@@ -75,9 +78,9 @@ async def _work(settings: "Settings") -> str:
     from horae.worker.worker import Worker
 
     urls = where(None, settings)
-    key = find_key(urls, settings)
+    key = await enrolled(settings, urls) or find_key(urls, settings)
     if not key:
-        remedy = "Make one with `horae keys create NAME --role worker` and set HORAE_KEY."
+        remedy = "Make a token with `horae workers enrol` for --enrol, or a key with `horae keys create --role worker`."
         raise HoraeError("A worker needs a key.", remedy)
     registry = load_app(settings.app) if settings.app else NoFunctions()
     env = system_env()
@@ -86,6 +89,26 @@ async def _work(settings: "Settings") -> str:
     click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
     with signals(env.clock) as taken, noticing(made, env.clock, settings):
         return await work_until_told(made, taken)
+
+
+async def enrolled(settings: "Settings", urls: list[str]) -> str:
+    """The key of its own that a worker has, or gets with a token; empty without either, or when another one is set."""
+    from horae.cli.firstkey import make_folder, write_private
+    from horae.client.client import Client
+    from horae.client.local import read_key
+
+    known = "" if settings.key else read_key(settings.worker_key_file)
+    if known or settings.key or not settings.enrol:
+        return known
+    make_folder(settings.data)
+    client = Client(",".join(urls), "")
+    try:
+        made = await client.workers.redeem(str(settings.enrol), settings.worker_name or socket.gethostname())
+    finally:
+        await client.close()
+    write_private(settings.worker_key_file, made.raw["key"])
+    click.echo(f"Enrolled as {made.raw['keyId']}; its key is in {settings.worker_key_file}")
+    return str(made.raw["key"])
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from horae.cli.remote import Api, remote
     examples=("horae workers list", "horae workers drain WORKER", "horae workers autoscale --max 8 -- horae worker"),
 )
 def workers() -> None:
-    """List workers, drain them, and have as many as a queue wants."""
+    """List workers, enrol and drain them, and have as many as a queue wants."""
 
 
 @workers.command("list", examples=("horae workers list", "horae workers list -o json"))
@@ -48,6 +48,23 @@ def _used(worker: dict[str, Any]) -> str:
 async def show(api: Api, worker: str) -> None:
     """Show a worker by name or session id, with the jobs it knows."""
     api.out.one((await api.client.workers.get(worker)).raw)
+
+
+@workers.command(examples=("horae workers enrol", "horae workers enrol --queue gpu --expires-in 1d"))
+@click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="The only queue it may serve; repeatable.")
+@click.option("--expires-in", default="1h", show_default=True, metavar="SPAN", help="How long the token is good for.")
+@remote
+async def enrol(api: Api, queues: tuple[str, ...], expires_in: str) -> None:
+    """Make a token that one worker exchanges for a key of its own.
+
+    So no key travels to the worker's machine: `horae worker --enrol TOKEN` keeps its own in its data folder.
+    """
+    made = (await api.client.workers.enrol(queues=queues, expires_in=expires_in)).raw
+    if not api.out.is_for_people:
+        return api.out.document(made)
+    click.echo(made["token"])
+    click.echo(f"Start the worker with --enrol and this token. It works once, until {made['expiresAt']}.", err=True)
+    return None
 
 
 @workers.command(examples=("horae workers drain WORKER",))

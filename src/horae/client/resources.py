@@ -89,6 +89,15 @@ class Workers:
         """Ask a worker to finish what it runs and leave."""
         return Worker.of(await self._caller.post(path_of("workers", id, "drain")))
 
+    async def enrol(self, *, queues: Sequence[str] = (), expires_in: Span = "1h") -> View:
+        """A token that one worker exchanges for a key of its own: its `token`, and when it ends."""
+        body = {"queues": list(queues), "expiresIn": span(expires_in)}
+        return View.of(await self._caller.post(path_of("enrolments"), body))
+
+    async def redeem(self, token: str, name: str) -> View:
+        """Exchange a token for a worker's key, which works without a credential, and once."""
+        return View.of(await self._caller.post(path_of("enrolments", "redeem"), {"token": token, "name": name}))
+
     async def signals(self, queue: str = "default", *, target_wait: Span = "5s", slots: int | None = None) -> Signals:
         """How a queue stands, and how many workers it wants so that nothing waits longer; `slots` of a worker."""
         query = {"targetWait": span(target_wait), "slots": slots}

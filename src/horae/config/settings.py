@@ -176,6 +176,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     notice_url: Annotated[
         str, _about("A URL that says when a worker's machine goes away, or a cloud's own by name: aws, gcp or azure.")
     ] = ""
+    enrol: Annotated[
+        Secret,
+        _about("A token that a worker exchanges for a key of its own, once; it keeps the key in `data`/worker.key."),
+    ] = Secret()
     worker_name: Annotated[str, _about("The worker's name. Empty: made from host name and process id.")] = ""
     app: Annotated[str, _about('Where the python jobs are: "package.module:app".')] = ""
 
@@ -209,6 +213,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def secret_key_path(self) -> Path:
         """Where the master key is read from, with the default resolved."""
         return Path(self.secret_key_file).expanduser() if self.secret_key_file else self.data / "secret.key"
+
+
+    @property
+    def worker_key_file(self) -> Path:
+        """Where a worker that enrolled keeps its key."""
+        return self.data / "worker.key"
 
 
 class Setting(Struct, frozen=True):

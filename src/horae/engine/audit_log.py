@@ -6,6 +6,7 @@ from horae.engine.batcher import Batcher
 from horae.env import Env
 from horae.model.audit_log import Checker, Entry, Head, Link, Outcome, sign
 from horae.model.audit_log_view import AuditRow, AuditVerdict, show_row
+from horae.model.principal import Principal
 from horae.store.contract import Store
 from horae.store.moves import audit_log as moves
 
@@ -27,6 +28,23 @@ class AuditLog:
     async def append(self, entry: Entry) -> int:
         """Write an entry; tells its place when it is stored."""
         return await self._batcher.do(entry)
+
+    async def note(self, who: Principal, address: str, action: str, target: str = "", detail: str = "{}") -> None:
+        """Write what somebody did who came without a credential, and has one now."""
+        actor = who.key if who.kind == "user" else f"key:{who.key}"
+        await self.append(
+            Entry(
+                at=self._env.now(),
+                namespace=who.namespace,
+                actor=actor,
+                actor_name=who.name,
+                address=address,
+                action=action,
+                target=target,
+                outcome="done",
+                detail=detail,
+            )
+        )
 
     async def deny(self, entry: Entry) -> None:
         """Write that something was denied, but not each time: who asks again and again does not fill the store."""

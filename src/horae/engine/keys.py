@@ -83,7 +83,7 @@ class Keys:
             return None
         new = self._make("first administrator", OF_INSTALLATION, None)
         if len(found) >= LEAST_PRESET and await self._store.read(lambda: keys.one(id_of(found))) is None:
-            new = NewKey(replace(new.stored, id=id_of(found), hash=_digest(found)), found)
+            new = NewKey(replace(new.stored, id=id_of(found), hash=digest_of(found)), found)
         added = await self._store.write(lambda: keys.add_first_admin(new.stored))
         return new.text if added else None
 
@@ -91,7 +91,7 @@ class Keys:
         if len(text) < LEAST_PRESET:
             remedy = f"Use at least {LEAST_PRESET} random characters, for example: openssl rand -hex 32"
             raise BadInput(f"The preset admin key has only {len(text)} characters.", remedy, field="admin_key")
-        id, digest = id_of(text), _digest(text)
+        id, digest = id_of(text), digest_of(text)
         known = await self._store.read(lambda: keys.one(id))
         if known is not None and known.hash == digest and known.valid(self._env.now()):
             return
@@ -124,10 +124,9 @@ class Keys:
         return new
 
     def _make(self, name: str, grant: keys.Grant, expires_at: Instant | None) -> NewKey:
-        id = secrets.token_hex(6)
-        text = f"hk_{id}_{secrets.token_hex(32)}"
+        id, text = new_key_text()
         stored = keys.StoredKey(
-            id=id, hash=_digest(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at
+            id=id, hash=digest_of(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at
         )
         return NewKey(stored, text)
 
@@ -145,7 +144,7 @@ class Keys:
 
     async def check(self, text: str) -> Principal | None:
         """Who bears this key; None when it is not valid."""
-        digest = _digest(text)
+        digest = digest_of(text)
         known = self._remembered(("key", digest))
         if known is not None:
             return known
@@ -156,7 +155,7 @@ class Keys:
 
     async def check_cookie(self, text: str) -> Principal | None:
         """Who signed in with this cookie; None when nobody is."""
-        digest = _digest(text)
+        digest = digest_of(text)
         known = self._remembered(("cookie", digest))
         if known is not None:
             return known
@@ -215,7 +214,7 @@ class Keys:
             namespace=who.namespace, role=who.role, queues=who.queues, jobs=who.jobs, made_by=who.key or None,
             permissions=tuple(sorted(who.permissions - _beyond(who.namespace))),
         )  # fmt: skip
-        await self._store.write(lambda: keys.add_code(_digest(code), grant, until, now))
+        await self._store.write(lambda: keys.add_code(digest_of(code), grant, until, now))
         return NewCode(code, until)
 
     async def sign_in(self, code: str) -> SignedIn:
@@ -223,7 +222,7 @@ class Keys:
         cookie, csrf, id = secrets.token_urlsafe(32), secrets.token_urlsafe(24), secrets.token_hex(6)
         now = self._env.now()
         until = now + SIGNED_IN_FOR
-        key = await self._store.write(lambda: keys.sign_in(_digest(code), id, _digest(cookie), csrf, until, now))
+        key = await self._store.write(lambda: keys.sign_in(digest_of(code), id, digest_of(cookie), csrf, until, now))
         if key is None:
             raise Unauthorized(
                 "This sign-in code is not valid: each works once, within ten minutes.",
@@ -233,7 +232,7 @@ class Keys:
 
     async def sign_out(self, cookie: str) -> None:
         """End a browser's cookie."""
-        digest, now = _digest(cookie), self._env.now()
+        digest, now = digest_of(cookie), self._env.now()
         self._known.pop(("cookie", digest), None)
         await self._store.write(lambda: keys.sign_out(digest, now))
 
@@ -255,7 +254,18 @@ def _beyond(namespace: int) -> frozenset[str]:
 def id_of(text: str) -> str:
     """The id in a key's text; a preset key of another form is known by the beginning of its hash."""
     found = _KEY.fullmatch(text)
-    return found[1] if found else f"preset-{_digest(text).hex()[:12]}"
+    return found[1] if found else f"preset-{digest_of(text).hex()[:12]}"
+
+
+def new_key_text() -> tuple[str, str]:
+    """A new key's id and text."""
+    id = secrets.token_hex(6)
+    return id, f"hk_{id}_{secrets.token_hex(32)}"
+
+
+def new_enrolment_token() -> str:
+    """What a worker exchanges for a key of its own."""
+    return f"he_{secrets.token_urlsafe(32)}"
 
 
 def new_hook_token() -> str:
@@ -273,5 +283,6 @@ def new_hook_secret() -> str:
     return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
 
 
-def _digest(text: str) -> bytes:
+def digest_of(text: str) -> bytes:
+    """What is kept of a secret that nobody can guess."""
     return hashlib.sha256(text.encode()).digest()

@@ -22,6 +22,7 @@ from horae.engine.clockwatch import ClockWatch
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.dependencies import Dependencies
 from horae.engine.directory import Directory
+from horae.engine.enrolments import Enrolments
 from horae.engine.epochs import Epochs
 from horae.engine.event_intake import EventIntake
 from horae.engine.events import Events
@@ -206,6 +207,7 @@ class Node:
         self.fire_audits = FireAudits(env, store)
         self.backups = Backups(env, store)
         place = place_at(self.settings.artifacts)
+        self.enrolments = Enrolments(env, store)
         limit = self.settings.artifact_limit
         self.artifacts = Artifacts(env, store, self.gateway.sessions, self.executions, place, limit)
         self.artifact_sweeper = ArtifactSweeper(env, store, self.id, place)

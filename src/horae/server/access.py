@@ -145,6 +145,8 @@ ACCESS: Mapping[str, Access] = {
     "workers.get": VIEW,
     "workers.drain": OPERATE,
     "autoscale.queue": VIEW,
+    "enrolments.create": ADMIN,
+    "enrolments.redeem": EVERYBODY,  # the token is its credential
     "keys.list": ADMIN,
     "keys.create": ADMIN,
     "keys.revoke": ADMIN,

@@ -139,7 +139,7 @@ class Known(Struct, frozen=True):
 
 def add(key: StoredKey) -> Script[None]:
     """Write a key; one of the same id is replaced and valid again."""
-    granted = _row_of(key.grant)
+    granted = row_of(key.grant)
     row = (key.id, key.hash, key.name, *granted[:2], key.created_at, key.expires_at, *granted[2:])
     yield Fetch(ADD, row)
 
@@ -166,12 +166,13 @@ def page(namespace: int, after: str, limit: int) -> Script[list[StoredKey]]:
 
 def _stored(row: Row) -> StoredKey:
     return StoredKey(
-        id=row[0], hash=bytes(row[1]), name=row[2], grant=_grant((*row[3:5], *row[9:13], row[14])), created_at=row[5],
+        id=row[0], hash=bytes(row[1]), name=row[2], grant=grant_of((*row[3:5], *row[9:13], row[14])), created_at=row[5],
         expires_at=row[6], last_used_at=row[7], revoked_at=row[8], replaced_by=row[13],
     )  # fmt: skip
 
 
-def _grant(row: Row) -> Grant:
+def grant_of(row: Row) -> Grant:
+    """What a credential is for, as it is stored."""
     permissions, queues, jobs = (_LIST.decode(text) for text in row[2:5])
     return Grant(
         namespace=row[0], role=row[1], permissions=permissions, queues=queues, jobs=jobs, made_by=row[5],
@@ -179,7 +180,8 @@ def _grant(row: Row) -> Grant:
     )  # fmt: skip
 
 
-def _row_of(grant: Grant) -> Row:
+def row_of(grant: Grant) -> Row:
+    """The same as it is written; the name of the namespace is not."""
     lists = (msgspec.json.encode(each).decode() for each in (grant.permissions, grant.queues, grant.jobs))
     return (grant.namespace, grant.role, *lists, grant.made_by)
 
@@ -201,7 +203,7 @@ def used(id: str, now: Instant, unless_since: Instant) -> Script[None]:
 def add_code(hash: bytes, grant: Grant, until: Instant, now: Instant) -> Script[None]:
     """Write a sign-in code and forget those that nobody used."""
     yield Fetch(OLD_CODES, (now,))
-    yield Fetch(ADD_CODE, (hash, *_row_of(grant), until))
+    yield Fetch(ADD_CODE, (hash, *row_of(grant), until))
 
 
 def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now: Instant) -> Script[StoredKey | None]:
@@ -212,7 +214,7 @@ def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now:
     rows = yield Fetch(USE_CODE, (code,))
     if not rows or rows[0][0] <= now:
         return None
-    grant = _grant(rows[0][1:])
+    grant = grant_of(rows[0][1:])
     maker = (yield from one(grant.made_by)) if grant.made_by else None
     if maker is not None and maker.expires_at is not None:
         until = min(until, maker.expires_at)

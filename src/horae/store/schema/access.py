@@ -32,6 +32,19 @@ sign_in_codes = table(
     opt("made_by", TEXT),
 )
 
+# What a worker exchanges for a key of its own, once.
+enrolments = table(
+    "enrolments",
+    key("hash", BYTES),
+    col("namespace", INT),
+    col("role", TEXT),
+    col("permissions", TEXT),
+    col("queues", TEXT),
+    col("jobs", TEXT),
+    opt("made_by", TEXT),
+    col("until", BIG),
+)
+
 cookies = table(
     "cookies", key("hash", BYTES), col("key_id", TEXT), col("csrf", TEXT), col("created_at", BIG), col("until", BIG)
 )

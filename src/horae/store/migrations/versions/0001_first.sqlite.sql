@@ -257,6 +257,18 @@ CREATE TABLE duties (
 )
  WITHOUT ROWID;
 
+CREATE TABLE enrolments (
+    hash BLOB NOT NULL,
+    namespace INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    permissions TEXT NOT NULL,
+    queues TEXT NOT NULL,
+    jobs TEXT NOT NULL,
+    made_by TEXT,
+    until BIGINT NOT NULL,
+    PRIMARY KEY (hash)
+);
+
 CREATE TABLE event_fires (
     trigger_id UUID NOT NULL,
     event UUID NOT NULL,
