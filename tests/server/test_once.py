@@ -34,6 +34,7 @@ BY_ITSELF = {
     "hooks.receive": "a delivery has an id, or its content is one; a replay fires nothing and says so",
     "me.sign-in": "a code works once; its answer is a secret and never kept",
     "me.sign-out": "who is signed out stays so",
+    "secrets.rotate": "what is sealed with the first key is left as it is",
     "me.code": "another code harms nobody; its answer is a secret and never kept",
 }
 SUBMISSIONS = {"jobs.trigger", "executions.submit"}

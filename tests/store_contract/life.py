@@ -69,6 +69,7 @@ RARE_MOVES = {
     "audit_log",
     "enrolments",
     "templates",
+    *("sealing", "secrets"),
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
     *("adoption", "autoscale", "circuit_reads", "explain_reads"),
     *("child_lists", "execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),

@@ -1,13 +1,15 @@
 """Answers to exchanges: slices with their items and definitions, encoded."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 import msgspec
 from msgspec import Raw
 
+from horae.engine.definitions import Definition, Version
 from horae.engine.directory import Directory
+from horae.engine.secrets import NOTHING, Given, Secrets
 from horae.env import Env
 from horae.model.parcel import Parcel, extras_of
 from horae.model.protocol import ABSENT, Answer, Grant, Range, Request
@@ -55,6 +57,7 @@ class Answers:
 
     def __init__(self, env: Env, store: Store, directory: Directory) -> None:
         self._env, self._directory = env, directory
+        self.secrets: Secrets | None = None  # whoever has them opens them for workers
         self.parcels = Parcels(store)
         self.epoch = 1
         self.servers: list[str] = []
@@ -64,18 +67,25 @@ class Answers:
         self,
         slices: Sequence[Running],
         *,
+        namespace: int = 0,
         requests: Sequence[Request] = (),
         hand_back: Sequence[Range] = (),
         ignored: Sequence[Range] = (),
         drain: bool = False,
     ) -> bytes:
-        """One answer: slices with items and definitions, requests, and what the worker should forget."""
+        """One answer: slices with items, definitions and secrets, requests, and what the worker should forget.
+
+        `namespace` is the session's: no secret of another one is ever given to it.
+        """
         parcels = await self.parcels.get(s.parcel for s in slices) if slices else {}
         keys = {(p.envelope.job, p.envelope.version) for p in parcels.values()}
         definitions = await self._directory.definitions.get(sorted(keys)) if keys else {}
+        given = await self._given(namespace, definitions)
         answer = Answer(
             slices=[self._grant(s, parcels[s.parcel]) for s in slices],
             jobs={f"{job}:{version}": Raw(known.spec) for (job, version), known in definitions.items()},
+            secrets=given.values,
+            secret_problems=given.problems,
             requests=list(requests),
             hand_back=list(hand_back),
             ignored=list(ignored),
@@ -84,6 +94,13 @@ class Answers:
             now=self._env.now(),
         )
         return self._encoder.encode(answer)
+
+    async def _given(self, namespace: int, definitions: Mapping[Version, Definition]) -> Given:
+        """The secrets that granted jobs refer to; most refer to none."""
+        wanted = {name for known in definitions.values() for name in known.secrets}
+        if not wanted or self.secrets is None:
+            return NOTHING
+        return await self.secrets.give(namespace, sorted(wanted))
 
     def _grant(self, s: Running, parcel: Parcel) -> Grant:
         e = parcel.envelope

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from horae.model.job import Spec
 from horae.model.retry import RetryPolicy
+from horae.model.secret_refs import is_stored
 from horae.model.timeouts import Allowance
 from horae.store.contract import Store
 
@@ -24,6 +25,7 @@ class Definition(Struct, frozen=True):
     spec: bytes
     retry: RetryPolicy
     allowance: Allowance  # how long an attempt may take
+    secrets: tuple[str, ...] = ()  # of the store, that it refers to
 
 
 class Definitions:
@@ -70,4 +72,4 @@ class Definitions:
 
 def _read(spec: bytes) -> Definition:
     read = msgspec.json.decode(spec, type=Spec)
-    return Definition(spec, read.retry, read.allowance)
+    return Definition(spec, read.retry, read.allowance, tuple(filter(is_stored, read.references)))

@@ -121,7 +121,7 @@ class Gateway:
             self.lot.make_room(session)
         self.hand_backs.note(session, up, granted)
         telling = not granted and not self.lot.has(session)  # one that waits is told when its wait ends
-        return await self._encode(session, granted, reply.ignored, reply.draining, telling=telling)
+        return await self._encode(known, granted, reply.ignored, reply.draining, telling=telling)
 
     async def _decide(self, head: Head) -> Reply:
         """One that says nothing and finds nothing goes on waiting without a lock or a write."""
@@ -179,7 +179,7 @@ class Gateway:
             granted = await self._store.stamped(session, up.channel, up.n)
         self.hand_backs.note(session, up, granted)
         draining = reply.draining or served.draining
-        return await self._encode(session, granted, reply.ignored, draining, telling=not granted)
+        return await self._encode(known, granted, reply.ignored, draining, telling=not granted)
 
     def _share_of_wait(self, known: Known) -> float:
         """Those that come together from a server that is gone have their heartbeat soon, and apart from each other."""
@@ -189,9 +189,10 @@ class Gateway:
         return self._env.rng.uniform(*FIRST_WAIT)
 
     async def _encode(
-        self, session: UUID, granted: Sequence[object], ignored: Sequence[Range], draining: bool, *, telling: bool
+        self, known: Known, granted: Sequence[object], ignored: Sequence[Range], draining: bool, *, telling: bool
     ) -> bytes:
         """Requests are told with answers that bring no work, and at once when somebody just asked."""
+        session = known.session.id
         requests: list[Request] = []
         hand_back: list[Range] = []
         if telling or session in self._asked:
@@ -203,6 +204,7 @@ class Gateway:
             ]
         return await self.answers.encode(
             granted,  # type: ignore[arg-type]
+            namespace=known.session.namespace,
             requests=requests,
             hand_back=hand_back,
             ignored=ignored,

@@ -8,8 +8,9 @@ import msgspec
 
 from horae.engine.job_changes import Draft
 from horae.engine.owned_changes import refuse_owned
-from horae.engine.owned_jobs import Keeper
+from horae.engine.owned_jobs import Keeper, Keeping
 from horae.engine.refs import as_id, in_quotes, nearest
+from horae.engine.secrets import check_secrets
 from horae.engine.template_drafts import Derived, derive
 from horae.engine.trigger_calendars import check_calendars
 from horae.engine.trigger_checks import check_params, field_of, refuse_the_past
@@ -109,7 +110,16 @@ class Drafts:
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
         spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)
         spec, keeping = await self._keeper.keep(namespace, spec, before)
+        await self._check_secrets(namespace, spec, keeping, before)
         return Draft(spec=spec, whens=definition.whens, keeping=keeping, derived=definition.derived)
+
+    async def _check_secrets(
+        self, namespace: int, spec: Spec, keeping: Keeping | None, before: StoredJob | None
+    ) -> None:
+        """Refuse what refers to a secret that is not there, unless it did so before."""
+        kept = () if keeping is None else keeping.kept
+        wanted = {name for one in (spec, *(own.spec for own in kept)) for name in one.references}
+        await check_secrets(self._store, namespace, wanted - set(before.job.spec.references if before else ()))
 
     async def _namespace(self, namespace: int) -> str:
         if namespace not in self._namespaces:

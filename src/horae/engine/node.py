@@ -54,8 +54,9 @@ from horae.engine.reruns import Reruns
 from horae.engine.rescue import Rescuer
 from horae.engine.reserver import Reserver
 from horae.engine.rollouts import Rollouts
-from horae.engine.service import Runner, Service
 from horae.engine.sealing import Sealer
+from horae.engine.secrets import Secrets
+from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
 from horae.engine.signals import Signals
 from horae.engine.statistics import Statistics
@@ -94,7 +95,6 @@ class Node:
         self.env, self.store, self.settings = env, store, settings or EngineSettings()
         self.id: UUID = env.new_id()
         self.ready = False
-        self.hints = Hints(env, store, self.id)
         self.sealer = Sealer(
             env,
             store,
@@ -102,6 +102,8 @@ class Node:
             self.settings.master_key_file,
             make=self.settings.make_master_key,
         )
+        self.secrets = Secrets(env, store, self.sealer)
+        self.hints = Hints(env, store, self.id)
         self.directory = Directory(env, store, self.hints)
         self.directory.fair.node = self.id
         self.statistics = Statistics(env, store, self.id)
@@ -119,6 +121,7 @@ class Node:
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
         self.submitter.quotas = self.quotas
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
+        self.gateway.answers.secrets = self.secrets
         self.hold_watch.on_held = self.gateway.hand_backs.hold
         self.fleet = Fleet(env, store)
         self.placer = Placer(env, store, self.directory, self.hints, self.fleet, self.clock)
@@ -202,12 +205,12 @@ class Node:
         )
         self.autoscale = Autoscale(env, store, self.directory)
         self.keys = Keys(env, store)
+        self.enrolments = Enrolments(env, store)
         self.audit = Audit(env, store, self.hints)
         self.audit_log = AuditLog(env, store)
         self.fire_audits = FireAudits(env, store)
         self.backups = Backups(env, store)
         place = place_at(self.settings.artifacts)
-        self.enrolments = Enrolments(env, store)
         limit = self.settings.artifact_limit
         self.artifacts = Artifacts(env, store, self.gateway.sessions, self.executions, place, limit)
         self.artifact_sweeper = ArtifactSweeper(env, store, self.id, place)
@@ -277,9 +280,9 @@ class Node:
     async def prepare(self) -> None:
         """Learn what the store holds."""
         await self.epochs.step()
+        await self.sealer.prepare()
         await self.callbacks.prepare()
         await self.clock.step()
-        await self.sealer.prepare()
         await self.directory.load()
         await self.directory.expectations.step()
         await self.hold_watch.step()

@@ -8,6 +8,7 @@ from msgspec import Struct
 from horae.env import SECOND
 from horae.model.job import STEADY
 from horae.model.placement import COUNTS_COSTS, Terms, amounts, fits, missing_from, read_needs, widest
+from horae.model.secret_refs import TAKES_SECRETS
 from horae.model.solo import PROBATION, SUSPECT
 
 _FUNCTION, _KIND = "function:", "kind:"
@@ -62,6 +63,8 @@ def _in_words(need: str) -> str:
         return "a worker that is not spot"
     if need == COUNTS_COSTS:
         return "the newer protocol"
+    if need == TAKES_SECRETS:
+        return "taking secrets"
     return f"the function {need.removeprefix(_FUNCTION)}" if need.startswith(_FUNCTION) else need.removeprefix(_KIND)
 
 
@@ -70,6 +73,8 @@ def _how_to_offer(need: str, option: str) -> str:
         return f"All live workers are spot, and it may not be interrupted; start one with `horae worker{option}`."
     if need == COUNTS_COSTS:
         return "No live worker knows of slots and resources that executions take; upgrade the workers."
+    if need == TAKES_SECRETS:
+        return f"No live worker takes secrets, which this job refers to; start one with `horae worker{option}`."
     if need.startswith(_FUNCTION):
         name = need.removeprefix(_FUNCTION)
         return f"No live worker knows the function {name}; start one with `horae worker{option} --app MODULE:APP`."

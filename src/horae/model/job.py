@@ -1,6 +1,7 @@
 """A job: a named, versioned definition of what runs, when and how."""
 
 import re
+from collections.abc import Iterator
 from typing import Any, Literal
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from horae.model.meeting import Batch, Cache, Debounce, Unique
 from horae.model.placement import Affinity, Cost, Preference, spell
 from horae.model.rate import Rate
 from horae.model.retry import RetryPolicy
+from horae.model.secret_refs import TAKES_SECRETS, references_in_all, texts_in
 from horae.model.timeouts import Allowance, Patience, Timeouts
 from horae.model.workflow.values import Workflow
 
@@ -95,6 +97,7 @@ class Spec(Definition, frozen=True, kw_only=True):
     on_dependency_timeout: Late = "fail"
     tags: dict[str, str] = {}
     env: dict[str, str] = {}
+    secrets: tuple[str, ...] = ()  # references to those that its function asks for
     delivery: Delivery = "at-least-once"
     concurrency: int | None = None  # how many of it run at once
     rate: Rate | None = None  # how often it starts
@@ -146,11 +149,27 @@ class Spec(Definition, frozen=True, kw_only=True):
     def capabilities(self) -> tuple[str, ...]:
         """What a worker must offer to be given this job: labels and, for functions, the function itself."""
         steady = () if self.interruptible else (STEADY,)
+        discreet = (TAKES_SECRETS,) if self.references else ()
         if isinstance(self.task, Python):
-            return tuple(sorted({*self.needs, *steady, f"function:{self.task.function}"}))
+            return tuple(sorted({*self.needs, *steady, *discreet, f"function:{self.task.function}"}))
         kinds = ((Command, "command"), (Http, "http"), (Workflow, "workflow"))  # servers themselves offer the last
         kind = next(word for type, word in kinds if isinstance(self.task, type))
-        return tuple(sorted({*self.needs, *steady, f"kind:{kind}"}))
+        return tuple(sorted({*self.needs, *steady, *discreet, f"kind:{kind}"}))
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The secrets that its executions get, by what follows `secret://`."""
+        return references_in_all(self.secrets, self._texts())
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        """Every text into which secrets are filled, with its field."""
+        for name, text in self.env.items():
+            yield text, f"env.{name}"
+        if isinstance(self.task, Http):
+            yield self.task.url, "http.url"
+            for name, text in self.task.headers.items():
+                yield text, f"http.headers.{name}"
+            yield from texts_in(self.task.body, "http.body")
 
     @property
     def cost(self) -> Cost:

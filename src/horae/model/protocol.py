@@ -64,6 +64,7 @@ class Register(Wire, frozen=True, kw_only=True):
     resources: dict[str, Amount] = {}  # what it has of other things that executions take
     kinds: tuple[str, ...] = ("command", "http")  # of work it can run beside its functions
     functions: list[Function] = []
+    secrets: bool = False  # it takes secrets, and keeps their values out of everything it tells
 
 
 class Registered(Wire, frozen=True, kw_only=True):
@@ -208,6 +209,8 @@ class Answer(Wire, frozen=True, kw_only=True):
 
     slices: list[Grant] = []
     jobs: dict[str, Raw] = {}  # "jobId:version" -> the definition of each granted slice's job
+    secrets: dict[str, str] = {}  # name -> value, of those that the granted slices' jobs refer to
+    secret_problems: dict[str, str] = {}  # name -> why there is no value: what needs it does not start
     requests: list[Request] = []
     hand_back: list[Range] = []  # what of these has not begun is to be released: something goes before it
     ignored: list[Range] = []

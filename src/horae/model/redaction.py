@@ -188,11 +188,11 @@ def merged(spans: list[Span]) -> list[Span]:
 def _covered(text: AnyStr, spans: Sequence[Span], mask: AnyStr) -> AnyStr:
     if not spans:
         return text
-    parts, at = [], 0
+    shown, at = text[:0], 0
     for start, end in spans:
-        parts += [text[at:start], mask]
+        shown += text[at:start] + mask
         at = end
-    return text[:0].join([*parts, text[at:]])
+    return shown + text[at:]
 
 
 def _open_from(text: AnyStr, forms: Sequence[AnyStr]) -> int:

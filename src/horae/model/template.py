@@ -112,19 +112,33 @@ def render(template: str | Template, scope: Scope) -> str:
     return template if isinstance(template, str) else template.render(scope)
 
 
-def compile_tree(value: Any, field: str = "template", known: Names = KNOWN) -> Any | Renderer:
-    """Compile every text of a JSON value; the answer is the value itself, or a function from scope to value."""
+Compiled = str | Template
+
+
+def _same(compiled: Compiled) -> Compiled:
+    return compiled
+
+
+def compile_tree(
+    value: Any, field: str = "template", known: Names = KNOWN, fill: Callable[[Compiled], Compiled] = _same
+) -> Any | Renderer:
+    """Compile every text of a JSON value; the answer is a value, or a function from scope to value.
+
+    `fill` may replace parts of a compiled text.
+    """
     if isinstance(value, str):
-        compiled = compile_template(value, field, known)
+        compiled = fill(compile_template(value, field, known))
         return compiled if isinstance(compiled, str) else compiled.value
     if isinstance(value, dict):
-        members = {key: compile_tree(member, f"{field}.{key}", known) for key, member in value.items()}
+        members = {key: compile_tree(member, f"{field}.{key}", known, fill) for key, member in value.items()}
         if any(map(callable, members.values())):
             return lambda scope: {key: render_tree(member, scope) for key, member in members.items()}
-    elif isinstance(value, list):
-        elements = [compile_tree(element, f"{field}[{i}]", known) for i, element in enumerate(value)]
+        return value if members == value else members
+    if isinstance(value, list):
+        elements = [compile_tree(element, f"{field}[{i}]", known, fill) for i, element in enumerate(value)]
         if any(map(callable, elements)):
             return lambda scope: [render_tree(element, scope) for element in elements]
+        return value if elements == value else elements
     return value
 
 

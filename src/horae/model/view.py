@@ -104,6 +104,7 @@ class JobView(View, frozen=True, kw_only=True):
     on_dependency_timeout: str = "fail"
     tags: dict[str, str] = {}
     env: dict[str, str] = {}
+    secrets: list[str] = []
     delivery: str = "at-least-once"
     key_for: str = "1d"
     concurrency: int | None = None

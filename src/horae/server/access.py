@@ -150,6 +150,11 @@ ACCESS: Mapping[str, Access] = {
     "keys.list": ADMIN,
     "keys.create": ADMIN,
     "keys.revoke": ADMIN,
+    "secrets.list": EDIT,  # names, for who refers to them
+    "secrets.get": EDIT,
+    "secrets.put": ADMIN,
+    "secrets.delete": ADMIN,
+    "secrets.rotate": INSTALLATION,  # of all namespaces
     "namespaces.list": VIEW,
     "namespaces.quota": VIEW,
     "namespaces.set-quota": INSTALLATION,  # a tenant does not raise its own

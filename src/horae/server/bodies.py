@@ -115,6 +115,7 @@ class JobPatch(Body, frozen=True, kw_only=True):
     on_dependency_timeout: Literal["fail", "skip", "run"] | None = None
     tags: Tags | None = None
     env: dict[str, str] | None = None
+    secrets: Annotated[list[str], Meta(description="Names of those that a function asks for.")] | None = None
     delivery: Literal["at-least-once", "at-most-once"] | None = None
     key_for: Duration | None = None
     concurrency: Annotated[int, Meta(ge=1, description="How many of it run at once.")] | None = None

@@ -23,6 +23,7 @@ from horae.model.definition.placement import FIELDS as PLACEMENT
 from horae.model.definition.placement import read_placement
 from horae.model.definition.retry import parse_retry
 from horae.model.definition.schedule import name_triggers, parse_trigger, parse_when, speaking_of
+from horae.model.definition.secrets import check_references
 from horae.model.definition.task import PARSERS
 from horae.model.definition.timeouts import read_timeouts, with_run
 from horae.model.definition.values import (
@@ -42,6 +43,7 @@ from horae.model.dependency import LATE, Condition
 from horae.model.duration import DAY, HOUR
 from horae.model.job import DEFAULT_PRIORITY, NAME, Spec, Task
 from horae.model.parcel import check_item
+from horae.model.secret_refs import read_secrets
 from horae.model.template import compile_template
 from horae.model.trigger import When
 from horae.model.workflow.values import Workflow
@@ -51,7 +53,7 @@ FIELDS = (
     *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
     *("timeouts", "grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout"),
     *("onDependencyTimeout", "tags", "pauseAfter"),
-    *("env", "delivery", "keyFor", *INTERRUPTION),
+    *("env", "secrets", "delivery", "keyFor", *INTERRUPTION),
     *MEETINGS,
     *LIMITS,
     *CIRCUITS,
@@ -96,6 +98,7 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
         raise BadInput("A job needs a name.", 'Add "name": "daily-report".', field="name")
     name = a_name(given["name"], "name", NAME)
     spec = _spec(name, given)
+    check_references(spec)
     _check_whole(spec)
     if isinstance(spec.task, Workflow):
         check_owned(spec.task, lambda own: parse_definition({"name": "step", **own}, namespace_name="", created_at=0))
@@ -145,6 +148,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         on_dependency_timeout=late,
         tags=tags(given.get("tags", {})),
         env=_env(given.get("env", {})),
+        secrets=read_secrets(given.get("secrets", [])),
         delivery=delivery,
         key_for=a_duration(given.get("keyFor", "1d"), "keyFor", SECOND, 400 * DAY),
         **read_meetings(given),

@@ -14,6 +14,7 @@ from horae.model.definition.task import render_task
 from horae.model.definition.timeouts import render_timeouts
 from horae.model.duration import format_duration
 from horae.model.job import Spec
+from horae.model.secret_refs import SCHEME
 
 
 def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -46,6 +47,7 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "onDependencyTimeout": spec.on_dependency_timeout,
         "tags": spec.tags,
         "env": spec.env,
+        "secrets": [name.removeprefix(SCHEME) for name in spec.secrets],
         "delivery": spec.delivery,
         "keyFor": format_duration(spec.key_for),
         **render_limits(spec.limit, spec.limits, spec.sequence),

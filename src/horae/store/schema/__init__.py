@@ -24,6 +24,7 @@ from horae.store.schema import (
     quotas,
     replays,
     rollouts,
+    secrets,
     signals,
     templates,
 )
@@ -49,6 +50,7 @@ __all__ = (
     "quotas",
     "replays",
     "rollouts",
+    "secrets",
     "signals",
     "templates",
 )

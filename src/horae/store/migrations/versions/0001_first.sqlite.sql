@@ -905,6 +905,16 @@ CREATE INDEX running_preemptible ON running (namespace) WHERE (flags & 32) <> 0;
 
 CREATE INDEX running_session ON running (session, parcel, lo);
 
+CREATE TABLE secrets (
+    namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    sealed BLOB NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (namespace, name)
+);
+
 CREATE TABLE servers (
     id UUID NOT NULL,
     url TEXT NOT NULL,
