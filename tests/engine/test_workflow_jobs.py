@@ -170,7 +170,9 @@ SCHEMA = {
         ({"job": "load", "params": {"day": 3}}, 'params.day of job "load"', "workflow.steps[0].params.day"),
         ({"job": "load", "params": {"day": "x", "dy": 1}}, 'no parameter "dy"', "workflow.steps[0].params.dy"),
         ({"job": "load", "params": {"day": "x", "n": "${1}-"}}, "is always a text", "workflow.steps[0].params.n"),
-        ({"steps": [{"name": "q", "job": "load"}]}, 'Step "a": Step "q": ', "workflow.steps[0].steps[0].params"),
+        ({"job": "load", "params": {"day": "x", "n": "${execution.id}"}}, "gives a text, never a whole number",
+         "workflow.steps[0].params.n"),
+        ({"steps": [{"name": "q", "job": "load"}]}, 'Step "a/q": ', "workflow.steps[0].steps[0].params"),
         ({"command": "true", "undo": "laod"}, 'Step "a": It runs job "laod"', "workflow.steps[0].undo.job"),
     ],
 )  # fmt: skip

@@ -6,9 +6,12 @@ from typing import Any
 from horae.errors import BadInput
 from horae.model.job import Spec
 from horae.model.schema import validator_of
+from horae.model.workflow.expressions import IN_FOREACH, OF_ERROR, whole_expression
+from horae.model.workflow.kinds import KINDS, refuse_kind
 from horae.model.workflow.values import Call
 
 _NOT_TEXTS = {"integer": "a whole number", "number": "a number", "boolean": "true or false", "array": "a list"}
+_KNOWN = IN_FOREACH | OF_ERROR
 _WHOLE = 'An expression alone gives its value as it is: "${steps.extract.result.rows}".'
 
 
@@ -40,10 +43,21 @@ def _check_values(given: dict[str, Any], schema: dict[str, Any], job: str) -> No
         raise BadInput(f'{where} of job "{job}": {error.message}.', "See the job's `schema`.", field=where)
     for name, value in given.items():
         wanted = schema["properties"][name]
-        word = _NOT_TEXTS.get(str(wanted.get("type"))) if isinstance(wanted, dict) else None
-        if word is not None and isinstance(value, str) and _is_mixed(value):
+        if not isinstance(value, str) or "${" not in value or not isinstance(wanted, dict):
+            continue
+        word = _NOT_TEXTS.get(str(wanted.get("type")))
+        if word is not None and _is_mixed(value):
             detail = f'params.{name} is always a text, and job "{job}" wants {word}.'
             raise BadInput(detail, _WHOLE, field=f"params.{name}")
+        if not _is_mixed(value):
+            expression = whole_expression(value, f"params.{name}", _KNOWN, _WHOLE)
+            refuse_kind(expression, f"params.{name}", _kinds(wanted.get("type")), f'See the `schema` of job "{job}".')
+
+
+def _kinds(type: Any) -> list[str]:
+    """The kinds that a type of a schema allows; all of them when it says nothing of it."""
+    named = [type] if isinstance(type, str) else type if isinstance(type, list) and type else KINDS
+    return [*named, "integer"] if "number" in named else list(named)
 
 
 def _has_expression(value: Any) -> bool:

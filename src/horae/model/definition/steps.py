@@ -17,6 +17,7 @@ from horae.model.definition.step_waits import read_wait, render_wait
 from horae.model.definition.values import a_duration, a_list, a_text, an_int, an_object, kind_of, one_of, refuse_unknown
 from horae.model.duration import DAY, format_duration
 from horae.model.parcel import check_item
+from horae.model.workflow.check import told_of
 from horae.model.workflow.joins import JOINS
 from horae.model.workflow.naming import a_step_name
 from horae.model.workflow.values import MOST_ITEMS, MOST_RUNS, MOST_STEPS, Branch, Call, Foreach, Loop, Step
@@ -57,7 +58,7 @@ def of_step(name: str, place: str) -> Iterator[None]:
         inner = str(error.fields.get("field", ""))
         error.fields["field"] = f"{place}.{inner}" if inner else place
         error.fields.setdefault("step", name)
-        error.detail = f'Step "{name}": {error.detail}'
+        error.detail = told_of(name, error.detail)
         raise
 
 

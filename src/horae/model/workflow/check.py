@@ -8,7 +8,16 @@ from typing import Any
 from horae.errors import BadInput
 from horae.model.instant import parse_instant
 from horae.model.template import Expression, Names
-from horae.model.workflow.expressions import KNOWN, OF_ERROR, condition_of, expressions_in, steps_of, whole_expression
+from horae.model.workflow.expressions import (
+    CONDITION,
+    KNOWN,
+    OF_ERROR,
+    condition_of,
+    expressions_in,
+    steps_of,
+    whole_expression,
+)
+from horae.model.workflow.kinds import refuse_kind, refuse_parts
 from horae.model.workflow.plan import edges, places
 from horae.model.workflow.reach import unreachable
 from horae.model.workflow.values import MOST_STEPS, PHASES, Phase, Sleep, Step, Workflow
@@ -45,6 +54,12 @@ def check_graph(workflow: Workflow) -> None:
             _check_spoken(expression, "workflow.output", main, "The output")
 
 
+def told_of(name: str, detail: str) -> str:
+    """A mistake with the step that it is in; a step of a workflow within is named by its way there."""
+    below = detail.removeprefix('Step "')
+    return f'Step "{name}/{below}' if below != detail else f'Step "{name}": {detail}'
+
+
 @contextmanager
 def _speaking_of(name: str, place: str) -> Iterator[None]:
     try:
@@ -52,7 +67,7 @@ def _speaking_of(name: str, place: str) -> Iterator[None]:
     except BadInput as error:
         error.fields["field"] = f"{place}.{error.fields.get('field', '')}".rstrip(".")
         error.fields.setdefault("step", name)
-        error.detail = f'Step "{name}": {error.detail}'
+        error.detail = told_of(name, error.detail)
         if "an expression knows" in error.detail:
             error.remedy = _NAMES
         raise
@@ -101,7 +116,9 @@ def _named(step: Step) -> Iterator[tuple[str, str, str]]:
 def _expressions(field: str, value: Any, known: Names) -> Sequence[Expression]:
     """The expressions of a place, which may have to be one alone."""
     if field in _CONDITIONS or field.endswith("].when"):
-        return [condition_of(value, field, known)]
+        condition = condition_of(value, field, known)
+        refuse_kind(condition, field, ("boolean",), CONDITION)
+        return [condition]
     if field == "foreach.items" and isinstance(value, str):
         return [_check_items(whole_expression(value, field, known, _ITEMS), field)]
     return list(expressions_in(value, field, known))
@@ -113,12 +130,14 @@ def _check_items(expression: Expression, field: str) -> Expression:
         value = expression.value({})
         if not isinstance(value, list):
             raise BadInput(f"foreach.items is always {value!r:.60}, which is no list.", _ITEMS, field=field)
+    refuse_kind(expression, field, ("array",), _ITEMS)
     return expression
 
 
 def _check_spoken(
     expression: Expression, field: str, known: Collection[str], who: str, step: Step | None = None
 ) -> None:
+    refuse_parts(expression, field)
     for name in sorted(steps_of(expression, field)):
         if name not in known:
             raise _unknown(name, known, (), field, f"{who} speaks of", expression)

@@ -23,14 +23,14 @@ _QUOTED = r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\''
 _SPOKEN = re.compile(
     rf"(?:(?<![\w.])steps\s*(?:\.\s*(?P<name>[A-Za-z_]\w*)|\[\s*(?P<quoted>{_QUOTED})\s*\]|(?P<bare>)))|{_QUOTED}"
 )
-_CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
+CONDITION = 'Write a condition, as "${steps.extract.result.rows > 0}".'
 
 
 def condition_of(text: Any, field: str, known: Names) -> Expression:
     """A text that is one expression, which says yes or no. Raises BadInput."""
-    expression = whole_expression(text, field, known, _CONDITION)
+    expression = whole_expression(text, field, known, CONDITION)
     if not expression.program.variables() and not isinstance(_constant(expression, field), bool):
-        raise BadInput(f"{field} is always {_constant(expression, field)!r}, no yes or no.", _CONDITION, field=field)
+        raise BadInput(f"{field} is always {_constant(expression, field)!r}, no yes or no.", CONDITION, field=field)
     return expression
 
 
