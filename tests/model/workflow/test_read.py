@@ -112,7 +112,7 @@ REFUSED = [
     ([job("a", command="x")], "It does job and command", "steps[0].command"),
     ([{"name": "a", "sleep": "1s", "retries": 1}], "retries says nothing", "steps[0].retries"),
     ([{"name": "a", "command": "x ${steps.b.result}"}, job("b")], "knows its params", "steps[0].command[1]"),
-    ([{"name": "a", "steps": [job("q", retrys=2)]}], 'Step "a": Step "q": ', "steps[0].steps[0].retrys"),
+    ([{"name": "a", "steps": [job("q", retrys=2)]}], 'Step "a/q": ', "steps[0].steps[0].retrys"),
     ([{"name": "a", "workflow": {"steps": []}}], "A workflow needs a step", "steps[0].steps"),
     ([job("a", retries=-1)], "retries cannot be -1", "steps[0].retries"),
     ([job("a"), job("a")], 'Two steps are named "a"', "steps[1].name"),
