@@ -9,6 +9,7 @@ import msgspec
 from horae.engine.job_changes import Draft
 from horae.engine.owned_changes import refuse_owned
 from horae.engine.owned_jobs import Keeper, Keeping
+from horae.engine.permits import Change, check_changes
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.secrets import check_secrets
 from horae.engine.template_drafts import Derived, derive
@@ -110,6 +111,7 @@ class Drafts:
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
         spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)
         spec, keeping = await self._keeper.keep(namespace, spec, before)
+        check_changes(_changes(spec, keeping, before))
         await self._check_secrets(namespace, spec, keeping, before)
         return Draft(spec=spec, whens=definition.whens, keeping=keeping, derived=definition.derived)
 
@@ -139,6 +141,13 @@ class Drafts:
         if missing:
             raise _missing(missing, await self._store.read(lambda: job_reads.names(namespace)))
         return {ref: str(found[ref]) for ref in refs}
+
+
+def _changes(spec: Spec, keeping: Keeping | None, before: StoredJob | None) -> list[Change]:
+    """What a draft changes: the job itself, and those that go with it."""
+    kept = () if keeping is None else keeping.kept
+    own = (None if before is None else before.job.spec, spec)
+    return [own, *((None if one.before is None else one.before.spec, one.spec) for one in kept)]
 
 
 def _check_schema(spec: Spec) -> None:

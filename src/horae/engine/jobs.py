@@ -13,6 +13,7 @@ from horae.engine.job_deletions import Deletions
 from horae.engine.job_drafts import CheckPlace, Drafts
 from horae.engine.job_lists import Held, JobLists, Warn, no_such_version, one_of
 from horae.engine.owned_changes import refuse_owned
+from horae.engine.permits import check_changes
 from horae.engine.refs import as_id, find_job
 from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
@@ -23,7 +24,7 @@ from horae.model.job_template import JobTemplate, source_of
 from horae.model.queue import DEFAULT_QUEUE
 from horae.model.view import JobView
 from horae.store.contract import Store
-from horae.store.moves import cancel_job, job_reads, streaks
+from horae.store.moves import cancel_job, job_reads, owned, streaks
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.meeting_sweep import forget_results
 from horae.store.moves.promote import Ranker
@@ -196,6 +197,8 @@ class Jobs(JobLists):
         stored = await self._deleted(namespace, ref)
         refuse_owned(stored.job, "restored")
         if stored.job.state == "deleted":
+            kept = await self._store.read(lambda: owned.gone_with(stored.job.id))
+            check_changes([(None, stored.job.spec), *((None, spec) for spec in kept)])
             whens = (await self._drafts.again(stored, stored.job.spec)).whens
             state = await self._store.change(lambda now: changes.restore(stored, whens, self._env.new_id, now))
             if state is not None:

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
+from horae.engine.permits import check_runs
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.step_params import check_params
 from horae.errors import BadInput
@@ -176,6 +177,8 @@ class _Draft:
                 place, step = steps[name.partition(":")[0]]
                 with of_step(step.name, f"{place}.undo" if ":" in name else place):
                     raise await self._missing(call.job)
+        for job in found.values():
+            check_runs(job.job)
         self._seen |= {job.job.id: job.job.version for job in found.values()}
         return found
 

@@ -14,6 +14,7 @@ from horae.engine.hints import Hint, Hints
 from horae.engine.job_changes import Adoption, Draft, rolling
 from horae.engine.job_lists import no_such_version
 from horae.engine.jobs import TRIES, Jobs
+from horae.engine.permits import check_changes
 from horae.engine.refs import find_job
 from horae.engine.rollout_changes import abort, start
 from horae.engine.service import Alarm, Wait
@@ -161,6 +162,7 @@ class Rollouts:
         known = await self._store.versions(job.id)
         for version in sorted(wanted.keys() - {one.version for one in known}):
             raise no_such_version(job.name, version, known)
+        check_changes((job.spec, one.spec) for one in known if one.version in wanted)
 
     async def _shown(self, job: Job, rollout: Rollout) -> RolloutView:
         tallies = await self._store.read(lambda: rollouts.tallies(rollout.job, rollout.since))

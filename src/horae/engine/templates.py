@@ -8,9 +8,10 @@ from msgspec import Struct, structs
 from horae.engine import template_changes as changes
 from horae.engine.job_changes import Draft
 from horae.engine.jobs import TRIES, Jobs
+from horae.engine.permits import check_template
 from horae.engine.refs import in_quotes, nearest
 from horae.env import Env
-from horae.errors import Busy, Conflict, HoraeError, NotFound, Stale
+from horae.errors import Busy, Conflict, Forbidden, HoraeError, NotFound, Stale
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition import render_definition
 from horae.model.definition.diff import differences
@@ -45,6 +46,7 @@ class Templates:
     async def create(self, namespace: int, body: Any) -> TemplateView:
         """Create a template. Raises BadInput, Conflict."""
         name, said = read_template("", body)
+        check_template(name, said.job)
         id = self._env.new_id()
         await self._check_whole(namespace, name, said)
         if not await self._store.change(lambda now: changes.create(id, namespace, name, said, now)):
@@ -78,6 +80,7 @@ class Templates:
         could not be made any more: then nothing changes.
         """
         name, said = read_template(name, body)
+        check_template(name, said.job)
         for _ in range(TRIES):
             before = await self._store.read(lambda: templates.named(namespace, name))
             _match(before, name, if_match)
@@ -135,6 +138,8 @@ class Templates:
             job = user.job
             try:
                 draft = await self._jobs.redraft(user, after)
+            except Forbidden:
+                raise
             except HoraeError as error:
                 affected.append(AffectedView(job_id=job.id, job=job.name, changes=[], error=error.detail))
                 continue

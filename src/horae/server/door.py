@@ -5,8 +5,10 @@ document; nothing of an unforeseen exception leaves the process.
 """
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from horae.engine.node import PARTS, Node
+from horae.engine.permits import ACTING
 from horae.errors import BadInput, Forbidden, HoraeError, NotFound
 from horae.model.principal import Principal
 from horae.server.access import authorise, is_public
@@ -18,6 +20,7 @@ from horae.server.reading import Gone, decode, decode_query, read_body, refuse_n
 from horae.server.recording import denied, is_recorded, recorded
 from horae.server.reply import Receive, Reply, Scope
 from horae.server.route import Route
+from horae.server.scopes import keep_within
 
 BODIED = frozenset({"POST", "PUT", "PATCH"})
 
@@ -27,6 +30,7 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
     try:
         headers = dict(scope["headers"])
         who = NOBODY if is_public(route) else await _admit(node, route, scope, headers, receive)
+        ACTING.set(who)
         body = b""
         if route.method in BODIED and not route.streams:
             body = await read_body(receive, headers.get(b"content-length"), route.limit)
@@ -60,9 +64,7 @@ async def unmatched(node: Node, scope: Scope, allow: str | None, parts: Collecti
         return broken(error, "unmatched", scope["path"])
 
 
-async def _admit(
-    node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive
-) -> Principal:
+async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Principal:
     who = await authenticate(node.keys, route.method, headers)
     try:
         authorise(who, route)
@@ -72,9 +74,17 @@ async def _admit(
     return who
 
 
+async def _keep_within(call: Call, arguments: Mapping[str, Any]) -> None:
+    try:
+        await keep_within(call, arguments)
+    except Forbidden as error:
+        await denied(call, error)
+        raise
+
+
 async def _perform(call: Call) -> Reply:
     """Decode what the route takes, then run it, once when asked so."""
-    route, arguments = call.route, {}
+    route, arguments = call.route, dict[str, Any]()
     if "\0" in call.scope["path"]:
         raise NotFound("No name contains the character NUL.", "Leave it out.")
     if route.query is not None:
@@ -83,6 +93,8 @@ async def _perform(call: Call) -> Reply:
         if route.texts:
             refuse_nul(call.body)
         arguments["body"] = decode(call.body, route.body)
+    if call.who.scoped:
+        await _keep_within(call, arguments)
 
     async def run() -> Reply:
         return await route.run(call, **arguments)

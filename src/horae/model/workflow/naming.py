@@ -34,6 +34,11 @@ def owned_name(workflow: str, call: str) -> str:
     return f"{workflow}/{call}"
 
 
+def owner_of(name: str) -> str:
+    """The name of the job that a user made: of a part of a workflow, the workflow's."""
+    return name.partition("/")[0]
+
+
 def is_owned_name(name: str) -> bool:
     """Whether a job is a part of a workflow, by its name."""
     return "/" in name

@@ -6,6 +6,7 @@ import msgspec
 
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
 from horae.model.view import DependenciesView, ExecutionView, JobView, Page
+from horae.model.workflow.naming import owner_of
 from horae.server.bodies import JobBody, JobPatch, Trigger
 from horae.server.call import Call
 from horae.server.once import submission_key
@@ -31,11 +32,17 @@ async def create(call: Call, body: dict[str, Any]) -> Reply:
 
 @get(f"{API}/jobs", "jobs.list", Page[JobView], refuses=(NotFound,))
 async def list_jobs(call: Call, query: JobList) -> Reply:
-    """List jobs by name; deleted ones only when `state` asks for them."""
+    """List jobs by name; deleted ones only when `state` asks for them.
+
+    A page of a credential that is for some jobs only may hold fewer than `limit`, and go on nevertheless.
+    """
     page = await call.node.jobs.list(
         call.namespace, search=query.search, prefix=query.prefix, state=query.state, tag=query.tag, queue=query.queue,
         owner=query.owner, owned=query.owned, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
+    if call.who.scoped:
+        mine = [job for job in page.items if call.who.covers(owner_of(job.name), job.queue)]
+        page = msgspec.structs.replace(page, items=mine)
     return ok(page)
 
 

@@ -45,6 +45,11 @@ RESTORE_ALL = Statement(
     "UPDATE jobs SET state = deleted_from, deleted_from = NULL, updated_at = $2, deleted_at = NULL"
     " WHERE owner = $1 AND state = 'deleted' AND deleted_from IS NOT NULL",
 )
+GONE_WITH = Statement(
+    "owned_jobs_to_restore",
+    "SELECT v.spec FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
+    " WHERE j.owner = $1 AND j.state = 'deleted' AND j.deleted_from IS NOT NULL",
+)
 FORGET_USES = Statement("forget_uses", "DELETE FROM uses WHERE job = ANY($1)")
 USERS = Statement(
     "workflows_that_run",
@@ -111,6 +116,11 @@ def of_owners(owners: Collection[UUID]) -> Script[list[Owned]]:
 def copies_of(job: UUID) -> Script[list[Owned]]:
     """The jobs that were made from one."""
     return [_owned(row) for row in (yield Fetch(COPIES, (job,)))]
+
+
+def gone_with(job: UUID) -> Script[list[Spec]]:
+    """What jobs say that went with a deleted workflow, and would come back with it."""
+    return [msgspec.json.decode(row[0], type=Spec) for row in (yield Fetch(GONE_WITH, (job,)))]
 
 
 def _owned(row: Row) -> Owned:

@@ -1,0 +1,85 @@
+"""What somebody may define: asked wherever a definition is about to be written.
+
+In whose name something is done is a context and not an argument: no way to a definition, now or later, can forget to
+pass it on. The door sets it for every request; outside of requests it is the server itself.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+from msgspec import structs
+
+from horae.errors import Forbidden
+from horae.model.job import Command, Job, Spec
+from horae.model.principal import LOCAL, Principal
+from horae.model.workflow.naming import owner_of
+
+ACTING: ContextVar[Principal] = ContextVar("horae_acting", default=LOCAL)
+
+_INSIDE = ("workflow", "steps", "onSuccess", "onFailure", "finally", "undo")  # where a definition holds others
+Change = tuple[Spec | None, Spec]  # before, if there was one, and after
+
+
+def check_changes(changes: Iterable[Change]) -> None:
+    """Refuse definitions that are not for whoever acts."""
+    who = ACTING.get()
+    if who.may("commands") and not who.scoped:
+        return
+    for before, after in changes:
+        if isinstance(after.task, Command) and not who.may("commands") and not _is_same(before, after):
+            raise no_commands(who, f'Job "{after.name}" runs a command')
+        if not who.covers(owner_of(after.name), after.queue):
+            raise outside(who, f'job "{after.name}" in queue "{after.queue}"')
+
+
+def check_template(name: str, job: Any) -> None:
+    """Refuse a template that makes commands, as far as it can be seen before it is filled in."""
+    who = ACTING.get()
+    if not who.may("commands") and _has_command(job):
+        raise no_commands(who, f'Template "{name}" makes jobs that run a command')
+
+
+def check_runs(job: Job) -> None:
+    """Refuse to let a workflow run a job that whoever writes it may not run."""
+    who = ACTING.get()
+    if not who.covers(owner_of(job.name), job.spec.queue):
+        raise outside(who, f'job "{job.name}" in queue "{job.spec.queue}"')
+
+
+def no_commands(who: Principal, what: str) -> Forbidden:
+    return Forbidden(
+        f'{what}, and this credential ("{who.name}", {who.role}) does not have the permission "commands".',
+        "Who may define commands owns the workers' account. Ask an administrator to do it, or for a key with the"
+        " permission: `horae keys create NAME --role editor --permission commands`.",
+    )
+
+
+def outside(who: Principal, what: str) -> Forbidden:
+    return Forbidden(f"This credential is not for {what}.", f"It is for {scope_in_words(who)}: use another one.")
+
+
+def scope_in_words(who: Principal) -> str:
+    """What a credential is narrowed to."""
+    jobs = f"jobs named {' or '.join(who.jobs)}" if who.jobs else "jobs"
+    return f"{jobs} in {'queue' if len(who.queues) == 1 else 'queues'} {', '.join(who.queues)}" if who.queues else jobs
+
+
+def _is_same(before: Spec | None, after: Spec) -> bool:
+    """Whether only the triggers differ: who may run a command may also say when it runs."""
+    return before is not None and structs.replace(before, schedule=after.schedule, triggers=after.triggers) == after
+
+
+def _has_command(job: Any) -> bool:
+    return any(part.get("command") is not None for part in _parts(job))
+
+
+def _parts(job: Any) -> Iterator[dict[str, Any]]:
+    """A definition and all those inside it, as far as it has the form of one."""
+    if isinstance(job, list):
+        for one in job:
+            yield from _parts(one)
+    elif isinstance(job, dict):
+        yield job
+        for field in _INSIDE:
+            yield from _parts(job.get(field))

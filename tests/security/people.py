@@ -1,0 +1,71 @@
+"""A node on either store, its application, and clients of whoever a test needs."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx2
+
+from horae.engine.node import Node
+from horae.env import Env, virtual_env
+from horae.model.principal import Permission, Role
+from horae.server.app import Application
+from horae.store.contract import Store
+from horae.store.open import open_store_driver
+
+Api = httpx2.AsyncClient
+
+
+@asynccontextmanager
+async def opened(url: str = "sqlite://", env: Env | None = None) -> AsyncIterator["People"]:
+    """A node that is ready but whose services do not run."""
+    env = env or virtual_env()
+    driver = await open_store_driver(url, env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env))
+    await node.prepare()
+    people = People(node)
+    try:
+        yield people
+    finally:
+        for client in people.clients:
+            await client.aclose()
+        await node.stop()
+
+
+class People:
+    """Makes keys and those who bear them."""
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.app = node, Application(node)
+        self.clients: list[Api] = []
+
+    def bearing(self, key: str = "", **headers: str) -> Api:
+        """A client with a key, or with none."""
+        own = {"authorization": f"Bearer {key}"} if key else {}
+        transport = httpx2.ASGITransport(app=self.app)
+        client = httpx2.AsyncClient(transport=transport, base_url="http://horae.test", headers={**own, **headers})
+        self.clients.append(client)
+        return client
+
+    async def a(
+        self,
+        role: Role,
+        *permissions: Permission,
+        namespace: int = 1,
+        queues: Sequence[str] = (),
+        jobs: Sequence[str] = (),
+        **headers: str,
+    ) -> Api:
+        """Somebody of a role."""
+        made = await self.node.keys.create(
+            namespace, f"a {role}", role, permissions=permissions, queues=queues, jobs=jobs
+        )
+        return self.bearing(made.text, **headers)
+
+
+async def done(answer: Any) -> Any:
+    """The document of an answer that must be a good one."""
+    got = await answer
+    assert got.status_code < 300, got.text
+    return got.json() if got.content else None

@@ -1,0 +1,200 @@
+"""Keys for some queues and jobs only: deny by default, and no way around it."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from horae.model.protocol import PROTOCOL
+from horae.server.access import ACCESS, EVERYBODY
+from horae.server.routes import ROUTES
+from horae.server.scopes import SCOPES
+from tests.security.people import Api, People, done, opened
+from tests.server.test_access import path_of
+
+JOBS, EXECUTIONS, SESSIONS = "/api/v1/jobs", "/api/v1/executions", "/api/v1/sessions"
+HTTP = {"http": "https://a.example"}
+ETL = ["etl-*"]
+
+
+@pytest.fixture
+async def people() -> AsyncIterator[People]:
+    async with opened() as people:
+        admin = await people.a("admin")
+        await done(admin.post(JOBS, json={"name": "etl-load", "queue": "etl", **HTTP}))
+        await done(admin.post(JOBS, json={"name": "etl-slow", "queue": "slow", **HTTP}))
+        await done(admin.post(JOBS, json={"name": "payroll", "queue": "etl", **HTTP}))
+        yield people
+
+
+async def submitted(people: People, job: str) -> str:
+    made = await done((await people.a("operator")).post(EXECUTIONS, json={"job": job}))
+    return str(made["executionId"])
+
+
+async def status(answer: object) -> int:
+    return int((await answer).status_code)  # type: ignore[misc]
+
+
+def test_every_entry_is_of_a_route_that_needs_a_credential():
+    assert {name for name in SCOPES if ACCESS.get(name, EVERYBODY) is EVERYBODY} == set()
+
+
+async def test_what_has_no_entry_is_closed(people: People):
+    scoped = await people.a("admin", jobs=ETL)
+    for route in ROUTES:
+        if route.name in SCOPES or ACCESS[route.name] is EVERYBODY or ACCESS[route.name].permission:
+            continue
+        answer = await scoped.request(route.method, path_of(route), json={} if route.method != "GET" else None)
+        assert answer.status_code in (400, 403, 422), (route.name, answer.text)
+        if answer.status_code == 403:
+            assert "without a scope" in answer.json()["remedy"], route.name
+
+
+async def test_a_key_for_some_jobs_reaches_these_and_no_others(people: People):
+    scoped = await people.a("operator", jobs=ETL)
+    own, other = await submitted(people, "etl-load"), await submitted(people, "payroll")
+
+    assert await status(scoped.post(EXECUTIONS, json={"job": "etl-load"})) == 201
+    assert await status(scoped.post(f"{JOBS}/etl-slow/trigger", json={})) == 202
+    assert await status(scoped.get(f"{EXECUTIONS}/{own}/logs")) == 200
+    assert await status(scoped.get(f"{EXECUTIONS}?job=etl-load")) == 200
+    assert await status(scoped.post(f"{EXECUTIONS}/{own}/cancel", json={})) == 200
+
+    assert await status(scoped.post(EXECUTIONS, json={"job": "payroll"})) == 403
+    assert await status(scoped.post(f"{JOBS}/payroll/trigger", json={})) == 403
+    assert await status(scoped.get(f"{JOBS}/payroll")) == 403
+    assert await status(scoped.get(f"{EXECUTIONS}/{other}")) == 403
+    assert await status(scoped.get(f"{EXECUTIONS}/{other}/artifacts/a/b")) == 403
+    assert await status(scoped.post(f"{EXECUTIONS}/{other}/cancel", json={})) == 403
+    assert await status(scoped.get(EXECUTIONS)) == 403
+    assert await status(scoped.get(f"{EXECUTIONS}?job=payroll")) == 403
+    assert await status(scoped.get("/api/v1/stream")) == 403
+    assert await status(scoped.get(f"/api/v1/stream?execution={other}")) == 403
+
+
+async def test_an_id_instead_of_a_name_does_not_help(people: People):
+    scoped = await people.a("operator", jobs=ETL)
+    id = (await done((await people.a("viewer")).get(f"{JOBS}/payroll")))["jobId"]
+    assert await status(scoped.post(f"{JOBS}/{id}/trigger", json={})) == 403
+    assert await status(scoped.post(EXECUTIONS, json={"job": id})) == 403
+
+
+async def test_one_item_of_many_that_is_outside_refuses_them_all(people: People):
+    scoped = await people.a("operator", jobs=ETL)
+    admin = await people.a("admin")
+    before = await done(admin.get(f"{EXECUTIONS}/counts"))
+
+    many = {"items": [{"job": "etl-load"}, {"job": "payroll"}]}
+    assert await status(scoped.post(EXECUTIONS, json=many)) == 403
+    assert await status(scoped.post(EXECUTIONS, json={"job": "payroll", "items": [{}, {}]})) == 403
+
+    assert await done(admin.get(f"{EXECUTIONS}/counts")) == before
+
+
+async def test_a_list_of_jobs_leaves_out_what_is_outside(people: People):
+    async def names(who: Api) -> list[str]:
+        return [job["name"] for job in (await done(who.get(JOBS)))["items"]]
+
+    assert await names(await people.a("viewer", jobs=ETL)) == ["etl-load", "etl-slow"]
+    assert await names(await people.a("viewer", queues=["etl"])) == ["etl-load", "payroll"]
+    assert await names(await people.a("viewer", queues=["etl"], jobs=ETL)) == ["etl-load"]
+
+
+async def test_a_key_for_a_queue_has_the_queue_and_what_is_in_it(people: People):
+    scoped = await people.a("operator", queues=["etl"])
+    assert await status(scoped.post("/api/v1/queues/etl/pause", json={})) == 200
+    assert await status(scoped.get(f"{EXECUTIONS}?queue=etl")) == 200
+    assert await status(scoped.post(EXECUTIONS, json={"job": "payroll"})) == 201
+
+    assert await status(scoped.post("/api/v1/queues/slow/pause", json={})) == 403
+    assert await status(scoped.get(f"{EXECUTIONS}?queue=slow")) == 403
+    assert await status(scoped.post(EXECUTIONS, json={"job": "etl-slow"})) == 403
+
+
+async def test_a_key_for_some_jobs_of_a_queue_does_not_hold_the_queue(people: People):
+    scoped = await people.a("operator", queues=["etl"], jobs=ETL)
+    assert await status(scoped.post("/api/v1/queues/etl/pause", json={})) == 403
+    assert await status(scoped.get(f"{EXECUTIONS}?queue=etl")) == 403
+
+
+async def test_an_editor_stays_inside_whatever_it_defines(people: People):
+    scoped = await people.a("editor", jobs=ETL, queues=["etl"])
+    assert await status(scoped.post(JOBS, json={"name": "etl-new", "queue": "etl", **HTTP})) == 201
+    assert await status(scoped.patch(f"{JOBS}/etl-new", json={"priority": 3})) == 200
+
+    assert await status(scoped.post(JOBS, json={"name": "new", "queue": "etl", **HTTP})) == 403
+    assert await status(scoped.post(JOBS, json={"name": "etl-other", "queue": "slow", **HTTP})) == 403
+    assert await status(scoped.patch(f"{JOBS}/etl-new", json={"queue": "slow"})) == 403
+    assert await status(scoped.patch(f"{JOBS}/etl-new", json={"name": "new"})) == 403
+    assert await status(scoped.patch(f"{JOBS}/payroll", json={"priority": 3})) == 403
+    assert await status(scoped.delete(f"{JOBS}/payroll")) == 403
+
+
+async def test_a_workflow_inside_does_not_run_what_is_outside(people: People):
+    scoped = await people.a("editor", jobs=ETL)
+
+    def flow(**step: object) -> dict[str, object]:
+        return {"name": "etl-flow", "workflow": {"steps": [{"name": "a", **step}]}}
+
+    assert await status(scoped.post(JOBS, json=flow(job="payroll"))) == 403
+    assert await status(scoped.post(JOBS, json=flow(job="payroll", priority=9))) == 403
+    assert await status(scoped.post(JOBS, json=flow(job="etl-load", undo={"job": "payroll"}))) == 403
+    assert await status(scoped.post(JOBS, json=flow(job="etl-load"))) == 201
+
+
+async def test_a_deleted_job_outside_is_not_brought_back(people: People):
+    await done((await people.a("admin")).delete(f"{JOBS}/payroll"))
+    assert await status((await people.a("editor", jobs=ETL)).post(f"{JOBS}/payroll/restore", json={})) == 403
+
+
+async def test_a_browser_keeps_the_scope_of_whose_link_signed_it_in(people: People):
+    scoped = await people.a("operator", jobs=ETL)
+    code = (await done(scoped.post("/api/v1/sign-in/codes")))["code"]
+    browser = people.bearing()
+    me = await done(browser.post("/api/v1/sign-in", json={"code": code}))
+    browser.headers["x-csrf-token"] = me["csrf"]
+
+    assert me["jobs"] == ETL
+    assert await status(browser.post(EXECUTIONS, json={"job": "payroll"})) == 403
+
+
+# Workers
+
+
+def presence(*queues: str) -> dict[str, object]:
+    return {"protocol": PROTOCOL, "worker": "w", "queues": list(queues)}
+
+
+async def test_a_worker_key_for_a_queue_serves_no_other(people: People):
+    bound = await people.a("worker", queues=["etl"])
+    assert await status(bound.post(SESSIONS, json=presence("etl"))) == 201
+    refusal = await bound.post(SESSIONS, json=presence("etl", "slow"))
+    assert (refusal.status_code, "slow" in refusal.json()["detail"]) == (403, True)
+    assert "--queue etl" in refusal.json()["remedy"]
+    assert await status(bound.post(SESSIONS, json={"protocol": PROTOCOL, "worker": "w"})) == 403  # "default"
+
+
+async def test_a_worker_key_for_a_queue_has_no_session_of_another(people: People):
+    bound, free = await people.a("worker", queues=["etl"]), await people.a("worker")
+    other = (await done(free.post(SESSIONS, json=presence("slow"))))["sessionId"]
+    exchange = {"channel": 0, "n": 1, "free": 1}
+
+    for method, path in (("POST", "exchange"), ("POST", "executions"), ("POST", "steps"), ("POST", "awaits")):
+        answer = await bound.request(method, f"{SESSIONS}/{other}/{path}", json=exchange)
+        assert answer.status_code in (400, 404), (path, answer.text)
+    assert await status(bound.post(f"{SESSIONS}/{other}/exchange", json=exchange)) == 404
+    assert await status(bound.delete(f"{SESSIONS}/{other}")) == 404
+    assert await status(free.post(f"{SESSIONS}/{other}/exchange", json=exchange)) == 200
+
+
+async def test_what_a_bound_workers_job_submits_stays_in_its_namespace_and_is_accepted(people: People):
+    await submitted(people, "etl-load")
+    bound = await people.a("worker", queues=["etl"])
+    session = (await done(bound.post(SESSIONS, json={**presence("etl"), "kinds": ["http"]})))["sessionId"]
+    got = await done(bound.post(f"{SESSIONS}/{session}/exchange", json={"channel": 0, "n": 1, "free": 1}))
+    held = got["slices"][0]
+    child = {"parcel": held["parcel"], "item": held["lo"], "attempt": held["attempt"], "call": "1"}
+
+    made = await bound.post(f"{SESSIONS}/{session}/executions", json={**child, "submissions": [{"job": "etl-slow"}]})
+
+    assert made.status_code == 201, made.text
