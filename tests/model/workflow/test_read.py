@@ -131,6 +131,7 @@ REFUSED = [
     ([{"name": "a", "event": {"filter": "${event.x}"}}], "does not say which one", "steps[0].event.name"),
     ([{"name": "a", "signal": {"name": "x", "onTimeout": "skip"}}], "without a timeout", "steps[0].signal.onTimeout"),
     ([{"name": "a", "approval": {"roles": ["No Role"]}}], "not the name of a role", "steps[0].approval.roles[0]"),
+    ([{"name": "a", "approval": {"roles": ["king"]}}], "one of: operator, editor", "steps[0].approval.roles[0]"),
     ([{"name": "a", "sleep": {"until": "soon"}}], "soon", "steps[0].sleep.until"),
     ([job("a", undo={"job": "u", "command": "x"})], "undo runs one thing", "steps[0].undo"),
     (

@@ -1,6 +1,5 @@
 """What a step of a workflow may wait for: `sleep`, `event`, `signal`, `approval` and `callback`."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -8,11 +7,12 @@ from horae.env import SECOND, Micros
 from horae.errors import BadInput
 from horae.model.definition.values import a_duration, a_list, a_text, an_object, one_of, refuse_unknown
 from horae.model.duration import DAY, format_duration
+from horae.model.principal import NESTED
 from horae.model.workflow.values import Approval, Callback, EventWait, SignalWait, Sleep, Wait
 
 KINDS = ("sleep", "event", "signal", "approval", "callback")
 MOST_ROLES = 16
-ROLE = re.compile(r"[a-z][a-z0-9-]{0,62}")
+WHO_MAY = tuple(role for role in NESTED if role != "viewer")  # who only looks cannot answer
 LONGEST: Micros = 400 * DAY
 _SLEEP = 'Write "5m", or {"until": "${params.at}"}.'
 _EVENT = 'Write {"name": "payment", "filter": "${event.payload.order == params.order}", "timeout": "1d"}.'
@@ -66,9 +66,10 @@ def _approval(value: Any) -> Wait:
 
 
 def _role(value: Any, field: str) -> str:
-    if not isinstance(value, str) or not ROLE.fullmatch(value):
-        raise BadInput(f"{field} is not the name of a role.", _APPROVAL, field=field)
-    return value
+    if value not in WHO_MAY:
+        shown = repr(value)[:60] if isinstance(value, str) else "That"
+        raise BadInput(f"{shown} is not the name of a role.", f"It is one of: {', '.join(WHO_MAY)}.", field=field)
+    return str(value)
 
 
 def _callback(value: Any) -> Wait:
