@@ -109,6 +109,18 @@ def test_calls_become_steps_that_a_server_understands():
     assert [one["name"] for one in app.definitions()] == ["extract", "transform", "load.rows", "remove", "etl"]
 
 
+def test_the_undo_of_a_mapped_step_is_about_one_item():
+    app = made()
+    transform, remove = app.jobs["transform"], app.jobs["remove"]
+
+    @app.workflow(name="fan")
+    def fan() -> None:
+        transform.step(undo=lambda one: remove(one["rows"])).map([1, 2])
+
+    (each,) = task(fan).steps
+    assert each.undo.params == {"rows": "${steps.transform.result[index].rows}"}
+
+
 def test_waits_branches_loops_and_handlers():
     app = made()
     transform, remove = app.jobs["transform"], app.jobs["remove"]

@@ -64,5 +64,5 @@ def test_what_is_far_is_handed_on_whole_and_not_looked_into():
     assert value('steps["a-b"].result') == {"$artifact": {}}
     assert value('steps["a-b"].state == "success"') is True
     for source in ('steps["a-b"].result.rows', 'size(steps["a-b"].result)', 'has(steps["a-b"].result.rows)'):
-        with pytest.raises(TemplateError, match="a-b.result is far"):
+        with pytest.raises(TemplateError, match=r"a-b\.result is far"):
             value(source)

@@ -183,7 +183,7 @@ def _option(name: str, value: Any, node: Node) -> Any:
 
 
 def _undo(value: Any, node: Node) -> Any:
-    """A job, or a function of the step's result that calls one."""
+    """A job, or a function that calls one with the step's result; of a mapped step, with that of an item."""
     if hasattr(value, "signature"):
         return {"job": value.name}
     if not callable(value):
@@ -191,7 +191,7 @@ def _undo(value: Any, node: Node) -> Any:
     steps = Steps(set())
     token = BUILDING.set(steps)
     try:
-        value(node)
+        value(node[INDEX] if "foreach" in node.document else node)
     finally:
         BUILDING.reset(token)
     if len(steps.nodes) != 1:

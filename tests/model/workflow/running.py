@@ -30,6 +30,7 @@ class Memory:
         self.last: Decisions | None = None
         self.now: Instant = 0
         self.started: list[str] = []
+        self.items: dict[str, tuple[int, ...]] = {}  # that succeeded, of foreach steps
         self.began: dict[str, int] = {}  # after how many ends a step started first
 
     def begin(self, **more: Any) -> Decisions:
@@ -70,7 +71,9 @@ class Memory:
             while True:
                 names = ask.rows | ask.results
                 self.asked += len(names)
-                ask = decision.send({name: self._shown(name, name in ask.results) for name in names})
+                rows = {name: self._shown(name, name in ask.results) for name in names}
+                rows |= {name: structs.replace(self.rows[name], done=self.items.get(name)) for name in ask.items}
+                ask = decision.send(rows)
         except StopIteration as made:
             self._write(made.value)
             return self.last  # type: ignore[return-value]

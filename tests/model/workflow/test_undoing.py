@@ -1,8 +1,11 @@
 """What is undone: one after another whatever people do meanwhile, and not taken over by a rerun."""
 
+import pytest
+
+from horae.errors import BadInput
 from horae.model.workflow.flow import Ended
 from horae.model.workflow.rerun import kept_steps
-from tests.model.workflow.test_decide import job, running
+from tests.model.workflow.test_decide import given, job, running
 
 
 def undoing():
@@ -59,3 +62,46 @@ def test_a_rerun_does_again_what_was_undone():
     memory.done("b:undo")
     assert memory.end.state == "failed"
     assert kept_steps(memory.plan, memory.rows, "failed") == ["a"]
+
+
+def fanned(**undo):
+    """A foreach of three of which the first and the last succeeded, before something else failed."""
+    each = job("a", foreach={"items": "${params.list}", "tolerate": 1}, undo={"job": "u", **undo})
+    memory = running(each, job("b", after=["a"]), params={"list": ["x", "y", "z"]})
+    memory.ends(Ended(step="a", ok=2, bad=1))
+    memory.items["a"] = (0, 2)
+    return memory
+
+
+def test_each_item_of_a_foreach_that_succeeded_is_undone_the_last_first():
+    memory = fanned(params={"it": "${item}", "n": "${index}", "why": "${error.step}"})
+    memory.done("b", state="failed")
+    (start,) = memory.last.starts
+    assert (start.step, start.ordered, start.concurrency) == ("a:undo", True, None)
+    assert given(memory, "a:undo") == [{"it": "z", "n": 2, "why": "b"}, {"it": "x", "n": 0, "why": "b"}]
+    memory.ends(Ended(step="a:undo", bad=1, state="failed"))
+    assert (memory.end, memory.last.cancel) == (None, [])
+    memory.ends(Ended(step="a:undo", ok=1))
+    assert memory.end.state == "failed"
+    assert (memory.states["a:undo"], memory.rows["a:undo"].error.type) == ("failed", "NotUndone")
+
+
+def test_an_undoing_of_items_that_says_nothing_gets_what_the_items_got():
+    memory = fanned()
+    memory.cancel()
+    memory.done("b", state="cancelled")
+    assert given(memory, "a:undo") == [{"item": "z", "index": 2}, {"item": "x", "index": 0}]
+    memory.ends(Ended(step="a:undo", ok=2))
+    assert (memory.end.state, memory.states["a:undo"]) == ("cancelled", "success")
+
+
+def test_an_undoing_of_a_foreach_without_items_has_nothing_to_do():
+    each = job("a", foreach={"items": "${params.list}"}, undo="u")
+    memory = running(each, job("b", after=["a"]), params={"list": []})
+    memory.done("b", state="failed")
+    assert (memory.end.state, memory.states["a:undo"]) == ("failed", "success")
+
+
+def test_an_undoing_of_one_thing_knows_no_item():
+    with pytest.raises(BadInput, match="item"):
+        running(job("a", undo={"job": "u", "params": {"x": "${item}"}}))

@@ -11,14 +11,13 @@ from horae.model.template import Expression, Names
 from horae.model.workflow.expressions import (
     CONDITION,
     KNOWN,
-    OF_ERROR,
     condition_of,
     expressions_in,
     steps_of,
     whole_expression,
 )
 from horae.model.workflow.kinds import refuse_kind, refuse_parts
-from horae.model.workflow.plan import edges, places
+from horae.model.workflow.plan import edges, names_of_undo, places
 from horae.model.workflow.reach import unreachable
 from horae.model.workflow.values import MOST_STEPS, PHASES, Phase, Sleep, Step, Workflow
 
@@ -30,8 +29,8 @@ _FIELDS: Mapping[Phase, str] = {
 }
 _CONDITIONS = ("when", "while", "until", "event.filter")
 _NAMES = (
-    "The params of a foreach know `item` and `index`, those of a loop `index`, handlers and undo `error`; a step whose"
-    ' name has a dash stands in quotes: steps["my-step"].'
+    "The params of a foreach and of its undo know `item` and `index`, those of a loop `index`, handlers and undo"
+    ' `error`; a step whose name has a dash stands in quotes: steps["my-step"].'
 )
 _ITEMS = 'Give a list, or an expression for one: "${steps.extract.result.parts}".'
 
@@ -98,7 +97,7 @@ def _check_step(step: Step, phase: Phase, own: Collection[str], main: Collection
     if step.undo is not None:
         if phase != "main":
             raise BadInput("Only what comes before the end is undone.", "Take its undo away.", field="undo")
-        for expression in expressions_in(step.undo.params, "undo.params", OF_ERROR):
+        for expression in expressions_in(step.undo.params, "undo.params", names_of_undo(step)):
             _check_spoken(expression, "undo.params", main, "Its undo")
     if isinstance(step.wait, Sleep) and step.wait.until and "${" not in step.wait.until:
         parse_instant(step.wait.until, field="sleep.until")

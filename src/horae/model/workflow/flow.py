@@ -94,6 +94,7 @@ class StepRow(Struct, frozen=True, kw_only=True):
     error: Failure | None = None
     reason: str = ""
     wake_at: Instant | None = None
+    done: tuple[int, ...] | None = None  # of a foreach: the items that succeeded, where asked for; None: unknown
 
     @property
     def is_final(self) -> bool:
@@ -129,6 +130,7 @@ class Start(Struct, frozen=True, kw_only=True):
     items: Sequence[bytes]  # params as JSON
     foreach: bool = False
     concurrency: int | None = None  # how many of a foreach may be on the way at once
+    ordered: bool = False  # one after another, each after the end of the one before it
     iteration: int = 0
     delay: Micros = 0  # before it may start
     priority: int | None = None
@@ -180,6 +182,7 @@ class Ask(Struct, frozen=True):
 
     rows: frozenset[str] = frozenset()
     results: frozenset[str] = frozenset()  # rows, too, with `result`; of a foreach the JSON list in the order of items
+    items: frozenset[str] = frozenset()  # rows of foreach steps, with `done`
 
 
 Rows: TypeAlias = Mapping[str, StepRow]

@@ -12,7 +12,7 @@ from horae.model.protocol import Failure
 from horae.model.view import Time, View, shown_time
 from horae.model.workflow.flow import Flow, Pin, StepRow
 from horae.model.workflow.plan import Plan
-from horae.model.workflow.values import Approval, Callback, EventWait, SignalWait, Sleep, Step, Wait, undo_name
+from horae.model.workflow.values import UNDO, Approval, Callback, EventWait, SignalWait, Sleep, Step, Wait
 
 Kind = Literal["job", "foreach", "loop", "switch", "sleep", "event", "signal", "approval", "callback"]
 WAITS: Mapping[type, Kind] = {
@@ -22,7 +22,6 @@ WAITS: Mapping[type, Kind] = {
     Approval: "approval",
     Callback: "callback",
 }
-UNDO = undo_name("")
 NO_WAITS: Mapping[str, Wait] = {}
 
 

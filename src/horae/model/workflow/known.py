@@ -35,6 +35,12 @@ class Known:
                 self._rows[name] = row if mine is None else structs.replace(mine, result=row.result)
             self._full |= wanted
 
+    def _know_items(self, steps: frozenset[str]) -> Deciding[None]:
+        """Learn which items of foreach steps succeeded."""
+        if steps:
+            for name, row in (yield Ask(items=steps)).items():
+                self._rows[name] = structs.replace(self._rows.get(name, row), done=row.done)
+
     @property
     def _going_on(self) -> bool:
         """Whether steps of the present phase may still begin."""

@@ -7,9 +7,7 @@ from horae.model.workflow import starting
 from horae.model.workflow.flow import BREAKPOINT, FAULT, PAUSED, Await, Deciding, Ended, StepRow
 from horae.model.workflow.known import Known
 from horae.model.workflow.starting import Launch
-from horae.model.workflow.values import undo_name
-
-UNDO = undo_name("")
+from horae.model.workflow.values import UNDO
 
 
 class Launching(Known):
@@ -20,6 +18,8 @@ class Launching(Known):
         yield from self._know(ready)
         going = [name for name in ready if not self._hold(name)]
         yield from self._know((), {name for step in going for name in self._speaks(step)})
+        undone = (name.removesuffix(UNDO) for name in going if name.endswith(UNDO))
+        yield from self._know_items(frozenset(name for name in undone if self.plan.fans(name)))
         for name in going:
             self._launch(name)
 

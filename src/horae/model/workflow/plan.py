@@ -21,6 +21,7 @@ from horae.model.workflow.expressions import (
 from horae.model.workflow.joins import CATCHING
 from horae.model.workflow.values import (
     PHASES,
+    UNDO,
     Approval,
     Call,
     Callback,
@@ -80,6 +81,11 @@ class Plan(Struct, frozen=True, kw_only=True):
     output_speaks: frozenset[str] = frozenset()
     callbacks: tuple[str, ...] = ()  # steps that wait until their URL is called
 
+    def fans(self, step: str) -> bool:
+        """Whether a step has an execution for each of several items: a foreach, and its undoing."""
+        node = self.nodes.get(step.removesuffix(UNDO))
+        return node is not None and node.step.foreach is not None
+
 
 def plan_of(workflow: Workflow) -> Plan:
     """Compile a workflow that has been checked."""
@@ -99,7 +105,7 @@ def plan_of(workflow: Workflow) -> Plan:
         nodes=nodes,
         order=order,
         leaves=tuple(step.name for step in workflow.steps if not nodes[step.name].followers),
-        undoings={step.name: _undoing(step.undo) for step in workflow.steps if step.undo is not None},
+        undoings={step.name: _undoing(step, step.undo) for step in workflow.steps if step.undo is not None},
         output=None if workflow.output is None else compile_tree(workflow.output, "output", KNOWN),
         output_speaks=frozenset(spoken(workflow.output, "output", KNOWN)),
         callbacks=tuple(step.name for step in workflow.everything if isinstance(step.wait, Callback)),
@@ -198,10 +204,18 @@ def _node(
     )
 
 
-def _undoing(call: Call) -> Undoing:
-    params = {} if call.params is None else call.params
-    filled = Filled() if call.params is None else _filled(params, OF_ERROR)
-    return Undoing(call=call, speaks=frozenset(spoken(params, "undo.params", OF_ERROR)), params=filled)
+def names_of_undo(step: Step) -> Names:
+    """What the params of an undoing may speak of."""
+    return OF_ERROR if step.foreach is None else OF_ERROR | IN_FOREACH
+
+
+def _undoing(step: Step, call: Call) -> Undoing:
+    names, params = names_of_undo(step), {} if call.params is None else call.params
+    filled = Filled() if call.params is None else _filled(params, names)
+    speaks = spoken(params, "undo.params", names)
+    if step.foreach is not None:
+        speaks |= spoken(step.foreach.items, "foreach.items", KNOWN)  # each item is undone by itself
+    return Undoing(call=call, speaks=frozenset(speaks), params=filled)
 
 
 def _filled(params: Any, known: Names) -> Filled:

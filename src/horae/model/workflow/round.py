@@ -136,9 +136,10 @@ class Round(Launching):
             self._end(heard, ended.state, ended.result, ended.error, ended.reason)
 
     def _count(self, row: StepRow, ended: Ended) -> None:
-        """Items of a foreach."""
-        foreach = self.plan.nodes[row.step].step.foreach
-        most = foreach.tolerates(row.total) if foreach is not None else 0
+        """Items of a foreach. Of an undoing all have their turn, whatever becomes of them."""
+        node = self.plan.nodes.get(row.step)
+        foreach = None if node is None else node.step.foreach
+        most = foreach.tolerates(row.total) if foreach is not None else row.total
         counted = structs.replace(
             row, ok=row.ok + ended.ok, bad=row.bad + ended.bad, error=row.error or (ended.error if ended.bad else None)
         )
@@ -149,7 +150,9 @@ class Round(Launching):
                 self._made.cancel.append(row.step)
             self._put(counted)
             return
-        if not exceeded:
+        if foreach is None and counted.bad:
+            self._end(counted, "failed", None, starting.not_undone(counted), "")
+        elif not exceeded:
             self._end(counted, "success", None, None, "")
         elif ended.state == "cancelled" and counted.reason != TOLERANCE:
             self._end(counted, "cancelled", None, counted.error, ended.reason)

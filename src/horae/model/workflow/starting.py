@@ -15,13 +15,12 @@ from horae.model.template import TemplateError, as_text, render_tree, rendered_i
 from horae.model.workflow.expressions import error_value, holds, scope_of, step_value
 from horae.model.workflow.flow import BOUND, FAULT, NOT_WANTED, About, Await, Ended, Flow, Start, StepRow
 from horae.model.workflow.plan import NOTHING, Filled, Node, Plan
-from horae.model.workflow.values import Approval, Call, EventWait, SignalWait, Sleep, Step, undo_name
+from horae.model.workflow.values import UNDO, Approval, Call, EventWait, SignalWait, Sleep, Step
 from horae.model.workflow.waits import token_of
 
 Rows = Mapping[str, StepRow]
 Launch = Start | Await | Ended
 Scope = dict[str, Any]
-_UNDO = undo_name("")
 
 
 class Starter:
@@ -33,10 +32,8 @@ class Starter:
 
     def launch(self, name: str, row: StepRow, rows: Rows, flow: Flow) -> Launch:
         """Begin a step. Raises TemplateError when an expression cannot be computed."""
-        if name.endswith(_UNDO):
-            undoing = self._plan.undoings[name.removesuffix(_UNDO)]
-            scope = self._scope(undoing.speaks, rows, flow)
-            return Start(step=name, items=[self._params(undoing.params, undoing.call, scope)])
+        if name.endswith(UNDO):
+            return self._undo(name, name.removesuffix(UNDO), rows, flow)
         node = self._plan.nodes[name]
         scope = self._scope(node.speaks, rows, flow)
         if node.when is not None and not holds(node.when, scope):
@@ -48,6 +45,20 @@ class Starter:
         if node.step.foreach is not None:
             return self._each(node, scope)
         return self._loop(node, row, scope) if node.step.loop is not None else self._run(node, scope)
+
+    def _undo(self, name: str, undone: str, rows: Rows, flow: Flow) -> Launch:
+        """An undoing; of a foreach one for each item that succeeded, from the last to the first."""
+        undoing, node = self._plan.undoings[undone], self._plan.nodes[undone]
+        scope = self._scope(undoing.speaks, rows, flow)
+        if node.step.foreach is None:
+            return Start(step=name, items=[self._params(undoing.params, undoing.call, scope)])
+        items = self._items(node, scope)
+        done = rows[undone].done
+        which = range(len(items)) if done is None else [index for index in done if index < len(items)]
+        if not which:
+            return Ended(step=name)
+        params = [self._item(undoing.params, scope, items[index], index) for index in sorted(which, reverse=True)]
+        return Start(step=name, items=params, foreach=True, ordered=True)
 
     def again(self, node: Node, row: StepRow, rows: Rows, flow: Flow) -> Start | Ended | None:
         """What follows a successful run of a loop: another one, the step's end, or None: it ends as the run did."""
@@ -101,9 +112,8 @@ class Starter:
                 return Ended(step=row.step)
         return self._run(node, scope)
 
-    def _each(self, node: Node, scope: Scope) -> Launch:
-        foreach = node.step.foreach
-        assert foreach is not None
+    def _items(self, node: Node, scope: Scope) -> list[Any]:
+        """What a foreach is about."""
         items = render_tree(node.items, scope)
         if isinstance(items, Far):
             raise TemplateError(f"what foreach.items gave {items.why}")
@@ -114,6 +124,12 @@ class Starter:
                 f"foreach.items gave {len(items)} items; at most {self._about.most_items} are allowed: give each"
                 " execution several of them"
             )
+        return items
+
+    def _each(self, node: Node, scope: Scope) -> Launch:
+        foreach = node.step.foreach
+        assert foreach is not None
+        items = self._items(node, scope)
         if not items:
             return Ended(step=node.step.name, result=b"[]")
         return Start(
@@ -172,6 +188,13 @@ def too_many(row: StepRow, most: int) -> Failure:
     first = f" The first: {row.error.message or row.error.type}" if row.error is not None else ""
     message = f"{row.bad} of {row.total} items failed; {most} are tolerated.{first}"
     return Failure(type="TooManyFailed", message=message, permanent=True)
+
+
+def not_undone(row: StepRow) -> Failure:
+    """Undoings of some items of a foreach failed."""
+    first = f" The first: {row.error.message or row.error.type}" if row.error is not None else ""
+    message = f"{row.bad} of {row.total} items were not undone.{first}"
+    return Failure(type="NotUndone", message=message, permanent=True)
 
 
 def without_a_word(row: StepRow) -> Failure:

@@ -176,6 +176,9 @@ class Workflow(Part, frozen=True, kw_only=True, tag_field="kind", tag="workflow"
         return (*self.steps, *self.on_success, *self.on_failure, *self.last)
 
 
+UNDO = ":undo"
+
+
 def undo_name(step: str) -> str:
     """The name under which the undoing of a step is kept; no step can be named so."""
-    return f"{step}:undo"
+    return f"{step}{UNDO}"

@@ -191,8 +191,8 @@ def _fan_of(extras: bytes | None, plan: Plan) -> str | None:
     """The foreach of which all items of a parcel are."""
     if extras is None or extras.startswith(b"["):
         return None
-    step = extras_of(extras, 0, 1)[0].step
-    return step if _fans(plan, step) else None
+    step = extras_of(extras, 0, 1)[0].step or ""
+    return step if plan.fans(step) else None
 
 
 def _ended(f: Finished, extras: bytes | None, plan: Plan, large: Mapping[tuple[UUID, int], bytes]) -> Iterator[Ended]:
@@ -204,7 +204,7 @@ def _ended(f: Finished, extras: bytes | None, plan: Plan, large: Mapping[tuple[U
         return
     for item, extra in enumerate(extras_of(extras, s.lo, s.hi), s.lo):
         step = extra.step or ""
-        if _fans(plan, step):
+        if plan.fans(step):
             yield _items_ended(f, step, 1)
             continue
         result = None if f.results is None else large.get((s.parcel, item)) or f.results.one(item - s.lo)
@@ -212,12 +212,6 @@ def _ended(f: Finished, extras: bytes | None, plan: Plan, large: Mapping[tuple[U
             step=step, state=_final(f.state), result=result, error=f.error, reason=f.reason,
             execution=execution_id(s.parcel, item),
         )  # fmt: skip
-
-
-def _fans(plan: Plan, step: str | None) -> bool:
-    """Whether a step is a foreach."""
-    node = plan.nodes.get(step or "")
-    return node is not None and node.step.foreach is not None
 
 
 def _items_ended(f: Finished, step: str, count: int) -> Ended:

@@ -110,7 +110,7 @@ class Course:
 
     def _answer(self, ask: Ask, moves: Deferred) -> Script[Answer]:
         """What a decision asks for; steps that are not there yet are left out."""
-        lacking = {name for name in ask.rows if name not in self.rows}
+        lacking = {name for name in ask.rows | ask.items if name not in self.rows}
         lacking |= {name for name in ask.results if name not in self._known}
         if lacking and not self._is_new:
             given = [(*self.held.place, name, name in ask.results) for name in sorted(lacking)]
@@ -126,6 +126,10 @@ class Course:
         if lying:
             yield from moves.make()
             rows |= yield from flow_results.read(self.held.place, lying, self.plan)
+        for name in sorted(ask.items):
+            yield from moves.make()
+            row = rows.get(name, self.rows[name])
+            rows[name] = structs.replace(row, done=(yield from flow_results.succeeded(self.held.place, row)))
         return rows
 
     def decide(self, deciding: Deciding[Decisions], moves: Deferred, now: Instant) -> Script[None]:

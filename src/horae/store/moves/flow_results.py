@@ -36,6 +36,11 @@ LENGTH = Statement(
     "SELECT h.parcel, sum(length(h.results)) FROM given JOIN history h ON h.parcel = given.parcel"
     " WHERE h.results IS NOT NULL GROUP BY h.parcel",
 )
+WELL = Statement(
+    "items_that_succeeded",
+    "SELECT p.extras, h.lo, h.hi FROM given JOIN parcels p ON p.id = given.parcel"
+    " JOIN history h ON h.parcel = p.id AND h.state = 'success'",
+)
 ENDED = Statement(
     "ended_of_parcels",
     "SELECT p.id, p.extras, h.lo, h.hi, h.state, h.ends, h.results FROM given"
@@ -120,6 +125,15 @@ def of_foreach(place: Place, row: StepRow) -> Script[bytes]:
         for one, content in found.items():
             results[lying[one][0]] = content
     return b"[" + b",".join(results) + b"]"
+
+
+def succeeded(place: Place, row: StepRow) -> Script[tuple[int, ...] | None]:
+    """Which items of a foreach succeeded; None when its children are not its own: a rerun took it over."""
+    children = [(child,) for child, _ in (yield Fetch(CHILDREN, (*place, row.step)))]
+    if not children:
+        return None
+    rows = yield ForEach(WELL, CHILD, children)
+    return tuple(sorted(at for extras, lo, hi in rows for at in places_of(extras, lo, hi)))
 
 
 def places_of(extras: bytes | None, lo: int, hi: int) -> list[int]:

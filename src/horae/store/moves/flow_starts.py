@@ -16,7 +16,7 @@ from horae.model.execution import Extra
 from horae.model.ids import parcel_id
 from horae.model.job import Spec
 from horae.model.keys import encode_keys, keys_of
-from horae.model.limits import fan_key
+from horae.model.limits import fan_key, sequence_name
 from horae.model.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
 from horae.model.protocol import Failure
 from horae.model.schema import checker_of
@@ -205,7 +205,12 @@ def _envelope(course: Course, start: Start, one: NewExecution) -> Envelope:
     """Where a child belongs: to its parent, and under the limit that a foreach has of its own."""
     envelope = one.envelope
     keys = structs.replace(keys_of(envelope.keys), child=True)
-    if start.concurrency is not None and start.concurrency < len(start.items):
+    if start.ordered and keys.sequence is None:
+        keys = structs.replace(keys, sequence=sequence_name(course.flow.execution, start.step))
+    elif start.ordered:
+        fan = fan_key(course.flow.execution, start.step, 1)
+        keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
+    elif start.concurrency is not None and start.concurrency < len(start.items):
         fan = fan_key(course.flow.execution, start.step, start.concurrency)
         keys = structs.replace(keys, limits=tuple(sorted((*keys.limits, fan))))
     return structs.replace(
