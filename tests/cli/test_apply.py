@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from horae.errors import NotFound
+from horae.errors import BadInput, NotFound
 from tests.cli.fake_api import FakeApi, Request, run
 
 
@@ -58,9 +58,10 @@ jobs:
     workflow:
       steps:
         - {name: a, command: x, undo: {job: undone}}
-        - {name: b, steps: [{name: c, job: load}]}
+        - {name: b, steps: [{name: c, job: load, undo: unload}]}
       finally: [{name: d, job: clean}]
   - {name: load, command: x}
+  - {name: unload, command: x}
   - {name: clean, command: x}
   - {name: undone, workflow: [{name: e, job: load}]}
 """
@@ -72,6 +73,14 @@ def test_what_workflows_run_comes_before_them(tmp_path):
     order = [line.split()[1] for line in said.splitlines()]
     assert order[-1] == "etl"
     assert order.index("load") < order.index("undone")
+
+
+def test_of_several_jobs_the_refused_one_is_named(tmp_path):
+    (tmp_path / "jobs.yaml").write_text(JOBS)
+    api = Jobs()
+    api.routes["POST /jobs"] = BadInput("It runs nothing.", "Say what.")
+    refused = run(api, "apply", "-f", str(tmp_path / "jobs.yaml"))
+    assert "extract: It runs nothing." in refused.stderr
 
 
 @pytest.mark.parametrize(

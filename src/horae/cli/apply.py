@@ -1,6 +1,7 @@
 """`horae apply`: make the server's jobs, templates and calendars be as a file or an app says."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
@@ -9,7 +10,7 @@ import click
 from horae.cli.lazy import Command
 from horae.cli.remote import Api, remote
 from horae.cli.values import read_applied
-from horae.errors import BadInput
+from horae.errors import BadInput, HoraeError
 from horae.model.calendar.spelling import references_in
 
 
@@ -36,12 +37,24 @@ async def apply(api: Api, file: tuple[str, ...], app: str | None) -> None:
     done: list[dict[str, Any]] = [await _apply_calendar(api, calendar) for calendar in in_reach(calendars)]
     done += [await _apply_template(api, template) for template in _by_name(templates).values()]
     for document in in_order(documents):
-        job, outcome = await api.client.jobs.apply(document)
+        with _speaking_of(document["name"], many=len(documents) > 1):
+            job, outcome = await api.client.jobs.apply(document)
         done.append({"name": job.name, "outcome": outcome, "version": job.version, "jobId": job.job_id})
         if api.out.is_for_people:
             click.echo(f"{outcome.ljust(9)}  {job.name}")
     if not api.out.is_for_people:
         api.out.document({"items": done})
+
+
+@contextmanager
+def _speaking_of(name: str, *, many: bool) -> Iterator[None]:
+    """Of several jobs, say which one was refused."""
+    try:
+        yield
+    except HoraeError as error:
+        if many:
+            error.detail = f"{name}: {error.detail}"
+        raise
 
 
 async def _apply_calendar(api: Api, document: dict[str, Any]) -> dict[str, Any]:
@@ -97,8 +110,9 @@ def _run_by(part: Any) -> Iterable[str]:
         for one in part:
             yield from _run_by(one)
     elif isinstance(part, dict):
-        if isinstance(part.get("job"), str):
-            yield part["job"]
+        for named in (part.get("job"), part.get("undo")):
+            if isinstance(named, str):
+                yield named
         for field in ("steps", "workflow", "undo", "onSuccess", "onFailure", "finally"):
             yield from _run_by(part.get(field))
 

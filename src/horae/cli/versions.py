@@ -55,7 +55,8 @@ async def diff(api: Api, job: str, before: int | None, after: int | None) -> Non
     new = after if after is not None else await _present(api, job)
     old = before if before is not None else new - 1
     if old < 1:
-        raise BadInput(f"{job} has one version: there is nothing to compare.", "Name two versions of another job.")
+        remedy = f"Each edit makes one: horae jobs edit {job}."
+        raise BadInput(f"{job} has one version: there is nothing to compare.", remedy)
     found = (await api.client.jobs.diff(job, old, new)).raw
     if not api.out.is_for_people:
         return api.out.document(found)

@@ -57,13 +57,14 @@ class Reference:
         count = self.counts[step]
         count[0] += good
         count[1] += bad
+        with_it = self.stopped and (state == "cancelled" or not bad)  # stopped with the whole, not by its failures
         if count[0] + count[1] == count[2]:
             foreach = self.step(step).foreach
             share = foreach.tolerate_percent
             bound = foreach.tolerate if share is None else count[2] * share // 100
-            stopped = state == "cancelled" and step not in self.exceeded
+            stopped = (with_it or state == "cancelled") and step not in self.exceeded
             self._end(step, "success" if count[1] <= bound else "cancelled" if stopped else "failed")
-        else:
+        elif not with_it:
             self._note_excess(step)
         self._settle()
 

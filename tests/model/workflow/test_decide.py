@@ -78,6 +78,16 @@ def test_a_foreach_that_fails_too_often_is_stopped():
     assert memory.end.state == "failed"
 
 
+def test_a_foreach_that_is_stopped_with_its_workflow_is_cancelled():
+    for last in ({"ok": 1}, {"bad": 1, "state": "cancelled"}):
+        memory = running(job("a", foreach={"items": [1, 2, 3]}))
+        memory.cancel()
+        memory.ends(Ended(step="a", bad=2, state="cancelled"))
+        assert memory.last.cancel == []
+        memory.ends(Ended(step="a", **last))
+        assert (memory.states["a"], memory.end.state) == ("cancelled", "cancelled")
+
+
 @pytest.mark.parametrize(
     ("items", "told"),
     [("${params.text}", "which is no list"), ("${params.list}", "at most 2 are allowed"), ("${params.no}", "no 'no'")],

@@ -144,8 +144,9 @@ class Round(Launching):
             row, ok=row.ok + ended.ok, bad=row.bad + ended.bad, error=row.error or (ended.error if ended.bad else None)
         )
         exceeded = counted.bad > most
+        stopped = not self._going_on and (ended.state == "cancelled" or not ended.bad)  # with its workflow
         if counted.ok + counted.bad < row.total:
-            if exceeded and row.reason != TOLERANCE and not self._made.stop:
+            if exceeded and row.reason != TOLERANCE and not self._made.stop and not stopped:
                 counted = structs.replace(counted, reason=TOLERANCE)
                 self._made.cancel.append(row.step)
             self._put(counted)
@@ -154,7 +155,7 @@ class Round(Launching):
             self._end(counted, "failed", None, starting.not_undone(counted), "")
         elif not exceeded:
             self._end(counted, "success", None, None, "")
-        elif ended.state == "cancelled" and counted.reason != TOLERANCE:
+        elif counted.reason != TOLERANCE and (stopped or ended.state == "cancelled"):
             self._end(counted, "cancelled", None, counted.error, ended.reason)
         else:
             self._end(counted, "failed", None, starting.too_many(counted, most), TOLERANCE)
