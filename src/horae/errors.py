@@ -97,6 +97,12 @@ class OverQuota(HoraeError):
     status, slug, title = 429, "over-quota", "That is more than the quota allows"
 
 
+class TooOften(HoraeError):
+    """Asked again too soon; `retryAfter` says when it is looked at."""
+
+    status, slug, title = 429, "too-often", "Asked too often"
+
+
 class Busy(HoraeError):
     """Too much at once; `retry_after` seconds is a good time to come back."""
 

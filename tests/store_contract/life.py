@@ -68,6 +68,7 @@ RARE_MOVES = {
     "audit_flows",
     "audit_log",
     "enrolments",
+    "people",
     "templates",
     *("sealing", "secrets"),
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),

@@ -34,8 +34,9 @@ SECTIONS = {
     "Operate": {
         "workers": "List workers, enrol and drain them, and have as many as a queue wants.",
         "queues": "List queues; hold and release them.",
-        "namespaces": "Show what namespaces may have and use, and what they used.",
+        "namespaces": "Make, show and delete namespaces; what they may have and use, and what they used.",
         "keys": "Create, list and revoke keys.",
+        "users": "Let people sign in, and say what they may do.",
         "sign-in": "Print a link that signs one browser in.",
         "audit": "Tell who did what; check executions and fires of a live store.",
         "doctor": "Check the installation and say what to do.",

@@ -26,6 +26,7 @@ from horae.client.sse import events
 from horae.client.templates import Templates
 from horae.client.transport import Transport
 from horae.client.triggers import Fires, Triggers
+from horae.client.users import Users
 from horae.client.views import Event, Execution, Health, Submitted, View
 from horae.env import Env, system_env
 from horae.model.signals import Span
@@ -63,6 +64,7 @@ class Client:
         self.dlq = DeadLetters(self._caller)
         self.workers = Workers(self._caller)
         self.keys = Keys(self._caller)
+        self.users = Users(self._caller)
         self.circuits = Circuits(self._caller)
         self.rollouts = Rollouts(self._caller)
         self.templates = Templates(self._caller)

@@ -21,10 +21,33 @@ def engine_settings(settings: Settings) -> EngineSettings:
         make_master_key=not settings.secret_key_file and settings.store_url.startswith("sqlite:"),
         url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
     )
+        session_idle=int(settings.session_idle),
+        session_life=int(settings.session_life),
+        oidc=_oidc(settings),
 
 
 def connections(settings: Settings) -> Connections:
     """How to be connected to PostgreSQL."""
+def _oidc(settings: Settings) -> OidcSettings | None:
+    """The identity provider, if one is set."""
+    if not settings.oidc_issuer:
+        return None
+    if not settings.oidc_client_id or not settings.oidc_roles:
+        missing = "oidc_roles" if settings.oidc_client_id else "oidc_client_id"
+        raise BadInput(f"oidc_issuer is set, but {missing} is not.", TABLE[missing].meaning, field=missing)
+    return OidcSettings(
+        issuer=settings.oidc_issuer,
+        client_id=settings.oidc_client_id,
+        client_secret=str(settings.oidc_client_secret),
+        scopes=settings.oidc_scopes,
+        name_claim=settings.oidc_name_claim,
+        groups_claim=settings.oidc_groups_claim,
+        roles={group: read_mapping(group, text) for group, text in settings.oidc_roles.items()},
+        redirect=settings.oidc_redirect,
+        allow=settings.outbound_allow,
+    )
+
+
     return Connections(
         hot=settings.store_hot_connections, cold=settings.store_cold_connections, direct=settings.store_direct
     )

@@ -123,6 +123,28 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     fire_retention: Annotated[Span, _about("How long it is known what became of each fire of a schedule.")] = Span(
         30 * DAY
     )
+    session_idle: Annotated[Span, _about("How long somebody who signed in may be away before they must again.")] = Span(
+        DAY
+    )
+    session_life: Annotated[Span, _about("How long a sign-in lasts at most.")] = Span(7 * DAY)
+    oidc_issuer: Annotated[str, _about("The identity provider that people sign in at, its issuer's URL.")] = ""
+    oidc_client_id: Annotated[str, _about("As what Horae is known there.")] = ""
+    oidc_client_secret: Annotated[Secret, _about("With what it proves that there; empty for a public client.")] = (
+        Secret()
+    )
+    oidc_scopes: Annotated[str, _about("What is asked of the provider.")] = "openid profile email groups"
+    oidc_name_claim: Annotated[str, _about("Which claim is a person's name here.")] = "preferred_username"
+    oidc_groups_claim: Annotated[str, _about("Which claim has a person's groups.")] = "groups"
+    oidc_roles: Annotated[
+        dict[str, str],
+        _about(
+            'What groups stand for: "group=namespace:role", with permissions "group=default:editor+commands"; the group'
+            ' "*" is everybody. Who is in none is not let in.'
+        ),
+    ] = {}
+    oidc_redirect: Annotated[
+        str, _about("Where browsers come back to, if not to this server's URL and /api/v1/sign-in/oidc/callback.")
+    ] = ""
     watch_roots: Annotated[
         tuple[str, ...],
         _about(

@@ -42,6 +42,10 @@ from horae.engine.jobs import Jobs
 from horae.engine.joins import Joiner
 from horae.engine.keys import Keys
 from horae.engine.limits import Limits
+from horae.engine.namespaces import Namespaces
+from horae.engine.oidc import Oidc
+from horae.engine.passwords import Passwords
+from horae.engine.people import People
 from horae.engine.placer import Placer
 from horae.engine.preemptor import Preemptor
 from horae.engine.presence import Presence
@@ -58,6 +62,7 @@ from horae.engine.sealing import Sealer
 from horae.engine.secrets import Secrets
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
+from horae.engine.sign_ins import SignIns
 from horae.engine.signals import Signals
 from horae.engine.statistics import Statistics
 from horae.engine.steps_by_hand import StepsByHand
@@ -111,6 +116,7 @@ class Node:
         self.hold_watch = HoldWatch(env, store, self.directory, self.hints, self.clock)
         self.holds = Holds(env, store, self.directory, self.hold_watch, self.hints)
         self.queues = Queues(env, store, self.directory, self.hints, self.statistics.cancelled)
+        self.namespaces = Namespaces(env, store, self.directory, self.hints, self.settings)
         self.reranker = Reranker(env, store, self.directory, self.hints)
         self.circuits = Circuits(env, store, self.id, self.directory, self.hints, self.clock)
         self.circuit_breakers = CircuitBreakers(env, store, self.circuits)
@@ -206,6 +212,11 @@ class Node:
         self.autoscale = Autoscale(env, store, self.directory)
         self.keys = Keys(env, store)
         self.enrolments = Enrolments(env, store)
+        passwords = Passwords()
+        self.sign_ins = SignIns(env, store, passwords, self.settings.session_idle, self.settings.session_life)
+        self.keys.people = self.sign_ins
+        self.people = People(env, store, passwords, self.sign_ins)
+        self.oidc = Oidc(env, store, self.sign_ins, self.settings.oidc) if self.settings.oidc else None
         self.audit = Audit(env, store, self.hints)
         self.audit_log = AuditLog(env, store)
         self.fire_audits = FireAudits(env, store)

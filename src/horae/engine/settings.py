@@ -3,8 +3,23 @@
 from msgspec import Struct
 
 from horae.env import SECOND, Micros
+from horae.model.user import Mapped
 
 DAY: Micros = 86_400 * SECOND
+
+
+class OidcSettings(Struct, frozen=True, kw_only=True):
+    """An identity provider, and what its groups stand for."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = ""
+    scopes: str = "openid profile email groups"
+    name_claim: str = "preferred_username"
+    groups_claim: str = "groups"
+    roles: dict[str, Mapped]
+    redirect: str = ""  # where browsers come back to; empty: the server's own URL
+    allow: tuple[str, ...] = ()  # addresses beside public ones at which it may be
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
@@ -26,4 +41,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     master_keys: str = ""  # what secrets are sealed with
     master_key_file: str = ""  # where they are read from instead
     make_master_key: bool = False  # in that file, at the first start of a store: only one that no other server shares
+    session_idle: Micros = DAY  # how long somebody who signed in may be away
+    session_life: Micros = 7 * DAY  # how long a sign-in lasts at most
+    oidc: OidcSettings | None = None
     url: str = ""  # where other servers' workers reach this one

@@ -36,6 +36,11 @@ ACCESS: Mapping[str, Access] = {
     "ui.page": EVERYBODY,
     "ui.file": EVERYBODY,
     "me.sign-in": EVERYBODY,
+    "me.ways": EVERYBODY,
+    "me.sign-in-with-password": EVERYBODY,
+    "me.oidc": EVERYBODY,
+    "me.oidc-callback": EVERYBODY,  # what was begun and the provider's answer are its credential
+    "me.password": ANYBODY,
     "me.code": VIEW,
     "me.sign-out": ANYBODY,
     "me.get": ANYBODY,
@@ -145,6 +150,13 @@ ACCESS: Mapping[str, Access] = {
     "workers.get": VIEW,
     "workers.drain": OPERATE,
     "autoscale.queue": VIEW,
+    "users.list": ADMIN,
+    "users.create": ADMIN,
+    "users.get": ADMIN,
+    "users.edit": INSTALLATION,
+    "users.delete": INSTALLATION,
+    "users.grant": ADMIN,
+    "users.revoke": ADMIN,
     "enrolments.create": ADMIN,
     "enrolments.redeem": EVERYBODY,  # the token is its credential
     "keys.list": ADMIN,
@@ -157,6 +169,10 @@ ACCESS: Mapping[str, Access] = {
     "secrets.rotate": INSTALLATION,  # of all namespaces
     "namespaces.list": VIEW,
     "namespaces.quota": VIEW,
+    "namespaces.create": INSTALLATION,
+    "namespaces.get": VIEW,
+    "namespaces.edit": ADMIN,
+    "namespaces.delete": INSTALLATION,
     "namespaces.set-quota": INSTALLATION,  # a tenant does not raise its own
     "namespaces.usage": VIEW,
     "servers.list": OVERSEE,

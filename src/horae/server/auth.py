@@ -65,7 +65,7 @@ def cookie_of(headers: Mapping[bytes, bytes]) -> str | None:
     return cookies[COOKIE].value if COOKIE in cookies else None
 
 
-def set_cookie(text: str, seconds: int, *, secure: bool) -> Header:
+def set_cookie(text: str, seconds: int, *, secure: bool, name: str = COOKIE, path: str = "/") -> Header:
     """The header that gives a browser its cookie; an empty text takes it away."""
-    parts = [f"{COOKIE}={text}", "Path=/", f"Max-Age={seconds}", "HttpOnly", "SameSite=Lax"]
+    parts = [f"{name}={text}", f"Path={path}", f"Max-Age={seconds}", "HttpOnly", "SameSite=Lax"]
     return (b"set-cookie", "; ".join([*parts, "Secure"] if secure else parts).encode())

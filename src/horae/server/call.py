@@ -49,12 +49,18 @@ class Call:
 
     @property
     def caller(self) -> str:
-        return f"key:{self.who.key}"
+        return self.who.key if self.who.kind == "user" else f"key:{self.who.key}"
 
     @property
     def secure(self) -> bool:
         """Whether the client's side is encrypted: by a proxy on this machine, for this server speaks plain HTTP."""
         return bool(self.scope["scheme"] == "https") or self.headers.get(b"x-forwarded-proto") == b"https"
+
+    @property
+    def here(self) -> str:
+        """This server's URL as the client spelled it, if it did."""
+        host = self.header(b"host")
+        return f"{'https' if self.secure else 'http'}://{host}" if host else self.node.presence.url
 
     @property
     def address(self) -> str:

@@ -24,14 +24,15 @@ MOST_DETAIL = 16 * 1024  # bytes
 UNRECORDED = frozenset(
     {
         *("executions.submit", "jobs.trigger", "events.send", "hooks.receive", "callbacks.receive"),
-        *("triggers.preview", "me.sign-in", "me.sign-out", "enrolments.redeem"),
+        *("triggers.preview", "me.sign-in", "me.sign-in-with-password", "me.sign-out", "enrolments.redeem"),
     }
 )
 # Nouns whose definitions are compared.
 COMPARED = frozenset(
     {"jobs", "triggers", "calendars", "queues", "templates", "rollouts", "circuits", "namespaces", "backfills", "holds"}
 )
-SILENT = frozenset({"me", "secrets", "users", "hooks", "enrolments"})  # whose requests hold what nobody else should read
+# Whose requests hold what nobody else should read.
+SILENT = frozenset({"me", "secrets", "users", "hooks", "enrolments"})
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
 # What is different at every look, and is nobody's doing.
 PASSING = frozenset(

@@ -34,17 +34,34 @@ async function showServer() {
   return answer.ok;
 }
 
+const post = (path, body) =>
+  ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+
 // The code of a sign-in link works once, so it leaves the address bar and the history before it is used.
 async function signIn() {
-  const code = new URLSearchParams(location.hash.slice(1)).get("code");
-  if (!code) return;
+  const given = new URLSearchParams(location.hash.slice(1));
+  const code = given.get("code");
+  const trouble = given.get("problem");
+  if (!code && !trouble) return;
   history.replaceState(null, "", location.pathname);
-  const answer = await ask("/api/v1/sign-in", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify({ code }),
-  });
+  if (trouble) return say("sign-in", trouble);
+  const answer = await post("/api/v1/sign-in", { code });
   if (!answer.ok) say("sign-in", `${answer.body.detail} ${answer.body.remedy}`);
+}
+
+async function signInWithPassword(event) {
+  event.preventDefault();
+  const form = event.target;
+  const answer = await post("/api/v1/sign-in/password", { name: form.name.value, password: form.password.value });
+  form.password.value = "";
+  if (!answer.ok) return say("sign-in", `${answer.body.detail} ${answer.body.remedy}`);
+  await show();
+}
+
+async function showWays() {
+  const answer = await ask("/api/v1/sign-in");
+  byId("provider").hidden = !answer.body?.oidc;
+  if (answer.body?.oidc) say("provider-name", answer.body.oidc);
 }
 
 async function signOut() {
@@ -57,7 +74,7 @@ async function signOut() {
 function showSignedIn(yes) {
   byId("counts").hidden = !yes;
   byId("signed-in").hidden = !yes;
-  byId("sign-in").hidden = yes;
+  byId("signing-in").hidden = yes;
 }
 
 async function showWork() {
@@ -65,7 +82,7 @@ async function showWork() {
   showSignedIn(me.ok);
   if (!me.ok) return;
   csrf = me.body.csrf;
-  say("who", `Signed in as ${me.body.role}.`);
+  say("who", `Signed in as ${me.body.name} (${me.body.role}).`);
   const [jobs, counts] = await Promise.all([ask("/api/v1/jobs?limit=1000"), ask("/api/v1/executions/counts")]);
   if (jobs.ok) say("jobs", jobs.body.items.length + (jobs.body.nextCursor ? "+" : ""));
   if (!counts.ok) return;
@@ -77,7 +94,9 @@ async function show() {
 }
 
 byId("sign-out").addEventListener("click", signOut);
+byId("password-form").addEventListener("submit", signInWithPassword);
 document.addEventListener("visibilitychange", () => document.hidden || show());
 await signIn();
+await showWays();
 await show();
 setInterval(() => document.hidden || show(), EVERY);

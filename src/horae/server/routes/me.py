@@ -52,4 +52,4 @@ async def sign_out(call: Call) -> Reply:
 @get(f"{API}/me", "me.get", Me)
 async def get_me(call: Call) -> Reply:
     """Tell who this credential is."""
-    return ok(Me.of(call.who))
+    return ok(Me.of(call.who, call.node.sign_ins.namespaces(call.who)))

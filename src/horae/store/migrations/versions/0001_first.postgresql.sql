@@ -681,8 +681,18 @@ CREATE TABLE namespaces (
     name TEXT NOT NULL,
     weight DOUBLE PRECISION DEFAULT 1 NOT NULL,
     created_at BIGINT NOT NULL,
-    PRIMARY KEY (id),
-    UNIQUE (name)
+    updated_at BIGINT DEFAULT 0 NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX namespaces_name ON namespaces (name) WHERE state <> 'deleted';
+
+CREATE TABLE oidc_flows (
+    state BYTEA NOT NULL,
+    nonce TEXT NOT NULL,
+    verifier TEXT NOT NULL,
+    until BIGINT NOT NULL,
+    PRIMARY KEY (state)
 );
 
 CREATE TABLE parcels (
@@ -690,6 +700,9 @@ CREATE TABLE parcels (
     namespace INTEGER NOT NULL,
     job UUID NOT NULL,
     version INTEGER NOT NULL,
+    policy TEXT,
+    spec TEXT DEFAULT '{}' NOT NULL,
+    state TEXT DEFAULT 'active' NOT NULL,
     queue INTEGER NOT NULL,
     lane INTEGER NOT NULL,
     priority SMALLINT NOT NULL,
@@ -956,6 +969,19 @@ CREATE TABLE signals (
     taken_by TEXT,
     at BIGINT NOT NULL,
     PRIMARY KEY (parcel, item, id)
+CREATE TABLE sign_ins (
+    hash BYTEA NOT NULL,
+    user_name TEXT NOT NULL,
+    csrf TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    until BIGINT NOT NULL,
+    members TEXT,
+    PRIMARY KEY (hash)
+);
+
+CREATE INDEX sign_ins_user ON sign_ins (user_name);
+
 );
 
 CREATE TABLE steps (
@@ -1111,6 +1137,15 @@ CREATE INDEX uses_used ON uses (used);
 
 CREATE TABLE waiting (
     parcel UUID NOT NULL,
+CREATE TABLE users (
+    name TEXT NOT NULL,
+    password TEXT,
+    active BOOLEAN DEFAULT true NOT NULL,
+    created_at BIGINT NOT NULL,
+    signed_in_at BIGINT,
+    PRIMARY KEY (name)
+);
+
     lo INTEGER NOT NULL,
     hi INTEGER NOT NULL,
     job UUID NOT NULL,

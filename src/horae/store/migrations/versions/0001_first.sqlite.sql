@@ -699,8 +699,18 @@ CREATE TABLE namespaces (
     name TEXT NOT NULL,
     weight DOUBLE DEFAULT 1 NOT NULL,
     created_at BIGINT NOT NULL,
-    PRIMARY KEY (id),
-    UNIQUE (name)
+    updated_at BIGINT DEFAULT 0 NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE UNIQUE INDEX namespaces_name ON namespaces (name) WHERE state <> 'deleted';
+
+CREATE TABLE oidc_flows (
+    state BLOB NOT NULL,
+    nonce TEXT NOT NULL,
+    verifier TEXT NOT NULL,
+    until BIGINT NOT NULL,
+    PRIMARY KEY (state)
 );
 
 CREATE TABLE parcels (
@@ -708,6 +718,9 @@ CREATE TABLE parcels (
     namespace INTEGER NOT NULL,
     job UUID NOT NULL,
     version INTEGER NOT NULL,
+    policy TEXT,
+    spec TEXT DEFAULT '{}' NOT NULL,
+    state TEXT DEFAULT 'active' NOT NULL,
     queue INTEGER NOT NULL,
     lane INTEGER NOT NULL,
     priority SMALLINT NOT NULL,
@@ -980,6 +993,19 @@ CREATE TABLE signals (
     taken_by TEXT,
     at BIGINT NOT NULL,
     PRIMARY KEY (parcel, item, id)
+CREATE TABLE sign_ins (
+    hash BLOB NOT NULL,
+    user_name TEXT NOT NULL,
+    csrf TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    seen_at BIGINT NOT NULL,
+    until BIGINT NOT NULL,
+    members TEXT,
+    PRIMARY KEY (hash)
+);
+
+CREATE INDEX sign_ins_user ON sign_ins (user_name);
+
 );
 
 CREATE TABLE steps (
@@ -1141,6 +1167,15 @@ CREATE INDEX uses_used ON uses (used);
 
 CREATE TABLE waiting (
     parcel UUID NOT NULL,
+CREATE TABLE users (
+    name TEXT NOT NULL,
+    password TEXT,
+    active BOOLEAN DEFAULT true NOT NULL,
+    created_at BIGINT NOT NULL,
+    signed_in_at BIGINT,
+    PRIMARY KEY (name)
+);
+
     lo INTEGER NOT NULL,
     hi INTEGER NOT NULL,
     job UUID NOT NULL,

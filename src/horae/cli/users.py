@@ -1,0 +1,140 @@
+"""`horae users`: people who sign in, and what they may do."""
+
+import sys
+from typing import Any
+
+import click
+
+from horae.cli.lazy import Group
+from horae.cli.output import Column
+from horae.cli.remote import Api, page_options, remote
+
+ROLES = ("viewer", "operator", "editor", "admin")
+PERMISSIONS = ("commands", "sensitive", "installation")
+
+
+@click.group(cls=Group, examples=("horae users create ada --role editor", "horae users grant ada --role viewer"))
+def users() -> None:
+    """Let people sign in, and say what they may do."""
+
+
+def _role(command: Any) -> Any:
+    """What somebody shall be in the namespace."""
+    permission = click.option(
+        "--permission",
+        "permissions",
+        multiple=True,
+        type=click.Choice(PERMISSIONS),
+        help="Beyond the role; repeatable.",
+    )
+    return click.option("--role", required=True, type=click.Choice(ROLES), help="What they may do.")(
+        permission(command)
+    )
+
+
+def _password(from_input: bool) -> str:
+    """A password from the input's first line, or as somebody types it twice."""
+    if from_input:
+        return sys.stdin.readline().rstrip("\n")
+    text: str = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+    return text
+
+
+from_input = click.option("--password-stdin", "from_input", is_flag=True, help="Read the password from the input.")
+
+
+@users.command(
+    examples=("horae users create ada --role editor", "pass ada | horae users create ada --role admin --password-stdin")
+)
+@click.argument("name")
+@_role
+@from_input
+@remote
+async def create(api: Api, name: str, role: str, permissions: tuple[str, ...], from_input: bool) -> None:
+    """Let somebody in, with a password, as something in this namespace."""
+    made = await api.client.users.create(name, _password(from_input), role=role, permissions=permissions)
+    _told(api, made.raw, f"{name} may sign in now, as {role}.")
+
+
+@users.command("list", examples=("horae users list",))
+@page_options
+@remote
+async def list_(api: Api, **paging: Any) -> None:
+    """List people, and what they may do where."""
+    columns: list[Column] = [
+        ("NAME", "name"),
+        ("ACTIVE", lambda one: "yes" if one["active"] else "no"),
+        ("SIGNS IN", lambda one: "password" if one["password"] else "identity provider"),
+        ("MAY", lambda one: ", ".join(f"{m['namespace']}: {m['role']}" for m in one["members"])),
+        ("SIGNED IN", lambda one: api.out.age(one.get("signedInAt"))),
+    ]
+    api.out.list((await api.client.users.list(**paging)).raw, columns, "Nobody signs in here yet: horae users create")
+
+
+@users.command(examples=("horae users show ada",))
+@click.argument("name")
+@remote
+async def show(api: Api, name: str) -> None:
+    """Show somebody."""
+    api.out.one((await api.client.users.get(name)).raw)
+
+
+@users.command(
+    examples=("horae users grant ada --role operator", "horae users grant ada --role editor --namespace etl")
+)
+@click.argument("name")
+@_role
+@remote
+async def grant(api: Api, name: str, role: str, permissions: tuple[str, ...]) -> None:
+    """Make somebody something in this namespace."""
+    _told(api, (await api.client.users.grant(name, role=role, permissions=permissions)).raw, f"{name} is {role} now.")
+
+
+@users.command(examples=("horae users revoke ada",))
+@click.argument("name")
+@remote
+async def revoke(api: Api, name: str) -> None:
+    """Take somebody out of this namespace."""
+    await api.client.users.revoke(name)
+    _told(api, {"name": name, "revoked": True}, f"{name} may do nothing in this namespace any more.")
+
+
+@users.command(examples=("horae users password ada",))
+@click.argument("name")
+@from_input
+@remote
+async def password(api: Api, name: str, from_input: bool) -> None:
+    """Give somebody another password; they are signed out everywhere."""
+    _told(api, (await api.client.users.edit(name, password=_password(from_input))).raw, f"{name} has a new password.")
+
+
+@users.command(examples=("horae users disable ada",))
+@click.argument("name")
+@remote
+async def disable(api: Api, name: str) -> None:
+    """Let somebody in no more, until `enable`."""
+    _told(api, (await api.client.users.edit(name, active=False)).raw, f"{name} is signed out and not let in.")
+
+
+@users.command(examples=("horae users enable ada",))
+@click.argument("name")
+@remote
+async def enable(api: Api, name: str) -> None:
+    """Let somebody in again."""
+    _told(api, (await api.client.users.edit(name, active=True)).raw, f"{name} may sign in again.")
+
+
+@users.command(examples=("horae users delete ada",))
+@click.argument("name")
+@remote
+async def delete(api: Api, name: str) -> None:
+    """Forget somebody; what they did stays in the audit log."""
+    await api.client.users.delete(name)
+    _told(api, {"name": name, "deleted": True}, f"{name} is forgotten.")
+
+
+def _told(api: Api, document: dict[str, Any], said: str) -> None:
+    if api.out.is_for_people:
+        api.out.say(said)
+    else:
+        api.out.document(document)

@@ -1,0 +1,123 @@
+"""Signing in: a password or an identity provider opens a browser's session, which ends by itself.
+
+A session ends when its browser was not seen for a while, and in any case after some days. Its cookie reads `u_` and 256
+random bits; the store keeps a hash. What changes about a user is believed within `CACHED` seconds on every server.
+"""
+
+from contextlib import suppress
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from horae.engine.keys import CACHED, MOST_CACHED, NOTED_EVERY, PERSONAL, SignedIn, digest_of, new_cookie
+from horae.engine.passwords import Passwords
+from horae.engine.throttle import Throttle
+from horae.env import Env, Instant, Micros
+from horae.errors import Forbidden, NotFound, StoreUnavailable, TooOften, Unauthorized
+from horae.model.principal import Principal
+from horae.model.user import LONGEST, Member, home_of, principal_of
+from horae.store.contract import Store
+from horae.store.moves import people, quotas
+
+FREE_OF_NAME, FREE_OF_ADDRESS = 5, 20  # wrong guesses before each costs a wait
+
+
+class Known(Struct, frozen=True):
+    """A session that was looked up."""
+
+    who: Principal
+    ends_at: Instant
+    until: float  # believed so long
+
+
+class SignIns:
+    """Opens sessions, knows whose they are, and ends them."""
+
+    def __init__(self, env: Env, store: Store, passwords: Passwords, idle: Micros, life: Micros) -> None:
+        self._env, self._store, self._passwords = env, store, passwords
+        self._idle, self._life = idle, life
+        self._names, self._addresses = Throttle(env, FREE_OF_NAME), Throttle(env, FREE_OF_ADDRESS)
+        self._known: dict[bytes, Known] = {}
+        self._members: dict[str, tuple[Member, ...]] = {}  # of these, by their CSRF tokens
+
+    async def with_password(self, name: str, password: str, address: str) -> SignedIn:
+        """Open a session for who knows the password; who guesses is slowed down."""
+        wait = max(self._names.wait(name), self._addresses.wait(address))
+        if wait:
+            raise TooOften("Too many wrong passwords.", f"Try again in {wait:.0f} seconds.", retryAfter=int(wait) + 1)
+        found = await self._store.read(lambda: people.one(name))
+        is_right = len(password) <= LONGEST and await self._passwords.is_right(found[1] if found else None, password)
+        if found is None or not is_right or not found[0].is_active:
+            self._names.wrong(name)
+            self._addresses.wrong(address)
+            raise Unauthorized("The name or the password is wrong.", "Try again, or ask an administrator for another.")
+        self._names.right(name)
+        if found[1] is not None and self._passwords.is_old(found[1]):
+            kept = await self._passwords.hash(password)
+            await self._store.write(lambda: people.keep_password(name, kept))
+        return await self.open(name, found[0].members, None)
+
+    async def open(self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None) -> SignedIn:
+        """Open a session for somebody who has shown who they are; `said` is what an identity provider says of them."""
+        home = home_of(members)
+        if home is None:
+            raise Forbidden(
+                f'"{name}" may not use anything yet.',
+                f"Let an administrator run: horae users grant {name} --role viewer",
+            )
+        cookie, csrf = new_cookie()
+        text, now = PERSONAL + cookie, self._env.now()
+        until = now + self._life
+        await self._store.write(lambda: people.sign_in(digest_of(text), name, csrf, until, now, said))
+        return SignedIn(text, until, principal_of(name, home, csrf))
+
+    async def check(self, text: str) -> Principal | None:
+        """Who signed in with this cookie; None when nobody is."""
+        digest = digest_of(text)
+        known = self._known.get(digest)
+        if known is None or known.until <= self._env.clock.monotonic():
+            known = await self._look(digest)
+        return known.who if known is not None and self._env.now() < known.ends_at else None
+
+    async def _look(self, digest: bytes) -> Known | None:
+        now = self._env.now()
+        found = await self._store.read(lambda: people.signed_in(digest))
+        home = None if found is None else home_of(found.members)
+        if found is None or home is None or now >= min(found.until, found.seen_at + self._idle):
+            self._known.pop(digest, None)
+            return None
+        who = principal_of(found.user, home, found.csrf)
+        known = Known(who, found.until, self._env.clock.monotonic() + CACHED)
+        if len(self._known) >= MOST_CACHED:
+            self.forget()
+        self._known[digest], self._members[found.csrf] = known, found.members
+        if found.seen_at <= now - NOTED_EVERY:
+            with suppress(StoreUnavailable):  # a store that only reads still lets people in
+                await self._store.write(lambda: people.see(digest, now, now - NOTED_EVERY))
+        return known
+
+    async def in_namespace(self, who: Principal, name: str) -> Principal:
+        """The same person in another of their namespaces."""
+        members = self._members.get(who.csrf or "", ())
+        member = next((member for member in members if member.namespace_name == name), None)
+        if member is not None:
+            return principal_of(who.name, member, who.csrf or "")
+        found = await self._store.read(lambda: quotas.namespace_named(name)) if who.may("installation") else None
+        if found is None:
+            raise NotFound(f'No namespace "{name[:128]}" for you.', "Choose one of those that GET /api/v1/me names.")
+        return replace(who, namespace=found, namespace_name=name)
+
+    def namespaces(self, who: Principal) -> tuple[str, ...]:
+        """Those that somebody who was just looked up may choose from."""
+        return tuple(member.namespace_name for member in self._members.get(who.csrf or "", ()))
+
+    async def sign_out(self, text: str) -> None:
+        """End a session."""
+        digest = digest_of(text)
+        self._known.pop(digest, None)
+        await self._store.write(lambda: people.end(digest))
+
+    def forget(self) -> None:
+        """Look everybody up anew: something about somebody has changed."""
+        self._known.clear()
+        self._members.clear()

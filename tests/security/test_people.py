@@ -1,0 +1,304 @@
+"""People: they sign in with a password or at an identity provider, and are let in for what they may do, for a while."""
+
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+import pytest
+from argon2 import PasswordHasher
+from joserfc.jwk import ECKey, OctKey
+
+from horae.engine.node import Node
+from horae.engine.settings import DAY, EngineSettings, OidcSettings
+from horae.env import SECOND, VirtualClock, virtual_env
+from horae.model.user import read_mapping
+from horae.server.app import Application
+from horae.store.contract import Store
+from horae.store.driver import one
+from horae.store.open import open_store_driver
+from horae.store.script import Statement
+from tests.security.provider import Provider
+
+Api = httpx2.AsyncClient
+PASSWORD = "correct horse battery"
+both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def fast_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hashes that take a millisecond; how long real ones take is argon2's affair."""
+    monkeypatch.setattr("horae.engine.passwords.Passwords._hasher", PasswordHasher(1, 8, 1))
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+async def provider(clock: VirtualClock) -> AsyncIterator[Provider]:
+    made, sock = Provider(clock.now() // SECOND), socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    made.url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    await made.listener.start(sock)
+    yield made
+    await made.listener.stop(0.1)
+
+
+@pytest.fixture
+async def node(request: pytest.FixtureRequest, clock: VirtualClock, provider: Provider) -> AsyncIterator[Node]:
+    env = virtual_env(clock=clock)
+    is_plain = getattr(request, "param", "sqlite") == "sqlite"
+    driver = await open_store_driver("sqlite://" if is_plain else request.getfixturevalue("postgres_url"), env)
+    await driver.migrate()
+    groups = {"platform": "default:admin", "readers": "default:viewer", "gone": "nowhere:admin"}
+    roles = {group: read_mapping(group, text) for group, text in groups.items()}
+    oidc = OidcSettings(issuer=provider.url, client_id="horae", client_secret="s", roles=roles, allow=("127.0.0.1",))
+    node = Node(env, Store(driver, env), EngineSettings(oidc=oidc))
+    await node.prepare()
+    yield node
+    await node.stop()
+    assert node.oidc is not None
+    await node.oidc.close()
+
+
+def browser(node: Node, **headers: str) -> Api:
+    transport = httpx2.ASGITransport(app=Application(node), client=("10.1.2.3", 5))
+    return Api(transport=transport, base_url="http://horae.test", headers=headers)
+
+
+@pytest.fixture
+async def admin(node: Node) -> AsyncIterator[Api]:
+    key = await node.keys.ensure_admin_key()
+    async with browser(node, authorization=f"Bearer {key}") as api:
+        yield api
+
+
+async def let_in(admin: Api, name: str = "ada", role: str = "editor", **more: Any) -> None:
+    made = await admin.post("/api/v1/users", json={"name": name, "password": PASSWORD, "role": role, **more})
+    assert made.status_code == 201, made.text
+
+
+async def sign_in(node: Node, name: str = "ada", password: str = PASSWORD) -> tuple[Api, httpx2.Response]:
+    api = browser(node)
+    answer = await api.post("/api/v1/sign-in/password", json={"name": name, "password": password})
+    if answer.status_code == 200:
+        api.headers["x-csrf-token"] = answer.json()["csrf"]
+    return api, answer
+
+
+@both
+async def test_somebody_signs_in_and_may_what_their_role_says(node: Node, admin: Api):
+    await let_in(admin)
+    api, answer = await sign_in(node)
+    assert answer.json()["role"] == "editor"
+    made = await api.post("/api/v1/jobs", json={"name": "report", "http": {"url": "https://example.com"}})
+    assert made.status_code == 201
+    assert (await api.get("/api/v1/keys")).status_code == 403
+    assert (await api.get("/api/v1/me")).json()["namespaces"] == ["default"]
+    rows = (await admin.get("/api/v1/audit/log", params={"actor": "user:ada"})).json()["items"]
+    assert [row["action"] for row in rows] == ["jobs.create", "me.sign-in-with-password"]
+    await api.aclose()
+
+
+async def test_cookies_are_hidden_from_scripts_and_other_sites(node: Node, admin: Api):
+    await let_in(admin)
+    api = browser(node, **{"x-forwarded-proto": "https"})
+    answer = await api.post("/api/v1/sign-in/password", json={"name": "ada", "password": PASSWORD})
+    parts = {part.strip().lower() for part in answer.headers["set-cookie"].split(";")}
+    assert {"secure", "httponly", "samesite=lax", "path=/"} <= parts
+    await api.aclose()
+
+
+async def test_a_write_of_another_site_is_refused(node: Node, admin: Api):
+    await let_in(admin)
+    api, _ = await sign_in(node)
+    del api.headers["x-csrf-token"]
+    assert (await api.get("/api/v1/jobs")).status_code == 200
+    assert (await api.post("/api/v1/jobs", json={"name": "x", "command": ["true"]})).status_code == 403
+    await api.aclose()
+
+
+async def test_wrong_names_and_wrong_passwords_are_told_alike(node: Node, admin: Api):
+    await let_in(admin)
+    _, wrong = await sign_in(node, password="wrong")
+    _, unknown = await sign_in(node, "eve")
+    assert (wrong.status_code, wrong.json()["detail"]) == (unknown.status_code, unknown.json()["detail"])
+    assert wrong.status_code == 401
+
+
+async def test_who_guesses_is_slowed_down_and_the_right_one_waits_too(node: Node, admin: Api, clock: VirtualClock):
+    await let_in(admin)
+    answers = [(await sign_in(node, password="wrong"))[1].status_code for _ in range(6)]
+    assert answers == [401] * 5 + [429]
+    _, right = await sign_in(node)
+    assert right.status_code == 429
+    assert int(right.headers["retry-after"]) >= 1
+    clock.advance(2 * SECOND)
+    assert (await sign_in(node))[1].status_code == 200
+
+
+async def test_one_address_does_not_try_many_names_for_ever(node: Node):
+    answers = {(await sign_in(node, f"user{n}", "wrong"))[1].status_code for n in range(25)}
+    assert 429 in answers
+
+
+async def test_a_session_ends_when_nobody_is_there_and_in_any_case(node: Node, admin: Api, clock: VirtualClock):
+    await let_in(admin)
+    away, _ = await sign_in(node)
+    busy, _ = await sign_in(node)
+    for _ in range(13):
+        clock.advance(DAY // 2 + SECOND)
+        assert (await busy.get("/api/v1/me")).status_code == 200
+    assert (await away.get("/api/v1/me")).status_code == 401
+    clock.advance(DAY // 2)
+    assert (await busy.get("/api/v1/me")).status_code == 401
+    for api in (away, busy):
+        await api.aclose()
+
+
+@pytest.mark.parametrize("end", ["disable", "delete", "password", "sign-out"])
+async def test_what_ends_a_session_ends_it(node: Node, admin: Api, end: str):
+    await let_in(admin)
+    api, _ = await sign_in(node)
+    if end == "disable":
+        await admin.patch("/api/v1/users/ada", json={"active": False})
+    elif end == "delete":
+        await admin.delete("/api/v1/users/ada")
+    elif end == "password":
+        await admin.patch("/api/v1/users/ada", json={"password": "another long password"})
+    else:
+        await api.post("/api/v1/sign-out")
+    cookie = api.cookies.get("horae")
+    assert (await browser(node, cookie=f"horae={cookie}").get("/api/v1/me")).status_code == 401
+    await api.aclose()
+
+
+async def test_ones_own_password_takes_the_present_one(node: Node, admin: Api):
+    await let_in(admin)
+    api, _ = await sign_in(node)
+    other, _ = await sign_in(node)
+    wrong = await api.post("/api/v1/me/password", json={"current": "no", "password": "a new long password"})
+    assert wrong.status_code == 403
+    right = await api.post("/api/v1/me/password", json={"current": PASSWORD, "password": "a new long password"})
+    assert right.status_code == 204
+    assert (await api.get("/api/v1/me")).status_code == 200
+    assert (await other.get("/api/v1/me")).status_code == 401
+    assert (await sign_in(node, password="a new long password"))[1].status_code == 200
+    for each in (api, other):
+        await each.aclose()
+
+
+async def test_nobody_grants_what_they_do_not_have(node: Node, admin: Api):
+    await let_in(admin, "boss", "admin")
+    boss, _ = await sign_in(node, "boss")
+    body = {"name": "eve", "password": PASSWORD, "role": "admin", "permissions": ["installation"]}
+    assert (await boss.post("/api/v1/users", json=body)).status_code == 403
+    assert (await boss.get("/api/v1/users/eve")).status_code == 404
+    assert (await boss.patch("/api/v1/users/boss", json={"active": True})).status_code == 403
+    await boss.aclose()
+
+
+@pytest.mark.parametrize("password", ["short", "aaaaaaaaaaaaaaaa", "ada is my own name", "x" * 300])
+async def test_a_password_that_is_worth_nothing_is_refused(admin: Api, password: str):
+    refused = await admin.post("/api/v1/users", json={"name": "ada", "password": password, "role": "viewer"})
+    assert (refused.status_code, refused.json()["field"]) == (400, "password")
+
+
+async def test_the_store_and_the_audit_log_hold_no_password(node: Node, admin: Api):
+    await let_in(admin)
+    api, _ = await sign_in(node)
+    await admin.patch("/api/v1/users/ada", json={"password": "another long password"})
+    tables = ("users", "sign_ins", "audit_log", "members")
+    held = repr([await node.store.read(one(Statement(f"all {t}", f"SELECT * FROM {t}"))) for t in tables])
+    assert PASSWORD not in held
+    assert "another long password" not in held
+    assert str(api.cookies.get("horae")) not in held
+    assert "$argon2id$" in held
+    await api.aclose()
+
+
+async def come_back(node: Node, provider: Provider) -> tuple[Api, httpx2.Response]:
+    """Begin at Horae, agree at the provider, come back."""
+    api = browser(node)
+    begun = await api.get("/api/v1/sign-in/oidc")
+    assert begun.status_code == 302, begun.text
+    url = begun.headers["location"]
+    code, state = provider.authorise(url), parse_qs(urlsplit(url).query)["state"][0]
+    return api, await api.get("/api/v1/sign-in/oidc/callback", params={"code": code, "state": state})
+
+
+@both
+async def test_somebody_signs_in_at_a_provider_as_their_groups_say(node: Node, admin: Api, provider: Provider):
+    api, back = await come_back(node, provider)
+    assert back.headers["location"] == "/"
+    me = (await api.get("/api/v1/me")).json()
+    assert (me["name"], me["role"]) == ("ada", "admin")
+    assert "installation" not in me["permissions"]
+    assert (await admin.get("/api/v1/users/ada")).json()["password"] is False
+    await api.aclose()
+
+
+async def refused(node: Node, provider: Provider) -> str:
+    api, back = await come_back(node, provider)
+    assert back.headers["location"].startswith("/#problem=")
+    assert (await api.get("/api/v1/me")).status_code == 401
+    await api.aclose()
+    return str(back.headers["location"])
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"groups": ["others"]}, {"groups": []}, {"groups": ["gone"]}, {"aud": "another"}, {"iss": "https://evil.test"},
+        {"exp": 1}, {"nonce": "old"}, {"preferred_username": "a b\nc", "email": ""},
+    ],
+)  # fmt: skip
+async def test_who_is_in_no_group_or_whose_token_is_for_others_is_not_let_in(
+    node: Node, provider: Provider, claims: dict[str, Any]
+):
+    provider.claims |= claims
+    await refused(node, provider)
+
+
+@pytest.mark.parametrize(
+    "key", [ECKey.generate_key("P-256"), OctKey.import_key("s" * 32)], ids=["stranger", "symmetric"]
+)
+async def test_a_token_that_the_provider_did_not_sign_is_refused(node: Node, provider: Provider, key: Any):
+    provider.key, provider.algorithm = key, "HS256" if isinstance(key, OctKey) else "ES256"
+    await refused(node, provider)
+
+
+async def test_a_code_is_worth_nothing_in_another_browser(node: Node, provider: Provider):
+    victim, attacker = browser(node), browser(node)
+    url = (await attacker.get("/api/v1/sign-in/oidc")).headers["location"]
+    code, state = provider.authorise(url), parse_qs(urlsplit(url).query)["state"][0]
+    back = await victim.get("/api/v1/sign-in/oidc/callback", params={"code": code, "state": state})
+    assert back.headers["location"].startswith("/#problem=")
+    for api in (victim, attacker):
+        await api.aclose()
+
+
+async def test_what_was_begun_is_finished_once(node: Node, provider: Provider):
+    api = browser(node)
+    url = (await api.get("/api/v1/sign-in/oidc")).headers["location"]
+    state = parse_qs(urlsplit(url).query)["state"][0]
+    for expected in ("/", "/#problem="):
+        asked = {"code": provider.authorise(url), "state": state}
+        cookie = {"cookie": f"horae_oidc={state}"}
+        back = await browser(node, **cookie).get("/api/v1/sign-in/oidc/callback", params=asked)
+        assert back.headers["location"].startswith(expected)
+    await api.aclose()
+
+
+async def test_a_user_with_a_password_is_not_taken_over_by_a_provider(node: Node, admin: Api, provider: Provider):
+    await let_in(admin)
+    assert "password" in await refused(node, provider)
+
+
+async def test_a_provider_that_does_not_answer_is_told(node: Node, provider: Provider):
+    await provider.listener.stop(0.1)
+    async with browser(node) as api:
+        assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
