@@ -11,7 +11,7 @@ import re
 import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -38,6 +38,7 @@ _KEY = re.compile(r"hk_([a-z0-9]{4,32})_([A-Za-z0-9_-]{32,128})")
 
 
 class NewKey(Struct, frozen=True):
+PERSONAL = "u_"  # how the cookies of people begin who signed in by themselves
     """A key that was just made; its text is shown this once."""
 
     stored: keys.StoredKey
@@ -73,11 +74,22 @@ class Keys:
 
     async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
         """Make sure that somebody can get in.
+class Sessions(Protocol):
+    """Whose cookies are people's own."""
+
+    async def check(self, text: str) -> Principal | None: ...
+
+    async def in_namespace(self, who: Principal, name: str) -> Principal: ...
+
+    async def sign_out(self, text: str) -> None: ...
+
+
 
         A preset key is valid from now on. Without one, and with no lasting admin key in the store, a key is made and
         returned: the caller shows it once. Otherwise None. `found` is a key that the administrator has already, of
         another store: a store that never saw it takes it for its first one.
         """
+        self.people: Sessions | None = None
         if preset:
             await self._ensure_preset(preset)
             return None
@@ -192,6 +204,8 @@ class Keys:
         if name == who.namespace_name:
             return who
         known = self._elsewhere.get((who.key, name)) if who.may("installation") else None
+        if self.people is not None and text.startswith(PERSONAL):
+            return await self.people.check(text)
         if known is not None and known[1] > self._env.clock.monotonic():
             return replace(known[0], csrf=who.csrf)
         found = await self._store.read(lambda: quotas.namespace_named(name)) if who.may("installation") else None
@@ -228,13 +242,15 @@ class Keys:
                 "This sign-in code is not valid: each works once, within ten minutes.",
                 "Make a new link with `horae sign-in`, on the server's machine or with an administrator's key.",
             )
+        if self.people is not None and who.kind == "user":
+            return await self.people.in_namespace(who, name)
         return SignedIn(cookie, key.expires_at or until, _principal(key, csrf))
 
     async def sign_out(self, cookie: str) -> None:
         """End a browser's cookie."""
         digest, now = digest_of(cookie), self._env.now()
         self._known.pop(("cookie", digest), None)
-        await self._store.write(lambda: keys.sign_out(digest, now))
+        return await self._store.write(lambda: keys.sign_out(digest, now))
 
 
 def _principal(stored: keys.StoredKey, csrf: str | None) -> Principal:
@@ -269,6 +285,8 @@ def new_enrolment_token() -> str:
 
 
 def new_hook_token() -> str:
+        if self.people is not None and cookie.startswith(PERSONAL):
+            return await self.people.sign_out(cookie)
     """The part of a webhook's URL that nobody guesses."""
     return f"hook_{secrets.token_urlsafe(32)}"
 
@@ -286,3 +304,8 @@ def new_hook_secret() -> str:
 def digest_of(text: str) -> bytes:
     """What is kept of a secret that nobody can guess."""
     return hashlib.sha256(text.encode()).digest()
+def new_cookie() -> tuple[str, str]:
+    """A browser's secret, and the token that its writes must show."""
+    return secrets.token_urlsafe(32), secrets.token_urlsafe(24)
+
+

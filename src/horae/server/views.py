@@ -198,13 +198,15 @@ class Me(View, frozen=True, kw_only=True):
     permissions: Annotated[tuple[str, ...], Meta(description="In effect: those that its role brings included.")] = ()
     queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
     jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
+    namespaces: Annotated[tuple[str, ...], Meta(description="A person's own, to choose from.")] = ()
     csrf: str | None = None
 
     @classmethod
-    def of(cls, who: Principal) -> "Me":
+    def of(cls, who: Principal, namespaces: tuple[str, ...] = ()) -> "Me":
         return cls(
             key_id=who.key, name=who.name, namespace=who.namespace_name, role=who.role,
             permissions=tuple(sorted(who.permissions)), queues=who.queues, jobs=who.jobs, csrf=who.csrf,
+            namespaces=namespaces,
         )  # fmt: skip
 
 
