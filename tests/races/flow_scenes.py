@@ -1,11 +1,16 @@
 """Scenes of workflows: whoever ends the last of the steps before one starts it, once, whoever comes first."""
 
+from random import Random
 from typing import Any
 from uuid import UUID
 
+from horae.model.choice import LaneView
+from horae.model.protocol import Exchange
 from horae.model.workflow.values import Foreach, Sleep
-from horae.store.moves import flow_begin, flow_cancel, flow_due, flow_pause
+from horae.store.moves import exchange, flow_begin, flow_cancel, flow_due, flow_pause
 from horae.store.moves.starts import Started
+from horae.store.script import Fetch, Script, Statement
+from tests.races.hold_scenes import held as put_on_hold
 from tests.races.scenes import Cast, scene
 from tests.races.stage import Move, Scene
 from tests.store_contract.flow_world import begin, look, open_all, run, state, step, step_of, steps, workflow
@@ -101,6 +106,32 @@ async def _(world: World) -> Scene:
         assert await finish(world) == ["d"], "a lost step did not go on"
 
     return Scene(left=[c.report(w, success(left))], right=[c.rescue(v)], check=check)
+
+
+@scene("hold / report of a step that another follows at once")
+async def _(world: World) -> Scene:
+    job = await world.job()
+    await begin(world, await workflow(world, step("a", job), step("b", job, after=("a",))))
+    w = await world.worker()
+    (slice,) = await w.claim(1)
+    c = Cast(world, job)
+    head = w.head(Exchange(channel=0, n=2, free=1, outcomes=[success(slice)]), frozenset({job.lane}))
+
+    def script() -> Any:
+        """By a server that believes all queues to be empty."""
+        return exchange.exchange(
+            [head], [], frozenset(), {}, c.now, Random(7), c.new_id,
+            lambda lanes: [LaneView(lane=lane, low=low) for lane, low in lanes.items()],
+        )  # fmt: skip
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        running = await world.rows("SELECT parcel FROM running")
+        assert {row[0] for row in running} <= {row[0] for row in left[-1]}, "a step was started under a hold"
+
+    def look() -> Script[Any]:
+        return (yield Fetch(Statement("test", "SELECT parcel FROM running")))
+
+    return Scene(left=[put_on_hold(c)[0], Move("look", look)], right=[Move("exchange", script)], check=check)
 
 
 @scene("report of a step / cancel of its workflow")

@@ -808,7 +808,7 @@ CIRCUITS = [
         by="test_circuits.test_nothing_starts_before_an_open_circuit_and_all_goes_on_when_it_is_reset",
     ),
     one(
-        "what is handed over passes circuits by", "hand_over._dealt", " and not s.flags & CIRCUIT", "",
+        "what is handed over passes circuits by", "dealing.dealt", " and not s.flags & CIRCUIT", "",
         by="test_circuits.test_nothing_is_handed_over_past_a_circuit",
     ),
     one(
@@ -950,6 +950,22 @@ FLOWS = [
     one(
         "workflows are locked in no order", "flow_locks.ROOTS", " ORDER BY r.execution",
         because="the ids come sorted, and PostgreSQL mostly finds them so; without it a crossing could deadlock",
+    ),
+    one(
+        "steps that are given out at once lock nothing against holds", "flow_rows.WITH_STEPS", " FOR KEY SHARE OF h",
+        by="hold / report of a step that another follows at once",
+    ),
+    one(
+        "steps are given out at once of a queue that is held", "flow_rows.WITH_STEPS", "WHERE l.id = v.lane AND h",
+        "WHERE l.id = -v.lane AND h", by="test_flow_newborn.test_a_step_of_a_queue_that_is_held_stays_in_it",
+    ),
+    one(
+        "steps are given out at once whatever their queue's limit", "flow_rows.WITH_STEPS", "false OR", "true OR",
+        by="test_flow_newborn.test_a_limit_that_the_server_has_not_heard_of_is_kept",
+    ),
+    one(
+        "steps go past what stands in line", "dealing.newborn", "any(view.lane in reach for view in lanes)", "False",
+        by="test_flow_newborn.test_what_stands_in_line_already_has_its_turn",
     ),
     one(
         "a workflow that has ended goes on", "advance.Board.settle", "if not course.is_over:", "if True:",

@@ -41,7 +41,7 @@ from horae.store.moves import (
     submission,
     triggers,
 )
-from horae.store.moves.exchange import Head, Parked, Reply
+from horae.store.moves.exchange import Arising, Head, Parked, Reply
 from horae.store.script import Fetch, Rows, Script, Statement
 from tests.solo import in_order
 
@@ -270,6 +270,7 @@ class Worker:
         paused: frozenset[UUID] = frozenset(),
         policies: Any = None,
         views: list[LaneView] | None = None,
+        arising: Arising | None = None,
         **up: Any,
     ) -> Reply:
         """One exchange; its number is the next unless given, and is taken when it is answered."""
@@ -278,7 +279,7 @@ class Worker:
         seen = await self.world.views() if views is None else views
         may = frozenset(view.lane for view in seen) if lanes is None else lanes
         done = await self.world.store.exchange(
-            [self.head(body, may, patient=patient)], seen, paused, policies or {}, self.world.rng
+            [self.head(body, may, patient=patient)], seen, paused, policies or {}, self.world.rng, arising
         )
         (reply,) = done.replies
         if reply.decision == "answer":

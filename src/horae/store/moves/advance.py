@@ -24,6 +24,7 @@ from horae.store.moves import flow_locks, flow_results, flow_rows, flow_waits, s
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.flow_course import Course, plans_of, with_secrets
 from horae.store.moves.flow_starts import Begun, begin_steps, changes_of
+from horae.store.moves.flow_terms import Terms
 from horae.store.moves.starts import NewId, Started
 from horae.store.moves.told import Stepped
 from horae.store.script import ForEach, Script, Statement
@@ -45,6 +46,7 @@ class Board:
         self.moves, self.new_id, self.now, self.done = moves, new_id, now, done
         self.courses: dict[UUID, Course] = {}
         self.finished: list[Finished] = []  # parents that have ended
+        self.terms = Terms()
         self._begun: list[Begun] = []
 
     def hear(self, finished: Sequence[Finished]) -> Script[News]:
@@ -59,20 +61,35 @@ class Board:
             child = told.get(f.slice.parcel)
             if child is not None:
                 news.setdefault(child.flow, []).extend(_ended(f, child.extras, plans[child.digest], large))
-        wanted = []
-        for flow, ended in news.items():
-            if flow not in self.courses:
-                nodes = plans[digests[flow]].nodes
-                names = {one.step for one in ended}
-                names |= {f for name in names if name in nodes for f in nodes[name].followers}
-                wanted += [(parcel_of(flow), index_of(flow), name, False) for name in sorted(names)]
-        if wanted:
-            for row in (yield ForEach(flow_rows.WITH_STEPS, flow_rows.WANTED, wanted)):
-                held = flow_rows.read_flow(row[len(flow_rows.STEPS) :])
-                course = self.courses.setdefault(held.flow.execution, Course(held, plans[held.digest]))
-                course.learn([flow_rows.read_step(row)])
+        unknown = {flow: plans[digests[flow]] for flow in news if flow not in self.courses}
+        if unknown:
+            yield from self._learn({flow: {one.step for one in news[flow]} for flow in unknown}, unknown)
             yield from with_secrets(self.courses.values())
         return {flow: _gathered(ended) for flow, ended in news.items() if flow in self.courses}
+
+    def _learn(self, ended: Mapping[UUID, set[str]], plans: Mapping[UUID, Plan]) -> Script[None]:
+        """Read how workflows stand, with the steps that ended and those that follow them, which may start now."""
+        wanted = []
+        asked: set[str] = set()  # what steps run, in words: the same in all workflows of one version
+        for flow, steps in ended.items():
+            nodes, place = plans[flow].nodes, (parcel_of(flow), index_of(flow))
+            followers = {f for name in steps if name in nodes for f in nodes[name].followers} - steps
+            for i, name in enumerate(sorted(steps | followers)):
+                runs = nodes[name].step.runs if name in followers else ""
+                starts = bool(runs) and runs not in asked
+                asked.add(runs)
+                wanted.append((*place, name, i == 0, starts, self.now))
+        rows = yield ForEach(flow_rows.WITH_STEPS, flow_rows.FIRST, wanted)
+        places: dict[tuple[UUID, int], Course] = {}
+        for row in rows:
+            if row[flow_rows.FLOW_AT] is not None:
+                held = flow_rows.read_flow(row[flow_rows.FLOW_AT : flow_rows.TERMS_AT])
+                places[held.place] = self.courses[held.flow.execution] = Course(held, plans[held.flow.execution])
+        for row in rows:
+            course = places.get((row[0], row[1]))
+            if course is not None:
+                course.learn([flow_rows.read_step(row)])
+            self.terms.learn(row[flow_rows.TERMS_AT :])
 
     def _large(self, finished: Sequence[Finished]) -> Script[dict[tuple[UUID, int], bytes]]:
         """Results that do not lie with their execution: whatever follows may speak of them."""
@@ -112,11 +129,12 @@ class Board:
                     self.done.look(at)
         for begun in self._begun:
             self.moves.add(changes_of(begun, self.now, self.done))
+        self.done.open |= self.terms.open
 
     def _go_on(self) -> Script[News]:
         """Start what is to start and end what has ended; what they bring to other workflows, or back to their own."""
         news: News = {}
-        begun = yield from begin_steps(self.courses.values(), self.new_id, self.now)
+        begun = yield from begin_steps(self.courses.values(), self.terms, self.new_id, self.now)
         self._begun.append(begun)
         for course, ended in begun.refused:
             news.setdefault(course.flow.execution, []).append(ended)

@@ -3,7 +3,7 @@
 Reports and rescues have them alike; so does whatever else ends executions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from uuid import UUID
 
 from msgspec import Struct
@@ -46,8 +46,16 @@ class Effects(Struct):
     made: list[Parcel] = []  # those of them that are new
     children: list[Finished] = []  # steps of workflows that have ended, and have not been told of
     stepped: list[Stepped] = []  # steps of workflows that went on
-    arising: dict[int, int] = {}  # lane -> least rank of steps that follow from those that ended
+    newborn: list[Queued] = []  # steps that follow from those that ended, and stand in no queue yet
+    open: set[int] = set()  # lanes of such steps that neither a hold nor a limit is about
     stored: dict[int, int] = {}  # namespace -> bytes of results
+
+    def queue(self, slices: Iterable[Queued]) -> Insert:
+        """Put slices into the queue, where they may be claimed."""
+        slices = list(slices)
+        for slice in slices:
+            self.may_claim(slice)
+        return shelves.put_queued(slices)
 
     def may_claim(self, slice: Queued | Running) -> None:
         """Something can be claimed where this slice lies, or came from."""

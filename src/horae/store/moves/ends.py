@@ -44,12 +44,18 @@ def pass_on(ended: Sequence[Finished], new_id: NewId, now: Instant, done: Starte
         yield from arrive(over, new_id, now, done)
 
 
-def follow_steps(effects: Effects, moves: Deferred, new_id: NewId, now: Instant) -> Script[None]:
-    """Steps that a report ended are told to their workflows. Keys and dependents of parents come with the others'."""
+def follow_steps(
+    effects: Effects, moves: Deferred, new_id: NewId, now: Instant, *, keeps_newborn: bool = False
+) -> Script[None]:
+    """Steps that a report ended are told to their workflows. Keys and dependents of parents come with the others'.
+
+    What follows at once goes to the queue, or is left to whoever `keeps_newborn`.
+    """
     steps, effects.children = effects.children, []
-    done = Started()
+    done = Started(keeps_newborn=keeps_newborn)
     parents = yield from follow(steps, moves, new_id, now, done)
-    effects.arising |= done.lanes
+    effects.newborn += done.newborn
+    effects.open |= done.open
     take_in(effects, done)
     effects.ended += [as_ended(f) for f in parents]
     effects.freed |= {f.slice.parcel for f in parents if f.slice.flags & KEYED}

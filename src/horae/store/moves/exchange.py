@@ -9,7 +9,7 @@ from random import Random
 from typing import Literal
 from uuid import UUID
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.choice import LaneView, Taste
@@ -18,10 +18,11 @@ from horae.model.protocol import Exchange, Range
 from horae.model.retry import RetryPolicy
 from horae.model.session import LIVE, see, seen_on
 from horae.model.slice import Running
-from horae.store.moves import report, shelves
+from horae.store.moves import dealing, report, shelves
 from horae.store.moves.claim import Claimed, claim
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects
+from horae.store.moves.parcels import heads as lowest
 from horae.store.moves.starts import NewId
 from horae.store.script import Among, ForEach, Script, Statement
 
@@ -140,26 +141,12 @@ def exchange(
     moves = Deferred()
     effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id)
     asking = [head for head in heard if _asks(head, sessions[head.session])]
-    if effects.arising and arising is not None:
-        lanes = _with_steps(lanes, arising(effects.arising))
     heads_of = {(head.session, head.exchange.channel) for head in heads}
     waiting = [p for p in parked if p.place not in heads_of and _awaits(sessions.get(p.want.session), p.want)]
-    claimed = yield from _claim(asking, waiting, sessions, lanes, paused, moves, now)
-    for lane in effects.arising:
-        if claimed.lanes.get(lane, 0) is None:  # all of it was given out: there is nobody to wake
-            effects.requeued.pop(lane, None)
+    claimed = yield from _claim(asking, waiting, sessions, lanes, arising, paused, effects, moves, now)
     replies = [refused.get(i) or _reply(head, sessions[head.session], claimed, effects) for i, head in enumerate(heads)]
     yield from moves.make(*touched(sessions, now))
     return Exchanged(replies, claimed, effects)
-
-
-def _with_steps(lanes: Sequence[LaneView], arising: Sequence[LaneView]) -> list[LaneView]:
-    """Lanes with those in which steps have just come to stand, least rank first."""
-    views = {view.lane: view for view in lanes}
-    for view in arising:
-        known = views.get(view.lane)
-        views[view.lane] = view if known is None else structs.replace(known, low=min(known.low, view.low))
-    return sorted(views.values(), key=lambda view: (view.low, view.lane))
 
 
 def look(heads: Sequence[Head]) -> Script[list[Reply]]:
@@ -217,17 +204,36 @@ def _claim(
     parked: Sequence[Parked],
     sessions: Mapping[UUID, SessionRow],
     lanes: Sequence[LaneView],
+    arising: Arising | None,
     paused: frozenset[UUID],
+    effects: Effects,
     moves: Deferred,
     now: Instant,
 ) -> Script[Claimed]:
-    """Claim for heads that share lanes together; one number per channel is served once, those parked take theirs."""
+    """Claim for heads that share lanes together; one number per channel is served once, those parked take theirs.
+
+    Steps that have just come to be are given out at once where nothing else stands in line, or stand in line, too.
+    """
     first = {(head.session, head.exchange.channel): head for head in reversed(heads)}
     wants = [want_of(head, sessions[head.session].concurrency) for head in first.values()]
     wants += [p.want for p in parked]
     eligible = {p.want.session: p.lanes for p in parked} | {head.session: head.lanes for head in heads}
     tastes = {p.want.session: p.taste for p in parked} | {head.session: head.taste for head in heads}
-    claimed = yield from claim(wants, eligible, lanes, paused, moves, now, tastes)
+    steps = effects.newborn
+    arisen = arising(lowest(steps)) if steps and arising is not None else []
+    given = dealing.newborn(steps, wants, eligible, tastes, lanes, arisen, effects.open, paused, now) if steps else None
+    if given is not None:
+        running, left = given
+        moves.add([shelves.put_running(running), effects.queue(left)])
+        claimed = Claimed(running, {})
+    else:
+        if steps:
+            moves.add([effects.queue(steps)])
+            lanes = dealing.with_steps(lanes, arisen)
+        claimed = yield from claim(wants, eligible, lanes, paused, moves, now, tastes)
+        for lane in lowest(steps):
+            if claimed.lanes.get(lane, 0) is None:  # all of it was given out: there is nobody to wake
+                effects.requeued.pop(lane, None)
     if parked:
         _number(claimed.running, sessions, {p.place for p in parked})
     return claimed

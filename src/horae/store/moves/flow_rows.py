@@ -12,6 +12,7 @@ from horae.model.execution import Extra
 from horae.model.ids import index_of, parcel_of
 from horae.model.protocol import MAX_INLINE_RESULT, Failure
 from horae.model.workflow.flow import About, Flow, Pin, StepRow
+from horae.store.moves import flow_terms
 from horae.store.moves.shelves import ITEM, Columns, json_or_none, names
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 
@@ -48,12 +49,17 @@ OF_STEPS = Statement(
     "flow_steps_of",
     f"SELECT {_STEP_HEAD}, CASE WHEN given.wanted THEN s.result END FROM given JOIN flow_steps s {_OF_STEP}",
 )
-# How a workflow stands with the first steps that its next decision asks for: one statement where two would do.
+# How a workflow stands, told with one of its steps; the first steps that its next decision asks for; and on what terms
+# those may start: one statement where four would do.
 WITH_STEPS = Statement(
     "flows_with_steps",
-    f"SELECT {_STEP_HEAD}, CASE WHEN given.wanted THEN s.result END, {names(FLOWS, 'f.')} FROM given"
-    f" JOIN flows f ON f.parcel = given.parcel AND f.item = given.item JOIN flow_steps s {_OF_STEP}",
+    f"SELECT {_STEP_HEAD}, NULL, {names(FLOWS, 'f.')}, {flow_terms.COLUMNS} FROM given JOIN flow_steps s {_OF_STEP}"
+    " LEFT JOIN flows f ON given.first AND f.parcel = given.parcel AND f.item = given.item"
+    " LEFT JOIN jobs j ON given.starts AND j.id = s.job"
+    " LEFT JOIN job_versions v ON v.job = j.id AND v.version = s.version LEFT JOIN queues q ON q.id = v.queue",
 )
+FLOW_AT, TERMS_AT = len(STEPS), len(STEPS) + len(FLOWS)
+FIRST: Columns = (*STEP, ("first", "bool"), ("starts", "bool"), ("at", "bigint"))
 WANTED: Columns = (*STEP, ("wanted", "bool"))
 PINS = Statement("pins_of_flow", "SELECT f.pins FROM flows f WHERE f.parcel = $1 AND f.item = $2")
 _ALL_OF = f"SELECT {_STEP_HEAD}, NULL FROM given JOIN flow_steps s ON s.parcel = given.parcel AND s.item = given.item"

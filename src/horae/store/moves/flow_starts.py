@@ -4,17 +4,14 @@ Nothing is locked here: what stands under keys is put on its way, and the promot
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.errors import BadInput, HoraeError, TooLarge
 from horae.model.execution import Extra
 from horae.model.ids import parcel_id
-from horae.model.job import Spec
 from horae.model.keys import encode_keys, keys_of
 from horae.model.limits import fan_key, sequence_name
 from horae.model.parcel import MAX_ITEM, Envelope, Parcel, loads, make_parcel
@@ -22,25 +19,20 @@ from horae.model.protocol import Failure
 from horae.model.schema import checker_of
 from horae.model.slice import Queued, Slice, Waiting
 from horae.model.workflow.flow import Ended, Pin, Start
-from horae.store.moves import rollouts, shelves
+from horae.store.moves import shelves
 from horae.store.moves.bounds import bounded
 from horae.store.moves.deferred import Change
 from horae.store.moves.flow_course import Course
 from horae.store.moves.flow_rows import STEP
+from horae.store.moves.flow_terms import Terms
 from horae.store.moves.parcels import first_wake, heads, shelved, written
 from horae.store.moves.placing import place
 from horae.store.moves.share_lanes import in_their_lanes
-from horae.store.moves.starts import NewId, Started, leads
+from horae.store.moves.starts import NewId, Started
 from horae.store.moves.submission import NewExecution
 from horae.store.moves.targets import Lead, Target, execution_of
-from horae.store.script import ForEach, Insert, Script, Statement
+from horae.store.script import Insert, Script
 
-PINNED = Statement(
-    "targets_of_pins",
-    "SELECT j.id, j.namespace, (SELECT n.name FROM namespaces n WHERE n.id = j.namespace), j.name, j.state, v.version,"
-    " v.spec, v.queue, v.lane, j.rollout FROM given JOIN jobs j ON j.id = given.job"
-    " JOIN job_versions v ON v.job = j.id AND v.version = given.version",
-)
 FANNED: shelves.Columns = (*STEP, ("child", "uuid"), ("count", "int"))
 
 
@@ -53,18 +45,18 @@ class Begun(Struct):
     refused: list[tuple[Course, Ended]] = []
 
 
-def begin_steps(courses: Collection[Course], new_id: NewId, now: Instant) -> Script[Begun]:
+def begin_steps(courses: Collection[Course], terms: Terms, new_id: NewId, now: Instant) -> Script[Begun]:
     """Make the children of all steps that are to start; what is to be written of them is left to the caller."""
     wanted = [(course, start) for course in courses for start in course.starts]
     begun = Begun()
     if not wanted:
         return begun
-    targets = yield from _targets({pin for course, start in wanted if (pin := course.pins.get(start.step))})
-    lead = yield from leads(targets.values(), now)
+    yield from terms.look_up({pin for course, start in wanted if (pin := course.pins.get(start.step))}, now)
+    lead = yield from terms.lead(now)
     single: list[tuple[Course, Start, NewExecution]] = []
     for course, start in wanted:
         try:
-            target = _target(course, start, targets)
+            target = _target(course, start, terms.targets)
             asked = _asked(course, start, target, lead, now)
         except Exception as error:  # whatever is wrong with a step is its own failure, and never the report's
             begun.refused.append((course, _refused(start, error)))
@@ -87,13 +79,16 @@ def changes_of(begun: Begun, now: Instant, done: Started) -> list[Change]:
     ready, later = shelved(begun.parcels, now)
     if begun.paused:
         ready, later = _held_back(ready, later, begun)
-    for lane, rank in heads(ready).items():
-        done.queue_lane(lane, rank)
+    if done.keeps_newborn:
+        done.newborn += ready
+    else:
+        for lane, rank in heads(ready).items():
+            done.queue_lane(lane, rank)
     done.wake(first_wake(later))
     done.parcels += [parcel for parcel, _ in begun.parcels]
     return [
         written(begun.parcels),
-        shelves.put_queued(ready),
+        *([] if done.keeps_newborn else [shelves.put_queued(ready)]),
         shelves.put_waiting(later),
         *bounded(begun.parcels),
         Insert("flow_parcels", FANNED, begun.fanned),
@@ -125,27 +120,6 @@ def paused(s: Slice, gate: str) -> Waiting:
         parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, queue=s.queue, namespace=s.namespace, width=s.width,
         flags=s.flags, reason="paused", gate=gate,
     )  # fmt: skip
-
-
-def _targets(pins: Collection[Pin]) -> Script[dict[Pin, Target]]:
-    given = sorted((pin.job, pin.version) for pin in pins)
-    rows = yield ForEach(PINNED, (("job", "uuid"), ("version", "int")), given)
-    rolling = {row[0] for row in rows if row[9] is not None}
-    found = (yield from rollouts.on(rolling)) if rolling else {}
-    since = {(job, version): rollout.since for job, (rollout, arms) in found.items() for version in arms}
-    return {
-        Pin(job, version): Target(
-            job=job, namespace=namespace, key=f"{owner}/{name}", name=name, state=state, version=version,
-            spec=_read_spec(spec), queue=queue, lane=lane, chosen=since.get((job, version), 0),
-        )
-        for job, namespace, owner, name, state, version, spec, queue, lane, _ in rows
-    }  # fmt: skip
-
-
-@lru_cache(maxsize=1024)
-def _read_spec(text: str) -> Spec:
-    """Steps by the thousand are of a few jobs."""
-    return msgspec.json.decode(text, type=Spec)
 
 
 def _target(course: Course, start: Start, targets: Mapping[Pin, Target]) -> Target:

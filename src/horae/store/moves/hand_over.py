@@ -11,16 +11,13 @@ import struct
 from collections.abc import Callable, Collection, Mapping, Sequence
 from uuid import UUID
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from horae.env import Instant
-from horae.model.deal import deal
-from horae.model.keys import CIRCUIT
-from horae.model.slice import Queued, Running
 from horae.store.moves import shelves
 from horae.store.moves.bounds import bounded
-from horae.store.moves.claim import granted
 from horae.store.moves.coarse import is_open
+from horae.store.moves.dealing import dealt
 from horae.store.moves.exchange import Parked
 from horae.store.moves.parcels import first_wake, heads, is_keyed, shelved, written
 from horae.store.moves.submission import Submission, Submitted
@@ -70,7 +67,8 @@ def draft(
     if placed is None or not placed.parcels or any(is_keyed(p) for p, _ in placed.parcels):
         return None
     ready, later = shelved(placed.parcels, now)
-    running, left = _dealt(ready, takers, paused, now)
+    eligible = {taker.want.session: taker.lanes for taker in takers}
+    running, left = dealt(ready, [taker.want for taker in takers], eligible, paused, now)
     versions = sorted({(p.envelope.job, p.envelope.version) for p, _ in placed.parcels})
     lanes = sorted({slice.lane for slice in running})
     taken = {slice.session: (slice.channel, slice.n) for slice in running}
@@ -98,29 +96,6 @@ def draft(
             running,
         ),
     )
-
-
-def _dealt(
-    ready: Sequence[Queued], takers: Sequence[Parked], paused: Collection[UUID], now: Instant
-) -> tuple[list[Running], list[Queued]]:
-    """What the takers get, lane by lane, and what is left in the queue."""
-    wants = [taker.want for taker in takers]
-    running: list[Running] = []
-    left: list[Queued] = []
-    lanes: dict[int, list[Queued]] = {}
-    for slice in ready:
-        lanes.setdefault(slice.lane, []).append(slice)
-    for lane, slices in lanes.items():
-        may = [i for i, taker in enumerate(takers) if lane in taker.lanes]
-        free = [s for s in slices if s.job not in paused and not s.flags & CIRCUIT]
-        decided = deal(free, [wants[i] for i in may])
-        running += [granted(d.slice, d.lo, d.hi, wants[may[d.want]], now) for d in decided.dealt]
-        cut = {s.parcel: lo for s, lo in decided.cut}
-        whole = {s.parcel for s in decided.whole}
-        left += [structs.replace(s, lo=cut.get(s.parcel, s.lo)) for s in slices if s.parcel not in whole]
-        for i, want in zip(may, decided.wants, strict=True):
-            wants[i] = want
-    return running, left
 
 
 def _before(taken: Mapping[UUID, Number]) -> ForEach:

@@ -103,7 +103,8 @@ def settle(
 ) -> Script[Effects]:
     """Settle the outcomes and notes of these exchanges; their sessions are locked and live.
 
-    The last moves are left to the caller, who makes them together with what follows from them.
+    The last moves are left to the caller, who makes them together with what follows from them; so are the steps that
+    follow in workflows.
     """
     effects = Effects()
     told = [head for head in heads if says_something(head)]
@@ -120,7 +121,7 @@ def settle(
             row.dirty = True
             yield from _settle_one(head, row, mine, policies, effects, moves, now, rng)
     if effects.children:
-        yield from follow_steps(effects, moves, new_id, now)
+        yield from follow_steps(effects, moves, new_id, now, keeps_newborn=True)
     if effects.freed:
         yield from moves.make()
         yield from free_keys(effects, now)

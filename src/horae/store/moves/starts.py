@@ -70,6 +70,9 @@ class Started(Struct):
     look_at: Instant | None = None  # of joins and workflows
     ended: list[Ended] = []  # workflows that ended because their last step did
     stepped: list[Stepped] = []  # their steps that went on
+    keeps_newborn: bool = False  # whether steps that may run at once are left to whoever asked, instead of the queue
+    newborn: list[Queued] = []
+    open: set[int] = set()  # lanes that neither a hold nor a limit is about, until the commit
 
     def queue(self, slices: Iterable[Queued]) -> None:
         for slice in slices:
