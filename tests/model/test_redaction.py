@@ -98,6 +98,7 @@ def test_a_text_that_was_cut_ends_before_the_beginning_of_a_value():
     redactor = Redactor(["swordfish"])
     assert redactor.cut("the word is sword") == f"the word is {MASK}"
     assert redactor.cut("the word is swordfish!") == f"the word is {MASK}!"
+    assert redactor.cut("fish, it is", at_start=True, at_end=False) == f"{MASK}, it is"
 
 
 def covering(text: str, values: list[str]) -> str:

@@ -144,6 +144,8 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
         "resources": read_resources(settings.resources),
         "grace": settings.drain_grace,
         "pass_env": settings.pass_env,
+        "secret_env": settings.secret_env,
+        "secret_files": settings.secret_files,
         "outbound": Allowed.read(settings.outbound_allow),
     }
     return WorkerSettings(**{**chosen, **changes})

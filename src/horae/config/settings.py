@@ -189,6 +189,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             " `private`. Empty: nothing else."
         ),
     ] = ()
+    secret_env: Annotated[
+        tuple[str, ...], _about("Variables of a worker's environment that jobs may use as secret://env/NAME.")
+    ] = ()
+    secret_files: Annotated[
+        str, _about("A folder of a worker whose files jobs may use as secret://file/NAME. Empty: none.")
+    ] = ""
     spot: Annotated[
         bool, _about("Whether a worker's machine can be taken away at short notice: it carries the label `spot`.")
     ] = False

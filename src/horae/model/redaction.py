@@ -88,11 +88,14 @@ class Redactor:
         """The text with every occurrence covered; itself when there is none."""
         return _covered(text, spans_of(text, self._forms), MASK)
 
-    def cut(self, text: str) -> str:
-        """The same for a text that was cut at its end: the beginning of a form that stands there is covered, too."""
+    def cut(self, text: str, *, at_start: bool = False, at_end: bool = True) -> str:
+        """The same for a text of which more was there: what it cut through a form leaves of it is covered, too."""
         spans = spans_of(text, self._forms)
-        open_from = _open_from(text, self._forms)
-        return _covered(text, spans if open_from == len(text) else merged([*spans, (open_from, len(text))]), MASK)
+        if at_end and (begun := _open_from(text, self._forms)) < len(text):
+            spans.append((begun, len(text)))
+        if at_start and (ended := _open_until(text, self._forms)) > 0:
+            spans.append((0, ended))
+        return _covered(text, merged(spans), MASK)
 
     def json(self, encoded: bytes) -> bytes:
         """A JSON value with every occurrence in its texts, names and numbers covered; itself when there is none."""
@@ -137,17 +140,17 @@ class Stream:
 
     def __init__(self, forms: Sequence[bytes]) -> None:
         self._forms = forms
-        self._held = b""
+        self.held = b""
         self._known = 0  # bytes in front of what is held that belong to an occurrence which was told of
 
     def feed(self, piece: bytes) -> bytes:
         """Take in a piece; what can be told by now."""
-        data = self._held + piece
+        data = self.held + piece
         return self._tell(data, _open_from(data, self._forms))
 
     def end(self) -> bytes:
         """What is still held; nothing follows."""
-        return self._tell(self._held, len(self._held))
+        return self._tell(self.held, len(self.held))
 
     def _tell(self, data: bytes, until: int) -> bytes:
         spans = spans_of(data, self._forms)
@@ -159,7 +162,7 @@ class Stream:
         if known and told:
             shown = shown[len(mask) :]
         begun = [end for start, end in spans if start < until or (known and start == 0)]
-        self._held, self._known = data[until:], max(0, max(begun, default=0) - until)
+        self.held, self._known = data[until:], max(0, max(begun, default=0) - until)
         return shown
 
 
@@ -206,3 +209,9 @@ def _open_from(text: AnyStr, forms: Sequence[AnyStr]) -> int:
                 break
             at = text.find(form[:1], at + 1, first)
     return first
+
+
+def _open_until(text: str, forms: Sequence[str]) -> int:
+    """Where the longest end of a form that the text begins with is over; 0 when there is none."""
+    backwards = [form[::-1] for form in forms]
+    return len(text) - _open_from(text[::-1], backwards)

@@ -53,10 +53,13 @@ class Attempt(Struct, frozen=True, kw_only=True):
 class Inline:
     """One execution of a job's function. What is `kept` by name survives its attempts."""
 
-    def __init__(self, job: Any, /, *, crash_after: int | None = None, **params: Any) -> None:
+    def __init__(
+        self, job: Any, /, *, crash_after: int | None = None, secrets: Mapping[str, str] | None = None, **params: Any
+    ) -> None:
         self._env = virtual_env(seed=next(_numbers))  # each execution has an id of its own
         self._job = job
         self._params = params
+        self._secrets = secrets or {}
         self._crash_after = crash_after
         self._began = self._env.now()
         self._now = self._began
@@ -111,7 +114,7 @@ class Inline:
     async def attempt(self) -> Any:
         """Run one attempt; raises Suspended when it waits (the clock then stands where it wakes), and Crash."""
         port = _InlinePort(self)
-        context = Context(self._facts(), port)
+        context = Context(self._facts(), port, self._secrets)
         try:
             result = await self._call(context)
         except Crash:
@@ -238,6 +241,9 @@ class _InlinePort:
 
     def log(self, stream: str, text: str) -> None:
         self._run.log.append(text)
+
+    def hide(self, text: str) -> str:
+        return text
 
     def ask(self, ask: Ask) -> "Future[Any]":
         answer: Future[Any] = Future()

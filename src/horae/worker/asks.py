@@ -94,6 +94,10 @@ class Port(Protocol):
 
     def log(self, stream: str, text: str) -> None: ...
 
+    def hide(self, text: str) -> str:
+        """The text without the values of secrets that the execution was given."""
+        ...
+
     def ask(self, ask: Ask) -> "Future[Any]":
         """Ask the server; the future fails with the server's error."""
         ...

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 
+from horae.model.redaction import Redactor
 from horae.model.signals import Cancelled
 from horae.model.signature import Bind, signature_of
 from horae.worker import capture
@@ -53,8 +54,9 @@ PR_SET_PDEATHSIG = 1
 class PipePort:
     """The way from an execution in this process to the worker that ordered it."""
 
-    def __init__(self, child: "Child") -> None:
+    def __init__(self, child: "Child", redactor: Redactor | None) -> None:
         self._child = child
+        self._redactor = redactor
         self.interrupted: str | None = None
 
     def heartbeat(self) -> None:
@@ -65,6 +67,9 @@ class PipePort:
 
     def log(self, stream: str, text: str) -> None:
         self._child.send(Logged(stream, text))
+
+    def hide(self, text: str) -> str:
+        return text if self._redactor is None else self._redactor.text(text)
 
     def ask(self, ask: Ask) -> "Future[Any]":
         return self._child.ask(ask)
@@ -111,8 +116,8 @@ class Child:
     # Orders
 
     def _execute(self, order: Order) -> Ended:
-        self._port = port = PipePort(self)
-        context = Context(order.facts, port)
+        self._port = port = PipePort(self, Redactor(order.secrets.values()) if order.secrets else None)
+        context = Context(order.facts, port, order.secrets)
         retry = None
         try:
             entry = find(order.module, order.function)

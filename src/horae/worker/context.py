@@ -16,6 +16,7 @@ from msgspec import Raw, Struct
 from horae.env import Instant
 from horae.model.instant import parse_instant
 from horae.model.protocol import Submit
+from horae.model.secret_refs import SCHEME
 from horae.model.signals import Cancelled, Span, micros_of
 from horae.worker.artifacts import Content, bringing
 from horae.worker.asks import Ask, Kept, Port, Submissions, Submitted
@@ -25,6 +26,7 @@ from horae.worker.sync_face import SyncFace
 from horae.worker.transactions import Transaction
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NO_SECRETS: Mapping[str, str] = {}
 _HOW = {"delay", "at", "key", "priority", "tags"}  # what a submission may say beside its params
 
 
@@ -79,8 +81,9 @@ class Context:
 
     __horae_context__ = True
 
-    def __init__(self, facts: Facts, port: Port) -> None:
+    def __init__(self, facts: Facts, port: Port, secrets: Mapping[str, str] = NO_SECRETS) -> None:
         self._facts = facts
+        self._secrets = secrets
         self._port = port
         self._calls = 0
         self.log = Log(port)
@@ -161,6 +164,13 @@ class Context:
         if self.cancelled:
             raise Cancelled(f"stopped by request ({self._port.interrupted})")
 
+    def secret(self, name: str) -> str:
+        """The value of a secret that the job's `secrets` names. It is covered by *** wherever it is told on."""
+        value = self._secrets.get(name.removeprefix(SCHEME))
+        if value is None:
+            raise LookupError(f"{self.job} names no secret {name!r}: declare it with @app.job(secrets=[{name!r}])")
+        return value
+
     def heartbeat(self) -> None:
         """Tell that the execution is alive, for jobs with `timeouts.heartbeat`; progress tells it, too. It is cheap."""
         self._port.heartbeat()
@@ -196,7 +206,7 @@ class Context:
         The result is what JSON makes of it, in the first attempt too. A name and its count stand for one step of the
         execution. `retries` tries the step itself again, where it is, after `backoff`: a span that doubles, or a list.
         """
-        key = self._memo.key(check_name(name))
+        key = self._memo.key(self._port.hide(check_name(name)))
         return self._pending(self._memo.step(key, Call(function, args, kwargs), retries, backoff))
 
     def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> Pending:
@@ -211,7 +221,7 @@ class Context:
 
         `filter` is one expression, as in "${signal.payload.amount > 10}". Raises SignalTimeout after `timeout`.
         """
-        key = self._memo.key(WAIT + check_signal(signal))
+        key = self._memo.key(WAIT + self._port.hide(check_signal(signal)))
         span = None if timeout is None else micros_of(timeout)
         return self._pending(self._memo.wait_for(key, signal, filter, span))
 

@@ -26,6 +26,7 @@ class Order(Struct, frozen=True, tag=True):
     module: str
     function: str
     facts: Facts
+    secrets: dict[str, str] = {}  # that it may ask for
 
 
 class Stop(Struct, frozen=True, tag=True):

@@ -19,6 +19,7 @@ from horae.model.job import Spec
 from horae.model.placement import PLAIN
 from horae.model.protocol import Failure, Grant, OutcomeKind
 from horae.worker.pace import may_fetch_ahead
+from horae.worker.secrets import Given, Held
 
 
 class Fate(Struct, frozen=True, kw_only=True):
@@ -48,7 +49,7 @@ _NO_EXTRA = Extra()
 class Lot:
     """A granted slice, held until an answered exchange has carried the last of its outcomes."""
 
-    __slots__ = ("_extras", "acted", "grant", "held_at", "open", "order", "pile")
+    __slots__ = ("_extras", "acted", "given", "grant", "held_at", "open", "order", "pile", "secrets")
 
     def __init__(self, grant: Grant, pile: "Pile", number: int = 0, held_at: float = 0.0) -> None:
         self.grant = grant
@@ -58,6 +59,8 @@ class Lot:
         self.open = grant.hi - grant.lo  # items whose outcome no answered exchange has carried
         self.acted: set[tuple[int, str]] = set()  # requests (item, kind) that were acted on
         self._extras: list[Extra] | None = None
+        self.given: Given | None = None  # what the server sent of the secrets that its job refers to
+        self.secrets: Held | None = None  # all of them, from when its first chunk is taken up
 
     def item(self, index: int) -> Raw:
         """The params of one item as they were submitted."""
@@ -85,7 +88,10 @@ Ending = tuple[Lot, int, float | None, float | None, bytes | Fate]
 class Pile:
     """Unstarted items of one version of a job."""
 
-    __slots__ = ("chunks", "cost", "job", "plan", "problem", "ready", "spec", "spread", "used_at", "version")
+    __slots__ = (
+        *("chunks", "cost", "job", "plan", "problem", "ready", "references", "secrets", "spec", "spread", "used_at"),
+        "version",
+    )
 
     def __init__(self, job: UUID, version: int, spec: Spec | None, problem: str = "") -> None:
         self.job = job
@@ -93,6 +99,8 @@ class Pile:
         self.spec = spec
         self.cost = spec.cost if spec is not None else PLAIN  # of each chunk: it runs its items one after another
         self.problem = problem  # why there is no spec
+        self.references = spec.references if spec is not None else ()  # to secrets
+        self.secrets: Held | None = None  # as they were last
         self.ready: deque[Item] = deque()
         self.chunks: dict[Chunk, None] = {}  # at work, in the order they were taken
         self.spread: dict[Chunk, None] = {}  # those of more than one item

@@ -5,6 +5,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 
+from horae.model.redaction import Stream
 from horae.worker.runners.base import MAX_LINE, Host, Journal
 from horae.worker.session import Session
 
@@ -21,6 +22,7 @@ class Output:
         self._session = session
         self._stream = stream
         self._journal: Journal | None = None
+        self._covering: Stream | None = None  # of secrets, before lines are told apart
         self._partial = b""
         self._reader, self.writer = os.pipe()
         os.set_blocking(self._reader, False)
@@ -32,6 +34,8 @@ class Output:
         """From now on lines belong to this execution's log; with None they are dropped."""
         self.drain()
         self._session, self._journal = session, journal
+        redactor = None if journal is None else journal.redactor
+        self._covering = None if redactor is None else redactor.stream()
         self.last.clear()
 
     def handed_over(self) -> None:
@@ -44,6 +48,8 @@ class Output:
         """Take in what has been written so far, and the last line even if it has no end."""
         while self._reader >= 0 and self._read():
             pass
+        if self._covering is not None:
+            self._take(self._covering.end())
         if self._partial:
             self._write([self._partial])
             self._partial = b""
@@ -80,13 +86,16 @@ class Output:
         if not data:
             self._stop_reading()
             return False
+        self._take(data if self._covering is None else self._covering.feed(data))
+        return True
+
+    def _take(self, data: bytes) -> None:
         lines = (self._partial + data).split(b"\n")
         self._partial = lines.pop()
         if len(self._partial) > MAX_LINE:
             lines.append(self._partial)
             self._partial = b""
         self._write(lines)
-        return True
 
     def _write(self, lines: list[bytes]) -> None:
         if self._journal is None:

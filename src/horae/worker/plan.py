@@ -3,6 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable
+from copy import copy
 from typing import Any, Literal
 
 import msgspec
@@ -11,6 +12,7 @@ from msgspec import Raw
 from horae.env import SECOND
 from horae.errors import HoraeError
 from horae.model.job import Command, Http, Python, Spec
+from horae.model.secret_refs import Values, filled, filled_tree, filled_url
 from horae.model.signature import BadParams, Bind
 from horae.model.template import compile_template, compile_tree
 from horae.worker.context import Facts
@@ -46,6 +48,16 @@ class Plan:
         self.url: Any = ""
         self.headers: dict[str, Any] = {}
         self.body: Any = None
+
+    def filled(self, values: Values) -> "Plan":
+        """The same with secrets instead of references, for the executions that were given them."""
+        plan = copy(self)
+        plan.env = {name: filled(text, values) for name, text in self.env.items()}
+        plan.url = filled_url(self.url, values)
+        plan.headers = {name: filled(text, values) for name, text in self.headers.items()}
+        if isinstance(self.spec.task, Http):
+            plan.body = filled_tree(self.spec.task.body, "http.body", values)
+        return plan
 
     def facts(self, lot: Lot, index: int, deadline: int | None) -> Facts:
         """What an execution of this job knows of itself."""

@@ -22,7 +22,7 @@ from horae.env import SECOND, Clock, Instant
 from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, Range, Registered, Request, Started
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
 from horae.worker.failure import TIMED_OUT
-from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Fate, Item, Pile
+from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Ending, Fate, Item, Pile
 from horae.worker.outbox import Key, Load, Outbox, key_of
 from horae.worker.pace import Pace
 from horae.worker.stock import Stock
@@ -163,6 +163,8 @@ class Session:
         endings = chunk.collect()
         if not endings or self.ended:
             return
+        if chunk.pile.references:
+            endings = [_covered(ending) for ending in endings]
         self.outbox.end(endings)
         started, ended = endings[0][2], endings[-1][3]
         if started is not None and ended is not None:
@@ -172,6 +174,10 @@ class Session:
         """A slot is done with a chunk: what it ended is told, what it did not begin goes back to the pile."""
         self.collect(chunk)
         self.stock.finish(chunk)
+
+    def refuse(self, item: Item, fate: Fate) -> None:
+        """End an item that was taken and cannot begin."""
+        self.outbox.end([(*item, None, None, fate)])
 
     def decide(self, chunk: Chunk, begun: Begun, fate: Fate) -> bool:
         """End an item without waiting for its runner; False when it has just ended by itself."""
@@ -378,6 +384,12 @@ _BEGUN: dict[str, InterruptKind] = {
     "heartbeatTimeout": "heartbeat",
     "totalTimeout": "total",
 }
+
+
+def _covered(ending: Ending) -> Ending:
+    """What is told of an item, without the secrets that it was given."""
+    lot, index, started, ended, outcome = ending
+    return ending if lot.secrets is None else (lot, index, started, ended, lot.secrets.outcome(outcome))
 
 
 def halve(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:

@@ -23,6 +23,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ("command", "http")  # of work it takes beside its functions
     grace: Micros = 30 * SECOND  # how long a drain lets running work go on
     pass_env: tuple[str, ...] = ()  # further variables of the worker's environment that commands may see
+    secret_env: tuple[str, ...] = ()  # variables of its environment that jobs may refer to as secret://env/NAME
+    secret_files: str = ""  # the folder of what they may refer to as secret://file/NAME
     outbound: Allowed = Allowed()  # whom http jobs may call
     replace: bool = True  # leave when a thread cannot be stopped; whoever started the worker starts another
 

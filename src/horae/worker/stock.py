@@ -7,11 +7,13 @@ from uuid import UUID
 import msgspec
 
 from horae.env import Clock
+from horae.errors import HoraeError
 from horae.model.job import Spec
 from horae.model.placement import Cost
 from horae.model.protocol import Answer, Grant
 from horae.worker.holding import Begun, Chunk, Fence, Item, Lot, Pile
 from horae.worker.pace import Pace
+from horae.worker.secrets import given_by
 
 STALL = 0.02  # seconds after which an item counts as holding up its chunk
 OVERDUE = 1.0  # seconds after which an item that was expected to be short makes the worker hand its pile back
@@ -50,6 +52,8 @@ class Stock:
             return
         self._count += 1
         lot = Lot(grant, pile, self._count, self._clock.monotonic())
+        if pile.references:
+            lot.given = given_by(answer, pile.references)
         if pile.start_within is not None:
             self._pressed[pile] = None
         lots.append(lot)
@@ -253,5 +257,5 @@ def _pile(grant: Grant, answer: Answer) -> Pile:
         return Pile(grant.job, grant.version, None, "the server sent no definition of the job")
     try:
         return Pile(grant.job, grant.version, msgspec.json.decode(definition, type=Spec))
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, HoraeError) as error:
         return Pile(grant.job, grant.version, None, f"this worker does not understand the job's definition: {error}")

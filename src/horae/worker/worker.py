@@ -27,6 +27,7 @@ from horae.worker.pace import Pace
 from horae.worker.plan import Plan, plan_for
 from horae.worker.runners.base import Run, Runner
 from horae.worker.runners.table import runners_for
+from horae.worker.secrets import Providers, Unavailable, held
 from horae.worker.session import Interrupt, Session
 from horae.worker.settings import Registry, Settings
 from horae.worker.spawner import Spawner
@@ -55,6 +56,7 @@ class Worker:
         self._errands = Errands(env, transport, self._back_off)
         self._registry = registry
         self.spawner = Spawner()
+        self._secrets = Providers(settings.secret_env, settings.secret_files)
         self._pace = Pace()
         self._timers = Timers(env.clock)
         self._runners: dict[str, Runner] = {}
@@ -205,6 +207,7 @@ class Worker:
             resources=self.settings.resources,
             kinds=self.settings.kinds,
             functions=functions,
+            secrets=True,
         )
 
     def _lose(self, session: Session) -> None:
@@ -258,14 +261,29 @@ class Worker:
     def _launch(self, session: Session, chunk: Chunk) -> None:
         plan: Plan = chunk.pile.plan or plan_for(chunk.pile, self._registry)
         chunk.pile.plan = plan
+        if chunk.pile.references and not self._provide(session, chunk):
+            return session.finish(chunk)
         try:
             self._runners[plan.kind].launch(session, chunk, plan)
         except Exception as error:
-            log.error("cannot begin a chunk", job=plan.spec.name, traceback=trace(error, whole=True))
+            hide = chunk.pile.secrets.text if chunk.pile.secrets is not None else str
+            log.error("cannot begin a chunk", job=plan.spec.name, traceback=hide(trace(error, whole=True)))
             fate = failed("CannotStart", f"the worker could not begin it: {error}", kind="platform")
             while begun := chunk.begin(self.env.clock.monotonic()):
                 chunk.end(begun, self.env.clock.monotonic(), fate)
             session.finish(chunk)
+
+    def _provide(self, session: Session, chunk: Chunk) -> bool:
+        """Have every item's secrets at hand; what lacks one ends here. False when nothing is left to begin."""
+        for item in list(chunk.left):
+            lot, pile = item[0], chunk.pile
+            if lot.secrets is None and lot.given is not None:
+                try:
+                    pile.secrets = lot.secrets = held(self._secrets.hold(pile.references, lot.given), pile.secrets)
+                except Unavailable as error:
+                    chunk.left.remove(item)
+                    session.refuse(item, failed("SecretUnavailable", str(error), kind="platform"))
+        return bool(chunk.left)
 
     def _receive(self) -> None:
         self._posted = False

@@ -6,11 +6,14 @@ from concurrent.futures import Future
 from typing import Any, Protocol
 
 from horae.env import SECOND, Env, Instant
+from horae.errors import BadInput
+from horae.model.redaction import MASK
 from horae.worker.asks import Ask
-from horae.worker.context import Context
+from horae.worker.context import NO_SECRETS, Context
 from horae.worker.failure import clean, stopped
 from horae.worker.holding import Begun, Chunk, Fate, Item
 from horae.worker.plan import Plan
+from horae.worker.secrets import refused
 from horae.worker.session import Session
 from horae.worker.settings import Settings
 from horae.worker.spawner import Spawner
@@ -105,13 +108,36 @@ class Run:
         """The context of an item that was begun, made once."""
         if self._context is None or self._context_of is not begun:
             facts = self.plan.facts(begun[0], begun[1], self.deadline(begun))
-            self._context, self._context_of = Context(facts, LocalPort(self, begun)), begun
+            secrets = begun[0].secrets
+            values = NO_SECRETS if secrets is None else secrets.values
+            self._context, self._context_of = Context(facts, LocalPort(self, begun), values), begun
         return self._context
 
     def context(self) -> Context | None:
         """The context of whatever runs in this slot now."""
         begun = self.chunk.running()
         return self._context if begun is None else self.context_of(begun)
+
+    def plan_of(self, begun: Begun) -> Plan:
+        """The plan with the secrets that an item was given."""
+        secrets = begun[0].secrets
+        if secrets is None:
+            return self.plan
+        if secrets.plan is None:
+            secrets.plan = self.plan.filled(secrets.values)
+        plan: Plan = secrets.plan
+        return plan
+
+    def hide(self, begun: Begun, text: str) -> str:
+        """A text without the secrets that an item was given."""
+        secrets = begun[0].secrets
+        return text if secrets is None else secrets.text(text)
+
+    def covered(self, begun: Begun, fate: Fate) -> Fate:
+        """What becomes of an item, without the secrets that it was given."""
+        secrets = begun[0].secrets
+        covered: Fate = fate if secrets is None else secrets.outcome(fate)
+        return covered
 
     def deadline(self, begun: Begun) -> Instant | None:
         """When an item must have ended."""
@@ -138,7 +164,7 @@ class Run:
 
 
 class Journal:
-    """The log of one attempt: numbered, bounded, each line at the server's time.
+    """The log of one attempt: numbered, bounded, each line at the server's time. Secrets are covered before it.
 
     `write` may be called from any one thread; what it takes in reaches the session on the loop's.
     """
@@ -146,6 +172,8 @@ class Journal:
     def __init__(self, run: Run, begun: Begun) -> None:
         self._run = run
         self._item = begun[:2]
+        secrets = begun[0].secrets
+        self.redactor = None if secrets is None else secrets.redactor
         self._bytes = 0
         self._lost = 0
         self._seq = 0
@@ -193,6 +221,7 @@ class LocalPort:
     def __init__(self, run: Run, begun: Begun) -> None:
         self._run = run
         self._begun = begun
+        self._secrets = begun[0].secrets
         self._journal = Journal(run, begun)
         self._progress: tuple[float, str] | None = None
         self._beat_at = 0.0  # before which no sign of life is sent on
@@ -217,14 +246,24 @@ class LocalPort:
     def progress(self, percent: float, message: str) -> None:
         self._run.heard = (self._begun, self._run.host.env.clock.monotonic())
         posted = self._progress is not None
-        self._progress = (percent, clean(message)[:1000])
+        self._progress = (percent, clean(self.hide(message))[:1000])
         if not posted:
             self._run.host.post(self._flush)
 
     def log(self, stream: str, text: str) -> None:
-        self._journal.write(stream, text)
+        self._journal.write(stream, self.hide(text))
+
+    def hide(self, text: str) -> str:
+        return text if self._secrets is None else self._secrets.text(text)
 
     def ask(self, ask: Ask) -> "Future[Any]":
+        if self._secrets is not None:
+            try:
+                ask, covered = self._secrets.ask(ask)
+            except BadInput as error:
+                return refused(error)
+            if covered:
+                self.log("log", f"WARNING {MASK} stands for a secret in {covered}")
         return self._run.host.ask(self._run.session, self._begun[:2], ask)
 
     def _flush(self) -> None:

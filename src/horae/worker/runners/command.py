@@ -36,6 +36,7 @@ from horae.worker.context import Context
 from horae.worker.failure import checked, failed
 from horae.worker.holding import Begun, Fate
 from horae.worker.lines import Output, reporter
+from horae.worker.plan import Plan
 from horae.worker.runners.artifacts import bring_all
 from horae.worker.runners.base import Host, LocalPort, Run
 from horae.worker.runners.checkpoints import restore
@@ -125,7 +126,7 @@ class CommandRunner(TaskRunner):
         scope = {"params": params}
         argv = ["/bin/sh", "-c", task.shell] if task.shell is not None else [render(a, scope) for a in run.plan.argv]
         cwd = None if run.plan.cwd is None else render(run.plan.cwd, scope)
-        env = self._environment(run, context, params, folder)
+        env = self._environment(run.plan_of(begun), context, params, folder)
         await restore(port, context.attempt, folder / "checkpoint")
         (folder / "artifacts").mkdir(exist_ok=True)
         file = OutputFile(folder / "output", port)
@@ -176,10 +177,10 @@ class CommandRunner(TaskRunner):
             file.look()
             self.host.after(LOOK, self._follow, file, child)
 
-    def _environment(self, run: Run, context: Context, params: dict[str, Any], folder: Path) -> dict[str, str]:
+    def _environment(self, plan: Plan, context: Context, params: dict[str, Any], folder: Path) -> dict[str, str]:
         scope = {"params": params}
         facts = context._facts
-        env = {**self._env, **{name: render(value, scope) for name, value in run.plan.env.items()}}
+        env = {**self._env, **{name: render(text, scope) for name, text in plan.env.items()}}
         env |= {
             "HORAE_EXECUTION_ID": str(facts.execution_id),
             "HORAE_JOB": facts.job,

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from horae.env import SECOND
 from horae.model.job import Http
@@ -18,6 +19,7 @@ from horae.worker.holding import Begun, Fate
 from horae.worker.retry_after import retry_after
 from horae.worker.runners.base import Host, Run
 from horae.worker.runners.tasks import TaskRunner
+from horae.worker.secrets import Held
 
 if TYPE_CHECKING:
     from horae.outbound.fetch import Answer, Outbound
@@ -48,7 +50,7 @@ class HttpRunner(TaskRunner):
         except (BadParams, TemplateError) as error:
             return failed("BadParams", str(error), permanent=True)
         try:
-            return await self._exchange(run, request)
+            return await self._exchange(run, begun, request)
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -74,12 +76,13 @@ class HttpRunner(TaskRunner):
     def _request(self, run: Run, begun: Begun, context: Context) -> Ask:
         task = run.plan.spec.task
         assert isinstance(task, Http)
-        params = run.plan.params(begun[0].item(begun[1]))
+        plan = run.plan_of(begun)
+        params = plan.params(begun[0].item(begun[1]))
         scope = {"params": params}
-        url = checked_url(render(run.plan.url, scope))
-        headers = {name: _header(name, render(value, scope)) for name, value in run.plan.headers.items()}
+        url = checked_url(render(plan.url, scope))
+        headers = {name: _header(name, render(value, scope)) for name, value in plan.headers.items()}
         given = {name.lower() for name in headers}
-        body = params if task.body is None else render_tree(run.plan.body, scope)
+        body = params if task.body is None else render_tree(plan.body, scope)
         content = body.encode() if isinstance(body, str) else msgspec.json.encode(body)
         if task.method.upper() in ("GET", "HEAD", "DELETE", "OPTIONS") and task.body is None:
             content = b""
@@ -91,7 +94,7 @@ class HttpRunner(TaskRunner):
             headers["traceparent"] = context.trace
         return Ask(task.method.upper(), url, headers, content)
 
-    async def _exchange(self, run: Run, request: Ask) -> bytes | Fate:
+    async def _exchange(self, run: Run, begun: Begun, request: Ask) -> bytes | Fate:
         task, timeout = run.plan.spec.task, run.plan.spec.timeout
         assert isinstance(task, Http)
         response = await self._outbound.fetch(
@@ -102,15 +105,18 @@ class HttpRunner(TaskRunner):
             redirects=task.redirects,
             within=None if timeout is None else timeout / SECOND + LATER,
         )
-        return judged(task, request, response)
+        return judged(task, request, response, begun[0].secrets)
 
 
-def judged(task: Http, request: Ask, response: "Answer") -> bytes | Fate:
-    """What an answer means for the job that asked."""
+def judged(task: Http, request: Ask, response: "Answer", secrets: Held | None) -> bytes | Fate:
+    """What an answer means for the job that asked. What is cut of it is covered before: half a secret is not known."""
+    if secrets is not None and not response.is_whole:
+        response = replace(response, body=secrets.cut(response.body))
     if is_expected(response.status, task.expect):
         return kept(response.status, response.headers.get("content-type", ""), response.body, response.is_whole)
     said = f"{request.method} {shown(request.url)} answered {response.status}, expected {', '.join(task.expect)}"
-    words = clean(response.body[:500].decode(errors="replace")).strip()
+    body = response.body[:500] if secrets is None else secrets.redactor.data(response.body)[:500]
+    words = clean(body.decode(errors="replace")).strip()
     error = Failure(
         type="HttpStatus",
         message=f"{said}: {words}" if words else said,

@@ -71,5 +71,5 @@ class OutputFile:
             if "result" in told:
                 self.result = msgspec.json.encode(told["result"])
         except (msgspec.DecodeError, UnicodeDecodeError, TypeError, ValueError, RecursionError) as error:
-            shown = line[:200].decode(errors="replace")
+            shown = self._port.hide(line.decode(errors="replace"))[:200]
             self._port.log("log", f"WARNING cannot read this line of HORAE_OUTPUT ({error}): {shown}")

@@ -170,7 +170,7 @@ class ProcessRunner(TaskRunner):
         kid.orders += 1
         kid.serve(run, port)
         function = run.plan.function
-        kid.send(Order(function.__module__, function.__qualname__, context._facts))
+        kid.send(Order(function.__module__, function.__qualname__, context._facts, dict(context._secrets)))
         outcome: bytes | Fate | None = None
         try:
             outcome = await self._listen(kid, run, begun, port)
@@ -201,7 +201,7 @@ class ProcessRunner(TaskRunner):
             elif isinstance(message, Progressed):
                 port.progress(message.percent, message.message)
             elif isinstance(message, Asked):
-                answer = self.host.ask(run.session, begun[:2], message.ask)
+                answer = port.ask(message.ask)
                 answer.add_done_callback(_answering(self.host, kid, message.id))
         status = await kid.bury()
         return died(status)

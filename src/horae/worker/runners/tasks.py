@@ -77,7 +77,7 @@ class TaskRunner(Runner):
                 except BaseException as error:
                     outcome = self._broken(run, begun, error)
                 if outcome.__class__ is Fate and is_large(outcome) and begun not in told:
-                    outcome = await bring_result(run.context_of(begun)._port, outcome)
+                    outcome = await bring_result(run.context_of(begun)._port, run.covered(begun, outcome))
                 if begun in told:
                     run.grip.uncancel()  # what was cancelled is this item, not the task
                 run.settle(begun, monotonic(), outcome)
@@ -90,7 +90,8 @@ class TaskRunner(Runner):
             raise error
         if run.session.ended or begun in run.told:
             return RELEASED
-        log.error("an execution could not be run", job=run.plan.spec.name, traceback=trace(error, whole=True))
+        told = run.hide(begun, trace(error, whole=True))
+        log.error("an execution could not be run", job=run.plan.spec.name, traceback=told)
         return failed("CannotRun", f"the worker could not run it: {type(error).__name__}: {error}", kind="platform")
 
 

@@ -69,7 +69,7 @@ class ThreadRunner(Runner):
             except BaseException as error:
                 outcome = raised(plan, begun, error)
             if outcome.__class__ is Fate and is_large(outcome):
-                outcome = bring_result_here(run.context_of(begun)._port, outcome)
+                outcome = bring_result_here(run.context_of(begun)._port, run.covered(begun, outcome))
             now = monotonic()
             if told:
                 run.settle(begun, now, outcome)

@@ -1,0 +1,170 @@
+"""Secrets in a worker: given with grants or looked up here, filled into what runs, and covered in all that is told.
+
+What one granted slice was given is `Held` by its lot, as long as that is. Nothing of it is written anywhere.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs
+
+from horae.errors import BadInput
+from horae.model.protocol import Answer, Failure
+from horae.model.redaction import LEAST, MASK, Redactor
+from horae.model.secret_refs import MOST_VALUE
+from horae.worker.asks import Ask, Bring, Keep, Submissions, WaitFor
+
+_LEFT_OUT = re.compile(r"(\n\.\.\. \d+ characters left out \.\.\.\n)")  # as `failure.shorten` writes it
+_STORED = (
+    "What is submitted or waited for is stored. Let the job that needs the secret name it, with `secrets` or in its own"
+    " definition, and leave it out here."
+)
+
+
+class Unavailable(Exception):
+    """A secret that cannot be given, and why: what needs it does not start."""
+
+
+class Given(Struct, frozen=True):
+    """What a server sent with a grant."""
+
+    values: Mapping[str, str]
+    problems: Mapping[str, str]
+
+
+def given_by(answer: Answer, references: tuple[str, ...]) -> Given:
+    """What an answer says of the secrets that one job refers to."""
+    return Given(
+        {name: answer.secrets[name] for name in references if name in answer.secrets},
+        {name: answer.secret_problems[name] for name in references if name in answer.secret_problems},
+    )
+
+
+class Held:
+    """The secrets that executions of one slice use."""
+
+    __slots__ = ("plan", "redactor", "values")
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self.values = values
+        self.redactor = Redactor(values.values())
+        self.plan: Any = None  # the job's, with these filled in
+
+    def text(self, text: str) -> str:
+        """A text that may have been shortened, with values covered, also those of which a part was left out."""
+        parts = _LEFT_OUT.split(text)
+        if len(parts) == 1:
+            return self.redactor.text(text)
+        last = len(parts) - 1
+        return "".join(
+            part if i % 2 else self.redactor.cut(part, at_start=i > 0, at_end=i < last) for i, part in enumerate(parts)
+        )
+
+    def cut(self, data: bytes) -> bytes:
+        """Bytes of which there were more, with values covered."""
+        stream = self.redactor.stream()
+        shown = stream.feed(data)
+        return shown if not stream.held else shown + MASK.encode()
+
+    def outcome(self, outcome: Any) -> Any:
+        """A result or a fate, with values covered; itself when there is nothing to cover."""
+        if isinstance(outcome, bytes):
+            return self.redactor.json(outcome)
+        result = self.redactor.json(outcome.result)
+        error = None if outcome.error is None else self._failure(outcome.error)
+        if result is outcome.result and error is outcome.error:
+            return outcome
+        return structs.replace(outcome, result=result, error=error)
+
+    def _failure(self, error: Failure) -> Failure:
+        covered = structs.replace(
+            error,
+            type=self.redactor.text(error.type),
+            message=self.text(error.message),
+            traceback=self.text(error.traceback),
+            names=tuple(map(self.redactor.text, error.names)),
+        )
+        return error if covered == error else covered
+
+    def ask(self, ask: Ask) -> tuple[Ask, str]:
+        """What may be asked instead, and what of it was covered. Raises BadInput for what would mean something else."""
+        if isinstance(ask, Keep):
+            before = bytes(ask.result)
+            result = self.redactor.json(before)
+            return (ask, "") if result is before else (Keep(ask.name, msgspec.Raw(result)), f"what {ask.name!r} keeps")
+        if isinstance(ask, Bring):
+            name = self.redactor.text(ask.name)
+            return structs.replace(ask, name=name), "" if name == ask.name else f"the name of the artifact {name!r}"
+        if isinstance(ask, Submissions | WaitFor):
+            said = msgspec.json.encode(ask)
+            if self.redactor.json(said) is not said:
+                raise BadInput("This holds the value of a secret.", _STORED)
+        return ask, ""
+
+
+def held(values: Mapping[str, str], last: Held | None) -> Held:
+    """These values; those of the slice before if they are the same, for much is made from them."""
+    return last if last is not None and last.values == values else Held(values)
+
+
+class Providers:
+    """Where a worker finds secrets, as its owner allows: variables by name, files of one folder."""
+
+    def __init__(self, names: tuple[str, ...] = (), folder: str = "") -> None:
+        self._names = frozenset(names)
+        self._folder = folder
+
+    def hold(self, references: tuple[str, ...], given: Given) -> dict[str, str]:
+        """Every secret that a job refers to. Raises Unavailable when one is missing."""
+        return {name: self._one(name, given) for name in references}
+
+    def _one(self, reference: str, given: Given) -> str:
+        provider, _, name = reference.rpartition("/")
+        if provider == "env":
+            return _checked(reference, self._variable(name))
+        if provider == "file":
+            return _checked(reference, self._file(name))
+        if name in given.values:
+            return given.values[name]
+        why = given.problems.get(name, "The server sent no value; upgrade it.")
+        raise Unavailable(f'the secret "{name}" cannot be given: {why}')
+
+    def _variable(self, name: str) -> str:
+        if name not in self._names:
+            raise Unavailable(f"this worker gives no secret://env/{name}; allow it with HORAE_SECRET_ENV={name}")
+        value = os.environ.get(name)
+        if value is None:
+            raise Unavailable(f"this worker has no variable {name} in its environment; set it where it is started")
+        return value
+
+    def _file(self, name: str) -> str:
+        if not self._folder:
+            said = f"this worker gives no secret://file/{name}; name the folder with HORAE_SECRET_FILES"
+            raise Unavailable(said)
+        try:
+            with (Path(self._folder) / name).open("rb") as file:
+                return file.read(4 * MOST_VALUE + 1).decode().removesuffix("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise Unavailable(f"secret://file/{name} cannot be read from {self._folder}: {why}") from None
+
+
+def _checked(reference: str, value: str) -> str:
+    if len(value.strip()) < LEAST:
+        said = f"secret://{reference} has fewer than {LEAST} characters, too few to be kept out of logs"
+        raise Unavailable(f"{said}; use a longer one")
+    if len(value) > MOST_VALUE or "\0" in value:
+        raise Unavailable(f"secret://{reference} is longer than {MOST_VALUE} characters, or is not text")
+    return value
+
+
+def refused(error: Exception) -> "Future[Any]":
+    """The answer to an ask that is not sent."""
+    answer: Future[Any] = Future()
+    answer.set_exception(error)
+    return answer
