@@ -1,8 +1,10 @@
 """Settings in the shape that the engine takes."""
 
-from horae.config.settings import Settings
-from horae.engine.settings import EngineSettings
+from horae.config.settings import TABLE, Settings
+from horae.engine.settings import EngineSettings, OidcSettings
+from horae.errors import BadInput
 from horae.model.trigger.external import watch_url
+from horae.model.user import read_mapping
 from horae.store.connections import Connections
 
 
@@ -19,15 +21,13 @@ def engine_settings(settings: Settings) -> EngineSettings:
         master_keys=str(settings.secret_key),
         master_key_file=str(settings.secret_key_path),
         make_master_key=not settings.secret_key_file and settings.store_url.startswith("sqlite:"),
-        url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
-    )
         session_idle=int(settings.session_idle),
         session_life=int(settings.session_life),
         oidc=_oidc(settings),
+        url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
+    )
 
 
-def connections(settings: Settings) -> Connections:
-    """How to be connected to PostgreSQL."""
 def _oidc(settings: Settings) -> OidcSettings | None:
     """The identity provider, if one is set."""
     if not settings.oidc_issuer:
@@ -48,6 +48,8 @@ def _oidc(settings: Settings) -> OidcSettings | None:
     )
 
 
+def connections(settings: Settings) -> Connections:
+    """How to be connected to PostgreSQL."""
     return Connections(
         hot=settings.store_hot_connections, cold=settings.store_cold_connections, direct=settings.store_direct
     )

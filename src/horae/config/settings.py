@@ -242,7 +242,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         """Where the master key is read from, with the default resolved."""
         return Path(self.secret_key_file).expanduser() if self.secret_key_file else self.data / "secret.key"
 
-
     @property
     def worker_key_file(self) -> Path:
         """Where a worker that enrolled keeps its key."""

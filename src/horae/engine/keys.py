@@ -17,9 +17,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from horae.env import SECOND, Env, Instant, Micros
-from horae.errors import BadInput, NotFound, StoreUnavailable, Unauthorized
+from horae.errors import BadInput, Conflict, NotFound, StoreUnavailable, Unauthorized
 from horae.model.job import DAY
-from horae.model.principal import DEFAULT_NAMESPACE, LOCAL, Permission, Principal, Role, in_effect
+from horae.model.principal import (
+    DEFAULT_NAMESPACE,
+    LOCAL,
+    Permission,
+    Principal,
+    Role,
+    check_grant,
+    in_effect,
+    refuse_more,
+)
 from horae.store.contract import Store
 from horae.store.moves import keys, quotas
 
@@ -27,7 +36,9 @@ CACHED = 5.0  # seconds a checked credential is believed
 MOST_CACHED = 10_000
 NOTED_EVERY: Micros = 60 * SECOND  # how often the last use of a key is written
 CODE_LIFE: Micros = 600 * SECOND
+LONGEST_OVERLAP: Micros = 90 * DAY
 SIGNED_IN_FOR: Micros = 7 * DAY
+PERSONAL = "u_"  # how the cookies of people begin who signed in by themselves
 LEAST_PRESET = 32  # characters: a preset key is as hard to guess as a made one
 
 Credential = tuple[Literal["key", "cookie"], bytes]  # its hash; a cookie is never taken for a key
@@ -38,7 +49,6 @@ _KEY = re.compile(r"hk_([a-z0-9]{4,32})_([A-Za-z0-9_-]{32,128})")
 
 
 class NewKey(Struct, frozen=True):
-PERSONAL = "u_"  # how the cookies of people begin who signed in by themselves
     """A key that was just made; its text is shown this once."""
 
     stored: keys.StoredKey
@@ -64,16 +74,6 @@ class SignedIn(Struct, frozen=True):
     who: Principal
 
 
-class Keys:
-    """Makes, checks and revokes keys; signs browsers in and out."""
-
-    def __init__(self, env: Env, store: Store) -> None:
-        self._env, self._store = env, store
-        self._known: dict[Credential, tuple[Principal, Instant | None, float]] = {}
-        self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}  # by key's id and namespace's name
-
-    async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
-        """Make sure that somebody can get in.
 class Sessions(Protocol):
     """Whose cookies are people's own."""
 
@@ -84,12 +84,22 @@ class Sessions(Protocol):
     async def sign_out(self, text: str) -> None: ...
 
 
+class Keys:
+    """Makes, checks and revokes keys; signs browsers in and out."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+        self.people: Sessions | None = None
+        self._known: dict[Credential, tuple[Principal, Instant | None, float]] = {}
+        self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}  # by key's id and namespace's name
+
+    async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
+        """Make sure that somebody can get in.
 
         A preset key is valid from now on. Without one, and with no lasting admin key in the store, a key is made and
         returned: the caller shows it once. Otherwise None. `found` is a key that the administrator has already, of
         another store: a store that never saw it takes it for its first one.
         """
-        self.people: Sessions | None = None
         if preset:
             await self._ensure_preset(preset)
             return None
@@ -122,12 +132,13 @@ class Sessions(Protocol):
         permissions: Sequence[Permission] = (),
         queues: Sequence[str] = (),
         jobs: Sequence[str] = (),
-        made_by: str | None = None,
+        by: Principal = LOCAL,
     ) -> NewKey:
-        """Make a key."""
+        """Make a key, in somebody's name. Raises BadInput, and Forbidden for what is more than its maker has."""
+        check_grant(by, namespace, role, permissions, queues, jobs)
         grant = keys.Grant(
-            namespace=namespace, role=role, permissions=tuple(permissions), queues=tuple(queues), jobs=tuple(jobs),
-            made_by=made_by,
+            namespace=namespace, role=role, permissions=tuple(sorted(set(permissions))), queues=tuple(queues),
+            jobs=tuple(jobs), made_by=by.key or None,
         )  # fmt: skip
         if expires_at is not None and expires_at <= self._env.now():
             raise BadInput("The key would have expired already.", "Give a later expiresAt.", field="expiresAt")
@@ -146,12 +157,38 @@ class Sessions(Protocol):
         """Keys of a namespace, those that have ended included, in the order of their ids."""
         return await self._store.read(lambda: keys.page(namespace, after, limit))
 
-    async def revoke(self, namespace: int, id: str) -> None:
+    async def rotate(self, namespace: int, id: str, overlap: Micros, by: Principal = LOCAL) -> NewKey:
+        """A key like another one, which it replaces: both are valid until the overlap ends.
+
+        One that ends by itself is followed by one that lives as long as it was made for. Raises NotFound, Conflict.
+        """
+        if not 0 <= overlap <= LONGEST_OVERLAP:
+            raise BadInput("The overlap is longer than 90 days.", "Both keys are valid in it: 1d.", field="overlap")
+        old, now = await self._own(namespace, id, by), self._env.now()
+        ends = None if old.expires_at is None else now + (old.expires_at - old.created_at)
+        new = self._make(old.name, replace(old.grant, made_by=by.key or None), ends)
+        if not await self._store.write(lambda: keys.succeed(old.id, new.stored, now + overlap, now)):
+            raise Conflict(f'Key "{id}" has been rotated already.', "`horae keys list` tells which one replaced it.")
+        self.forget()
+        return new
+
+    async def _own(self, namespace: int, id: str, by: Principal) -> keys.StoredKey:
+        """A valid key of a namespace, which may not be worth more than who does something to it."""
+        stored = await self._store.read(lambda: keys.one(id))
+        if stored is None or stored.grant.namespace != namespace or not stored.valid(self._env.now()):
+            raise NotFound(f'No valid key "{id[:60]}".', "List keys with `horae keys list` or GET /api/v1/keys.")
+        refuse_more(by, stored.grant.permissions)
+        return stored
+
+    async def revoke(self, namespace: int, id: str, by: Principal = LOCAL) -> None:
         """End a key: at once here, within `CACHED` seconds on the other servers."""
-        now = self._env.now()
-        if not await self._store.write(lambda: keys.revoke(namespace, id, now)):
-            raise NotFound(f'No valid key "{id}".', "List keys with `horae keys list` or GET /api/v1/keys.")
-        self._known.clear()  # its browsers end with it
+        old, now = await self._own(namespace, id, by), self._env.now()
+        await self._store.write(lambda: keys.revoke(namespace, old.id, now))
+        self.forget()
+
+    def forget(self) -> None:
+        """Believe no credential any longer without asking the store: with a key, its browsers end."""
+        self._known.clear()
         self._elsewhere.clear()
 
     async def check(self, text: str) -> Principal | None:
@@ -167,6 +204,8 @@ class Sessions(Protocol):
 
     async def check_cookie(self, text: str) -> Principal | None:
         """Who signed in with this cookie; None when nobody is."""
+        if self.people is not None and text.startswith(PERSONAL):
+            return await self.people.check(text)
         digest = digest_of(text)
         known = self._remembered(("cookie", digest))
         if known is not None:
@@ -203,9 +242,9 @@ class Sessions(Protocol):
         """The same, in the namespace of a name: for who may use several. Others do not learn which there are."""
         if name == who.namespace_name:
             return who
+        if self.people is not None and who.kind == "user":
+            return await self.people.in_namespace(who, name)
         known = self._elsewhere.get((who.key, name)) if who.may("installation") else None
-        if self.people is not None and text.startswith(PERSONAL):
-            return await self.people.check(text)
         if known is not None and known[1] > self._env.clock.monotonic():
             return replace(known[0], csrf=who.csrf)
         found = await self._store.read(lambda: quotas.namespace_named(name)) if who.may("installation") else None
@@ -242,12 +281,12 @@ class Sessions(Protocol):
                 "This sign-in code is not valid: each works once, within ten minutes.",
                 "Make a new link with `horae sign-in`, on the server's machine or with an administrator's key.",
             )
-        if self.people is not None and who.kind == "user":
-            return await self.people.in_namespace(who, name)
         return SignedIn(cookie, key.expires_at or until, _principal(key, csrf))
 
     async def sign_out(self, cookie: str) -> None:
         """End a browser's cookie."""
+        if self.people is not None and cookie.startswith(PERSONAL):
+            return await self.people.sign_out(cookie)
         digest, now = digest_of(cookie), self._env.now()
         self._known.pop(("cookie", digest), None)
         return await self._store.write(lambda: keys.sign_out(digest, now))
@@ -279,14 +318,17 @@ def new_key_text() -> tuple[str, str]:
     return id, f"hk_{id}_{secrets.token_hex(32)}"
 
 
+def new_cookie() -> tuple[str, str]:
+    """A browser's secret, and the token that its writes must show."""
+    return secrets.token_urlsafe(32), secrets.token_urlsafe(24)
+
+
 def new_enrolment_token() -> str:
     """What a worker exchanges for a key of its own."""
     return f"he_{secrets.token_urlsafe(32)}"
 
 
 def new_hook_token() -> str:
-        if self.people is not None and cookie.startswith(PERSONAL):
-            return await self.people.sign_out(cookie)
     """The part of a webhook's URL that nobody guesses."""
     return f"hook_{secrets.token_urlsafe(32)}"
 
@@ -304,8 +346,3 @@ def new_hook_secret() -> str:
 def digest_of(text: str) -> bytes:
     """What is kept of a secret that nobody can guess."""
     return hashlib.sha256(text.encode()).digest()
-def new_cookie() -> tuple[str, str]:
-    """A browser's secret, and the token that its writes must show."""
-    return secrets.token_urlsafe(32), secrets.token_urlsafe(24)
-
-
