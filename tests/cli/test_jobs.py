@@ -148,6 +148,15 @@ def test_show_leaves_out_what_says_nothing():
     assert "params" not in shown
 
 
+def test_show_mentions_a_rollout_that_is_on():
+    versions = [{"version": 3, "share": 90.0}, {"version": 4, "share": 10.0}]
+    told = {"jobId": "j", "job": "daily", "state": "on", "since": "2026-11-15T08:00:00Z", "versions": versions}
+    shown = run(FakeApi({"GET /jobs/daily": JOB, "GET /jobs/daily/rollout": told}), "jobs", "show", "daily").stdout
+    assert "A rollout is on: version 3 90 %, version 4 10 %." in shown
+    over = FakeApi({"GET /jobs/daily": JOB, "GET /jobs/daily/rollout": {**told, "state": "promoted"}})
+    assert "rollout" not in run(over, "jobs", "show", "daily").stdout
+
+
 def test_edit_by_options_is_a_patch():
     api = FakeApi({"GET /jobs/daily": JOB, "PATCH /jobs/daily": {**JOB, "version": 4}})
     result = run(api, "jobs", "edit", "daily", "--retries", "5")

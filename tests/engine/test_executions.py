@@ -11,10 +11,12 @@ from horae.env import SECOND
 from horae.errors import BadInput, Conflict, Gone, NotFound
 from horae.model.execution import Extra
 from horae.model.ids import execution_id, first_id_at
+from horae.model.instant import format_instant
 from horae.model.job import Python
 from horae.model.protocol import Failure, Register
 from horae.model.retry import RetryPolicy
 from horae.store.moves import submission
+from horae.store.moves.promote import LONG_AGO
 from tests.store_contract.world import (
     NAMESPACE,
     World,
@@ -150,6 +152,28 @@ async def test_a_sleeper_reads_as_running(world, executions):
     assert await ids(executions, status="running") == [receipt.execution_id]
     assert await ids(executions, status="waiting") == []
     assert (await executions.counts(NAMESPACE)).running == 1
+
+
+async def test_what_was_suspended_began_when_it_began_first(world, executions):
+    (receipt,) = await world.submit(await world.job())
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    first = format_instant(world.now())
+
+    async def shown() -> set[str | None]:
+        (listed,) = (await executions.list(NAMESPACE)).items
+        return {listed.started_at, (await executions.get(NAMESPACE, receipt.execution_id)).started_at}
+
+    for _ in range(2):
+        world.clock.advance(SECOND)
+        await worker.report(suspended(slice, world.now() + MINUTE))
+        assert await shown() == {first}
+        world.clock.advance(MINUTE)
+        await world.store.promote_due(LONG_AGO, 10, rank)
+        (slice,) = await worker.claim(1)
+        assert await shown() == {first}
+    await worker.report(success(slice))
+    assert await shown() == {first}
 
 
 async def test_what_never_was_and_what_has_expired(world, executions):

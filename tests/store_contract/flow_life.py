@@ -17,7 +17,7 @@ RARE_FLOWS = {
     *("flows_of_tree", "queued_steps", "waiting_steps", "paused_steps", "flow_steps_held"),
     *("flow_steps_open", "fanned_out_to", "children_waiting", "children_queued", "children_left"),
     *("children_with_children", "sessions_of_parcels", "children_running", "end_other_steps"),
-    *("blobs_of", "item_with_children", "flags_of_item", "no_copy", "items_that_succeeded"),
+    *("blobs_of", "first_starts", "item_with_children", "flags_of_item", "no_copy", "items_that_succeeded"),
     *("waits_of_flow", "callback_secret"),
     # When jobs are edited, deleted and restored of which workflows have their own
     *("change_owned_jobs", "delete_all_owned_jobs", "delete_owned_jobs", "forget_uses", "jobs_made_from", "owned_jobs"),

@@ -1,5 +1,6 @@
 """`horae jobs`: definitions from creation to restoration, and triggering them."""
 
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -8,11 +9,11 @@ from horae.cli.definition import definition_options, editable, read_definition, 
 from horae.cli.lazy import Group
 from horae.cli.output import Column, as_yaml
 from horae.cli.remote import Api, page_options, remote
-from horae.cli.rollouts import rollout
+from horae.cli.rollouts import rollout, tell_rollout
 from horae.cli.values import params as read_params
 from horae.cli.versions import COMMANDS
 from horae.cli.waiting import finish, tell_hint, timeout_option
-from horae.errors import BadInput
+from horae.errors import BadInput, NotFound
 
 
 @click.group(cls=Group, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
@@ -81,6 +82,9 @@ async def list_(api: Api, **filters: Any) -> None:
 async def show(api: Api, job: str) -> None:
     """Show a job by name or id."""
     api.out.one((await api.client.jobs.get(job)).raw)
+    if api.out.is_for_people:
+        with suppress(NotFound):  # it never had one
+            tell_rollout(api, await api.client.rollouts.get(job))
 
 
 @jobs.command(

@@ -118,6 +118,12 @@ async def abort(api: Api, job: str, reason: str | None) -> None:
     _told(api, done, f"The rollout of {done.job} is aborted: all new executions run the present version.")
 
 
+def tell_rollout(api: Api, found: Rollout) -> None:
+    """Mention a rollout that is on, where a job is shown."""
+    if found.state == "on":
+        api.out.say(f"A rollout is on: {_shares(found)}. `horae jobs rollout show {found.job}` compares them.")
+
+
 def _shares(begun: Rollout) -> str:
     return ", ".join(f"version {one['version']} {one['share']:g} %" for one in begun.versions)
 

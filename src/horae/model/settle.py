@@ -49,6 +49,9 @@ class Tried(Struct, frozen=True, kw_only=True):
     error: Failure | None = None
 
 
+FirstStart = tuple[UUID, int, int, Instant]  # of an item: its attempt, and when that began
+
+
 class Fates(Struct, frozen=True):
     """Where the items of one report go."""
 
@@ -57,6 +60,7 @@ class Fates(Struct, frozen=True):
     queued: list[Queued]
     tried: list[Tried]
     blobs: list[tuple[UUID, int, bytes]]
+    begun: list[FirstStart]  # of what is suspended
 
 
 Awaited = tuple[UUID, int, str]  # a step of an item that waits for a signal
@@ -144,7 +148,7 @@ class Settler:
         self.worker, self.now, self.rng = worker, now, rng
         self._awaited = awaited  # steps for which no signal has come
         self._preempted = preempted  # items that were asked to give way
-        self.fates = Fates([], [], [], [], [])
+        self.fates = Fates([], [], [], [], [], [])
         self._waits: dict[tuple[UUID, int, RetryPolicy], RetryAt] = {}
 
     def succeed(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
@@ -212,6 +216,8 @@ class Settler:
 
     def suspend(self, slice: Running, lo: int, hi: int, outcome: Outcome) -> None:
         """What is durable waits without a worker: for a time, or for signals unless one of them has come already."""
+        started, _, _ = _times(slice, outcome, lo, hi, self.now)
+        self.fates.begun.extend((slice.parcel, item, slice.attempt, started) for item in range(lo, hi))
         if not outcome.waits:
             until = self.now if outcome.wake_at is None else outcome.wake_at
             self.fates.waiting.append(_to_wait(slice, lo, hi, until, "sleep", failures=slice.failures))

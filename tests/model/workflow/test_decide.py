@@ -276,3 +276,13 @@ def test_what_is_not_true_any_more_changes_nothing():
     before = dict(memory.rows)
     memory.done("a", state="failed")
     assert memory.rows == before
+
+
+def test_an_expression_that_cannot_be_computed_names_its_step_in_the_workflows_error():
+    memory = running(job("a"), job("b", params={"n": "${steps.a.result.rows}"}))
+    memory.done("a", {})
+    assert memory.rows["b"].error.message == "${steps.a.result.rows}: there is no 'rows'."
+    assert memory.end.error.message == "Step \"b\": ${steps.a.result.rows}: there is no 'rows'."
+    memory = running(job("a"), output="${steps.a.result.rows}")
+    memory.done("a", {})
+    assert memory.end.error.message == "output: ${steps.a.result.rows}: there is no 'rows'."

@@ -43,9 +43,9 @@ def output_of(plan: Plan, starter: Starter, rows: Mapping[str, StepRow]) -> End:
     try:
         result = msgspec.json.encode(starter.rendered(plan.output, plan.output_speaks, rows))
     except TemplateError as error:
-        return End(state="failed", error=fault(error), reason=FAULT)
+        return End(state="failed", error=fault(TemplateError(f"output: {error}")), reason=FAULT)
     except (TypeError, ValueError) as error:
-        return End(state="failed", error=fault(TemplateError(f"output is no JSON: {error}")), reason=FAULT)
+        return End(state="failed", error=fault(TemplateError(f"output: no JSON: {error}")), reason=FAULT)
     if len(result) > MAX_RESULT:
         message = f"The output has {len(result)} bytes; at most {MAX_RESULT} are allowed. Give a reference instead."
         return End(state="failed", error=Failure(type="ResultTooLarge", message=message), reason="output")

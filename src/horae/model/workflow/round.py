@@ -234,7 +234,7 @@ class Round(Launching):
         row, mode = self._rows[name], self.plan.workflow.on_error
         if self.plan.nodes[name].step.ignore_failure or not self._going_on:
             return
-        failure = row.error or starting.without_a_word(row)
+        failure = starting.why_failed(row)
         if self.flow.phase == "main":
             if mode != "ignore":
                 self.give_up("failed", failure, "step", stop=mode == "fail", cause=name)

@@ -197,8 +197,11 @@ def not_undone(row: StepRow) -> Failure:
     return Failure(type="NotUndone", message=message, permanent=True)
 
 
-def without_a_word(row: StepRow) -> Failure:
-    """A step that did not succeed, and of which nothing else is known."""
+def why_failed(row: StepRow) -> Failure:
+    """What a step that did not succeed means for its workflow. An expression is nobody's if its step is not named."""
+    if row.error is not None:
+        said = f'Step "{row.step}": {row.error.message}'
+        return structs.replace(row.error, message=said) if row.reason == FAULT else row.error
     word = "was cancelled" if row.state == "cancelled" else "failed"
     return Failure(type="StepFailed", message=f'Step "{row.step}" {word}.', permanent=True)
 

@@ -17,7 +17,7 @@ from horae.model.rollout import Trial
 from horae.model.settle import Fates, Finished, time_worked, timing_of
 from horae.model.show import status_of
 from horae.model.slice import Queued, Running, Slice
-from horae.store.moves import holders, shelves
+from horae.store.moves import beginnings, holders, shelves
 from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.starts import NewId, Started
 from horae.store.moves.told import Ended, Moved, Stepped, is_step
@@ -123,6 +123,8 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
         yield shelves.put_tried(fates.tried, worker, session)
     if fates.blobs:
         yield shelves.put_blobs(fates.blobs)
+    if fates.begun:
+        yield beginnings.remembered(fates.begun)
 
 
 def _attempted(fates: Fates) -> Iterator[Attempted]:

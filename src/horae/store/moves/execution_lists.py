@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from horae.env import Instant
 from horae.model.execution import Execution, State
@@ -23,6 +23,7 @@ from horae.model.packing import Packed
 from horae.model.parcel import extra_of, extras_of
 from horae.model.settle import timing_of
 from horae.model.show import read_failure, status_of
+from horae.store.moves import beginnings
 from horae.store.moves.execution_reads import HAS, SAYS, Found, needs_of, result_of, says
 from horae.store.moves.job_reads import ITEM, PROGRESS
 from horae.store.moves.shelves import SPAN
@@ -289,7 +290,9 @@ def unfold(chosen: Sequence[Chosen], namespace: int) -> Script[list[Found]]:
         {(row[0], row[1]): row[2:] for row in results},
         {(parcel, item, attempt): (percent, message) for parcel, item, attempt, percent, message in noted},
     )
-    return [_execution(slice, item, namespace, beside) for slice, item in chosen]
+    found = [_execution(slice, item, namespace, beside) for slice, item in chosen]
+    starts = yield from beginnings.of(one.execution for one in found)
+    return [structs.replace(one, execution=beginnings.since(one.execution, starts)) for one in found]
 
 
 def _execution(s: Listed, item: int, namespace: int, beside: _Beside) -> Found:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from uuid import UUID
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, structs
 
 from horae.env import Instant
 from horae.model.execution import Attempt, Execution
@@ -18,6 +18,7 @@ from horae.model.packing import Packed
 from horae.model.parcel import extra_of
 from horae.model.settle import timing_of
 from horae.model.show import read_failure, status_of
+from horae.store.moves import beginnings
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
 
@@ -117,7 +118,10 @@ Ref = tuple[int, UUID]  # a namespace and an execution of it
 def by_ids(refs: Sequence[Ref]) -> Script[dict[Ref, Found]]:
     """Executions by id, at one instant; those that are not on any shelf of their namespace are left out."""
     rows = yield ForEach(MANY, GIVEN, [(parcel_of(id), index_of(id), namespace) for namespace, id in refs])
-    found = (_found(row) for row in rows if row[18] is not None)
+    found = [_found(row) for row in rows if row[18] is not None]
+    starts = yield from beginnings.of(one.execution for one in found)
+    if starts:
+        found = [structs.replace(one, execution=beginnings.since(one.execution, starts)) for one in found]
     return {(one.execution.namespace, one.execution.id): one for one in found}
 
 

@@ -8,6 +8,7 @@ from msgspec import Raw
 from horae.env import Instant
 from horae.model.protocol import KnownSteps, Step, StepRemembered
 from horae.store.moves import shelves
+from horae.store.moves.beginnings import BEGAN, STEPS
 from horae.store.moves.exchange import lock_sessions
 from horae.store.script import Fetch, ForEach, Insert, Script, Statement, Together
 
@@ -27,9 +28,6 @@ HELD_STEPS = Statement(
 HELD_BY: shelves.Columns = (
     ("session", "uuid"), *shelves.ITEM, ("attempt", "int"), ("name", "text"), ("at", "int"),
 )  # fmt: skip
-STEPS: shelves.Columns = (
-    *shelves.ITEM, ("name", "text"), ("attempt", "int"), ("result", "bytea"), ("at", "bigint"),
-)  # fmt: skip
 NEWEST = (
     "ON CONFLICT (parcel, item, name)"
     " DO UPDATE SET attempt = excluded.attempt, result = excluded.result, at = excluded.at"
@@ -40,6 +38,7 @@ KNOWN = Statement(
     "SELECT name, result FROM (SELECT s.name, s.result,"
     " sum(length(s.result)) OVER (ORDER BY s.name) - length(s.result) AS before FROM steps s"
     " JOIN parcels p ON p.id = s.parcel WHERE s.parcel = $1 AND s.item = $2 AND p.namespace = $3 AND s.name > $4"
+    f" AND s.name <> '{BEGAN}'"
     " ORDER BY s.name LIMIT $5) AS found WHERE before <= $6 ORDER BY name",
 )
 MOST_KNOWN, MOST_BYTES = 5_000, 1024 * 1024  # in one answer

@@ -1,4 +1,4 @@
-"""Files that executions left behind, and results that are too large to lie with their execution: brought, or told why not."""
+"""Files that executions left behind, and results that are too large to lie with them: brought, or told why not."""
 
 import asyncio
 from pathlib import Path
