@@ -5,11 +5,13 @@ beside them and is for processes that execute. Permissions are granted one by on
 role: who may define a command owns the workers' account. A scope narrows a credential to some queues and jobs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
 from msgspec import Struct
+
+from horae.errors import BadInput, Forbidden
 
 Role = Literal["viewer", "operator", "editor", "admin", "worker"]
 Permission = Literal["commands", "sensitive", "installation"]
@@ -55,6 +57,33 @@ class Principal(Struct, frozen=True, kw_only=True):
 LOCAL = Principal(
     namespace=DEFAULT_NAMESPACE, role="admin", key="", name="local", kind="local", permissions=frozenset(PERMISSIONS)
 )
+
+
+def check_grant(
+    by: Principal, namespace: int, role: str, permissions: Iterable[str], queues: Sequence[str], jobs: Sequence[str]
+) -> None:
+    """Refuse to make a credential that makes no sense, or is worth more than its maker has."""
+    granted = frozenset(permissions)
+    if role == "worker" and (granted or jobs):
+        remedy, field = "Workers are bound to queues: leave this out.", "permissions" if granted else "jobs"
+        raise BadInput("A worker's key has no permissions and no jobs.", remedy, field=field)
+    if "installation" in granted and namespace != DEFAULT_NAMESPACE:
+        remedy = "Make it in the namespace `default`: it may choose any other, with --namespace."
+        raise BadInput("Keys of a namespace are not for the installation.", remedy, field="permissions")
+    if "installation" in granted and (queues or jobs):
+        remedy = "Leave the queues and jobs out, or the permission."
+        raise BadInput("What is for the whole installation has no scope.", remedy, field="permissions")
+    refuse_more(by, granted)
+
+
+def refuse_more(by: Principal, granted: Iterable[str]) -> None:
+    """Nobody gives, takes or copies what it does not have."""
+    beyond = sorted(frozenset(granted) - by.permissions)
+    if beyond:
+        raise Forbidden(
+            f"This credential does not have the permission {' and '.join(beyond)} itself.",
+            "Ask somebody who has it: `horae keys list` shows whose keys do.",
+        )
 
 
 def in_effect(role: str, granted: Iterable[str]) -> frozenset[str]:

@@ -161,6 +161,7 @@ ACCESS: Mapping[str, Access] = {
     "enrolments.redeem": EVERYBODY,  # the token is its credential
     "keys.list": ADMIN,
     "keys.create": ADMIN,
+    "keys.rotate": ADMIN,
     "keys.revoke": ADMIN,
     "secrets.list": EDIT,  # names, for who refers to them
     "secrets.get": EDIT,
@@ -168,11 +169,11 @@ ACCESS: Mapping[str, Access] = {
     "secrets.delete": ADMIN,
     "secrets.rotate": INSTALLATION,  # of all namespaces
     "namespaces.list": VIEW,
-    "namespaces.quota": VIEW,
     "namespaces.create": INSTALLATION,
     "namespaces.get": VIEW,
     "namespaces.edit": ADMIN,
     "namespaces.delete": INSTALLATION,
+    "namespaces.quota": VIEW,
     "namespaces.set-quota": INSTALLATION,  # a tenant does not raise its own
     "namespaces.usage": VIEW,
     "servers.list": OVERSEE,

@@ -338,7 +338,7 @@ class HookBody(Body, frozen=True, kw_only=True):
     old_for: Annotated[Duration, Meta(description="How long the old secret or URL stays valid.")] = "1d"
 
 
-JobPattern = Annotated[str, Meta(min_length=1, max_length=256)]
+JobPattern = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._*?\[\]!-]{1,128}$", description="A name with * and ?.")]
 
 
 class KeyBody(Body, frozen=True, kw_only=True):

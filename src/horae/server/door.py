@@ -30,11 +30,14 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
     try:
         headers = dict(scope["headers"])
         who = NOBODY if is_public(route) else await _admit(node, route, scope, headers, receive)
-        ACTING.set(who)
         body = b""
         if route.method in BODIED and not route.streams:
             body = await read_body(receive, headers.get(b"content-length"), route.limit)
-        return await _perform(Call(node, route, scope, headers, who, body, receive))
+        before = ACTING.set(who)
+        try:
+            return await _perform(Call(node, route, scope, headers, who, body, receive))
+        finally:
+            ACTING.reset(before)
     except HoraeError as error:
         return problem(error, scope["path"])
     except Gone:

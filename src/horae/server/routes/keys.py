@@ -1,16 +1,27 @@
 """Keys: the credentials of people, programs and workers."""
 
-import msgspec
+from typing import Annotated
 
-from horae.errors import NotFound
+import msgspec
+from msgspec import Meta
+
+from horae.engine.keys import NewKey
+from horae.errors import Conflict, Forbidden, NotFound
+from horae.model.duration import parse_duration
 from horae.model.instant import parse_instant
 from horae.model.view import Page
-from horae.server.bodies import KeyBody
+from horae.server.bodies import Body, Duration, KeyBody
 from horae.server.call import Call
 from horae.server.queries import Paged
 from horae.server.reply import Reply, encode, nothing, ok
 from horae.server.route import API, delete, get, post
 from horae.server.views import KeyView
+
+
+class Rotation(Body, frozen=True, kw_only=True):
+    """How a key is replaced."""
+
+    overlap: Annotated[Duration, Meta(description="How long the old one stays valid, up to 90d; 0 ends it.")] = "1d"
 
 
 @get(f"{API}/keys", "keys.list", Page[KeyView])
@@ -21,14 +32,28 @@ async def list_keys(call: Call, query: Paged) -> Reply:
     return ok(Page(items=items, next_cursor=items[-1].key_id if len(stored) > query.limit else None))
 
 
-@post(f"{API}/keys", "keys.create", KeyView, status=201)
+@post(f"{API}/keys", "keys.create", KeyView, status=201, refuses=(Forbidden,))
 async def create(call: Call, body: KeyBody) -> Reply:
     """Make a key; the answer holds its text, which is told this once, also when the request is repeated."""
     expires_at = None if body.expires_at is None else parse_instant(body.expires_at, field="expiresAt")
     new = await call.node.keys.create(
         call.namespace, body.name, body.role, expires_at, permissions=body.permissions, queues=body.queues,
-        jobs=body.jobs, made_by=call.who.key,
+        jobs=body.jobs, by=call.who,
     )  # fmt: skip
+    return _told_once(call, new)
+
+
+@post(f"{API}/keys/{{id}}/rotate", "keys.rotate", KeyView, status=201, refuses=(NotFound, Conflict, Forbidden))
+async def rotate(call: Call, body: Rotation) -> Reply:
+    """Make a key that replaces another: what that one may, and as long; both are valid until the overlap ends.
+
+    The answer holds its text, which is told this once, also when the request is repeated.
+    """
+    overlap = parse_duration(body.overlap, field="overlap")
+    return _told_once(call, await call.node.keys.rotate(call.namespace, call.path("id"), overlap, by=call.who))
+
+
+def _told_once(call: Call, new: NewKey) -> Reply:
     view = KeyView.of(new.stored, call.who.namespace_name, new.text)
     reply = ok(view, 201, location=f"{API}/keys/{view.key_id}")
     reply.kept = encode(msgspec.structs.replace(view, key=msgspec.UNSET))
@@ -37,6 +62,6 @@ async def create(call: Call, body: KeyBody) -> Reply:
 
 @delete(f"{API}/keys/{{id}}", "keys.revoke", refuses=(NotFound,))
 async def revoke(call: Call) -> Reply:
-    """Revoke a key: it stops working within five seconds on every server."""
-    await call.node.keys.revoke(call.namespace, call.path("id"))
+    """Revoke a key: it stops working within five seconds on every server, as do browsers that it signed in."""
+    await call.node.keys.revoke(call.namespace, call.path("id"), by=call.who)
     return nothing()

@@ -17,8 +17,15 @@ ADD = Statement(
     "add_key",
     "INSERT INTO keys (id, hash, name, namespace, role, created_at, expires_at, permissions, queues, jobs, made_by)"
     " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
-    " ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, role = excluded.role, revoked_at = NULL,"
-    " permissions = excluded.permissions",
+    " ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, namespace = excluded.namespace, role = excluded.role,"
+    " permissions = excluded.permissions, queues = excluded.queues, jobs = excluded.jobs,"
+    " expires_at = excluded.expires_at, revoked_at = NULL, replaced_by = NULL",
+)
+REPLACE = Statement(
+    "replace_key",
+    "UPDATE keys SET replaced_by = $2, expires_at = CASE WHEN expires_at < $3 THEN expires_at ELSE $3 END"
+    " WHERE id = $1 AND replaced_by IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $4)"
+    " RETURNING id",
 )
 ONE = Statement("key", f"SELECT {_KEY} FROM keys WHERE id = $1")
 PAGE = Statement("keys", f"SELECT {_KEY} FROM keys WHERE namespace = $1 AND id > $2 ORDER BY id LIMIT $3")
@@ -192,6 +199,14 @@ def revoke(namespace: int, id: str, now: Instant) -> Script[bool]:
         return False
     yield Fetch(REVOKE_CODES, (id,))
     yield Fetch(REVOKE_BROWSERS, (id, now))
+    return True
+
+
+def succeed(id: str, by: StoredKey, until: Instant, now: Instant) -> Script[bool]:
+    """Write a key that replaces another, which ends at an instant, or sooner; false when it was replaced or ended."""
+    if not (yield Fetch(REPLACE, (id, by.id, until, now))):
+        return False
+    yield from add(by)
     return True
 
 

@@ -1,0 +1,267 @@
+"""Keys: what they are worth, that they end, and that nobody who reads the database has one."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from horae.engine.keys import CACHED, LONGEST_OVERLAP
+from horae.engine.node import Node
+from horae.env import SECOND
+from horae.model.duration import DAY
+from horae.store.contract import Store
+from horae.store.driver import one
+from horae.store.schema import metadata
+from horae.store.script import Statement
+from tests.security.people import People, done, opened
+
+KEYS, ME = "/api/v1/keys", "/api/v1/me"
+HOUR = 3600 * SECOND
+both = pytest.mark.parametrize("people", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture
+async def people(request: pytest.FixtureRequest) -> AsyncIterator[People]:
+    is_plain = getattr(request, "param", "sqlite") == "sqlite"
+    async with opened("sqlite://" if is_plain else request.getfixturevalue("postgres_url")) as people:
+        yield people
+
+
+def advance(people: People, span: int) -> None:
+    people.node.env.clock.advance(span)  # type: ignore[attr-defined]
+
+
+async def valid(people: People, key: str) -> bool:
+    return (await people.bearing(key).get(ME)).status_code == 200
+
+
+# Rotation
+
+
+@both
+async def test_a_rotated_key_and_the_new_one_are_both_valid_until_the_overlap_ends(people: People):
+    admin = await people.a("admin")
+    body = {"name": "ci", "role": "operator", "jobs": ["etl-*"], "queues": ["etl"]}
+    old = await done(admin.post(KEYS, json=body))
+
+    new = await done(admin.post(f"{KEYS}/{old['keyId']}/rotate", json={"overlap": "1h"}))
+
+    assert {name: new[name] for name in body} == body
+    assert (await valid(people, old["key"]), await valid(people, new["key"])) == (True, True)
+    advance(people, HOUR)
+    assert (await valid(people, old["key"]), await valid(people, new["key"])) == (False, True)
+    listed = {key["keyId"]: key for key in (await done(admin.get(KEYS)))["items"]}
+    assert listed[old["keyId"]]["replacedBy"] == new["keyId"]
+    assert listed[new["keyId"]]["expiresAt"] is None
+
+
+async def test_a_key_that_expires_is_followed_by_one_that_lives_as_long(people: People):
+    made = await people.node.keys.create(1, "ci", "viewer", people.node.env.now() + 10 * DAY)
+    advance(people, 9 * DAY)
+    new = await people.node.keys.rotate(1, made.stored.id, 5 * DAY)
+    assert new.stored.expires_at == people.node.env.now() + 10 * DAY
+    advance(people, DAY)
+    assert not await valid(people, made.text)  # the overlap does not lengthen it
+
+
+async def test_a_key_is_rotated_once_and_what_has_ended_is_not(people: People):
+    admin = await people.a("admin")
+    old = await done(admin.post(KEYS, json={"name": "ci", "role": "viewer"}))
+    new = await done(admin.post(f"{KEYS}/{old['keyId']}/rotate", json={}))
+    again = await admin.post(f"{KEYS}/{old['keyId']}/rotate", json={})
+    assert (again.status_code, "rotated already" in again.json()["detail"]) == (409, True)
+
+    await done(admin.delete(f"{KEYS}/{new['keyId']}"))
+    assert (await admin.post(f"{KEYS}/{new['keyId']}/rotate", json={})).status_code == 404
+    too_long = await admin.post(f"{KEYS}/{old['keyId']}/rotate", json={"overlap": f"{LONGEST_OVERLAP // DAY + 1}d"})
+    assert (too_long.status_code, too_long.json()["field"]) == (400, "overlap")
+
+
+async def test_an_overlap_of_nothing_ends_the_old_one_at_once(people: People):
+    admin = await people.a("admin")
+    old = await done(admin.post(KEYS, json={"name": "leaked", "role": "viewer"}))
+    assert await valid(people, old["key"])
+    await done(admin.post(f"{KEYS}/{old['keyId']}/rotate", json={"overlap": 0}))
+    assert not await valid(people, old["key"])
+
+
+async def test_a_repeated_rotation_makes_one_key_and_tells_its_text_once(people: People):
+    admin = await people.a("admin", **{"idempotency-key": "once"})
+    old = await people.node.keys.create(1, "ci", "viewer")
+    first, second = [await done(admin.post(f"{KEYS}/{old.stored.id}/rotate", json={})) for _ in range(2)]
+    assert (first["keyId"], "key" in first, "key" in second) == (second["keyId"], True, False)
+
+
+# What a key may be given
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"role": "worker", "permissions": ["commands"]}, "permissions"),
+        ({"role": "worker", "jobs": ["etl-*"]}, "jobs"),
+        ({"role": "admin", "permissions": ["installation"], "jobs": ["etl-*"]}, "permissions"),
+        ({"role": "viewer", "permissions": ["everything"]}, "permissions"),
+        ({"role": "viewer", "jobs": ["a/b"]}, "jobs"),
+        ({"role": "root"}, "role"),
+    ],
+)
+async def test_a_key_that_makes_no_sense_is_refused(people: People, body: dict[str, object], field: str):
+    admin = await people.a("admin", "installation")
+    answer = await admin.post(KEYS, json={"name": "odd", **body})
+    assert (answer.status_code, answer.json()["field"].partition("[")[0]) == (400, field)
+
+
+async def test_nobody_grants_what_it_does_not_have(people: People):
+    admin = await people.a("admin")
+    refused = await admin.post(KEYS, json={"name": "more", "role": "viewer", "permissions": ["installation"]})
+    assert refused.status_code == 403
+    given = await done(admin.post(KEYS, json={"name": "ok", "role": "editor", "permissions": ["commands"]}))
+    assert given["permissions"] == ["commands"]
+
+
+async def test_nobody_ends_or_copies_a_key_that_is_worth_more_than_its_own(people: People):
+    first = await people.node.keys.ensure_admin_key()
+    assert first is not None
+    id, admin = first.split("_")[1], await people.a("admin")
+    assert (await admin.delete(f"{KEYS}/{id}")).status_code == 403
+    assert (await admin.post(f"{KEYS}/{id}/rotate", json={})).status_code == 403
+    assert await valid(people, first)
+
+
+async def test_an_administrator_of_a_namespace_makes_no_key_for_the_installation(people: People):
+    root = await people.a("admin", "installation")
+    await people.node.store.write(
+        one(Statement("team", "INSERT INTO namespaces (id, name, created_at) VALUES (7, 'team', 0)"))
+    )
+    there = {"horae-namespace": "team"}
+    body = {"name": "k", "role": "admin"}
+    refused = await root.post(KEYS, json={**body, "permissions": ["installation"]}, headers=there)
+    assert (refused.status_code, refused.json()["field"]) == (400, "permissions")
+
+    made = await done(root.post(KEYS, json=body, headers=there))
+    assert made["namespace"] == "team"
+    assert (await done(people.bearing(made["key"]).get(ME)))["namespace"] == "team"
+
+
+# Where a key is used
+
+
+async def test_who_may_use_several_namespaces_chooses_and_others_do_not_learn_which_there_are(people: People):
+    await people.node.store.write(
+        one(Statement("team", "INSERT INTO namespaces (id, name, created_at) VALUES (7, 'team', 0)"))
+    )
+    root, admin = await people.a("admin", "installation"), await people.a("admin")
+    there = {"horae-namespace": "team"}
+    job = {"name": "theirs", "http": "https://a.example"}
+
+    await done(root.post("/api/v1/jobs", json=job, headers=there))
+
+    assert (await root.get("/api/v1/jobs/theirs")).status_code == 404
+    assert (await root.get("/api/v1/jobs/theirs", headers=there)).status_code == 200
+    for name in ("team", "nowhere"):
+        answer = await admin.get("/api/v1/jobs", headers={"horae-namespace": name})
+        assert (answer.status_code, answer.json()["detail"]) == (404, f'No namespace "{name}" for this credential.')
+    assert (await admin.get("/api/v1/jobs", headers={"horae-namespace": "default"})).status_code == 200
+    assert (await admin.get("/api/v1/jobs?namespace=team")).status_code == 400  # never by a query
+
+
+async def test_a_link_made_for_a_namespace_leads_to_that_one_only(people: People):
+    await people.node.store.write(
+        one(Statement("team", "INSERT INTO namespaces (id, name, created_at) VALUES (7, 'team', 0)"))
+    )
+    root = await people.a("admin", "installation")
+    code = (await done(root.post("/api/v1/sign-in/codes", headers={"horae-namespace": "team"})))["code"]
+    browser = people.bearing()
+    me = await done(browser.post("/api/v1/sign-in", json={"code": code}))
+    assert (me["namespace"], "installation" in me["permissions"]) == ("team", False)
+    assert (await browser.get("/api/v1/jobs", headers={"horae-namespace": "default"})).status_code == 404
+
+
+# The end of a key
+
+
+@both
+async def test_a_revoked_key_ends_within_five_seconds_on_every_server(people: People):
+    """Another server of the same store believes it for that long, and no longer."""
+    env, store = people.node.env, people.node.store
+    other = People(Node(env, Store(store.driver, env)))
+    made = await people.node.keys.create(1, "ci", "admin")
+    assert await valid(people, made.text)
+    assert await valid(other, made.text)
+
+    await people.node.keys.revoke(1, made.stored.id)
+
+    assert not await valid(people, made.text)
+    assert CACHED <= 5
+    advance(people, int(CACHED * SECOND))
+    assert not await valid(other, made.text)
+    for client in other.clients:
+        await client.aclose()
+
+
+async def test_browsers_end_with_the_key_whose_link_signed_them_in(people: People):
+    made = await people.node.keys.create(1, "ci", "operator", people.node.env.now() + 2 * DAY)
+    bearer = people.bearing(made.text)
+    codes = [(await done(bearer.post("/api/v1/sign-in/codes")))["code"] for _ in range(2)]
+    browser = people.bearing()
+    signed = await browser.post("/api/v1/sign-in", json={"code": codes[0]})
+    assert f"Max-Age={2 * 86400};" in signed.headers["set-cookie"]  # not longer than the key
+
+    await people.node.keys.revoke(1, made.stored.id)
+
+    assert (await browser.get(ME)).status_code == 401
+    assert (await people.bearing().post("/api/v1/sign-in", json={"code": codes[1]})).status_code == 401
+
+
+async def test_a_list_shows_when_a_key_was_used_last(people: People):
+    admin = await people.a("admin")
+    made = await done(admin.post(KEYS, json={"name": "ci", "role": "viewer"}))
+    unused = {key["keyId"]: key for key in (await done(admin.get(KEYS)))["items"]}[made["keyId"]]
+    await valid(people, made["key"])
+    used = {key["keyId"]: key for key in (await done(admin.get(KEYS)))["items"]}[made["keyId"]]
+    assert (unused["lastUsedAt"], used["lastUsedAt"] is not None) == (None, True)
+
+
+# At rest
+
+
+@both
+async def test_a_dump_of_the_database_holds_no_key_no_code_and_no_cookie(people: People):
+    admin = await people.a("admin", "installation", **{"idempotency-key": "kept"})
+    made = await done(admin.post(KEYS, json={"name": "ci", "role": "worker"}))
+    rotated = await done(admin.post(f"{KEYS}/{made['keyId']}/rotate", json={}))
+    code = (await done(admin.post("/api/v1/sign-in/codes")))["code"]
+    browser = people.bearing()
+    csrf = (await done(browser.post("/api/v1/sign-in", json={"code": code})))["csrf"]
+    unused = (await done(admin.post("/api/v1/sign-in/codes")))["code"]
+    preset = "hk_preset0_" + "p" * 40
+    await people.node.keys.ensure_admin_key(preset)
+    shown = str(admin.headers["authorization"]).removeprefix("Bearer ")
+
+    dump = ""
+    for table in metadata.tables:
+        rows = await people.node.store.read(one(Statement(f"dump {table}", f"SELECT * FROM {table}")))
+        dump += repr(rows)
+
+    assert made["keyId"] in dump
+    assert csrf in dump  # the token is worth nothing without the cookie
+    for secret in (made["key"], rotated["key"], preset, shown, code, unused, browser.cookies["horae"]):
+        for part in (secret, secret.rpartition("_")[2], secret[-24:], secret.encode().hex()):
+            assert part not in dump
+
+
+async def test_two_installations_have_different_first_keys():
+    found = set()
+    for _ in range(2):
+        async with opened() as people:
+            found.add(await people.node.keys.ensure_admin_key())
+    assert len(found) == 2
+
+
+async def test_a_first_start_opens_nothing(people: People):
+    """No default password, no route without a credential but the public ones: see also test_matrix."""
+    anonymous = people.bearing()
+    for path in ("/api/v1/jobs", "/metrics", "/openapi.json", "/api/v1/keys", "/api/v1/stream"):
+        assert (await anonymous.get(path)).status_code == 401
+    for guess in ("admin", "horae", "", "hk_0_0", "default"):
+        assert (await people.bearing(guess or " ").get(ME)).status_code == 401

@@ -1,0 +1,143 @@
+"""The role matrix over all routes and methods, through the real application; and no spelling of a path opens it.
+
+Attacks on others: an API open by default; auth that is skipped because a path ends with `/health` or `/configs`.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+
+from horae.model.principal import NESTED, ROLES, Role
+from horae.server.access import ACCESS, EVERYBODY
+from horae.server.download import Download
+from horae.server.route import Route
+from horae.server.routes import ROUTES
+from tests.security.people import People, opened
+
+ID = "0198c5a0-0000-7000-8000-000000000000"
+NUMBERS = ("version", "other")
+TAILS = (
+    *("/healthz", "/readyz", "/ready", "/health", "/configs", "//healthz", "/ui/page.css", "/openapi.json", ".json"),
+    *("/../healthz", "/%2e%2e/healthz", "/..%2fhealthz", ";x", ";/healthz", "?/healthz", "%3f/healthz", "#/healthz"),
+    *(".", "/.", "/", "//", "%2f", "%2e", "%00", "%20", "%0d%0a"),
+)
+HEADS = ("/", "//", "/.", "/%2e", "/healthz/..", "/healthz/%2e%2e", "/ui/..", "/ui/..%2f", "/x/..", "/api/v1/..")
+
+
+@pytest.fixture
+async def people() -> AsyncIterator[People]:
+    async with opened() as people:
+        yield people
+
+
+def path_of(route: Route) -> str:
+    """A path that matches, of things that are not there."""
+    parts = []
+    for part in route.path.split("/"):
+        name = part[1:-1] if part.startswith("{") else ""
+        parts.append(part if not name else ID if name == "id" else "1" if name in NUMBERS else "none")
+    return "/".join(parts)
+
+
+def closed() -> Iterator[Route]:
+    return (route for route in ROUTES if ACCESS[route.name] is not EVERYBODY)
+
+
+async def status_of(people: People, method: str, path: str, key: str = "") -> int:
+    """The status of an answer to a path that no client has tidied up, given as servers decode it."""
+    bare, _, query = path.partition("?")
+    headers = [(b"authorization", f"Bearer {key}".encode())] if key else []
+    scope = {
+        "type": "http", "method": method, "path": unquote(bare), "raw_path": bare.encode(), "scheme": "http",
+        "query_string": query.encode(), "headers": headers, "client": ("10.0.0.1", 1),
+    }  # fmt: skip
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        """Nobody reads it."""
+
+    reply = await people.app.answer(scope, receive)
+    if isinstance(reply, Download):  # an open file
+        await reply(scope, receive, send)
+    return reply.status
+
+
+async def key_of(people: People, role: Role, *permissions: Any) -> str:
+    return (await people.node.keys.create(1, f"a {role}", role, permissions=permissions)).text
+
+
+def test_every_route_has_a_row_and_every_row_a_route():
+    assert sorted(ACCESS) == sorted(route.name for route in ROUTES)
+
+
+def test_a_higher_role_may_do_whatever_a_lower_one_may():
+    for may in ACCESS.values():
+        admitted = [role in may.roles for role in NESTED]
+        assert admitted == sorted(admitted)
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_each_role_is_admitted_where_its_row_says_and_nowhere_else(people: People, role: Role):
+    """A request that is admitted finds nothing, or says too little, but is heard; whoever is not gets 403."""
+    bearers = [(await key_of(people, role), False)]
+    if role != "worker":
+        bearers.append((await key_of(people, role, "installation"), True))
+    for route in closed():
+        may = ACCESS[route.name]
+        for key, has_more in bearers:
+            status = await status_of(people, route.method, path_of(route), key)
+            admitted = role in may.roles and (may.permission is None or has_more)
+            assert (status not in (401, 403)) is admitted, (route.name, role, has_more, status)
+            assert status < 500, (route.name, role, status)
+
+
+async def test_nobody_and_a_wrong_key_are_admitted_nowhere(people: People):
+    for key in ("", "hk_0000_" + "0" * 64):
+        for route in closed():
+            assert await status_of(people, route.method, path_of(route), key) == 401, route.name
+
+
+def spellings(path: str) -> Iterator[str]:
+    """Other ways to write a path, as proxies and careless servers would take for it."""
+    yield from (path + tail for tail in TAILS)
+    yield from (head + path for head in HEADS)
+    yield from (path.upper(), path.swapcase(), path.replace("/", "%2f", 1), path.replace("/", "\\", 1))
+    for part in {part for part in path.split("/") if part}:
+        yield path.replace(f"/{part}", f"//{part}")
+        yield path.replace(f"/{part}", f"/%2e/{part}")
+        yield path.replace(f"/{part}", f"/{part};x")
+        yield path.replace(f"/{part}", f"/%{ord(part[0]):02x}{part[1:]}")
+
+
+def is_in_truth_public(people: People, path: str) -> bool:
+    """Whether a spelling is the path of something public, such as a file of the UI that is not there."""
+    found = people.app._router.find(unquote(path.partition("?")[0]))
+    return found is not None and all(ACCESS[route.name] is EVERYBODY for route in found[0].values())
+
+
+async def test_no_spelling_of_any_path_opens_it(people: People):
+    tried = 0
+    for route in closed():
+        for path in spellings(path_of(route)):
+            status = await status_of(people, route.method, path)
+            tried += 1
+            if status != 401:
+                assert is_in_truth_public(people, path), (route.name, path, status)
+                assert status in (404, 405), (route.name, path, status)
+    assert tried > 5000
+
+
+async def test_no_spelling_lets_a_viewer_do_more(people: People):
+    """With a credential, a trick finds nothing (404, 405), or the route itself, which refuses."""
+    key = await key_of(people, "viewer")
+    for route in closed():
+        may = ACCESS[route.name]
+        if "viewer" in may.roles and may.permission is None:
+            continue
+        for path in spellings(path_of(route)):
+            status = await status_of(people, route.method, path, key)
+            assert status in (403, 404, 405), (route.name, path, status)
