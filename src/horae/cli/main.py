@@ -36,6 +36,7 @@ SECTIONS = {
         "queues": "List queues; hold and release them.",
         "namespaces": "Make, show and delete namespaces; what they may have and use, and what they used.",
         "keys": "Create, list and revoke keys.",
+        "secrets": "Set and remove secrets, which jobs refer to as secret://NAME.",
         "users": "Let people sign in, and say what they may do.",
         "sign-in": "Print a link that signs one browser in.",
         "audit": "Tell who did what; check executions and fires of a live store.",

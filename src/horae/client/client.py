@@ -22,6 +22,7 @@ from horae.client.namespaces import Namespaces
 from horae.client.queues import Queues
 from horae.client.resources import Audit, DeadLetters, Keys, Listing, ServerClock, Workers
 from horae.client.rollouts import Rollouts
+from horae.client.secrets import Secrets
 from horae.client.sse import events
 from horae.client.templates import Templates
 from horae.client.transport import Transport
@@ -65,6 +66,7 @@ class Client:
         self.workers = Workers(self._caller)
         self.keys = Keys(self._caller)
         self.users = Users(self._caller)
+        self.secrets = Secrets(self._caller)
         self.circuits = Circuits(self._caller)
         self.rollouts = Rollouts(self._caller)
         self.templates = Templates(self._caller)

@@ -1,0 +1,42 @@
+"""`horae secrets`: values come by the input, a file or a prompt, and are never shown."""
+
+import json
+
+from horae.cli.secrets import set_
+from tests.cli.fake_api import FakeApi, page, run
+
+SECRET = {"name": "db", "version": 1, "createdAt": "2027-01-15T08:00:00Z", "updatedAt": "2027-01-15T08:00:00Z"}
+ROUTES = {
+    "PUT /secrets/db": SECRET, "GET /secrets": page(SECRET), "GET /secrets/db": {**SECRET, "jobs": ["report"]},
+    "DELETE /secrets/db": None, "POST /master-key/rotation": {"resealed": 2, "current": 1},
+}  # fmt: skip
+
+
+def test_a_value_comes_by_the_input_or_a_file_and_not_as_an_argument(tmp_path):
+    api = FakeApi(ROUTES)
+    (tmp_path / "pem").write_text("line one\nline two\n")
+
+    typed = run(api, "secrets", "set", "db", input="hunter22\n")
+    filed = run(api, "secrets", "set", "db", "--file", str(tmp_path / "pem"))
+
+    assert [request.body for request in api.requests] == [{"value": "hunter22"}, {"value": "line one\nline two"}]
+    assert "secret://db" in typed.stdout
+    assert "hunter22" not in typed.output
+    assert "line one" not in filed.output
+    assert [param.name for param in set_.params if param.param_type_name == "argument"] == ["name"]
+
+
+def test_what_is_no_text_or_not_there_is_refused(tmp_path):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    assert "Encode it" in run(FakeApi(ROUTES), "secrets", "set", "db", "--file", str(tmp_path / "binary")).stderr
+    assert run(FakeApi(ROUTES), "secrets", "set", "db", "--file", str(tmp_path / "none")).exit_code == 2
+
+
+def test_secrets_are_listed_shown_removed_and_sealed_anew():
+    api = FakeApi(ROUTES)
+    assert run(api, "secrets", "list").stdout.splitlines()[1].split()[:2] == ["db", "1"]
+    assert "report" in run(api, "secrets", "show", "db").stdout
+    assert run(api, "secrets", "delete", "db", "--force").exit_code == 0
+    assert api.requests[-1].query == {"force": "true"}
+    assert "2 secrets were sealed anew" in run(api, "secrets", "rotate").stdout
+    assert json.loads(run(api, "secrets", "rotate", "-o", "json").stdout) == {"resealed": 2, "current": 1}
