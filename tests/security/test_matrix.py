@@ -54,8 +54,10 @@ async def status_of(people: People, method: str, path: str, key: str = "") -> in
         "query_string": query.encode(), "headers": headers, "client": ("10.0.0.1", 1),
     }  # fmt: skip
 
+    coming = iter(({"type": "http.request", "body": b"", "more_body": False},))
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b"", "more_body": False}
+        return next(coming, {"type": "http.disconnect"})
 
     async def send(message: dict[str, Any]) -> None:
         """Nobody reads it."""
