@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from horae.errors import BadInput
+from horae.errors import BadInput, HoraeError
 from horae.model.parcel import check_item
 from horae.model.paths import MISSING, branches_of, far_at, null_above, plain_path, pruned, value_at
 
@@ -152,8 +152,8 @@ def rendered_item(compiled: Any, scope: Scope) -> bytes:
     try:
         item = msgspec.json.encode(render_tree(compiled, scope))
         check_item(item)
-    except BadInput as error:
-        raise TemplateError(error.detail) from None
+    except HoraeError as error:
+        raise TemplateError(f"{error.detail.rstrip('.')}: {error.remedy.rstrip('.')}") from None
     except (TypeError, ValueError) as error:
         raise TemplateError(str(error)) from None
     return item

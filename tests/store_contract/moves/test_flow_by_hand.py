@@ -7,11 +7,12 @@ import msgspec
 from horae.env import SECOND
 from horae.model.ids import index_of, parcel_of
 from horae.model.workflow.flow import Ended
+from horae.model.workflow.starting import Starter
 from horae.model.workflow.values import EventWait, Foreach, Loop
 from horae.store.moves import flow_by_hand, flow_due
 from horae.store.moves.flow_pause import pause, resume
 from horae.store.moves.starts import Started
-from tests.store_contract.flow_world import begin, look, state, step, steps, workflow
+from tests.store_contract.flow_world import begin, look, run, state, step, steps, workflow
 from tests.store_contract.moves.test_flows import promote
 from tests.store_contract.world import World, success
 
@@ -88,3 +89,33 @@ async def test_an_event_that_comes_for_what_has_just_ended_is_forgotten(world: W
 
     await look(world)
     assert await world.store.look_up(flow_due.next_due) is None
+
+
+async def test_news_count_also_if_what_follows_from_them_cannot_be_decided(world: World, monkeypatch):
+    launch = Starter.launch
+
+    def faulty(self, name, *args):
+        return 1 / 0 if name == "b" else launch(self, name, *args)
+
+    monkeypatch.setattr(Starter, "launch", faulty)
+    job = await world.job()
+    each = step("each", job, foreach=Foreach(items=[1, 2]))
+    flow = await workflow(world, each, step("b", job, after=("each",)), last=(step("z", job),))
+    execution = await begin(world, flow)
+
+    assert await run(world, await world.worker()) == ["each", "each", "z"]
+    assert await steps(world, execution) == {"each": "success", "b": "skipped", "z": "success"}
+    assert await state(world, execution) == "failed"
+
+
+async def test_params_that_became_too_large_fail_their_step(world: World):
+    job = await world.job()
+    flow = await workflow(
+        world, step("each", job, foreach=Foreach(items=list(range(20)))),
+        step("b", job, params={"all": "${steps.each.result}"}),
+    )  # fmt: skip
+    execution = await begin(world, flow)
+    large = msgspec.json.encode("x" * 60_000)
+    await run(world, await world.worker(), {"each": lambda slice: success(slice, results=[large])})
+    assert await steps(world, execution) == {"each": "success", "b": "failed"}
+    assert await state(world, execution) == "failed"

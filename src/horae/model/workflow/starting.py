@@ -185,8 +185,8 @@ def fault(error: TemplateError) -> Failure:
 
 def too_many(row: StepRow, most: int) -> Failure:
     """More items of a foreach failed than it tolerates."""
-    first = f" The first: {row.error.message or row.error.type}" if row.error is not None else ""
-    message = f"{row.bad} of {row.total} items failed; {most} are tolerated.{first}"
+    first = f" The first failure: {row.error.message or row.error.type}" if row.error is not None else ""
+    message = f"Of {row.total} items {row.ok} succeeded, and at most {most} may fail.{first}"
     return Failure(type="TooManyFailed", message=message, permanent=True)
 
 
@@ -215,4 +215,4 @@ def _instant(text: str) -> Instant:
     try:
         return parse_instant(text, field="sleep.until")
     except HoraeError as error:
-        raise TemplateError(f"sleep.until gave {text[:60]!r}: {error.detail}") from None
+        raise TemplateError(f"sleep.until gave {text[:60]!r}: {error.detail.rstrip('.')}") from None

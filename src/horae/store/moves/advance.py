@@ -110,7 +110,7 @@ class Board:
                 course = self.courses[flow]
                 if not course.is_over:
                     deciding = decide.after(course.plan, course.flow, course.held.about, ended, self.now)
-                    yield from course.decide(deciding, self.moves, self.now)
+                    yield from course.decide(deciding, self.moves, self.now, ended)
             news = yield from self._go_on()
             if not news:
                 break

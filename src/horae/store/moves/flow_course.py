@@ -4,7 +4,7 @@ Everything is kept here until it is written, so that several decisions of one tr
 each row is written once. The lock of the root is held from before the first row is read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import TypeVar
 from uuid import UUID
@@ -16,7 +16,7 @@ from horae.env import Instant
 from horae.model.job import Spec
 from horae.model.protocol import Failure
 from horae.model.workflow import decide
-from horae.model.workflow.flow import GIVEN_UP, Ask, Await, Deciding, Decisions, End, Flow, Pin, Start, StepRow
+from horae.model.workflow.flow import GIVEN_UP, Ask, Await, Deciding, Decisions, End, Ended, Flow, Pin, Start, StepRow
 from horae.model.workflow.flow import Rows as Answer
 from horae.model.workflow.plan import Plan, plan_of
 from horae.model.workflow.values import Workflow
@@ -132,12 +132,18 @@ class Course:
             rows[name] = structs.replace(row, done=(yield from flow_results.succeeded(self.held.place, row)))
         return rows
 
-    def decide(self, deciding: Deciding[Decisions], moves: Deferred, now: Instant) -> Script[None]:
-        """Make a decision and take in what follows. One that cannot be made fails the workflow, and nothing else."""
+    def decide(
+        self, deciding: Deciding[Decisions], moves: Deferred, now: Instant, news: Sequence[Ended] = ()
+    ) -> Script[None]:
+        """Make a decision and take in what follows. One that cannot be made fails the workflow, and nothing else.
+
+        The `news` that it is about are not told again: they count also if nothing can follow from them.
+        """
         try:
             decisions = yield from self.ask(deciding, moves)
         except _Fault as fault:
-            decisions = yield from self._failed(fault, moves, now)
+            yield from self._fail(fault.failure, news, moves, now)
+            return
         yield from self._take(decisions, moves, now)
 
     def ask(self, deciding: Deciding[T], moves: Deferred) -> Script[T]:
@@ -153,14 +159,18 @@ class Course:
                 raise _Fault(error) from error
             answer = yield from self._answer(ask, moves)
 
-    def _failed(self, fault: "_Fault", moves: Deferred, now: Instant) -> Script[Decisions]:
-        """Fail as a whole; if even that cannot be decided, end."""
-        failure = fault.failure
+    def _fail(self, failure: Failure, news: Sequence[Ended], moves: Deferred, now: Instant) -> Script[None]:
+        """Fail as a whole, and hear the news as what begins nothing more; if even that cannot be decided, end."""
+        about = self.held.about
         try:
-            failing = decide.fail(self.plan, self.flow, self.held.about, failure, "fault", now)
-            return (yield from self.ask(failing, moves))
+            failing = yield from self.ask(decide.fail(self.plan, self.flow, about, failure, "fault", now), moves)
+            yield from self._take(failing, moves, now)
+            if news and not self.is_over:
+                heard = yield from self.ask(decide.after(self.plan, self.flow, about, news, now), moves)
+                yield from self._take(heard, moves, now)
         except _Fault:
-            return Decisions(flow=self.flow, end=End(state="failed", error=failure, reason="fault"))
+            end = End(state="failed", error=failure, reason="fault")
+            yield from self._take(Decisions(flow=self.flow, end=end), moves, now)
 
     def _take(self, decisions: Decisions, moves: Deferred, now: Instant) -> Script[None]:
         if decisions.flow.phase != self.flow.phase:
