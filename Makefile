@@ -19,7 +19,7 @@ UPGRADE ?=
 PEERS_FLAGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format bench scale bench-policies bench-peers prove lock clean install install-dev browser
+.PHONY: help up test lint format bench scale bench-policies bench-peers prove audit lock clean install install-dev browser
 
 help:
 	@echo "make up      install into $(VENV) and run Horae with a demo on http://127.0.0.1:8420"
@@ -31,6 +31,7 @@ help:
 	@echo "make bench-policies   measure what policies do and cost, and write docs/RESULTS-policies.md"
 	@echo "make bench-peers   measure other job queues beside Horae, each installed into .peers; docs/RESULTS-peers.md"
 	@echo "make prove   the long proofs: more seeds, more interleavings, more examples"
+	@echo "make audit   look up every pinned package in the public list of advisories; needs the Internet"
 	@echo "make lock    write the lock files; UPGRADE=1 moves the pins"
 	@echo "make clean   remove everything that was installed or built"
 
@@ -66,6 +67,9 @@ prove: install-dev browser
 	HORAE_PROVE=1 $(BIN)/pytest -n $(PYTEST_WORKERS) --hypothesis-profile=prove --timeout=900 $(PYTEST_FLAGS) $(TESTS)
 	tools/races
 	tools/time
+
+audit:
+	tools/audit
 
 lock:
 	tools/lock $(if $(UPGRADE),--upgrade)

@@ -1,0 +1,108 @@
+"""What the source itself must not do: run text as a program, or put values into SQL."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "horae"
+SHELLS = {"os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "commands.getoutput"}
+SHELL_PLACES = {
+    "worker/runners/command.py",  # where a job may ask for a shell
+    "cli/autoscale.py",  # runs the command lines that were typed beside it
+    "testing/postgres.py",  # a fixed text
+}
+RUNS_SQL = {"execute", "executemany", "executescript", "fetch", "fetchrow", "fetchval", "Statement"}
+# Where SQL is put together when it runs: of names of tables and columns that stand in the schema, of numbered places
+# for values and of clauses written beside them; never of what somebody sent. Another file here needs the same look.
+PUT_TOGETHER = {
+    "store/explain.py",
+    "store/expiry.py",
+    "store/transfer.py",
+    "store/moves/child_lists.py",
+    "store/moves/coarse.py",
+    "store/moves/execution_lists.py",
+    "store/moves/job_pages.py",
+    "store/postgres/connect.py",
+    "store/postgres/fire_partitions.py",
+    "store/postgres/migrate.py",
+    "store/postgres/partitions.py",
+    "store/postgres/statements.py",
+    "testing/postgres.py",
+}
+
+
+def files() -> Iterator[tuple[str, str]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield str(path.relative_to(SOURCE)), path.read_text()
+
+
+def shells(source: str) -> Iterator[str]:
+    """Every way in which a text could become a command line."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call):
+            asks = any(word.arg == "shell" and not _is_false(word.value) for word in node.keywords)
+            name = ast.unparse(node.func)
+            if (asks and name.startswith(("subprocess.", "asyncio.", "Popen", "run"))) or name in SHELLS:
+                yield f"line {node.lineno}: {name}"
+            if name.endswith("create_subprocess_shell"):
+                yield f"line {node.lineno}: {name}"
+        elif isinstance(node, ast.Constant) and node.value in ("/bin/sh", "sh", "bash", "/bin/bash"):
+            yield f"line {node.lineno}: {node.value}"
+
+
+def _is_false(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False
+
+
+def sql_put_together(source: str) -> Iterator[str]:
+    """Every statement whose text is made while the program runs, not when its module is read."""
+    for function in ast.walk(ast.parse(source)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for call in (node for node in ast.walk(function) if isinstance(node, ast.Call)):
+                name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+                text = call.args[1 if name == "Statement" else 0] if len(call.args) > (name == "Statement") else None
+                if name in RUNS_SQL and isinstance(text, ast.JoinedStr | ast.BinOp):
+                    yield f"line {call.lineno}: {ast.unparse(text)[:80]}"
+
+
+def test_only_a_command_job_that_asks_for_it_reaches_a_shell():
+    found = {name: list(shells(text)) for name, text in files()}
+    assert {name for name, uses in found.items() if uses} == SHELL_PLACES
+
+
+def test_sql_is_written_and_not_put_together():
+    found = {name: list(sql_put_together(text)) for name, text in files()}
+    new = {name: uses for name, uses in found.items() if uses and name not in PUT_TOGETHER}
+    assert not new
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "subprocess.run('ls', shell=True)",
+        "os.system('ls')",
+        "asyncio.create_subprocess_shell('ls')",
+        "argv = ['/bin/sh', '-c', text]",
+        "subprocess.Popen(text, shell=asked)",
+    ],
+)
+def test_the_check_sees_shells(text: str):
+    assert list(shells(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(sort):\n    return Statement('x', f'SELECT * FROM jobs ORDER BY {sort}')",
+        "def f(c, name):\n    c.execute('SELECT 1 WHERE name = ' + name)",
+    ],
+)
+def test_the_check_sees_sql_that_is_put_together(text: str):
+    assert list(sql_put_together(text))
+
+
+def test_plain_statements_pass():
+    assert not list(sql_put_together("ONE = Statement('x', f'SELECT {COLUMNS}')\ndef f(c):\n    c.execute('SELECT 1')"))
+    assert not list(shells("subprocess.run(['ls'], shell=False)"))
