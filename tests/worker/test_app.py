@@ -1,10 +1,13 @@
 """`App` and `@app.job`."""
 
+import inspect
 from datetime import UTC, date, datetime, timedelta
+from typing import get_overloads
 
 import pytest
 
 from horae.client.app import App, JobFunction, cron, every, once
+from horae.client.job_options import SPELLED
 from horae.env import SECOND
 from horae.errors import BadInput
 from horae.model.definition import parse_definition
@@ -205,3 +208,10 @@ async def test_submitting_what_the_function_cannot_take_is_a_type_error(args, na
     with pytest.raises(TypeError):
         await job.submit(*args, **named)
     assert app.client.calls == []
+
+
+def test_every_option_of_a_job_is_known():
+    options = set(inspect.signature(get_overloads(App.job)[-1]).parameters)
+    assert options == {"self", "name", "isolation", "description", *SPELLED}
+    with pytest.raises(TypeError, match="no option 'retires'"):
+        App().job(retires=3)

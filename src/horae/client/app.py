@@ -11,15 +11,16 @@ Registering defines nothing on a server: `horae apply --app module:app` (or `hor
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
 from functools import cached_property, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from msgspec import NODEFAULT
 
-from horae.client import spelling
-from horae.client.spelling import camel, policy, spelled
+from horae.client import job_options
+from horae.client.job_options import plain
+from horae.client.spelling import camel
 from horae.client.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
 from horae.errors import BadInput
 from horae.model.dependency import Late
@@ -29,9 +30,18 @@ from horae.model.signature import Signature, signature_of
 
 if TYPE_CHECKING:
     from horae.client.client import Client
+    from horae.worker.context import Context
 
 P = ParamSpec("P")
+Q = ParamSpec("Q")
 R = TypeVar("R")
+S = TypeVar("S")
+F_co = TypeVar("F_co", covariant=True)
+
+
+class Of(Generic[F_co]):
+    """What is made of a function; type checkers see by it which functions get the context first."""
+
 
 # A job's own rule: from (failures, error) to a span to wait, False to give up, or None for the policy's delay.
 RetryFunction = Callable[[int, BaseException], Span | bool | None]
@@ -61,21 +71,10 @@ def once(at: datetime | str, **rules: Any) -> dict[str, Any]:
 
 def _trigger(**parts: Any) -> dict[str, Any]:
     named = {camel(name): part for name, part in parts.items() if part is not None}
-    return {name: part if name == "params" else _plain(part, name) for name, part in named.items()}
+    return {name: part if name == "params" else plain(part, name) for name, part in named.items()}
 
 
-def _plain(part: Any, name: str) -> Any:
-    """A rule as JSON carries it: spans and instants may be Python's, also inside `misfire`."""
-    if isinstance(part, timedelta):
-        return spelled(part)
-    if isinstance(part, datetime):
-        if part.tzinfo is None:
-            raise BadInput(f"{part} does not say its offset from UTC.", "Give it a tzinfo.", field=f"schedule.{name}")
-        return part.isoformat()
-    return {key: _plain(value, key) for key, value in part.items()} if isinstance(part, Mapping) else part
-
-
-class JobFunction(Generic[P, R]):
+class JobFunction(Of[Callable[P, R]], Generic[P, R]):
     """A function that is a job. Calling it runs it here and now; `submit` has a worker run it."""
 
     def __init__(self, app: "App", function: Callable[P, R], name: str, document: dict[str, Any], retry: Any) -> None:
@@ -87,11 +86,22 @@ class JobFunction(Generic[P, R]):
         self._document = document
         update_wrapper(self, function)
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    # A workflow calls it without the context, and what it gets stands for the result.
+    @overload
+    def __call__(
+        self: "Of[Callable[Concatenate[Context, Q], Coroutine[Any, Any, Any]]]", *args: Q.args, **kwargs: Q.kwargs
+    ) -> Any: ...  # fmt: skip
+
+    @overload
+    def __call__(self: "Of[Callable[Concatenate[Context, Q], S]]", *args: Q.args, **kwargs: Q.kwargs) -> S: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if BUILDING.get() is None:
             return self.function(*args, **kwargs)
-        step: Any = self.step()(*args, **kwargs)  # in a workflow that is being defined it stands for the result
-        return cast(R, step)
+        return self.step()(*args, **kwargs)
 
     def step(self, **options: Any) -> StepOptions:
         """A call as a step of a workflow, with what is said about it there: `when`, `retries`, `undo`, `name`..."""
@@ -215,51 +225,7 @@ class App:
         description: str | None = ...,
     ) -> Callable[[Callable[P, R]], JobFunction[P, R]]: ...
 
-    def job(
-        self,
-        name: str | Callable[..., Any] | None = None,
-        *,
-        schedule: str | Mapping[str, Any] | None = None,
-        triggers: Sequence[str | Mapping[str, Any]] | None = None,
-        retries: int | None = None,
-        retry: Mapping[str, Any] | Sequence[Span] | RetryFunction | None = None,
-        timeout: Span | None = None,
-        timeouts: Mapping[str, Span] | None = None,
-        pause_after: int | None = None,
-        grace: Span | None = None,
-        queue: str | None = None,
-        priority: int | None = None,
-        needs: Sequence[str] | Mapping[str, Any] | None = None,
-        interruptible: bool | None = None,
-        preemptible: bool | None = None,
-        preempts: bool | None = None,
-        durable: bool | None = None,
-        prefers: Sequence[str | Mapping[str, Any]] | None = None,
-        slots: int | None = None,
-        resources: Mapping[str, int | str] | None = None,
-        affinity: str | Mapping[str, Any] | None = None,
-        spread: bool | None = None,
-        circuit: str | bool | Mapping[str, Any] | None = None,
-        dependencies: Sequence[Any] | None = None,
-        dependency_timeout: Span | None = None,
-        on_dependency_timeout: Late | None = None,
-        tags: Mapping[str, str] | None = None,
-        secrets: Sequence[str] | None = None,
-        isolation: Isolation | None = None,
-        delivery: Delivery | None = None,
-        params: Mapping[str, Any] | None = None,
-        key_for: Span | None = None,
-        concurrency: int | None = None,
-        rate: str | None = None,
-        burst: int | None = None,
-        limits: Sequence[Mapping[str, Any]] | None = None,
-        sequence: str | None = None,
-        unique: bool | Mapping[str, Any] | None = None,
-        debounce: Mapping[str, Any] | None = None,
-        batch: Mapping[str, Any] | None = None,
-        cache: Mapping[str, Any] | None = None,
-        description: str | None = None,
-    ) -> Any:
+    def job(self, name: str | Callable[..., Any] | None = None, **options: Any) -> Any:
         """Make a function a job, as `@app.job` or `@app.job(...)`; its name is the function's unless given, its
         description the docstring.
 
@@ -268,53 +234,14 @@ class App:
         """
         if callable(name):
             return self.job()(name)
-        rule = retry if callable(retry) else None
-        if rule is not None and retries is None:
-            retries = RULED_RETRIES
-        given = {
-            "schedule": dict(schedule) if isinstance(schedule, Mapping) else schedule,
-            "triggers": None if triggers is None else [one if isinstance(one, str) else dict(one) for one in triggers],
-            "retries": retries,
-            "retry": None if rule is not None else policy(retry),
-            "timeout": spelled(timeout),
-            "timeouts": spelling.timeouts(timeouts),
-            "pauseAfter": pause_after,
-            "grace": spelled(grace),
-            "queue": queue,
-            "priority": priority,
-            "needs": needs if needs is None or isinstance(needs, Mapping) else list(needs),
-            "interruptible": interruptible,
-            "preemptible": preemptible,
-            "preempts": preempts,
-            "durable": durable,
-            "prefers": None if prefers is None else [_patient(one) for one in prefers],
-            "slots": slots,
-            "resources": resources,
-            "affinity": _patient(affinity),
-            "spread": spread,
-            "circuit": dict(circuit) if isinstance(circuit, Mapping) else circuit,
-            "dependencies": None if dependencies is None else [_dependency(job) for job in dependencies],
-            "dependencyTimeout": spelled(dependency_timeout),
-            "onDependencyTimeout": on_dependency_timeout,
-            "tags": tags,
-            "secrets": None if secrets is None else list(secrets),
-            "delivery": delivery,
-            "params": params,
-            "keyFor": spelled(key_for),
-            "concurrency": concurrency,
-            "rate": rate,
-            "burst": burst,
-            "limits": None if limits is None else [dict(limit) for limit in limits],
-            "sequence": sequence,
-            "unique": unique if isinstance(unique, bool) else _rule(unique),
-            "debounce": _rule(debounce),
-            "batch": _rule(batch),
-            "cache": _rule(cache),
-        }
-        options = {field: value for field, value in given.items() if value is not None}
+        isolation, about = options.pop("isolation", None), options.pop("description", None)
+        rule = options.pop("retry") if callable(options.get("retry")) else None
+        if rule is not None and options.get("retries") is None:
+            options["retries"] = RULED_RETRIES
+        given = job_options.described(options)
 
         def register(function: Callable[P, R]) -> JobFunction[P, R]:
-            return self._add(function, name, isolation, description, options, rule)
+            return self._add(function, name, isolation, about, given, rule)
 
         return register
 
@@ -373,20 +300,3 @@ class App:
                 f"There is already a job {chosen!r} in this app.", "Name one of them otherwise.", field="name"
             )
         return chosen
-
-
-def _dependency(job: Any) -> Any:
-    """A job to depend on: its name or id, its function, or an object of either with a condition."""
-    if isinstance(job, Mapping):
-        return {**job, "job": getattr(job.get("job"), "name", job.get("job"))}
-    return getattr(job, "name", job)
-
-
-def _patient(part: Any) -> Any:
-    """A preference or an affinity; its patience may be Python's."""
-    return {**part, "patience": spelled(part.get("patience"))} if isinstance(part, Mapping) else part
-
-
-def _rule(rule: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """A rule of what submissions share, as JSON carries it: its spans may be Python's."""
-    return None if rule is None else {name: _plain(value, name) for name, value in rule.items()}

@@ -1,0 +1,86 @@
+"""Options of `@app.job(...)` as a definition carries them: REST's names, and Python's values spelled."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from horae.client import spelling
+from horae.client.spelling import camel, policy, spelled
+from horae.errors import BadInput
+
+Spell = Callable[[Any], Any]
+
+
+def described(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those that are given, by the names of REST. One that there is not is a TypeError, as in any call."""
+    unknown = next((name for name in options if name not in SPELLED), None)
+    if unknown is not None:
+        raise TypeError(f"@app.job has no option {unknown!r}")
+    return {camel(name): SPELLED[name](value) for name, value in options.items() if value is not None}
+
+
+def plain(part: Any, name: str) -> Any:
+    """A rule as JSON carries it: spans and instants may be Python's, also inside `misfire`."""
+    if isinstance(part, timedelta):
+        return spelled(part)
+    if isinstance(part, datetime):
+        if part.tzinfo is None:
+            raise BadInput(f"{part} does not say its offset from UTC.", "Give it a tzinfo.", field=f"schedule.{name}")
+        return part.isoformat()
+    return {key: plain(value, key) for key, value in part.items()} if isinstance(part, Mapping) else part
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _object(value: Any) -> Any:
+    """A mapping as a plain one."""
+    return dict(value) if isinstance(value, Mapping) else value
+
+
+def _dependency(job: Any) -> Any:
+    """A job to depend on: its name or id, its function, or an object of either with a condition."""
+    if isinstance(job, Mapping):
+        return {**job, "job": getattr(job.get("job"), "name", job.get("job"))}
+    return getattr(job, "name", job)
+
+
+def _patient(part: Any) -> Any:
+    """A preference or an affinity; its patience may be Python's."""
+    return {**part, "patience": spelled(part.get("patience"))} if isinstance(part, Mapping) else part
+
+
+def _rule(rule: Any) -> Any:
+    """A rule of what submissions share; its spans may be Python's."""
+    return {name: plain(value, name) for name, value in rule.items()} if isinstance(rule, Mapping) else rule
+
+
+def _each(spell: Spell) -> Spell:
+    return lambda values: [spell(value) for value in values]
+
+
+def _needs(needs: Any) -> Any:
+    return needs if isinstance(needs, Mapping) else list(needs)
+
+
+_PLAIN = (
+    *("retries", "pause_after", "queue", "priority", "interruptible", "preemptible", "preempts", "durable", "slots"),
+    *("resources", "spread", "on_dependency_timeout", "tags", "delivery", "params", "concurrency", "rate", "burst"),
+    "sequence",
+)
+SPELLED: Mapping[str, Spell] = {
+    **dict.fromkeys(_PLAIN, _as_is),
+    **dict.fromkeys(("timeout", "grace", "dependency_timeout", "key_for"), spelled),
+    **dict.fromkeys(("schedule", "circuit"), _object),
+    **dict.fromkeys(("unique", "debounce", "batch", "cache"), _rule),
+    "triggers": _each(_object),
+    "limits": _each(_object),
+    "prefers": _each(_patient),
+    "affinity": _patient,
+    "dependencies": _each(_dependency),
+    "needs": _needs,
+    "secrets": list,
+    "retry": policy,
+    "timeouts": spelling.timeouts,
+}
