@@ -17,6 +17,7 @@ from horae.model.protocol import PROTOCOL, Exchange, Register, Submit
 from horae.model.shares import jain
 from horae.model.slice import Running
 from horae.store.contract import Store
+from horae.store.moves.told import Ended
 
 MS = SECOND // 1000
 
@@ -28,6 +29,13 @@ async def fair(t, **policy):
 
 def of(tenant, takes):
     return {"takes": takes, "tenant": tenant}
+
+
+def running(job: UUID, lane: int) -> Running:
+    return Running(
+        parcel=UUID(int=3), lo=0, hi=5, job=job, queue=1, namespace=NAMESPACE, session=UUID(int=2), channel=0, n=1,
+        lane=lane, rank=1, queued_at=0, granted_at=0,
+    )  # fmt: skip
 
 
 async def test_a_fair_queue_gives_tenants_their_part_of_the_workers_time():
@@ -87,17 +95,8 @@ async def test_a_lane_that_gets_more_while_a_claim_empties_it_is_taken_from_agai
         tell(Hint(lanes={lane: 1}, amounts={lane: 3}))
         before = directory.marks()
         tell(Hint(lanes={lane: 2}, amounts={lane: 2}))
-        job, session = UUID(int=1), UUID(int=2)
 
-        directory.granted(
-            lane,
-            [
-                Running(
-                    parcel=UUID(int=3), lo=0, hi=5, job=job, queue=1, namespace=NAMESPACE, session=session, channel=0,
-                    n=1, lane=lane, rank=1, queued_at=0, granted_at=0,
-                )
-            ],
-        )  # fmt: skip
+        directory.granted(lane, [running(UUID(int=1), lane)])
         directory.claimed({lane: None}, before)
 
         assert [turn.view.lane for turn in plan(directory.views(), 1)] == [lane]
@@ -116,6 +115,27 @@ async def test_a_share_of_which_nothing_ran_gets_as_many_at_a_time_as_others_of_
         at_a_time = {view.share: quantum(view.expected) for view in t.node.directory.views()}
 
     assert at_a_time["new"] == at_a_time["known"] > 1
+
+
+async def test_lanes_are_believed_to_hold_what_was_seen_there_or_in_another_of_their_queue():
+    """What is expected of a lane with one job is what is known of the job, however that has changed."""
+    async with trial(4, ["work"]) as t:
+        await fair(t)
+        for tenant in ("known", "new"):
+            await t.node.submitter.submit_lot(
+                NAMESPACE, Submit(job="job"), [b'{"tenant":"%b"}' % tenant.encode()] * 40, origin="submit"
+            )
+        directory = t.node.directory
+        known, new = sorted(view.lane for view in directory.views())
+        job = (await directory.job(NAMESPACE, "job")).job.id
+        directory.granted(known, [running(job, known)])
+        directory.seen({known: 8.0})
+        directory.expectations.learn([Ended(UUID(int=3), 0, 1, job, NAMESPACE, "success", 20 * MS)])
+
+        views = {view.lane: view for view in directory.views()}
+
+    assert (views[known].mean, views[new].mean) == (8.0, 8.0)
+    assert views[known].expected == 20 * MS
 
 
 async def test_shares_are_charged_by_execution_on_request():

@@ -71,7 +71,8 @@ class Directory:
         self._front: set[int] = set()  # lanes where something stands for which others gave way
         self._moved: dict[int, int] = {}
         self._amounts: dict[int, int] = {}  # how many executions each lane is believed to hold
-        self._means: dict[int, float] = {}
+        self._means: dict[int, float] = {}  # executions that a slice of each lane has
+        self._usual_means: dict[int, float] = {}  # and one of each queue: what lanes are believed that were not seen
         self._expected: dict[int, float] = {}  # microseconds that an execution of each lane takes
         self._usual: dict[int, float] = {}  # and of each queue: what lanes are believed of which nothing was granted
         self._families: dict[tuple[int, frozenset[str]], list[int]] = {}  # lanes that differ in their shares alone
@@ -222,6 +223,8 @@ class Directory:
         """
         if of is None:
             return not lanes.isdisjoint(self._heads)
+        if not of:
+            return False
         held = (lane for lane in self._heads if lane in lanes and not self._jobs_in.get(lane, _NO_JOBS).isdisjoint(of))
         if len(self._heads) > FEW:  # a claim looks more closely
             return any(True for _ in held)
@@ -260,11 +263,12 @@ class Directory:
         return [self._view(lane, low) for low, lane in ordered if lane in self.lanes]
 
     def _view(self, lane: int, low: int) -> LaneView:
-        demands = self.demands
+        demands, queue = self.demands, self.lanes[lane].queue
+        mean = self._means.get(lane) or self._usual_means.get(queue, 1.0)
         return LaneView(
-            lane=lane, low=low, mean=self._means.get(lane, 1.0), jobs=self._jobs_in.get(lane, _NO_JOBS),
+            lane=lane, low=low, mean=mean, jobs=self._jobs_in.get(lane, _NO_JOBS),
             cost=demands.costs.get(lane, PLAIN), among=demands.among.get(lane), limits=self._limits_of(lane),
-            queue=self.lanes[lane].queue, amount=self._amounts.get(lane) or MANY,
+            queue=queue, amount=self._amounts.get(lane) or MANY,
             expected=self._expects(lane),
         )  # fmt: skip
 
@@ -276,6 +280,9 @@ class Directory:
 
     def _expects(self, lane: int) -> float:
         """Microseconds that an execution of a lane takes; or what those of its queue do, but not very short ones."""
+        jobs = self._jobs_in.get(lane, _NO_JOBS)
+        if len(jobs) == 1:
+            return self.expectations.of(*jobs)
         known = self._expected.get(lane)
         if known is None and lane in self.lanes:
             return max(NOT_SHORT, self._usual.get(self.lanes[lane].queue, UNKNOWN))
@@ -312,18 +319,23 @@ class Directory:
                 self._amounts.pop(lane, None)
         return left
 
+    def seen(self, means: Mapping[int, float]) -> None:
+        """Learn how many executions a slice of each lane has, to pick as many as are needed."""
+        for lane, mean in means.items():
+            self._means[lane] = mean = (self._means.get(lane, mean) + mean) / 2
+            if lane in self.lanes:
+                self._usual_means[self.lanes[lane].queue] = mean
+
     def granted(self, lane: int, slices: Sequence[Running]) -> None:
-        """Learn whose slices a lane holds, and how large they are, to pick as many as are needed."""
+        """Learn whose slices a lane holds, and how long they take."""
         total = sum(s.hi - s.lo for s in slices)
         amount = self._amounts.get(lane, MANY)
         self._amounts[lane] = amount if amount == MANY else max(0, amount - total)
-        mean = total / len(slices)
-        self._means[lane] = 0.7 * self._means.get(lane, 1.0) + 0.3 * mean
         expects = self.expectations.of
         taken = sum((s.hi - s.lo) * expects(s.job) for s in slices) / total
         self._expected[lane] = 0.7 * self._expected.get(lane, taken) + 0.3 * taken
         queue = slices[0].queue
-        self._usual[queue] = 0.7 * self._usual.get(queue, taken) + 0.3 * taken
+        self._usual[queue] = (self._usual.get(queue, taken) + taken) / 2
         if self.fair:
             self.fair.given(lane, slices)
         known, jobs = self._jobs_in.get(lane, _NO_JOBS), {s.job for s in slices}

@@ -5,7 +5,7 @@ in memory; a server writes down what it gave out at most once a second, and adds
 off by a second's work, safety never depends on it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct, structs
@@ -144,20 +144,20 @@ class FairShares:
     def _fill(self, queue: int, large: dict[Family, int], amounts: Mapping[int, int], expects: Expects) -> set[int]:
         """Lanes in the order of their shares, until what is wanted of each kind is there."""
         chosen: set[int] = set()
-        for lane in self._in_order(queue, self._shares[queue]):
-            family = (queue, self._lanes[lane].needs)
-            if family in large:
+        for share in self._shares[queue].in_order():
+            for lane in self._standing.get((queue, share), ()):
+                family = (queue, self._lanes[lane].needs)
+                wanted = large.get(family)
+                if wanted is None:
+                    continue
                 chosen.add(lane)
                 taken = quantum(expects(lane))
-                large[family] -= min(taken, amounts.get(lane, taken))
+                large[family] = wanted - min(taken, amounts.get(lane, taken))
                 if large[family] <= 0:
                     del large[family]
             if not large:
                 break
         return chosen
-
-    def _in_order(self, queue: int, shares: Shares[str]) -> Iterator[int]:
-        return (lane for share in shares.in_order() for lane in self._standing.get((queue, share), ()))
 
     def filled(self, view: LaneView) -> LaneView:
         """A lane of a fair queue with its share, and what that has had."""

@@ -116,7 +116,10 @@ class _Room:
 
 def capacity(wants: Sequence[Want], jobs: Container[UUID] | None = None, cost: Cost = PLAIN) -> int:
     """The most items these wants could take together, of these jobs or of any, at this cost each."""
-    return sum(_room_of(want, jobs, cost) for want in wants)
+    room = 0
+    for want in wants:
+        room += _room_of(want, jobs, cost)
+    return room
 
 
 def _room_of(want: Want, jobs: Container[UUID] | None, cost: Cost) -> int:
@@ -124,6 +127,8 @@ def _room_of(want: Want, jobs: Container[UUID] | None, cost: Cost) -> int:
         return 0
     if cost:
         return cost.times(want.free, want.room)
+    if not want.prefetch:
+        return want.free
     return want.free + sum(k for job, k in want.prefetch.items() if jobs is None or job in jobs)
 
 

@@ -64,8 +64,11 @@ FIFO = Policy(kind="fifo")
 
 def quantum(expected: float) -> int:
     """How many executions of such a length a share gets at a time while others wait."""
-    short = min(MOST_AT_A_TIME, int(SHORT_TIME / max(1.0, expected)))
-    return max(1, short, min(QUANTUM, int(QUANTUM_TIME / max(1.0, expected))))
+    if expected > QUANTUM_TIME / QUANTUM:
+        return max(1, int(QUANTUM_TIME / expected))
+    if expected > SHORT_TIME / QUANTUM:
+        return QUANTUM
+    return min(MOST_AT_A_TIME, int(SHORT_TIME / max(1.0, expected)))
 
 
 def slots_reserved(reserve: int | str, slots: int) -> int:

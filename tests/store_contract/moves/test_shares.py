@@ -91,6 +91,24 @@ async def test_a_small_parcel_is_not_cut_where_a_quantum_ends(world: World):
     assert sum(s.lane in lanes.values() for s in taken) == 1
 
 
+async def test_a_claim_tells_how_large_slices_are_and_sees_that_a_share_has_no_more(world: World):
+    """One begins late: as many as fill the turn are one more than its mean says."""
+    job = await world.job()
+    for _ in range(3):
+        await world.parcel(job, 8)
+    lanes = await shared(world, job, *["other"] * 17)
+    w = await world.worker()
+    await w.claim(1, lanes=frozenset({job.lane}))
+    views = [LaneView(lane=job.lane, share="", price=1.0, mean=8.0), *views_of(lanes)]
+    parked = w.parked(39, frozenset({job.lane, *lanes.values()}))
+
+    done = await world.store.claim_for_parked([parked], views, frozenset())
+
+    assert sum(s.hi - s.lo for s in done.running if s.lane == job.lane) == 23
+    assert done.lanes[job.lane] is None
+    assert done.means[job.lane] == pytest.approx(23 / 3)
+
+
 async def test_a_worker_with_an_order_takes_of_the_second_queue_when_the_first_has_no_more(world: World):
     one, two = await world.job("one", queue="one"), await world.job("two", queue="two")
     await world.parcel(one, 2)

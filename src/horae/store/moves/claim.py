@@ -5,6 +5,7 @@ dead session for ever.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 from uuid import UUID
 
 from msgspec import Struct, structs
@@ -13,7 +14,7 @@ from horae.env import Instant
 from horae.model.ahead import goes_before
 from horae.model.choice import LaneView, Taste, Turn, after, is_plain, plan
 from horae.model.deal import Deal, Want, capacity, deal_most
-from horae.model.keys import AFFINE, KEYED, LIMITED
+from horae.model.keys import AFFINE, CIRCUIT, KEYED, LIMITED, RATED
 from horae.model.policy import QUANTUM
 from horae.model.slice import Queued, Running, Waiting
 from horae.model.solo import SUSPECT, Place, place
@@ -53,6 +54,7 @@ PICK_EACH = Statement(
 _EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"), ("limited", "bool"))
 NO_TASTES: Mapping[UUID, Taste | None] = {}
 ALL = 1 << 62  # executions: as many as are wanted
+_GATED = CIRCUIT | RATED
 
 
 class Claimed(Struct, frozen=True):
@@ -68,6 +70,7 @@ class Claimed(Struct, frozen=True):
     full: dict[int, Instant | None] = {}  # lanes whose limits have no room, and until when if that is known
     wake_at: Instant | None = None  # when the first of what was too early for its rate may start
     freed: frozenset[UUID] = frozenset()  # parcels of which items left the queue, and others may have the keys
+    means: dict[int, float] = {}  # how many executions a slice had, of those that were seen in each lane
 
 
 class _Picked(Struct, frozen=True):
@@ -84,6 +87,7 @@ class _Lane(Struct, frozen=True):
     low: int | None
     wants: list[Want]
     solo: bool = False  # nothing was taken, and only solo slices were seen
+    mean: float = 1.0  # how many executions a slice had, of those that were seen
 
 
 def claim(
@@ -111,8 +115,9 @@ def claim(
             take = _claim_by_plan(group, views, taste, paused, moves, now, rooms)
         more = yield from take
         done = Claimed(
-            done.running + more.running, done.lanes | more.lanes, done.solo | more.solo, done.full | more.full
-        )
+            done.running + more.running, done.lanes | more.lanes, done.solo | more.solo, done.full | more.full,
+            means=done.means | more.means,
+        )  # fmt: skip
     affine = [slice for slice in done.running if slice.flags & AFFINE]
     if affine:
         yield from remember(affine, now)
@@ -146,6 +151,7 @@ def _claim_lanes(
     marks: dict[int, int | None] = {}
     solo: set[int] = set()
     full: dict[int, Instant | None] = {}
+    means: dict[int, float] = {}
     left = list(wants)
     passed: int | None = None  # the first rank that found no slot
     for view in lanes:
@@ -166,11 +172,11 @@ def _claim_lanes(
             if rooms.most(view.limits, view.lane) <= 0:
                 full[view.lane] = rooms.opens_at(view.limits)
         claimed += took.running
-        marks[view.lane] = took.low
+        marks[view.lane], means[view.lane] = took.low, took.mean
         if took.solo:
             solo.add(view.lane)
         left = took.wants
-    return Claimed(claimed, marks, frozenset(solo), full)
+    return Claimed(claimed, marks, frozenset(solo), full, means=means)
 
 
 def _count(slices: Sequence[Running]) -> int:
@@ -190,9 +196,13 @@ def _claim_by_plan(
     done = Claimed([], {})
     solo: set[int] = set()
     full: dict[int, Instant | None] = {}
+    means: dict[int, float] = {}
     left = list(wants)
     views = {view.lane: view for view in lanes if capacity(left, view.jobs, view.cost) > 0}
+    stand: dict[int, tuple[int, int]] = {}  # how many were taken of a lane that has more, and where it begins now
     while views and (room := capacity(left)) > 0:
+        views |= {lane: after(views[lane], count, low) for lane, (count, low) in stand.items()}
+        stand.clear()
         turns = plan(list(views.values()), room, taste)
         if not turns:  # none of them is believed to hold anything
             break
@@ -203,35 +213,34 @@ def _claim_by_plan(
                 del views[lane]
                 continue
             most = min(turn.most, rooms.most(turn.view.limits, lane)) if turn.view.limits else turn.most
-            whole = QUANTUM if turn.most >= QUANTUM and not turn.view.limits else 0
             if most <= 0:
                 full[lane] = rooms.opens_at(turn.view.limits)
                 del views[lane]
                 continue
             first = picked.get(lane)
-            took = yield from _claim_lane(left, turn.view, paused, moves, now, rooms.paces, most, first, whole)
+            took = yield from _claim_lane(left, turn.view, paused, moves, now, rooms.paces, most, first, _whole(turn))
             count = _count(took.running)
             if turn.view.limits:
                 rooms.take(turn.view.limits, count)
                 if rooms.most(turn.view.limits, lane) <= 0:
                     full[lane] = rooms.opens_at(turn.view.limits)
             done.running.extend(took.running)
-            done.lanes[lane] = took.low
+            done.lanes[lane], means[lane] = took.low, took.mean
             left = took.wants
             if took.solo:
                 solo.add(lane)
             if count < turn.most or took.low is None:
                 del views[lane]
             else:
-                views[lane] = after(turn.view, count, took.low)
-    return Claimed(done.running, done.lanes, frozenset(solo), full)
+                stand[lane] = count, took.low
+    return Claimed(done.running, done.lanes, frozenset(solo), full, means=means)
 
 
 def _pick_each(turns: Sequence[Turn], moves: Deferred, now: Instant) -> Script[dict[int, _Picked]]:
     """Pick for all turns at once; a single one is left to its lane."""
     if len(turns) < 2:
         return {}
-    limits = {turn.view.lane: _limit(turn.most, turn.view.mean) for turn in turns}
+    limits = {turn.view.lane: _limit(turn.most, turn.view.mean, _whole(turn)) for turn in turns}
     yield from moves.make()
     views = [turn.view for turn in turns]
     given = [(view.lane, view.low, limits[view.lane], now, bool(view.limits)) for view in views]
@@ -247,9 +256,18 @@ def _order(slice: Queued) -> tuple[int, UUID, int]:
     return slice.rank, slice.parcel, slice.lo
 
 
-def _limit(room: int, mean: float) -> int:
-    """How many slices to pick for so many executions."""
-    return max(1, min(512, int(room / mean) + 1))
+def _whole(turn: Turn) -> int:
+    """Slices of no more executions than that are not cut where a share's turn ends."""
+    return QUANTUM if turn.most >= QUANTUM and not turn.view.limits else 0
+
+
+def _limit(room: int, mean: float, whole: int = 0) -> int:
+    """How many slices to pick for so many executions.
+
+    Where none is cut there is one more that begins late, and one that tells that there is something behind.
+    """
+    count = ceil(room / mean) + 2 if mean <= whole else int(room / mean) + 1
+    return max(1, min(512, count))
 
 
 def _claim_lane(
@@ -270,19 +288,22 @@ def _claim_lane(
     Solo slices that nobody may take now are passed by, so that they do not keep others from what lies behind them.
     """
     claimed: list[Running] = []
-    low, passed, pick = view.low, None, PICK
-    while (room := min(most, capacity(wants, view.jobs, view.cost))) > 0:
+    low, mean, passed, pick = view.low, view.mean, None, PICK
+    while most > 0 and (room := min(most, capacity(wants, view.jobs, view.cost))) > 0:
         if first is None:
-            limit = _limit(room, view.mean)
+            limit = _limit(room, mean, whole)
             yield from moves.make()
             rows = yield Fetch(pick, (view.lane, low, limit, now, bool(view.limits)))
             picked = [shelves.queued(row) for row in rows]
         else:
             picked, limit, first = first.slices, first.limit, None
         if not picked:
-            return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
-        usable = yield from paces.hold_back((yield from _set_aside(picked, paused, paces)))
-        wants = yield from _look_up_solo(wants, usable, now)
+            return _Lane(claimed, passed, wants, passed is not None and not claimed, mean)
+        mean = sum(s.hi - s.lo for s in picked) / len(picked)
+        usable = picked
+        if paused or any(s.flags & _GATED or s.solo for s in picked):
+            usable = yield from paces.hold_back((yield from _set_aside(picked, paused, paces)))
+            wants = yield from _look_up_solo(wants, usable, now)
         each = (yield from shared_out(view.among, usable, now)) if view.among is not None else None
         decided = deal_most(usable, wants, most, view.cost, each, whole)
         mark = LIMITED if view.limits else 0
@@ -297,11 +318,11 @@ def _claim_lane(
             left = [s for s in usable if (s.parcel, s.lo) not in touched]
             passed = left[0].rank if passed is None else passed
             if most <= 0 or not all(s.solo for s in left):
-                return _Lane(claimed, passed, wants)
+                return _Lane(claimed, passed, wants, mean=mean)
             pick = PICK_UNSUSPECTED if all(s.losses >= SUSPECT for s in left) else PICK_PLAIN
         elif len(picked) < limit:  # what others hold now, they hint again if they leave something
-            return _Lane(claimed, passed, wants, solo=passed is not None and not claimed)
-    return _Lane(claimed, low if passed is None else passed, wants)
+            return _Lane(claimed, passed, wants, passed is not None and not claimed, mean)
+    return _Lane(claimed, low if passed is None else passed, wants, mean=mean)
 
 
 def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:

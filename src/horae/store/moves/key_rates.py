@@ -127,6 +127,8 @@ class Paces:
 
     def take(self, running: Sequence[Running]) -> None:
         """These were started."""
+        if not self._keys:
+            return
         for slice in running:
             for key in self._keys.get(slice.parcel, ()):
                 known = self._paces[key]

@@ -123,20 +123,26 @@ class Connection:
             self.raw.executemany(plan.text, bound)
             return []
         found: Rows = []
+        cursor = None
         for row in bound:
-            found += self._rows(plan.text, row)
-        return found
+            cursor = self.raw.execute(plan.text, row)
+            found += cursor.fetchall()
+        return self._with_ids(plan.text, cursor, found)
 
-    def _with_ids(self, text: str, cursor: "sqlite3.Cursor", rows: Rows) -> Rows:
-        if not rows:
+    def _with_ids(self, text: str, cursor: "sqlite3.Cursor | None", rows: Rows) -> Rows:
+        """Rows with their ids made; where a column's declared type has made the first one, it makes all of them."""
+        if not rows or cursor is None:
             return rows
         places = self._ids.get(text)
         if places is None:
             places = tuple(place for place, about in enumerate(cursor.description) if about[0] in _ID_NAMES)
             self._ids[text] = places
-        if not places or not any(type(row[place]) is bytes for place in places for row in rows):
+        if not places:
             return rows
-        return [_ids_made(row, places) for row in rows]
+        first = rows[0]
+        if any(type(first[place]) is UUID for place in places):
+            places = self._ids[text] = tuple(place for place in places if type(first[place]) is not UUID)
+        return [_ids_made(row, places) for row in rows] if places else rows
 
 
 def _ids_made(row: Row, places: tuple[int, ...]) -> Row:
