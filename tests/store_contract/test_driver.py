@@ -11,6 +11,7 @@ from horae.store.driver import Driver, one
 from horae.store.script import (
     Again,
     Among,
+    ColumnType,
     Fetch,
     ForEach,
     Insert,
@@ -104,6 +105,24 @@ async def test_for_each_joins_given_rows_in_their_order(driver: Driver, env: Env
         return (yield ForEach(found, (("parcel", "uuid"), ("lo", "int")), [(ids[2], 20), (ids[0], 10)]))
 
     assert await driver.write(script) == [(20, "k2", ids[2]), (10, "k0", ids[0])]
+
+
+async def test_what_is_read_of_many_at_once_is_what_is_read_of_each(driver: Driver):
+    keys = [(f"k{i}", i) for i in range(200)]
+    text = "SELECT s.value, given.number FROM given JOIN store s ON s.key = given.key"
+    apart, at_once = Statement("apart", text), Statement("at once", text, at_once=True)
+    columns: tuple[tuple[str, ColumnType], ...] = (("key", "text"), ("number", "int"))
+
+    def script() -> Script[list[tuple[Rows, Rows]]]:
+        yield Insert("store", (("key", "text"), ("value", "text")), [(key, f"v{i}") for key, i in keys])
+        found = []
+        for count in (0, 1, 2, 3, 64, 100, 200):
+            given = [*keys[:count], ("nobody", -1)]
+            found.append(((yield ForEach(apart, columns, given)), (yield ForEach(at_once, columns, given))))
+        return found
+
+    for one_by_one, together in await driver.write(script):
+        assert sorted(one_by_one) == sorted(together)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ def _sqlite_text(op: Op) -> str:
     if isinstance(op, Fetch):
         return translate.translate(op.statement.text)
     if isinstance(op, ForEach):
+        if op.statement.at_once:
+            return translate.for_many(op.statement.text, op.columns, 8)
         return translate.for_each(op.statement.text, op.columns).text
     if isinstance(op, Insert):
         return translate.insert(op.table, op.columns, op.conflict, op.returning).text

@@ -19,10 +19,15 @@ ColumnType = Literal["uuid", "int", "bigint", "smallint", "text", "bytea", "bool
 
 
 class Statement(Struct, frozen=True):
-    """One SQL text with a name, so that tests, plans and statistics can speak of it."""
+    """One SQL text with a name, so that tests, plans and statistics can speak of it.
+
+    What is read of many given rows `at_once` is one statement on SQLite, too: it selects from what is given, and joins
+    it with tables by their keys.
+    """
 
     name: str
     text: str
+    at_once: bool = False
 
 
 class Fetch(Struct, frozen=True):
@@ -35,7 +40,8 @@ class Fetch(Struct, frozen=True):
 class ForEach(Struct, frozen=True):
     """Run a statement joined with given rows; the text calls them `given`.
 
-    PostgreSQL runs it once over `unnest`, SQLite once per row; rows of RETURNING or SELECT come back together. The text
+    PostgreSQL runs it once over `unnest`, SQLite once per row unless it is read `at_once`; rows of RETURNING or SELECT
+    come back together. The text
     must mean the same either way: each given row acts on its own, in the given order. Further parameters of the
     statement follow as `$k` after the given columns.
     """

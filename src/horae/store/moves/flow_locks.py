@@ -23,7 +23,7 @@ _ROOT = "JOIN flows r ON r.execution = f.root"
 # One is locked as it is found. Several are found first, and then locked in order: to order what a join finds,
 # PostgreSQL would rather walk through all workflows there are.
 OF_CHILD = Statement("lock_flow_of_child", f"{_CHILDREN} {_ROOT} {_LOCK}")
-OF_CHILDREN = Statement("flows_of_children", _CHILDREN)
+OF_CHILDREN = Statement("flows_of_children", _CHILDREN, at_once=True)
 OF_FLOW = Statement("lock_flow", f"{_FLOWS} {_ROOT} {_LOCK}")
 OF_FLOWS = Statement("roots_of", _FLOWS)
 ROOTS = Statement(

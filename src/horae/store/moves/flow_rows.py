@@ -57,6 +57,7 @@ WITH_STEPS = Statement(
     " LEFT JOIN flows f ON given.first AND f.parcel = given.parcel AND f.item = given.item"
     " LEFT JOIN jobs j ON given.starts AND j.id = s.job"
     " LEFT JOIN job_versions v ON v.job = j.id AND v.version = s.version LEFT JOIN queues q ON q.id = v.queue",
+    at_once=True,
 )
 FLOW_AT, TERMS_AT = len(STEPS), len(STEPS) + len(FLOWS)
 FIRST: Columns = (*STEP, ("first", "bool"), ("starts", "bool"), ("at", "bigint"))

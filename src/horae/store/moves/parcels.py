@@ -26,6 +26,7 @@ PARCELS: shelves.Columns = (
 PARCEL_HEADS = Statement(
     "parcels",
     f"SELECT {shelves.names(PARCELS, 'p.')} FROM given JOIN parcels p ON p.id = given.id",
+    at_once=True,
 )
 
 

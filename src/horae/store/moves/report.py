@@ -44,12 +44,14 @@ HELD = Statement(
     f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {KEYS} FROM given"
     " JOIN running r ON r.parcel = given.parcel"
     " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
+    at_once=True,
 )
 HELD_FEEDING = Statement(
     "held_feeding",
     f"SELECT {shelves.names(shelves.RUNNING, 'r.')}, {FEEDS}, {KEYS} FROM given"
     " JOIN running r ON r.parcel = given.parcel"
     " WHERE r.session = given.session AND r.attempt = given.attempt AND r.lo < given.hi AND r.hi > given.lo",
+    at_once=True,
 )
 HELD_BY: shelves.Columns = (
     ("session", "uuid"), ("parcel", "uuid"), ("lo", "int"), ("hi", "int"), ("attempt", "int"),

@@ -28,6 +28,7 @@ _ID_NAMES = frozenset(
         "holder",
     ]
 )
+MOST_AT_ONCE = 64  # given rows of one statement
 _new, _set = object.__new__, object.__setattr__
 _NOTHING: dict[None, None] = {}
 
@@ -85,6 +86,8 @@ class Connection:
             return self._provided(op)
         self.statements[op_name(op)] += 1
         if isinstance(op, ForEach):
+            if op.statement.at_once and len(op.rows) > 1 and not op.params:
+                return self._at_once(op)
             plan = translate.for_each(op.statement.text, op.columns)
             return self._many(plan, op.rows, tuple(_bound(op.params)))
         if isinstance(op, Insert):
@@ -102,6 +105,17 @@ class Connection:
         for change in op.changes:
             self.execute(change)
         return [(True,)]
+
+    def _at_once(self, op: ForEach) -> Rows:
+        """Read for many given rows by few statements, each for a power of two, so that few texts are prepared."""
+        found: Rows = []
+        at, count = 0, len(op.rows)
+        while at < count:
+            size = min(MOST_AT_ONCE, 1 << (count - at).bit_length() - 1)
+            values = [value for row in op.rows[at : at + size] for value in _bound(row)]
+            found += self._rows(translate.for_many(op.statement.text, op.columns, size), values)
+            at += size
+        return found
 
     def begin(self) -> None:
         self.raw.execute("BEGIN IMMEDIATE")

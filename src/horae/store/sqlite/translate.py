@@ -79,6 +79,18 @@ def for_each(text: str, columns: Columns) -> Plan:
 
 
 @cache
+def for_many(text: str, columns: Columns, rows: int) -> str:
+    """A statement that reads for so many given rows at once, whose values are its parameters, row by row.
+
+    What a statement costs beside its rows, most of it per column that comes back, is four times what a row costs.
+    """
+    width = len(columns)
+    values = (", ".join(f"${at}" for at in range(row * width + 1, (row + 1) * width + 1)) for row in range(rows))
+    lines = ", ".join(f"({places})" for places in values)
+    return translate(with_given(f"WITH given({_names(columns)}) AS (VALUES {lines})", text))
+
+
+@cache
 def insert(table: str, columns: Columns, conflict: str, returning: str) -> Plan:
     """Plan an insert that runs once per row."""
     places = ", ".join(f"?{place}" for place in range(1, len(columns) + 1))
