@@ -13,7 +13,8 @@ from horae.engine.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
 from horae.model.event import Event
-from horae.model.ids import execution_id
+from horae.model.ids import execution_id, parcel_of
+from horae.model.protocol import Submit
 from horae.server.app import Application
 from horae.server.stream import HEARTBEAT
 from tests.waiting import eventually
@@ -67,8 +68,16 @@ def tell(node: Node, kind: str = "execution", id: UUID = PARCEL, state: str = "r
     node.hints.tell_here(Hint(events=[event]))
 
 
+async def some(node: Node) -> UUID:
+    """A parcel of ten executions."""
+    await node.jobs.put(1, {"name": "many", "command": "true"})
+    receipts, _ = await node.submitter.submit_lot(1, Submit(job="many"), [b"{}"] * 10, origin="submit")
+    return parcel_of(receipts[0].execution_id)
+
+
 async def test_steps_are_followed_with_their_workflow(app: Application, node: Node):
-    execution, other = execution_id(PARCEL, 3), execution_id(PARCEL, 4)
+    parcel = await some(node)
+    execution, other = execution_id(parcel, 3), execution_id(parcel, 4)
     async with following(app, node, f"execution={execution}") as reader:
         for id in (other, execution):
             node.hints.tell(Hint(events=[Event("step", id, "running", 1, 0, step="a")]))
@@ -95,12 +104,13 @@ async def test_only_the_topics_asked_for_and_the_own_namespace(app: Application,
 
 
 async def test_one_execution_with_its_log(app: Application, node: Node):
-    wanted = execution_id(PARCEL, 5)
+    parcel = await some(node)
+    wanted = execution_id(parcel, 5)
     async with following(app, node, f"execution={wanted}") as reader:
-        tell(node, "execution", execution_id(PARCEL, 0), count=5)
-        tell(node, "execution", execution_id(PARCEL, 6), count=3)
+        tell(node, "execution", execution_id(parcel, 0), count=5)
+        tell(node, "execution", execution_id(parcel, 6), count=3)
         tell(node, "job")
-        tell(node, "execution", execution_id(PARCEL, 3), count=4, state="success")
+        tell(node, "execution", execution_id(parcel, 3), count=4, state="success")
         tell(node, "log", wanted, state="running")
         assert (await reader.event())["state"] == "success"
         assert (await reader.event())["event"] == "log"

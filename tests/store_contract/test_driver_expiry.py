@@ -2,9 +2,14 @@
 
 from uuid import UUID
 
+import pytest
+
 from horae.env import SECOND, Env, Instant, VirtualClock
 from horae.model.ids import execution_id, parcel_id
+from horae.model.namespace import Retention
+from horae.store import expiry
 from horae.store.driver import Driver, one
+from horae.store.postgres import partitions
 from horae.store.postgres.partitions import day_at
 from horae.store.script import ColumnType, Insert, Script, Statement
 
@@ -42,11 +47,11 @@ async def put(driver: Driver, table: str, **values: object) -> None:
     await driver.write(script)
 
 
-async def finished(driver: Driver, env: Env, at: Instant, parent: UUID | None = None) -> UUID:
+async def finished(driver: Driver, env: Env, at: Instant, parent: UUID | None = None, **more: object) -> UUID:
     """A parcel of one that was made and ended at an instant, with a log and a large result."""
     parcel = parcel_id(env.ids(at))
-    await put(driver, "parcels", id=parcel, parent=parent)
-    await put(driver, "history", parcel=parcel, completed_at=at + SECOND)
+    await put(driver, "parcels", id=parcel, parent=parent, namespace=more.get("namespace", 1))
+    await put(driver, "history", parcel=parcel, completed_at=at + SECOND, **more)
     await put(driver, "logs", parcel=parcel)
     await put(driver, "blobs", parcel=parcel)
     return parcel
@@ -153,3 +158,61 @@ async def test_a_detached_day_whose_server_died_is_dropped_later(
     await driver.expire(now)
 
     assert await driver.read(one(Statement("there", f"SELECT to_regclass('{name}')::text"))) == [(None,)]
+
+
+async def walk_all(driver: Driver, retention: Retention, now: Instant) -> int:
+    after: UUID | None = expiry.START
+    total = 0
+    while after is not None:
+        page = expiry.walk(driver.dialect, after, now - min(retention.spans), retention, now, 2)
+        after, gone = await driver.write(page, hot=False)
+        total += gone
+    return total
+
+
+async def test_a_namespace_keeps_what_ended_so_for_its_own_time(driver: Driver, env: Env, clock: VirtualClock):
+    now = clock.now()
+    await driver.ensure_partitions(now)
+    retention = Retention(2 * DAY, {2: {"success": DAY, "failed": 9 * DAY}})
+    short = await finished(driver, env, now, namespace=2)
+    long = await finished(driver, env, now, namespace=2, state="failed")
+    both = await finished(driver, env, now, namespace=2)
+    await put(driver, "history", parcel=both, lo=1, hi=2, namespace=2, state="failed", completed_at=now)
+    others = [await finished(driver, env, now) for _ in range(3)]
+    live = await unfinished(driver, env, now)
+    child = await finished(driver, env, now, parent=execution_id(live, 0), namespace=2)
+
+    async def sweep(at: Instant) -> set[UUID]:
+        while await driver.expire(at - retention.everywhere, 2, retention.longer(at)):
+            pass
+        await walk_all(driver, retention, at)
+        kept = await left(driver, "parcels")
+        assert await left(driver, "history") == kept - {live}
+        assert await left(driver, "logs") == kept - {live}
+        assert await left(driver, "blobs") == kept - {live}
+        return kept
+
+    assert await sweep(now + DAY // 2) == {short, long, both, *others, live, child}
+    assert await sweep(now + DAY + DAY // 2) == {long, both, *others, live, child}
+    assert await sweep(now + 4 * DAY) == {long, both, live, child}
+    assert await sweep(now + 10 * DAY) == {live, child}
+
+
+async def test_a_day_of_which_much_is_kept_for_longer_stays_and_loses_the_rest(
+    postgres_driver: Driver, env: Env, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+):
+    driver, now = postgres_driver, clock.now()
+    monkeypatch.setattr(partitions, "MOST_KEPT", 1)
+    await driver.ensure_partitions(now)
+    retention = Retention(2 * DAY, {2: {"success": 9 * DAY}})
+    kept = {await finished(driver, env, now, namespace=2) for _ in range(2)}
+    await finished(driver, env, now)
+    later = now + 4 * DAY
+
+    assert await driver.expire(later - 2 * DAY, 2, retention.longer(later)) == 0
+    assert await walk_all(driver, retention, later) == 1
+    assert await left(driver, "parcels") == kept
+    where = Statement("where", "SELECT DISTINCT tableoid::regclass::text FROM history")
+    assert await driver.read(one(where)) == [(day_at(now).table("history"),)]
+    later = now + 12 * DAY
+    assert await driver.expire(later - 2 * DAY, 2, retention.longer(later)) == 2

@@ -95,6 +95,8 @@ class World:
             for table in tables:
                 yield Fetch(Statement(f"wipe_{table}", f"DELETE FROM {table}"))
             yield Fetch(Statement("wipe_known_from", "DELETE FROM store WHERE key = 'fires_known_from'"))
+            yield Fetch(Statement("wipe_others_queues", "DELETE FROM queues WHERE namespace <> 1"))
+            yield Fetch(Statement("wipe_others", "DELETE FROM namespaces WHERE id <> 1"))
 
         await self.driver.write(script)
 

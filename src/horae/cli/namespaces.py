@@ -1,5 +1,6 @@
-"""`horae namespaces`: what each may have and use, and what it used."""
+"""`horae namespaces`: tenants, what holds in each, what each may have and use, and what it used."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -7,6 +8,7 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
+from horae.cli.values import params, read_json
 from horae.errors import BadInput
 
 _BOUNDS = {
@@ -19,11 +21,53 @@ _BOUNDS = {
     "starts_per_second": "startsPerSecond",
 }
 _NONE = "none"
+_SAID = (
+    click.option("--description", metavar="TEXT", help="What it is for."),
+    click.option("--weight", type=float, metavar="N", help="Of what servers do for all, against others; 1 otherwise."),
+    click.option(
+        "--retention",
+        multiple=True,
+        metavar="SPAN",
+        help="How long ended executions are kept: 30d, or success=7d; repeatable; none for as the servers say.",
+    ),
+    click.option(
+        "--default",
+        "defaults",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="What jobs take that say nothing of it, as retries=3; repeatable; none for nothing.",
+    ),
+    click.option("--queue-policy", metavar="KIND", help="Of queues that say nothing of one, or JSON; none for none."),
+)
 
 
-@click.group(cls=Group, examples=("horae namespaces list", "horae namespaces usage", "horae namespaces quota"))
+@click.group(
+    cls=Group,
+    examples=("horae namespaces create billing --retention success=7d", "horae namespaces list"),
+)
 def namespaces() -> None:
-    """Show what namespaces may have and use, and what they used."""
+    """Make, show and delete namespaces; what they may have and use, and what they used."""
+
+
+def _said_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_SAID):
+        command = option(command)
+    return command
+
+
+@namespaces.command(
+    examples=(
+        "horae namespaces create billing",
+        "horae namespaces create billing --weight 2 --retention success=7d --retention failed=90d",
+        "horae namespaces create billing --default retries=3 --default timeout=1h --queue-policy fair",
+    )
+)
+@click.argument("name")
+@_said_options
+@remote
+async def create(api: Api, name: str, **said: Any) -> None:
+    """Make a namespace, with its first queue."""
+    api.out.one((await api.client.namespaces.create(name, **_said(**said))).raw)
 
 
 @namespaces.command("list", examples=("horae namespaces list",))
@@ -31,18 +75,96 @@ def namespaces() -> None:
 async def list_(api: Api) -> None:
     """List the namespaces that this key is for."""
     page = await api.client.namespaces.list()
-    columns: list[Column] = [("NAMESPACE", "name"), ("CREATED", lambda one: api.out.age(one.get("createdAt")))]
+    columns: list[Column] = [
+        ("NAMESPACE", "name"),
+        ("WEIGHT", "weight"),
+        ("DESCRIPTION", "description"),
+        ("CREATED", lambda one: api.out.age(one.get("createdAt"))),
+    ]
     api.out.list(page.raw, columns, "There are none.")
+
+
+@namespaces.command(examples=("horae namespaces show", "horae namespaces show billing -o json"))
+@click.argument("name", required=False)
+@remote
+async def show(api: Api, name: str | None) -> None:
+    """Show what is said of a namespace; of one's own unless it is named."""
+    api.out.one((await api.client.namespaces.get(await _named(api, name))).raw)
+
+
+@namespaces.command(
+    "set",
+    examples=(
+        "horae namespaces set billing --weight 3",
+        "horae namespaces set billing --retention none --default none",
+    ),
+)
+@click.argument("name")
+@_said_options
+@remote
+async def set_(api: Api, name: str, **said: Any) -> None:
+    """Change what is said of a namespace; what is not named stays."""
+    changed = _said(**said)
+    if not changed:
+        raise click.UsageError("Nothing is to be changed: give --description, --weight, --retention or another.")
+    api.out.one((await api.client.namespaces.edit(name, **changed)).raw)
+
+
+@namespaces.command(examples=("horae namespaces delete billing",))
+@click.argument("name")
+@remote
+async def delete(api: Api, name: str) -> None:
+    """Delete a namespace in which nothing lives, with its keys."""
+    await api.client.namespaces.delete(name)
+    if not api.out.is_for_people:
+        return api.out.document({"name": name, "deleted": True})
+    api.out.say(f"Deleted namespace {name}.")
+    return None
+
+
+def _said(
+    description: str | None,
+    weight: float | None,
+    retention: Sequence[str],
+    defaults: Sequence[str],
+    queue_policy: str | None,
+) -> dict[str, Any]:
+    """What the options say; only what was given."""
+    said: dict[str, Any] = {"description": description, "weight": weight}
+    said = {name: value for name, value in said.items() if value is not None}
+    if retention:
+        said["retention"] = _retention(retention)
+    if defaults:
+        said["defaults"] = None if tuple(defaults) == (_NONE,) else params(defaults)
+    if queue_policy is not None:
+        is_json = queue_policy.lstrip().startswith("{")
+        policy = read_json(queue_policy, "--queue-policy") if is_json else queue_policy
+        said["queue_policy"] = None if queue_policy == _NONE else policy
+    return said
+
+
+def _retention(given: Sequence[str]) -> str | dict[str, str] | None:
+    if len(given) == 1 and "=" not in given[0]:
+        return None if given[0] == _NONE else given[0]
+    spans = dict(text.partition("=")[::2] for text in given)
+    if not all(spans.values()):
+        remedy = "Write --retention success=7d --retention failed=90d, or one span for all."
+        raise BadInput("--retention names no outcome.", remedy, field="retention")
+    return spans
+
+
+async def _named(api: Api, name: str | None) -> str:
+    return name or await api.client.namespaces.own()
 
 
 @namespaces.command(
     examples=(
         "horae namespaces quota",
         "horae namespaces quota --queued 100000 --submissions-per-second 500",
-        "horae namespaces quota default --queued none",
+        "horae namespaces quota billing --queued none",
     )
 )
-@click.argument("name", default="default")
+@click.argument("name", required=False)
 @click.option("--queued", metavar="N", help="Executions that may be queued, or wait to be.")
 @click.option("--running", metavar="N", help="Executions that may run at once.")
 @click.option("--executions-per-day", metavar="N", help="Executions that may be made in a day of UTC.")
@@ -52,8 +174,9 @@ async def list_(api: Api) -> None:
 @click.option("--starts-per-second", metavar="N", help="How fast executions may start.")
 @click.option("--over", type=click.Choice(("refuse", "wait")), help="What becomes of what goes over it.")
 @remote
-async def quota(api: Api, name: str, over: str | None, **bounds: str | None) -> None:
+async def quota(api: Api, name: str | None, over: str | None, **bounds: str | None) -> None:
     """Show what a namespace may have and use, or change the bounds that are given; `none` takes one away."""
+    name = await _named(api, name)
     changed: dict[str, Any] = {
         _BOUNDS[field]: _number(text, field) for field, text in bounds.items() if text is not None
     }
@@ -77,14 +200,15 @@ def _number(text: str, field: str) -> float | int | None:
 
 
 @namespaces.command(
-    examples=("horae namespaces usage", "horae namespaces usage default --from 2026-11-01T00:00:00Z -o json")
+    examples=("horae namespaces usage", "horae namespaces usage billing --from 2026-11-01T00:00:00Z -o json")
 )
-@click.argument("name", default="default")
+@click.argument("name", required=False)
 @click.option("--from", "since", metavar="TIME", help="Not before the day of this; thirty days ago otherwise.")
 @click.option("--to", "until", metavar="TIME", help="Up to the day before this ends; today otherwise.")
 @remote
-async def usage(api: Api, name: str, since: str | None, until: str | None) -> None:
+async def usage(api: Api, name: str | None, since: str | None, until: str | None) -> None:
     """Show what a namespace has now and used by day, for charge-back."""
+    name = await _named(api, name)
     used: dict[str, Any] = (await api.client.namespaces.usage(name, since=since, until=until)).raw
     if not api.out.is_for_people:
         return api.out.document(used)

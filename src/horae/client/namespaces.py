@@ -1,17 +1,18 @@
-"""`client.namespaces`: what namespaces may have and use, and what they used."""
+"""`client.namespaces`: tenants, what holds in each, what each may have and use, and what it used."""
 
 from datetime import datetime
 from typing import Any
 
 from horae.client.calls import Caller, path_of
 from horae.client.encode import instant
+from horae.client.spelling import camel
 from horae.client.views import Page, View, page_of
 
 DEFAULT = "default"
 
 
 class Namespaces:
-    """Quotas and usage; a key is for one namespace."""
+    """A key is for one namespace; one with the permission `installation` is for all of them."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
@@ -19,6 +20,26 @@ class Namespaces:
     async def list(self) -> Page[View]:
         """The namespaces that this client's key is for."""
         return page_of(View, await self._caller.get(path_of("namespaces")))
+
+    async def create(self, name: str, **said: Any) -> View:
+        """Make a namespace; `said` is what holds in it: description, weight, retention, defaults, queue_policy."""
+        return View.of(await self._caller.post(path_of("namespaces"), {"name": name, **_spelled(said)}))
+
+    async def get(self, name: str = DEFAULT) -> View:
+        """What is said of a namespace."""
+        return View.of(await self._caller.get(path_of("namespaces", name)))
+
+    async def edit(self, name: str = DEFAULT, **said: Any) -> View:
+        """Change some of what is said of a namespace; None takes a field back to its default."""
+        return View.of(await self._caller.edit("PATCH", path_of("namespaces", name), _spelled(said)))
+
+    async def delete(self, name: str) -> None:
+        """Delete a namespace in which nothing lives."""
+        await self._caller.delete(path_of("namespaces", name))
+
+    async def own(self) -> str:
+        """The namespace that this client speaks of."""
+        return str((await self._caller.get(path_of("me")))["namespace"])
 
     async def quota(self, name: str = DEFAULT) -> View:
         """What a namespace may have and use."""
@@ -34,3 +55,7 @@ class Namespaces:
         """What a namespace has now, and used by day."""
         query = {"from": instant(since), "to": instant(until)}
         return View.of(await self._caller.get(path_of("namespaces", name, "usage"), query))
+
+
+def _spelled(said: dict[str, Any]) -> dict[str, Any]:
+    return {camel(field): value for field, value in said.items()}

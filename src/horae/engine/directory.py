@@ -38,7 +38,7 @@ from horae.store.moves.coarse import all_limits
 from horae.store.moves.delays import Delays
 from horae.store.moves.effects import Effects
 from horae.store.moves.jobs import StoredJob
-from horae.store.moves.lanes import Lane, revisions
+from horae.store.moves.lanes import Lane, Tenant, revisions
 
 MOST_JOBS = 10_000
 FEW = 64  # occupied lanes that are all looked at before a claim
@@ -59,11 +59,12 @@ class Directory:
         self.alarm = Alarm()
         self.queues: dict[int, Queue] = {}
         self.lanes: dict[int, Lane] = {}
+        self.namespaces: dict[int, Tenant] = {}
         self.paused: frozenset[UUID] = frozenset()
         self.held: Mapping[int, str] = {}  # queues of which nothing is started now, and until when, in words
         self.open_circuits: Mapping[UUID | tuple[UUID, str], str] = {}  # that are not closed, and until when, in words
         self.version = 0  # grows when lanes or holds change: what sessions may take from is computed anew
-        self._revisions = (0, 0)  # of the queues, as they were read
+        self._revisions = (0, 0, 0)  # of queues and namespaces, as they were read
         self.expectations = Expectations(env, store)
         self.fair = FairShares(env, store, self.expectations)
         self._heads = Heads(self.fair.came, self.fair.went)
@@ -112,11 +113,12 @@ class Directory:
         self.full.limits = await self._store.read(all_limits)
 
     async def load(self) -> None:
-        """Read all queues and lanes."""
+        """Read all queues and lanes, and whose they are."""
         directory = await self._store.directory()
         await self.know_limits()
         self.queues = {queue.id: queue for queue in directory.queues}
         self.lanes = {lane.id: lane for lane in directory.lanes}
+        self.namespaces = {tenant.id: tenant for tenant in directory.namespaces}
         self.demands.know(directory.lanes, {queue.id: queue.name for queue in directory.queues})
         self._families = {}
         self._by_share = {(lane.queue, lane.needs, lane.share): lane.id for lane in directory.lanes}
@@ -126,7 +128,8 @@ class Directory:
             self.queues, self.lanes, {id: cost.slots for id, cost in self.demands.costs.items() if cost.slots > 1}
         )
         self.tastes.know(directory.queues)
-        self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()))
+        changed = max((tenant.updated_at for tenant in directory.namespaces), default=0)
+        self._revisions = (len(self.queues), sum(queue.revision for queue in self.queues.values()), changed)
         self.version += 1
 
     def _on_hint(self, hint: Hint) -> None:
@@ -187,6 +190,11 @@ class Directory:
             known = frozenset(lane for family in families for lane in self._families[family])
             self._reaches[self.version, families] = known
         return known
+
+    def weight(self, namespace: int) -> float:
+        """How much a namespace weighs in what servers do for all of them."""
+        known = self.namespaces.get(namespace)
+        return 1.0 if known is None else known.weight
 
     def astray(self) -> list[int]:
         """Occupied lanes that there is no word of: they were forgotten while something was on its way there."""

@@ -19,10 +19,11 @@ from horae.model.hint import why_queued
 from horae.model.ids import first_id_at, index_of, instant_of, parcel_of
 from horae.model.instant import format_instant
 from horae.model.job import DAY
+from horae.model.namespace import Retention
 from horae.model.show import show_attempt, show_execution
 from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogLineView, LogPage, Page, shown_time
 from horae.store.contract import Store
-from horae.store.moves import child_lists, log_reads
+from horae.store.moves import child_lists, log_reads, namespaces
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
 from horae.store.moves.execution_lists import END, FIRST, ExecutionFilter, Place
@@ -201,7 +202,8 @@ class Executions:
         found = await self._found.get((namespace, id))
         if found is None:
             oldest, begun = await self._store.read(reads.oldest)
-            raise no_such_execution(id, self._env.now(), self._retention, oldest, begun)
+            retention = Retention(self._retention, await self._store.read(namespaces.retentions))
+            raise no_such_execution(id, self._env.now(), retention.shortest_of(namespace), oldest, begun)
         return found
 
 

@@ -19,6 +19,7 @@ from horae.store.moves import (
     job_reads,
     jobs,
     lanes,
+    namespaces,
     rollouts,
     streaks,
     templates,
@@ -56,7 +57,9 @@ class Draft(Struct, frozen=True, kw_only=True):
 def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) -> Script[None]:
     """A job and its triggers. Raises Conflict when the name is taken."""
     together = () if draft.keeping is None and draft.derived is None else (_together_lock(namespace),)
-    yield Lock((_name_lock(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens)))
+    names = (_name_lock(namespace, draft.spec.name), *together, *_calendar_lock(namespace, draft.whens))
+    yield Lock(names, shared=namespaces.lock_name(namespace))
+    yield from _refuse_closed(namespace)
     if not (yield from owned_changes.is_true(draft.keeping, None)):
         raise Busy("A job that this workflow runs was changed meanwhile.")
     if not (yield from _is_current(draft)):
@@ -69,6 +72,12 @@ def create(id: UUID, namespace: int, draft: Draft, new_id: NewId, now: Instant) 
     yield from templates.use(id, None, draft.spec.made)
     for when in draft.whens:
         yield from triggers.add(new_id(), Owner(id, namespace, 1), when, now)
+
+
+def _refuse_closed(namespace: int) -> Script[None]:
+    """Nothing comes to be in a namespace that was deleted meanwhile, or is being erased."""
+    if not (yield from namespaces.is_open(namespace)):
+        raise Conflict("The namespace is being deleted, or is gone.", "Use another one.")
 
 
 def _is_current(draft: Draft) -> Script[bool]:
@@ -279,7 +288,9 @@ def restore(before: StoredJob, whens: Sequence[When], new_id: NewId, now: Instan
     Raises Conflict when the name has been taken meanwhile.
     """
     job = before.job
-    yield Lock((_name_lock(job.namespace, job.name), *_calendar_lock(job.namespace, whens)))
+    names = (_name_lock(job.namespace, job.name), *_calendar_lock(job.namespace, whens))
+    yield Lock(names, shared=namespaces.lock_name(job.namespace))
+    yield from _refuse_closed(job.namespace)
     if (yield from jobs.lock(job.id, job.namespace)) != (job.version, "deleted"):
         return None
     taken = yield from jobs.name_taken(job.namespace, job.name, job.id)

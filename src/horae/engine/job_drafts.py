@@ -21,11 +21,12 @@ from horae.model.definition import Definition, merge_definition, parse_definitio
 from horae.model.definition.job_template import patched_form
 from horae.model.job import Spec
 from horae.model.job_template import JobTemplate
+from horae.model.namespace import with_defaults
 from horae.model.queue import DEFAULT_QUEUE
 from horae.model.schema import validator_of
 from horae.model.trigger import Watch, When
 from horae.store.contract import Store
-from horae.store.moves import job_reads
+from horae.store.moves import job_reads, namespaces
 from horae.store.moves.jobs import StoredJob
 
 CheckPlace = Callable[[Watch, str], None]
@@ -54,9 +55,12 @@ class Drafts:
         made: Derived | None = None
         if isinstance(body, dict) and body.get("template") is not None:
             body, made = await derive(self._store, namespace, body, template)
-        if isinstance(body, dict) and body.get("queue") is None:
-            body = {**body, "queue": self._default_queue(namespace)}
-        definition = parse_definition(body, namespace_name=await self._namespace(namespace), created_at=created_at)
+        own = await self._store.read(lambda: namespaces.one(namespace))
+        if isinstance(body, dict):
+            body = body if own is None else with_defaults(body, own.spec.defaults)
+            if body.get("queue") is None:
+                body = {**body, "queue": self._default_queue(namespace)}
+        definition = parse_definition(body, namespace_name="" if own is None else own.name, created_at=created_at)
         _check_schema(definition.spec)
         for when in definition.whens:
             check_params(when, definition.spec, created_at)

@@ -12,17 +12,19 @@ from horae.engine.hints import Hint, Hints
 from horae.engine.refs import in_quotes, nearest
 from horae.env import Env
 from horae.errors import BadInput, Conflict, NotFound
+from horae.model.definition.policy import show_policy
 from horae.model.definition.queue import merge_queue, parse_queue
 from horae.model.definition.values import a_name
 from horae.model.job import NAME
 from horae.model.queue import DEFAULT_QUEUE, Queue, QueueSpec, QueueState
 from horae.store.contract import Store
+from horae.store.moves import namespaces
 from horae.store.moves import queues as moves
 from horae.store.moves.cancel_job import START
 from horae.store.moves.starts import Started
 
 BATCH = 500  # slices ended in one transaction
-MOST_QUEUES = 10_000
+MOST_QUEUES = 10_000  # of a namespace
 log = structlog.get_logger("horae.engine")
 
 
@@ -48,6 +50,9 @@ class Queues:
 
     async def put(self, namespace: int, name: str, body: Any) -> Queue:
         """Define a queue, new or not; what is left out takes its default. Raises BadInput."""
+        own = await self._store.read(lambda: namespaces.one(namespace))
+        if isinstance(body, dict) and body.get("policy") is None and own is not None and own.policy is not None:
+            body = {**body, "policy": show_policy(own.policy)}
         spec, default = parse_queue(body)
         return await self._define(namespace, name, lambda before: (spec, default))
 
@@ -65,9 +70,9 @@ class Queues:
     ) -> Queue:
         a_name(name, "queue", NAME)
         now = self._env.now()
-        if self._named(namespace, name) is None and len(self._directory.queues) >= MOST_QUEUES:
+        if self._named(namespace, name) is None and len(self._own(namespace)) >= MOST_QUEUES:
             raise Conflict(
-                f"There are {MOST_QUEUES} queues, and no more are allowed.", "Use fair shares of one instead."
+                f"The namespace has {MOST_QUEUES} queues, and no more are allowed.", "Use fair shares of one instead."
             )
         queue = await self._store.write(lambda: moves.define(namespace, name, change, now))
         log.info("queue defined", queue=name, policy=queue.policy.kind, default=queue.is_default)
@@ -81,7 +86,7 @@ class Queues:
             await self._directory.load()
             found = self._named(namespace, name)
         if found is None:
-            names = [queue.name for queue in self._directory.queues.values() if queue.namespace == namespace]
+            names = [queue.name for queue in self._own(namespace)]
             near = nearest(name, names)
             listed = "List queues with `horae queues list`; make one with `horae queues set`."
             remedy = f"Did you mean {in_quotes(near)}?" if near else listed
@@ -141,13 +146,14 @@ class Queues:
 
     def default_of(self, namespace: int) -> str:
         """The queue of jobs that name none."""
-        own = (queue for queue in self._directory.queues.values() if queue.namespace == namespace)
-        return next((queue.name for queue in own if queue.is_default), DEFAULT_QUEUE)
+        return next((queue.name for queue in self._own(namespace) if queue.is_default), DEFAULT_QUEUE)
 
     async def _changed(self) -> None:
         await self._directory.load()
         self._hints.tell(Hint(queues=True))
 
     def _named(self, namespace: int, name: str) -> Queue | None:
-        queues = self._directory.queues.values()
-        return next((queue for queue in queues if queue.namespace == namespace and queue.name == name), None)
+        return next((queue for queue in self._own(namespace) if queue.name == name), None)
+
+    def _own(self, namespace: int) -> list[Queue]:
+        return [queue for queue in self._directory.queues.values() if queue.namespace == namespace]

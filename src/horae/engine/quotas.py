@@ -8,12 +8,12 @@ from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
-from horae.errors import BadInput, NotFound, OverQuota, StoreUnavailable
+from horae.errors import BadInput, OverQuota, StoreUnavailable
 from horae.model.duration import DAY
 from horae.model.instant import format_instant
 from horae.model.parcel import Parcel
 from horae.model.quota import UNBOUNDED, Bounds, Quota, Use, day_of, read_quota, show_quota, spent
-from horae.model.quota_view import DayView, NamespaceView, QuotaView, UsageView
+from horae.model.quota_view import DayView, QuotaView, UsageView
 from horae.store.contract import Store
 from horae.store.moves import quotas
 from horae.store.moves.effects import Effects
@@ -158,14 +158,13 @@ class Quotas:
 
     async def get(self, namespace: int, name: str) -> QuotaView:
         """The quota of a namespace."""
-        id = await self._id(namespace, name)
         known = await self._store.read(quotas.all_quotas)
-        return QuotaView(namespace=name, **_fields(known.get(id, Quota())))
+        return QuotaView(namespace=name, **_fields(known.get(namespace, Quota())))
 
     async def put(self, namespace: int, name: str, body: Any) -> QuotaView:
         """Give a namespace a quota; what is left out is without a bound."""
-        id, quota = await self._id(namespace, name), read_quota(body)
-        await self._store.change(lambda now: quotas.set_quota(id, quota, now))
+        quota = read_quota(body)
+        await self._store.change(lambda now: quotas.set_quota(namespace, quota, now))
         await self._directory.know_limits()
         self._hints.tell(Hint(quotas=True, queues=True))
         await self.step()
@@ -173,31 +172,19 @@ class Quotas:
 
     async def usage(self, namespace: int, name: str, since: Instant | None, until: Instant | None) -> UsageView:
         """What a namespace has and used, by day; the last thirty days unless told otherwise."""
-        id = await self._id(namespace, name)
         await self.flush()
         last = day_of(self._env.now() if until is None else until - 1)
         first = last - 29 if since is None else day_of(since)
         if not 0 <= last - first < MOST_DAYS:
             raise BadInput(f"That is not between a day and {MOST_DAYS}.", "Give from and to.", field="from")
-        used = await self._store.read(lambda: quotas.used_between(id, first, last))
-        queued, waiting, running = await self._store.read(lambda: quotas.standing_now(id))
-        quota = (await self._store.read(quotas.all_quotas)).get(id, Quota())
+        used = await self._store.read(lambda: quotas.used_between(namespace, first, last))
+        queued, waiting, running = await self._store.read(lambda: quotas.standing_now(namespace))
+        quota = (await self._store.read(quotas.all_quotas)).get(namespace, Quota())
         today = used.get(day_of(self._env.now()), Use())
         return UsageView(
             namespace=name, queued=queued, waiting=waiting, running=running, over=spent(quota, today),
             quota=show_quota(quota), days=[_day(day, use) for day, use in used.items()],
         )  # fmt: skip
-
-    async def list(self, namespace: int) -> list[NamespaceView]:
-        """The namespaces that a credential of one may look at: its own."""
-        known = await self._store.read(quotas.namespaces)
-        return [NamespaceView(name=name, created_at=format_instant(at)) for id, name, at in known if id == namespace]
-
-    async def _id(self, namespace: int, name: str) -> int:
-        found = await self._store.read(lambda: quotas.namespace_named(name))
-        if found != namespace:
-            raise NotFound(f'There is no namespace "{name[:60]}" for this key.', "See `horae namespaces list`.")
-        return found
 
 
 def _fields(quota: Quota) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from horae.engine.hints import Hint, Hints
 from horae.engine.parking import ParkingLot
 from horae.engine.quotas import Quotas
 from horae.engine.resolve import Resolver, Wanted, without
+from horae.engine.sealed import Seals
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Busy, Conflict, HoraeError, KeyReused, NotFound, OverQuota
@@ -51,12 +52,22 @@ class Submitter:
         self.on_parcels: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of what was written
         self.lot: ParkingLot | None = None  # whose exchanges wait for what is submitted here
         self.quotas: Quotas | None = None  # what bounds it
+        self._pending: dict[int, int] = {}  # requests that are under way, by namespace
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
             self._commit,
             most=settings.batch_requests,
             size=lambda pending: pending.size,
             most_size=settings.batch_bytes,
         )
+
+    @property
+    def seals(self) -> Seals | None:
+        """What seals params that are not stored as they are."""
+        return self._resolver.seals
+
+    @seals.setter
+    def seals(self, seals: Seals) -> None:
+        self._resolver.seals = seals
 
     async def submit(
         self,
@@ -106,8 +117,27 @@ class Submitter:
 
     async def _accept(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         """Resolve a request and have it committed; what was refused is noted, and left out."""
-        if len(self._batcher) >= self._settings.max_pending:
+        namespace = wanted.namespace
+        if len(self._batcher) >= self._settings.max_pending // 2 and self._is_crowded(namespace):
             raise Busy("Too many submissions wait for the store.")
+        self._pending[namespace] = self._pending.get(namespace, 0) + 1
+        try:
+            return await self._commit_soon(wanted, refused)
+        finally:
+            if self._pending[namespace] == 1:
+                del self._pending[namespace]
+            else:
+                self._pending[namespace] -= 1
+
+    def _is_crowded(self, namespace: int) -> bool:
+        """Whether a namespace has as many waiting as it may: all of the room, or its part by weight beside others."""
+        most, weight = self._settings.max_pending, self._directory.weight
+        if not self._pending.keys() - {namespace}:
+            return len(self._batcher) >= most
+        together = sum(map(weight, self._pending.keys() | {namespace}))
+        return self._pending.get(namespace, 0) >= most * weight(namespace) / together
+
+    async def _commit_soon(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         submission = await self._resolver.resolve(wanted, refused)
         if not submission.executions:
             return []

@@ -10,15 +10,19 @@ from horae.engine.promote import Promoter
 from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, Instant
+from horae.model.namespace import Retention
 from horae.model.quota import day_of
+from horae.store import expiry
 from horae.store.contract import Store
 from horae.store.fire_expiry import LATE_BY
-from horae.store.moves import backfills, meeting_sweep, quotas, replays, sweep
+from horae.store.moves import backfills, meeting_sweep, namespaces, quotas, replays, sweep
 from horae.store.moves.event_sweep import forget_events
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
 LOOK = 10.0
 MEETINGS = 1000  # keys looked at in one transaction
+PAGES = 20  # of parcels looked at in a round where nothing is to be forgotten
+WALK = 600.0  # seconds between walks over all of them
 KEEP_USAGE = 400  # days
 KEEP_SESSIONS = 86_400 * SECOND
 log = structlog.get_logger("horae.engine")
@@ -44,6 +48,8 @@ class Sweeper:
         self.healed = 0
         self._fires_low = 0
         self._meetings = meeting_sweep.START
+        self._walked = expiry.START
+        self._walk_at = 0.0
         self.alarm = Alarm()
 
     async def step(self) -> Wait:
@@ -57,8 +63,7 @@ class Sweeper:
         await self._heal()
         await self._finish_deletions()
         await self._store.driver.ensure_partitions(now)
-        while await self._store.driver.expire(now - self._settings.retention):
-            await self._env.clock.sleep(0)
+        await self._forget_executions(now)
         while await self._store.write(lambda: sweep.forget_expired(now, now - KEEP_SESSIONS)):
             await self._env.clock.sleep(0)
         await self._forget_meetings(now)
@@ -74,6 +79,24 @@ class Sweeper:
         while await self._store.write(lambda: forget_events(now - self._settings.fire_retention, now)):
             await self._env.clock.sleep(0)
         return LOOK
+
+    async def _forget_executions(self, now: Instant) -> None:
+        """Forget what ended long ago; if namespaces keep it for other times, look at some in turn, too."""
+        retention = Retention(self._settings.retention, await self._store.read(namespaces.retentions))
+        while await self._store.driver.expire(now - retention.everywhere, longer=retention.longer(now)):
+            await self._env.clock.sleep(0)
+        if retention.is_plain or self._env.clock.monotonic() < self._walk_at:
+            return
+        in_vain = 0
+        while in_vain < PAGES:
+            page = expiry.walk(self._store.driver.dialect, self._walked, now - min(retention.spans), retention, now)
+            place, gone = await self._store.driver.write(page, hot=False)
+            self._walked = place or expiry.START
+            if place is None:
+                self._walk_at = self._env.clock.monotonic() + WALK
+                return
+            in_vain = 0 if gone else in_vain + 1
+            await self._env.clock.sleep(0)
 
     async def _forget_meetings(self, now: Instant) -> None:
         """Forget keys that stand for nothing any more: those whose time is over, and some of the others in turn."""

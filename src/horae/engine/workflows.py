@@ -3,7 +3,7 @@
 Steps follow one another in the transactions that end them; these two services do what no such transaction does.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from horae.engine.promote import SAFETY, until
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
 from horae.errors import Busy, HoraeError
+from horae.model.choice import LaneView
 from horae.model.ids import index_of, parcel_of
 from horae.model.slice import Running
 from horae.store.contract import Store
@@ -67,13 +68,23 @@ class Opener:
         return self._lanes
 
     async def step(self) -> Wait:
-        """Begin one batch; again at once while there are more."""
+        """Begin one batch of each namespace, as large as its weight; again at once while there are more."""
         mine = self.lanes
-        views = [view for view in self._directory.views(BATCH) if view.lane in mine]
-        if not views:
-            return SAFETY
+        waiting: dict[int, list[LaneView]] = {}
+        for view in self._directory.views(BATCH):
+            if view.lane in mine:
+                waiting.setdefault(self._directory.lanes[view.lane].namespace, []).append(view)
+        heaviest = max(map(self._directory.weight, waiting), default=1.0)
+        goes_on = False
+        for namespace, views in waiting.items():
+            most = max(1, int(BATCH * self._directory.weight(namespace) / heaviest))
+            goes_on |= await self._open(views, most)
+        return 0.0 if goes_on else SAFETY
+
+    async def _open(self, views: Sequence[LaneView], most: int) -> bool:
+        """Begin a batch of these lanes; whether there may be more."""
         marks, paused = self._directory.marks(), self._directory.paused
-        opened = await self._store.change(lambda now: flow_begin.open_some(views, BATCH, paused, self._env.new_id, now))
+        opened = await self._store.change(lambda now: flow_begin.open_some(views, most, paused, self._env.new_id, now))
         self.opened += len(opened.executions)
         claimed = opened.claimed
         granted: dict[int, list[Running]] = {}
@@ -92,7 +103,7 @@ class Opener:
             self.on_opened()
         self._store.on_started(opened.started)
         self._store.on_made(opened.started.parcels)
-        return 0.0 if claimed.running or left.keys() - claimed.full.keys() else SAFETY
+        return bool(claimed.running or left.keys() - claimed.full.keys())
 
 
 class Flows:

@@ -1,15 +1,8 @@
-"""Namespaces, their quotas and what they used, as the API shows them."""
+"""Quotas of namespaces and what they used, as the API shows them."""
 
 from typing import Any
 
-from horae.model.view import Time, View
-
-
-class NamespaceView(View, frozen=True, kw_only=True):
-    """A namespace."""
-
-    name: str
-    created_at: Time
+from horae.model.view import View
 
 
 class QuotaView(View, frozen=True, kw_only=True):

@@ -1,11 +1,12 @@
 """What runs scripts: the protocol both databases implement, and what their drivers share."""
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, TypeVar
 
 from horae.env import Instant
+from horae.model.namespace import Longer
 from horae.store.script import Fetch, Insert, Lock, Op, Provided, Rows, Script, ScriptFactory, Statement, Together
 
 T = TypeVar("T")
@@ -79,10 +80,11 @@ class Driver(Protocol):
         """Make sure that the coming seven days have their partitions."""
         ...
 
-    async def expire(self, before: Instant, batch: int = 1000) -> int:
+    async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
         """Forget parcels made and ended before an instant that nothing live needs; tell how many went.
 
-        A short step: zero means that nothing is left to do.
+        What is kept for `longer` stays; of the rest, then, only what goes cheaply goes here. A short step: zero means
+        that nothing is left to do.
         """
         ...
 

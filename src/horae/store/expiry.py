@@ -1,4 +1,9 @@
-"""Forgetting old parcels by deleting them: all of them on SQLite, on PostgreSQL what its DEFAULT partitions hold."""
+"""Forgetting old parcels by deleting them: all of them on SQLite, on PostgreSQL what its DEFAULT partitions hold.
+
+Where namespaces keep executions for other times than all others do, a walk looks at parcels in turn, in whatever
+partition. A parcel goes as a whole, when all that ended in it is kept long enough: so each item that has a parcel has
+its place.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -6,6 +11,7 @@ from uuid import UUID
 
 from horae.env import Instant
 from horae.model.ids import first_id_at
+from horae.model.namespace import Longer, Retention
 from horae.store.script import ColumnType, Fetch, ForEach, Script, ScriptFactory, Statement
 from horae.store.tables import BESIDE, PARTITIONED, SHELVES
 
@@ -50,6 +56,59 @@ _BETWEEN = {
 }
 
 
+START = UUID(int=0)
+_PAGE_END = Statement(
+    "expiry_page_end", "SELECT id FROM parcels WHERE id > $1 AND id < $2 ORDER BY id LIMIT 1 OFFSET $3"
+)
+_ENDED = Statement(
+    "expiry_page",
+    "SELECT parcel, namespace, state, max(completed_at) FROM history WHERE parcel > $1 AND parcel <= $2"
+    " GROUP BY parcel, namespace, state ORDER BY parcel",
+)
+# Once more in one snapshot: what ended since it was looked at, or has not, keeps its parcel.
+_FREE = {
+    dialect: Statement(
+        "parcels_nobody_needs",
+        f"SELECT p.id FROM given JOIN parcels p ON p.id = given.id WHERE NOT {live('p.id')}"
+        f" AND (p.parent IS NULL OR NOT {live(PARENT_PARCEL[dialect])})"
+        " AND NOT EXISTS (SELECT 1 FROM history h WHERE h.parcel = p.id AND h.completed_at > given.newest)",
+    )
+    for dialect in _SUFFIX
+}
+_FORGET = [
+    Statement(f"forget_{name}", f"DELETE FROM {name} USING given WHERE {name}.{key} = given.id")
+    for name, key in [("parcels", "id"), *((name, "parcel") for name in (*PARTITIONED[1:], *BESIDE))]
+]
+
+
+def walk(
+    dialect: str, after: UUID, before: Instant, retention: Retention, now: Instant, batch: int = 1000
+) -> ScriptFactory[tuple[UUID | None, int]]:
+    """Look at the parcels that follow an id and were made before an instant, and forget those that are kept long
+    enough; where to go on, None after the last, and how many went.
+    """
+
+    def script() -> Script[tuple[UUID | None, int]]:
+        last = first_id_at(before)
+        ends = yield Fetch(_PAGE_END, (after, last, batch - 1))
+        end = ends[0][0] if ends else None
+        rows = yield Fetch(_ENDED, (after, end or last))
+        over = []
+        for parcel, group in groupby(rows, key=lambda row: row[0]):
+            ended = [row[1:] for row in group]
+            if parcel < last and retention.is_over(ended, now):
+                over.append((parcel, max(at for _, _, at in ended)))
+        if not over:
+            return end, 0
+        free = yield ForEach(_FREE[dialect], (("id", "uuid"), ("newest", "bigint")), over)
+        if free:
+            for statement in _FORGET:
+                yield ForEach(statement, (("id", "uuid"),), free)
+        return end, len(free)
+
+    return script
+
+
 def expire(dialect: str, before: Instant, batch: int) -> ScriptFactory[int]:
     """Delete up to `batch` parcels made before an instant, with all that ended before it and nothing live needs."""
 
@@ -64,6 +123,11 @@ def expire(dialect: str, before: Instant, batch: int) -> ScriptFactory[int]:
         return len(old)
 
     return script
+
+
+def surely(before: Instant, longer: Sequence[Longer]) -> Instant:
+    """Before when everything goes that ended, whoever keeps it for how long."""
+    return min([before, *(since for _, _, since in longer)])
 
 
 def runs(ids: Sequence[UUID], chosen: frozenset[UUID]) -> Iterator[tuple[UUID, UUID]]:

@@ -1,39 +1,95 @@
-"""Namespaces: what each may have and use, and what it used."""
+"""Namespaces: tenants, what holds in each, what it may have and use, and what it used."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from horae.errors import NotFound
+from msgspec import Meta
+
+from horae.errors import Conflict, Forbidden, NotFound
 from horae.model.instant import parse_instant
-from horae.model.quota_view import NamespaceView, QuotaView, UsageView
+from horae.model.namespace_view import NamespaceView
+from horae.model.quota_view import QuotaView, UsageView
 from horae.model.view import Page
+from horae.server.bodies import Body, Name
 from horae.server.call import Call
 from horae.server.queries import UsageDays
 from horae.server.quota_body import QuotaBody
-from horae.server.reply import Reply, ok
-from horae.server.route import API, get, put
+from horae.server.reply import Reply, nothing, ok
+from horae.server.route import API, delete, get, patch, post, put
+
+Retention = Annotated[
+    str | dict[str, str],
+    Meta(description='How long ended executions are kept: "30d", or {"success": "7d", "failed": "90d"}.'),
+]
+
+
+class NamespaceBody(Body, frozen=True, kw_only=True):
+    """What is said of a namespace; null takes a field back to its default."""
+
+    description: Annotated[str, Meta(max_length=4096)] | None = None
+    weight: Annotated[float, Meta(ge=0.01, le=1000, description="Against others; 1 otherwise.")] | None = None
+    retention: Retention | None = None
+    defaults: Annotated[dict[str, Any], Meta(description="Of jobs that do not say it themselves.")] | None = None
+    queue_policy: Annotated[str | dict[str, Any], Meta(description="Of queues that say nothing of one.")] | None = None
+
+
+class NewNamespace(NamespaceBody, frozen=True, kw_only=True):
+    """A namespace, by name."""
+
+    name: Name
 
 
 @get(f"{API}/namespaces", "namespaces.list", Page[NamespaceView])
 async def list_namespaces(call: Call) -> Reply:
     """List the namespaces that this credential is for."""
-    return ok(Page(items=await call.node.quotas.list(call.namespace)))
+    return ok(Page(items=await call.node.namespaces.list(call.who)))
+
+
+@post(f"{API}/namespaces", "namespaces.create", NamespaceView, status=201, takes=NewNamespace, refuses=(Conflict,))
+async def create(call: Call, body: dict[str, Any]) -> Reply:
+    """Make a namespace, with its first queue."""
+    made = await call.node.namespaces.create(body)
+    return ok(made, 201, location=f"{API}/namespaces/{made.name}")
+
+
+@get(f"{API}/namespaces/{{name}}", "namespaces.get", NamespaceView, refuses=(NotFound,))
+async def get_namespace(call: Call) -> Reply:
+    """Read what is said of a namespace."""
+    return ok(await call.node.namespaces.get(call.who, call.path("name")))
+
+
+@patch(
+    f"{API}/namespaces/{{name}}", "namespaces.edit", NamespaceView, takes=NamespaceBody, refuses=(NotFound, Forbidden)
+)
+async def edit(call: Call, body: dict[str, Any]) -> Reply:
+    """Change some of what is said of a namespace."""
+    return ok(await call.node.namespaces.edit(call.who, call.path("name"), body))
+
+
+@delete(f"{API}/namespaces/{{name}}", "namespaces.delete", refuses=(NotFound, Conflict))
+async def delete_namespace(call: Call) -> Reply:
+    """Delete a namespace in which nothing lives; its keys end within five seconds."""
+    await call.node.namespaces.delete(call.who, call.path("name"))
+    return nothing()
 
 
 @get(f"{API}/namespaces/{{name}}/quota", "namespaces.quota", QuotaView, refuses=(NotFound,))
 async def get_quota(call: Call) -> Reply:
     """Read what a namespace may have and use."""
-    return ok(await call.node.quotas.get(call.namespace, call.path("name")))
+    found = await call.node.namespaces.find(call.who, call.path("name"))
+    return ok(await call.node.quotas.get(found.id, found.name))
 
 
 @put(f"{API}/namespaces/{{name}}/quota", "namespaces.set-quota", QuotaView, takes=QuotaBody, refuses=(NotFound,))
 async def set_quota(call: Call, body: dict[str, Any]) -> Reply:
     """Say what a namespace may have and use; what is left out, or null, is without a bound."""
-    return ok(await call.node.quotas.put(call.namespace, call.path("name"), body))
+    found = await call.node.namespaces.find(call.who, call.path("name"))
+    return ok(await call.node.quotas.put(found.id, found.name, body))
 
 
 @get(f"{API}/namespaces/{{name}}/usage", "namespaces.usage", UsageView, refuses=(NotFound,))
 async def usage(call: Call, query: UsageDays) -> Reply:
     """Tell what a namespace has now, and used by day: the last thirty days unless told otherwise."""
+    found = await call.node.namespaces.find(call.who, call.path("name"))
     since = None if query.from_ is None else parse_instant(query.from_, field="from")
     until = None if query.to is None else parse_instant(query.to, field="to")
-    return ok(await call.node.quotas.usage(call.namespace, call.path("name"), since, until))
+    return ok(await call.node.quotas.usage(found.id, found.name, since, until))

@@ -28,7 +28,7 @@ from horae.server.views import Accepted
 @post(f"{API}/sessions", "sessions.register", Registered, status=201, refuses=(ProtocolMismatch,))
 async def register(call: Call, body: Register) -> Reply:
     """Present a worker process; the answer names its session and the rhythm the server expects."""
-    return ok(await call.node.gateway.register(call.namespace, body), 201)
+    return ok(await call.node.gateway.register(call.namespace, body, call.who.namespace_name), 201)
 
 
 @post(

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from horae.errors import BadInput, HoraeError
+from horae.errors import BadInput, Gone, HoraeError, NotFound
 from horae.server.auth import authenticate
 from horae.server.call import Call
 from horae.server.queries import Topics
@@ -21,7 +21,7 @@ KINDS = {
 }
 
 
-@get(f"{API}/stream", "stream.follow", str, media="text/event-stream")
+@get(f"{API}/stream", "stream.follow", str, media="text/event-stream", refuses=(NotFound, Gone))
 async def follow(call: Call, query: Topics) -> Reply:
     """Follow what changes, as server-sent events.
 
@@ -31,11 +31,14 @@ async def follow(call: Call, query: Topics) -> Reply:
 
     async def admitted() -> bool:
         try:
-            return bool(await authenticate(call.node.keys, "GET", call.headers))
+            return (await authenticate(call.node.keys, "GET", call.headers)).namespace == call.namespace
         except HoraeError:
             return False
 
-    return Stream(call.node, call.namespace, _wanted(query), admitted)
+    wanted = _wanted(query)
+    if wanted.execution is not None:
+        await call.node.executions.find(call.namespace, wanted.execution)
+    return Stream(call.node, call.namespace, wanted, admitted)
 
 
 def _wanted(query: Topics) -> Wanted:

@@ -59,8 +59,7 @@ OLD = Statement(
     "WITH old AS MATERIALIZED (SELECT namespace, day, server FROM usage_days WHERE day < $1 LIMIT $2)"
     " DELETE FROM usage_days WHERE (namespace, day, server) IN (SELECT namespace, day, server FROM old) RETURNING 1",
 )
-NAMESPACES = Statement("namespaces", "SELECT id, name, created_at FROM namespaces ORDER BY name")
-NAMED = Statement("namespace_named", "SELECT id FROM namespaces WHERE name = $1")
+NAMED = Statement("namespace_named", "SELECT id FROM namespaces WHERE name = $1 AND state <> 'deleted'")
 Place = tuple[int, int]  # namespace and queue
 
 
@@ -177,11 +176,6 @@ def standing_now(namespace: int) -> Script[tuple[int, int, int]]:
 def forget_usage(before: int, most: int) -> Script[bool]:
     """Forget what was used before a day; true when there may be more."""
     return len((yield Fetch(OLD, (before, most)))) == most
-
-
-def namespaces() -> Script[list[tuple[int, str, Instant]]]:
-    """All namespaces by name."""
-    return [(row[0], row[1], row[2]) for row in (yield Fetch(NAMESPACES))]
 
 
 def namespace_named(name: str) -> Script[int | None]:

@@ -1,7 +1,7 @@
 """PostgreSQL's driver: scripts in transactions, with as few round trips as asyncpg allows."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TypeVar
@@ -10,6 +10,7 @@ import asyncpg
 
 from horae.env import Env, Instant
 from horae.errors import Busy, StoreUnavailable
+from horae.model.namespace import Longer
 from horae.store import epochs, expiry, fire_expiry, seed
 from horae.store.connections import DEFAULT, Connections
 from horae.store.driver import REPEATS, Before, Read, alone, one, op_names, run_async
@@ -192,11 +193,12 @@ class PostgresDriver:
             await self._partitions.ensure(now)
             await self._fire_days.ensure(now)
 
-    async def expire(self, before: Instant, batch: int = 1000) -> int:
+    async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
         tables: dict[str, bool] = dict(await self.read(one(TABLES)))
         with translated():
-            gone = await self._partitions.expire(tables, before)
-        return gone or await self.write(expiry.expire(self.dialect, before, batch), hot=False)
+            gone = await self._partitions.expire(tables, before, longer)
+        sure = expiry.surely(before, longer)
+        return gone or await self.write(expiry.expire(self.dialect, sure, batch), hot=False)
 
     async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
         days: dict[str, bool] = dict(await self.read(one(DAYS)))

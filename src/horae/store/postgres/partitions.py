@@ -1,10 +1,11 @@
 """Day partitions: made ahead, and dropped when nothing in them is needed.
 
 `parcels`, `history`, `attempts` and `logs` share the same ranges of parcel id and come and go together. What is needed
-longer than its range moves to the DEFAULT partitions, which also catch what no range covers.
+longer than its range moves to the DEFAULT partitions, which also catch what no range covers. A day of which namespaces
+keep more than a few for longer stays as it is; what else is in it is deleted one by one (`store/expiry.py`).
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -15,6 +16,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Clock, Instant
 from horae.model.ids import first_id_at
+from horae.model.namespace import Longer
 from horae.store.expiry import PARENT_PARCEL, live
 from horae.store.postgres.connect import Connector
 from horae.store.script import Statement
@@ -24,6 +26,8 @@ T = TypeVar("T")
 
 AHEAD = 7  # days
 TRIES = 10
+MOST_KEPT = 10_000  # parcels that move when their day goes: they do so under its lock
+AGAIN: Instant = 3_600 * SECOND  # after which a day is looked at again that had more
 
 _DAY: Instant = 86_400 * SECOND
 _KEY = {"parcels": "id"}
@@ -66,6 +70,7 @@ class Partitions:
         self._clock = clock
         self._made: set[str] = set()  # days that are known to be there
         self._ends: dict[str, Instant] = {}  # the newest end that was found in a day: it only grows
+        self._kept: dict[str, Instant] = {}  # days of which much is kept for longer, and when they are looked at again
 
     async def ensure(self, now: Instant) -> None:
         """Make the partitions of today and the coming days that are not there."""
@@ -79,20 +84,31 @@ class Partitions:
                     await patiently(connection, self._clock, partial(_make, connection, day))
         self._made = {day.suffix for day in days}
 
-    async def expire(self, tables: Mapping[str, bool], before: Instant) -> int:
+    async def expire(self, tables: Mapping[str, bool], before: Instant, longer: Sequence[Longer] = ()) -> int:
         """Drop the oldest day with something to forget, and empty ones before it; tell how many parcels went.
 
-        `tables` are the day tables there are, and whether each is attached.
+        `tables` are the day tables there are, and whether each is attached. What is kept for `longer` moves out.
         """
-        days = [day for day in days_before(tables, before) if self._ends.get(day.suffix, 0) < before]
+        days = [
+            day
+            for day in days_before(tables, before)
+            if self._ends.get(day.suffix, 0) < before and not (longer and self._kept.get(day.suffix, 0) > before)
+        ]
         if not days and all(tables.values()):
             return 0
         async with self._connector.patient() as connection:
             await _drop_detached(connection)
             for day in days:
-                if await self._ended(connection, day, before) and (gone := await _let_go(connection, self._clock, day)):
+                if not await self._ended(connection, day, before):
+                    continue
+                if gone := await self._go(connection, day, longer):
                     return gone
+                self._kept[day.suffix] = before + AGAIN
         return 0
+
+    async def _go(self, connection: asyncpg.Connection, day: Day, longer: Sequence[Longer]) -> int:
+        kept = await _kept_for_longer(connection, day, longer)
+        return 0 if len(kept) > MOST_KEPT else await _let_go(connection, self._clock, day, kept)
 
     async def _ended(self, connection: asyncpg.Connection, day: Day, before: Instant) -> bool:
         newest = await connection.fetchval(f"SELECT max(completed_at) FROM {day.table('history')}")
@@ -127,10 +143,26 @@ async def _make(connection: asyncpg.Connection, day: Day) -> None:
             ALTER TABLE {parent} ATTACH PARTITION {name} FOR VALUES FROM ('{day.first}') TO ('{day.end}')""")
 
 
-async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day) -> int:
+async def _kept_for_longer(connection: asyncpg.Connection, day: Day, longer: Sequence[Longer]) -> list[UUID]:
+    """Parcels of namespaces that keep what ended so for longer; one more than may move is enough to know."""
+    if not longer:
+        return []
+    namespaces, outcomes, instants = (list(column) for column in zip(*longer, strict=True))
+    found = await connection.fetch(
+        f"SELECT DISTINCT h.parcel FROM unnest($1::int[], $2::text[], $3::bigint[]) AS k(namespace, state, since)"
+        f" JOIN {day.table('history')} h ON h.namespace = k.namespace AND h.state = k.state"
+        f" AND h.completed_at >= k.since LIMIT {MOST_KEPT + 1}",
+        namespaces,
+        outcomes,
+        instants,
+    )
+    return [id for (id,) in found]
+
+
+async def _let_go(connection: asyncpg.Connection, clock: Clock, day: Day, longer: list[UUID]) -> int:
     """Detach a day's tables, keep what is needed, drop the rest and what lies beside it."""
     held: int = await connection.fetchval(f"SELECT count(*) FROM {day.table('parcels')}")
-    children = await _with_open_parents(connection, day)
+    children = [*longer, *await _with_open_parents(connection, day)]
     kept = await patiently(connection, clock, partial(_detach, connection, day, children))
     await _drop_detached(connection)
     for name in BESIDE:

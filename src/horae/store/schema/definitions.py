@@ -1,17 +1,23 @@
 """What is defined: namespaces, queues and lanes, jobs with their versions, triggers and the ledger of their fires."""
 
-from sqlalchemy import Column, Index
+from sqlalchemy import Index
 
 from horae.store.schema.columns import BIG, BOOL, FLOAT, ID, INT, TEXT, col, counted, key, opt, partial, table
 
 store = table("store", key("key", TEXT), col("value", TEXT), small=True)
 
+# A deleted one keeps its row: its number is never given to another, whatever is left that bears it.
 namespaces = table(
     "namespaces",
     counted("id"),
-    Column("name", TEXT, nullable=False, unique=True),
+    col("name", TEXT),
     col("weight", FLOAT, "1"),
+    opt("policy", TEXT),  # of its queues that say nothing of one
+    col("spec", TEXT, "'{}'"),  # what else is said of it
+    col("state", TEXT, "'active'"),  # active, erasing or deleted
     col("created_at", BIG),
+    col("updated_at", BIG, "0"),
+    partial("namespaces_name", "name", where="state <> 'deleted'", unique=True),
 )
 
 queues = table(

@@ -3,13 +3,14 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
+from horae.model.namespace import Longer
 from horae.store import expiry, fire_expiry, seed
 from horae.store.driver import Before, Read, alone
 from horae.store.script import Provided, ScriptFactory
@@ -102,8 +103,8 @@ class FileDriver:
     async def ensure_partitions(self, now: Instant) -> None:
         """SQLite has none."""
 
-    async def expire(self, before: Instant, batch: int = 1000) -> int:
-        return await self.write(expiry.expire(self.dialect, before, batch), hot=False)
+    async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
+        return await self.write(expiry.expire(self.dialect, expiry.surely(before, longer), batch), hot=False)
 
     async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
         return await self.write(fire_expiry.expire_fires(self.dialect, low, before, batch), hot=False)

@@ -694,10 +694,23 @@ CREATE TABLE meetings (
 
 CREATE INDEX meetings_until ON meetings (until) WHERE until IS NOT NULL;
 
+CREATE TABLE members (
+    user_name TEXT NOT NULL,
+    namespace INTEGER NOT NULL,
+    role TEXT NOT NULL,
+    permissions TEXT NOT NULL,
+    PRIMARY KEY (user_name, namespace)
+);
+
+CREATE INDEX members_namespace ON members (namespace, user_name);
+
 CREATE TABLE namespaces (
     id INTEGER NOT NULL,
     name TEXT NOT NULL,
     weight DOUBLE DEFAULT 1 NOT NULL,
+    policy TEXT,
+    spec TEXT DEFAULT '{}' NOT NULL,
+    state TEXT DEFAULT 'active' NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT DEFAULT 0 NOT NULL,
     PRIMARY KEY (id)
@@ -718,9 +731,6 @@ CREATE TABLE parcels (
     namespace INTEGER NOT NULL,
     job UUID NOT NULL,
     version INTEGER NOT NULL,
-    policy TEXT,
-    spec TEXT DEFAULT '{}' NOT NULL,
-    state TEXT DEFAULT 'active' NOT NULL,
     queue INTEGER NOT NULL,
     lane INTEGER NOT NULL,
     priority SMALLINT NOT NULL,
@@ -983,16 +993,6 @@ CREATE TABLE sign_in_codes (
     PRIMARY KEY (hash)
 );
 
-CREATE TABLE signals (
-    parcel UUID NOT NULL,
-    item INTEGER NOT NULL,
-    id UUID NOT NULL,
-    name TEXT NOT NULL,
-    payload BLOB NOT NULL,
-    seq INTEGER NOT NULL,
-    taken_by TEXT,
-    at BIGINT NOT NULL,
-    PRIMARY KEY (parcel, item, id)
 CREATE TABLE sign_ins (
     hash BLOB NOT NULL,
     user_name TEXT NOT NULL,
@@ -1006,6 +1006,16 @@ CREATE TABLE sign_ins (
 
 CREATE INDEX sign_ins_user ON sign_ins (user_name);
 
+CREATE TABLE signals (
+    parcel UUID NOT NULL,
+    item INTEGER NOT NULL,
+    id UUID NOT NULL,
+    name TEXT NOT NULL,
+    payload BLOB NOT NULL,
+    seq INTEGER NOT NULL,
+    taken_by TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (parcel, item, id)
 );
 
 CREATE TABLE steps (
@@ -1157,6 +1167,15 @@ CREATE TABLE usage_days (
 
 CREATE INDEX usage_days_day ON usage_days (day);
 
+CREATE TABLE users (
+    name TEXT NOT NULL,
+    password TEXT,
+    active BOOLEAN DEFAULT true NOT NULL,
+    created_at BIGINT NOT NULL,
+    signed_in_at BIGINT,
+    PRIMARY KEY (name)
+);
+
 CREATE TABLE uses (
     job UUID NOT NULL,
     used UUID NOT NULL,
@@ -1167,15 +1186,6 @@ CREATE INDEX uses_used ON uses (used);
 
 CREATE TABLE waiting (
     parcel UUID NOT NULL,
-CREATE TABLE users (
-    name TEXT NOT NULL,
-    password TEXT,
-    active BOOLEAN DEFAULT true NOT NULL,
-    created_at BIGINT NOT NULL,
-    signed_in_at BIGINT,
-    PRIMARY KEY (name)
-);
-
     lo INTEGER NOT NULL,
     hi INTEGER NOT NULL,
     job UUID NOT NULL,

@@ -1,0 +1,291 @@
+"""Tenants: whatever one says of another's things is answered as if there were none, and changes nothing of them."""
+
+import asyncio
+import base64
+import re
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx2
+import msgspec
+import pytest
+
+from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
+from horae.env import virtual_env
+from horae.model.ids import parcel_of
+from horae.server.app import Application
+from horae.server.openapi import document
+from horae.store import schema
+from horae.store.contract import Store
+from horae.store.driver import one
+from horae.store.open import open_store_driver
+from horae.store.script import Statement
+from tests.security.tenants import (
+    API,
+    MAKES,
+    Api,
+    Attack,
+    Tenant,
+    attacks,
+    found,
+    furnish,
+    ghosts,
+    ok,
+    operations,
+    secret,
+)
+
+both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
+Connect = Callable[..., Api]
+SHARED = {"audit_head"}  # the end of a chain that is common to all
+KEY = base64.b64encode(bytes(range(32))).decode()
+
+
+@pytest.fixture
+async def node(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Node]:
+    env = virtual_env()
+    is_plain = getattr(request, "param", "sqlite") == "sqlite"
+    url = "sqlite://" if is_plain else request.getfixturevalue("postgres_url")
+    driver = await open_store_driver(url, env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env), EngineSettings(artifacts=str(tmp_path / "artifacts"), master_keys=KEY))
+    await node.prepare()
+    yield node
+    await node.stop()
+
+
+@pytest.fixture
+async def connect(node: Node) -> AsyncIterator[Connect]:
+    app, clients = Application(node), []
+
+    def make(**headers: str) -> Api:
+        clients.append(Api(transport=httpx2.ASGITransport(app=app), base_url="http://horae.test", headers=headers))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        await client.aclose()
+
+
+@pytest.fixture
+async def pair(node: Node, connect: Connect) -> tuple[Tenant, Tenant]:
+    """One who tries, and one who has everything."""
+    ann, bob = await found(node, connect, "ann"), await found(node, connect, "bob")
+    await furnish(node, bob)
+    return ann, bob
+
+
+async def belongings(node: Node, tenant: Tenant) -> dict[str, set[str]]:
+    """All rows of a tenant, and those that do not say whose they are."""
+    kept = {}
+    for table in schema.metadata.sorted_tables:
+        if table.name in SHARED:
+            continue
+        columns = ", ".join(f'"{column.name}"' for column in table.columns)
+        whose = f" WHERE namespace = {tenant.id}" if "namespace" in table.columns else ""
+        rows = await node.store.read(one(Statement("all", f"SELECT {columns} FROM {table.name}{whose}")))
+        kept[table.name] = {repr(row) for row in rows}
+    return kept
+
+
+def plain(answer: httpx2.Response, values: dict[str, str]) -> tuple[int, str]:
+    """An answer without what it repeats of the question, and without what is new each time."""
+    text = answer.text
+    for kind, value in sorted(values.items(), key=lambda pair: -len(pair[1])):
+        if kind not in ("file", "step", "version"):
+            text = text.replace(value, f"<{kind}>")
+    text = re.sub(r"hk_\w+", "<text>", re.sub(r'"(keyId|code|token)":"[\w-]+"', "<new>", text))
+    return answer.status_code, re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<id>", text)
+
+
+def judged(attack: Attack, answer: httpx2.Response, alike: bool) -> str:
+    """What is wrong with an answer about another's things; nothing when it tells nothing."""
+    if secret("bob") in answer.text:
+        return "it tells"
+    if answer.status_code >= 500:
+        return "it breaks"
+    if not alike and attack.operation != "audit.log":  # where one finds what one tried
+        return "it tells that something is there"
+    if answer.status_code < 300 and attack.names and attack.operation not in {*MAKES, "audit.log"}:
+        told = answer.json()
+        nothing = told.get("items") == [] or told.get("matched") == 0 or told.get("accepted") == 0
+        return "" if nothing else "it answers"
+    return ""
+
+
+@both
+async def test_every_operation_answers_of_anothers_things_as_of_nothing(node: Node, pair: tuple[Tenant, Tenant]):
+    ann, bob = pair
+    nobody = ghosts(bob.values)
+    before = await belongings(node, bob)
+    tried: set[str] = set()
+    wrong = []
+    for path, method, operation in operations(msgspec.json.decode(document())):
+        name = operation["operationId"]
+        asked = zip(attacks(path, method, operation, bob.values), attacks(path, method, operation, nobody), strict=True)
+        for of_bob, of_nobody in asked:
+            if name == "stream.follow" and not of_bob.query:
+                continue  # it would go on and on: see below
+            tried.add(name)
+            answer, made_up = await of_bob.send(ann), await of_nobody.send(ann)
+            if told := judged(of_bob, answer, plain(answer, bob.values) == plain(made_up, nobody)):
+                wrong.append((told, *msgspec.structs.astuple(of_bob), answer.status_code, answer.text, made_up.text))
+    assert wrong == []
+    assert len(tried) > 130
+    after = await belongings(node, bob)
+    changed = {name: rows - after[name] for name, rows in before.items() if rows - after[name]}
+    assert changed == {}
+
+
+async def test_no_list_shows_what_another_has(node: Node, pair: tuple[Tenant, Tenant]):
+    ann, _ = pair
+    for path, method, operation in operations(msgspec.json.decode(document())):
+        if method == "get" and "{" not in path and operation["operationId"] != "stream.follow":
+            answer = await ann.api.get(path, params={"from": "2026-01-01T00:00:00Z", "to": "2030-01-01T00:00:00Z"})
+            if answer.status_code == 400:  # it knows no such span
+                answer = await ann.api.get(path)
+            assert "bob" not in answer.text, (path, answer.text)
+
+
+async def test_items_of_a_batch_are_looked_up_one_by_one(node: Node, pair: tuple[Tenant, Tenant]):
+    ann, bob = pair
+    await ok(await ann.api.post(f"{API}/jobs", json={"name": "mine", "command": ["true"]}))
+    items = [{"job": "mine"}, {"job": bob.values["job"]}, {"job": bob.values["job_name"]}]
+    before = await belongings(node, bob)
+    many = await ann.api.post(f"{API}/executions", json={"items": items})
+    assert (many.status_code, many.json()["accepted"], many.json()["refused"]) == (207, 1, 2)
+    assert [one["error"]["status"] for one in many.json()["items"][1:]] == [404, 404]
+    none = await ann.api.post(f"{API}/executions", json={"items": items, "atomic": True})
+    assert none.status_code == 404
+    retried = await ann.api.post(f"{API}/dlq/retry", json={"ids": [bob.values["failed"]]})
+    assert retried.status_code == 404
+    assert (await belongings(node, bob))["queued"] == before["queued"]
+    assert (await belongings(node, bob))["parcels"] == before["parcels"]
+
+
+@both
+async def test_what_a_worker_reports_of_anothers_executions_changes_nothing(node: Node, pair: tuple[Tenant, Tenant]):
+    ann, bob = pair
+    queues = [bob.values["queue"], "default"]
+    presence = {"protocol": 1, "worker": bob.values["worker"], "concurrency": 5, "queues": queues}
+    session = (await ok(await ann.worker.post(f"{API}/sessions", json=presence)))["sessionId"]
+    here = f"{API}/sessions/{session}"
+    item = {"parcel": bob.values["parcel"], "attempt": 1}
+    before = await belongings(node, bob)
+    told = {
+        "channel": 0, "n": 1, "free": 5, "prefetch": {bob.values["job"]: 5},
+        "outcomes": [{**item, "lo": 0, "hi": 1, "outcome": "success", "results": [1]}],
+        "started": [{**item, "lo": 0, "hi": 1, "at": 1}],
+        "progress": [{**item, "item": 0, "percent": 50}],
+        "logs": [{**item, "item": 0, "seq": 7, "lines": [[1, "stdout", "mine"]]}],
+    }  # fmt: skip
+    answer = await ok(await ann.worker.post(f"{here}/exchange", json=told))
+    assert answer.get("slices", []) == []
+    assert [one["parcel"] for one in answer["ignored"]] == [bob.values["parcel"]]
+    place = {**item, "item": 0}
+    for path, body in (
+        ("executions", {**place, "call": "1", "submissions": [{"job": "x"}]}),
+        ("awaits", {**place, "step": "s", "signal": "later"}),
+    ):
+        assert (await ann.worker.post(f"{here}/{path}", json=body)).status_code == 409
+    kept = await ok(await ann.worker.post(f"{here}/steps", json={"steps": [{**place, "name": "first"}]}))
+    assert secret("bob") not in str(kept)
+    known = await ok(await ann.worker.get(f"{here}/steps", params={"parcel": item["parcel"], "item": 0}))
+    assert known["steps"] == {} or known["steps"] == []
+    sent = await ann.worker.put(f"{here}/artifacts/out.txt", params=place, content=b"mine")
+    assert sent.status_code == 409
+    after = await belongings(node, bob)
+    assert {name: rows - after[name] for name, rows in before.items() if rows - after[name]} == {}
+    # And with the other's session nothing is said at all.
+    stolen = f"{API}/sessions/{bob.values['session']}"
+    assert (await ann.worker.post(f"{stolen}/exchange", json={**told, "n": 5})).status_code == 404
+    assert (await ann.worker.delete(stolen)).status_code == 404
+
+
+async def test_a_stream_carries_what_happens_in_ones_own_namespace(node: Node, pair: tuple[Tenant, Tenant]):
+    ann, bob = pair
+    for kind in ("running", "queued", "flow", "failed"):
+        answer = await ann.api.get(f"{API}/stream", params={"execution": bob.values[kind]})
+        assert (answer.status_code, answer.json()["type"]) == (404, "urn:horae:not-found")
+    with node.events.subscribe(ann.id) as mine, node.events.subscribe(bob.id) as theirs:
+        await ok(await bob.api.post(f"{API}/executions", json={"job": bob.values["job"]}))
+        await ok(await bob.api.post(f"{API}/executions/{bob.values['queued']}/cancel", json={}))
+        await ok(await bob.api.post(f"{API}/jobs/{bob.values['job']}/pause"))
+        await ok(await bob.api.post(f"{API}/executions/{bob.values['flow']}/approve", json={}))
+        await ok(await bob.api.delete(f"{API}/queues/{bob.values['queue']}/hold"))
+        await ok(await bob.api.post(f"{API}/jobs/{bob.values['job']}/circuit/close", json={}))
+        await ok(await ann.api.post(f"{API}/jobs", json={"name": "mine", "command": ["true"]}))
+        first = await asyncio.wait_for(mine.get(), 10)
+        assert first is not None
+        assert (first.kind, first.namespace) == ("job", ann.id)
+        heard = set()
+        while len(heard) < 4:
+            event = await asyncio.wait_for(theirs.get(), 10)
+            assert event is not None
+            assert event.namespace == bob.id
+            heard.add(event.kind)
+
+
+@both
+async def test_the_same_names_in_two_namespaces_are_two_things(node: Node, connect: Connect):
+    """Queues, jobs, calendars, templates, keys of submissions and of limits, events: none is the other's."""
+    ann, bob = await found(node, connect, "ann"), await found(node, connect, "bob")
+    made: dict[str, dict[str, Any]] = {}
+    for tenant in (ann, bob):
+        api, told = tenant.api, secret(tenant.name)
+        await ok(await api.put(f"{API}/queues/shared", json={"maxQueued": 2, "concurrency": 1}))
+        await ok(await api.put(f"{API}/calendars/shared", json={"dates": ["2031-12-24"], "description": told}))
+        job = {
+            "name": "shared", "command": ["true"], "queue": "shared", "description": told,
+            "limits": [{"key": "one", "concurrency": 1}], "sequence": "${params.s}",
+            "triggers": [{"name": "heard", "event": "shared"}], "params": {"s": "1"},
+        }  # fmt: skip
+        made[tenant.name] = await ok(await api.post(f"{API}/jobs", json=job))
+    await node.quotas.step()
+    ids = {}
+    for tenant in (ann, bob):
+        again = {"idempotency-key": "same"}
+        for _ in range(2):
+            one_ = await ok(
+                await tenant.api.post(f"{API}/executions", json={"job": "shared", "key": "same"}, headers=again)
+            )
+            ids.setdefault(tenant.name, set()).add(one_["executionId"])
+        await ok(await tenant.api.put(f"{API}/queues/other", json={}, headers=again))
+    assert [len(some) for some in ids.values()] == [1, 1]
+    assert not ids["ann"] & ids["bob"]
+    heard = await ok(await ann.api.post(f"{API}/events", json={"name": "shared", "id": "same"}))
+    assert len(heard["fired"]) == 1
+    theirs = await ok(await bob.api.post(f"{API}/events", json={"name": "shared", "id": "same"}))
+    assert (len(theirs["fired"]), theirs["repeated"]) == (1, False)
+    await ok(await ann.api.post(f"{API}/queues/shared/pause", json={}))
+    assert (await ok(await bob.api.get(f"{API}/queues/shared")))["state"] == "active"
+    held = {}
+    for tenant in (ann, bob):
+        await node.directory.step()
+        await node.hold_watch.step()
+        presence = {"protocol": 1, "worker": "shared", "concurrency": 5, "queues": ["shared"]}
+        session = (await ok(await tenant.worker.post(f"{API}/sessions", json=presence)))["sessionId"]
+        asked = {"channel": 0, "n": 1, "free": 5}
+        answer = await ok(await tenant.worker.post(f"{API}/sessions/{session}/exchange", json=asked))
+        held[tenant.name] = answer.get("slices", [])
+    assert held["ann"] == []
+    assert [str(parcel_of(UUID(id))) for id in ids["bob"]] == [slice["parcel"] for slice in held["bob"]]
+    await ok(await ann.api.delete(f"{API}/jobs/shared", params={"queued": "cancel"}))
+    assert (await ok(await bob.api.get(f"{API}/jobs/shared")))["description"] == secret("bob")
+
+
+async def test_a_namespace_is_never_taken_from_a_body_or_a_query(node: Node, pair: tuple[Tenant, Tenant]):
+    ann, bob = pair
+    tricks = {"namespace": "bob", "namespaceId": bob.id, "Horae-Namespace": "bob"}
+    answer = await ann.api.post(f"{API}/jobs", json={"name": "mine", "command": ["true"], **tricks})
+    assert answer.status_code == 400
+    for query in tricks:
+        listed = await ann.api.get(f"{API}/jobs", params={query: "bob"})
+        assert listed.status_code == 400 or listed.json()["items"] == []
+    assert (await ann.api.get(f"{API}/jobs", headers={"horae-namespace": "bob"})).status_code == 404
+    assert (await ann.api.get(f"{API}/jobs", headers={"horae-namespace": "nobody"})).status_code == 404
+    assert (await ann.api.get(f"{API}/jobs", headers={"horae-namespace": "ann"})).status_code == 200
+    assert (await ann.worker.post(f"{API}/sessions", headers={"horae-namespace": "bob"})).status_code == 404

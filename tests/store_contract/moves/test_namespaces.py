@@ -1,0 +1,69 @@
+"""Namespaces: made with their queue, deleted when nothing lives in them, and never mistaken for one another."""
+
+from horae.model.definition.namespace import Said, parse_namespace
+from horae.model.policy import Policy
+from horae.store.moves import lanes, namespaces
+from tests.store_contract.world import NAMESPACE, World
+
+DAY = 86_400_000_000
+
+
+async def create(world: World, name: str, said: Said | None = None) -> int | None:
+    return await world.store.write(lambda: namespaces.create(name, said or Said(), world.now()))
+
+
+async def test_a_namespace_is_made_with_the_queue_of_jobs_that_name_none(world: World):
+    said = parse_namespace({"weight": 2, "queuePolicy": "fifo", "retention": {"success": "2d"}})
+    id = await create(world, "billing", said)
+    assert await create(world, "billing") is None
+    found = await world.store.read(lambda: namespaces.named("billing"))
+    assert (found.id, found.weight, found.policy, found.spec) == (id, 2.0, Policy(kind="fifo"), said.spec)
+    directory = await world.store.directory()
+    assert [(queue.name, queue.policy.kind) for queue in directory.queues if queue.namespace == id] == [
+        ("default", "fifo")
+    ]
+    assert [one.name for one in directory.namespaces] == ["default", "billing"]
+    queue, _ = await world.store.ensure_lane(id, "other", ())
+    assert queue.policy.kind == "fifo"
+    assert await world.store.read(namespaces.retentions) == {id: {"success": 2 * DAY}}
+
+
+async def test_the_same_names_in_two_namespaces_are_two_queues(world: World):
+    id = await create(world, "billing")
+    mine, my_lane = await world.store.ensure_lane(NAMESPACE, "default", ("kind:command",))
+    theirs, their_lane = await world.store.ensure_lane(id, "default", ("kind:command",))
+    assert mine.id != theirs.id
+    assert my_lane.id != their_lane.id
+
+
+async def test_a_change_is_known_by_the_revisions(world: World):
+    await create(world, "billing")
+    before = await world.store.read(lanes.revisions)
+    world.clock.advance(1)
+    was = await world.store.change(lambda now: namespaces.change("billing", lambda _: Said(weight=5), now))
+    assert was.weight == 1
+    assert await world.store.read(lanes.revisions) != before
+    assert (await world.store.read(lambda: namespaces.named("billing"))).weight == 5
+    assert await world.store.change(lambda now: namespaces.change("nobody", lambda _: Said(), now)) is None
+
+
+async def test_what_lives_in_a_namespace_keeps_it(world: World):
+    job = await world.job()
+    await world.submit(job)
+    await world.worker()
+    alive = await world.store.change(lambda now: namespaces.delete(NAMESPACE, now))
+    assert (alive.jobs, alive.executions, alive.workers) == (1, 1, 1)
+    assert await world.store.read(lambda: namespaces.is_open(NAMESPACE))
+
+
+async def test_a_deleted_one_leaves_its_name_and_keeps_its_number(world: World):
+    first = await create(world, "billing")
+    await world.store.ensure_lane(first, "default", ())
+    assert await world.store.change(lambda now: namespaces.delete(first, now)) is None
+    assert await world.store.read(lambda: namespaces.named("billing")) is None
+    assert not await world.store.read(lambda: namespaces.is_open(first))
+    second = await create(world, "billing")
+    assert second != first
+    directory = await world.store.directory()
+    assert {queue.namespace for queue in directory.queues} == {NAMESPACE, second}
+    assert first not in {lane.namespace for lane in directory.lanes}
