@@ -323,6 +323,18 @@ async def naps(ctx, seconds: float) -> int:
     return ctx.attempt
 
 
+@app.job(durable=True)
+async def forgets_to_await(ctx: Context) -> int:
+    ctx.step("charge", len, "abc")
+    return 1
+
+
+@app.job(durable=True)
+def forgets_sync(ctx: Context) -> int:
+    ctx.step("charge", len, "abc")
+    return 1
+
+
 @app.job()
 async def naps_awake(ctx, seconds: float) -> int:
     await ctx.sleep(seconds)

@@ -55,6 +55,17 @@ async def test_what_is_not_durable_sleeps_where_it_is_but_not_for_long():
         assert (outcome.error.type, outcome.error.permanent) == ("NotDurable", True)
 
 
+@pytest.mark.parametrize(
+    "task", [python("forgets_to_await"), python("forgets_sync"), python("forgets_sync", "process")]
+)  # fmt: skip
+async def test_a_step_that_was_asked_for_and_never_done_is_no_success(task):
+    async with shop(app) as it:
+        outcome = await it.run(task, {}, durable=True, retry=RetryPolicy(retries=3))
+        assert (outcome.outcome, outcome.error.permanent) == ("failed", True)
+        assert "ctx.step('charge') was never done: await it, or" in outcome.error.message
+        assert "ctx.sync.step(...)" in outcome.error.message
+
+
 async def test_steps_that_end_together_are_remembered_together():
     async with shop(app) as it:
         assert result(await it.run(python("many_steps"), {"count": 300}, durable=True)) == sum(range(300))

@@ -117,6 +117,7 @@ class Inline:
         context = Context(self._facts(), port, self._secrets)
         try:
             result = await self._call(context)
+            context._check_done()
         except Crash:
             self.attempts.append(Attempt(outcome="crashed"))
             raise

@@ -135,10 +135,12 @@ class Child:
         facts = context._facts
         args, kwargs = self._binder(entry, bytes(facts.defaults))(facts.params, context)
         if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
-            return encoded(asyncio.run(self._awaited(entry.function, args, kwargs)))
-        self._is_interruptible = True
-        value = entry.function(*args, **kwargs)
-        self._is_interruptible = False
+            value = asyncio.run(self._awaited(entry.function, args, kwargs))
+        else:
+            self._is_interruptible = True
+            value = entry.function(*args, **kwargs)
+            self._is_interruptible = False
+        context._check_done()
         return encoded(value)
 
     def _binder(self, entry: Any, defaults: bytes) -> Bind:

@@ -17,7 +17,7 @@ from horae.env import Instant
 from horae.model.instant import parse_instant
 from horae.model.protocol import Submit
 from horae.model.secret_refs import SCHEME
-from horae.model.signals import Cancelled, Span, micros_of
+from horae.model.signals import Cancelled, GiveUp, Span, micros_of
 from horae.worker.artifacts import Content, bringing
 from horae.worker.asks import Ask, Kept, Port, Submissions, Submitted
 from horae.worker.durable import SLEEP, WAIT, Backoff, Memo, check_name, check_signal
@@ -86,6 +86,7 @@ class Context:
         self._secrets = secrets
         self._port = port
         self._calls = 0
+        self._left: dict[int, str] = {}  # what was asked for and not done yet
         self.log = Log(port)
         self._memo = Memo(port, attempt=facts.attempt, durable=facts.durable, warn=self.log.warning)
         self.sync = SyncFace(self)
@@ -207,14 +208,15 @@ class Context:
         execution. `retries` tries the step itself again, where it is, after `backoff`: a span that doubles, or a list.
         """
         key = self._memo.key(self._port.hide(check_name(name)))
-        return self._pending(self._memo.step(key, Call(function, args, kwargs), retries, backoff))
+        return self._pending(self._memo.step(key, Call(function, args, kwargs), retries, backoff), f"step({name!r})")
 
     def sleep(self, span: Span | None = None, *, until: datetime | str | None = None) -> Pending:
         """Wait for a span or until an instant; more than a second without a worker, whatever happens meanwhile."""
         if (span is None) == (until is None):
             raise TypeError("sleep takes a span, or until=")
         wait = None if span is None else micros_of(span)
-        return self._pending(self._memo.sleep(self._memo.key(SLEEP), wait, None if until is None else _instant(until)))
+        until_at = None if until is None else _instant(until)
+        return self._pending(self._memo.sleep(self._memo.key(SLEEP), wait, until_at), "sleep")
 
     def wait_for(self, signal: str, *, timeout: Span | None = None, filter: str | None = None) -> Pending:
         """Wait for a signal without a worker, and return its payload; one that came before counts.
@@ -223,22 +225,22 @@ class Context:
         """
         key = self._memo.key(WAIT + self._port.hide(check_signal(signal)))
         span = None if timeout is None else micros_of(timeout)
-        return self._pending(self._memo.wait_for(key, signal, filter, span))
+        return self._pending(self._memo.wait_for(key, signal, filter, span), f"wait_for({signal!r})")
 
     def checkpoint(self, state: Any) -> Pending:
         """Keep a state, up to 64 KiB of JSON, for the next attempt; the last one counts."""
-        return self._pending(self._memo.checkpoint(state))
+        return self._pending(self._memo.checkpoint(state), "checkpoint")
 
     def restored(self, default: Any = None) -> Pending:
         """The state that the last checkpoint kept, in this attempt or one before."""
-        return self._pending(self._memo.restored(default))
+        return self._pending(self._memo.restored(default), "restored")
 
     def gather(self, *parts: Any, limit: int | None = None) -> Pending:
         """Do steps side by side, at most `limit` at once, and return all results in their order.
 
         Each is remembered by itself. When some fail, the others are finished first; then the first error is raised.
         """
-        return self._pending(self._memo.gather(parts, limit))
+        return self._pending(self._memo.gather(parts, limit), "gather")
 
     async def artifact(self, name: str, content: Content, *, type: str | None = None) -> Kept:
         """Keep a file, given by its path, or bytes under a name: whoever looks at the execution can read it.
@@ -253,8 +255,14 @@ class Context:
         """Steps whose result is kept in the user's own database, in the same transaction as their effect."""
         return Transaction(connection, self._memo, self._facts.execution_id, self._facts.attempt, self._pending)
 
-    def _pending(self, script: Script[Any]) -> Pending:
-        return Pending(self._port, script)
+    def _pending(self, script: Script[Any], what: str) -> Pending:
+        return Pending(self._port, script, self._left, what)
+
+    def _check_done(self) -> None:
+        """What was asked for and never done is a mistake that would else pass for a success. Raises GiveUp."""
+        for what in self._left.values():
+            sync = what.partition("(")[0]
+            raise GiveUp(f"ctx.{what} was never done: await it, or in a sync function say ctx.sync.{sync}(...)")
 
     async def _ask(self, ask: Ask) -> Any:
         return await asyncio.wrap_future(self._port.ask(ask))

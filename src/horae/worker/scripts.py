@@ -43,9 +43,15 @@ Script = Generator[Op, Any, T]
 class Pending:
     """Something that a durable function does: awaited by async ones, run by `ctx.sync` or `gather` in sync ones."""
 
-    def __init__(self, port: Port, script: "Script[Any]") -> None:
-        self._port = port
-        self.script = script
+    def __init__(self, port: Port, script: "Script[Any]", left: dict[int, str], what: str) -> None:
+        self._port, self._script, self._left = port, script, left
+        left[id(self)] = what
+
+    @property
+    def script(self) -> "Script[Any]":
+        """For whoever runs it."""
+        self._left.pop(id(self), None)
+        return self._script
 
     def __await__(self) -> Generator[Any, None, Any]:
         return run_async(self._port, self.script).__await__()

@@ -118,7 +118,7 @@ class Transaction:
     """`ctx.transaction(connection)`: steps that are remembered where their effects are."""
 
     def __init__(
-        self, connection: Any, memo: Memo, execution: UUID, attempt: int, pending: Callable[[Script[Any]], Pending]
+        self, connection: Any, memo: Memo, execution: UUID, attempt: int, pending: Callable[[Script[Any], str], Pending]
     ) -> None:
         self._database = database_of(connection)
         self._memo, self._execution, self._attempt, self._pending = memo, str(execution), attempt, pending
@@ -126,11 +126,11 @@ class Transaction:
     def step(self, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Pending:
         """Run a function in a transaction that also keeps its result; once that has committed, it is not run again."""
         key = self._memo.key(check_name(name))
-        return self._pending(self._step(key, Call(function, args, kwargs)))
+        return self._pending(self._step(key, Call(function, args, kwargs)), f"transaction().step({name!r})")
 
     def create_table(self) -> Pending:
         """Make the table `horae_steps`, unless it is there."""
-        return self._pending(create_table(self._database.connection))
+        return self._pending(create_table(self._database.connection), "transaction().create_table")
 
     def _step(self, key: str, call: Call) -> Script[Any]:
         database, place = self._database, (self._execution, key)

@@ -9,7 +9,7 @@ from horae.env import SECOND
 from horae.worker.context import CURRENT
 from horae.worker.failure import failed, stopped, trace
 from horae.worker.holding import RELEASED, Begun, Fate
-from horae.worker.runners.artifacts import bring_result, is_large
+from horae.worker.runners.artifacts import bring_result, is_large, too_private
 from horae.worker.runners.base import Host, Run, Runner
 from horae.worker.runners.outcome import encoded, raised
 
@@ -55,7 +55,10 @@ class TaskRunner(Runner):
         try:
             context = run.context_of(begun) if plan.wants_context else None
             args, kwargs = plan.bind(begun[0].item(begun[1]), context)
-            return encoded(await plan.function(*args, **kwargs))
+            value = await plan.function(*args, **kwargs)
+            if context is not None:
+                context._check_done()
+            return encoded(value)
         except BaseException as error:
             if _is_ours(error, run, begun):
                 raise
@@ -76,7 +79,9 @@ class TaskRunner(Runner):
                     outcome = await self.one(run, begun)
                 except BaseException as error:
                     outcome = self._broken(run, begun, error)
-                if outcome.__class__ is Fate and is_large(outcome) and begun not in told:
+                if outcome.__class__ is Fate and is_large(outcome) and run.plan.spec.sensitive:
+                    outcome = too_private()
+                elif outcome.__class__ is Fate and is_large(outcome) and begun not in told:
                     outcome = await bring_result(run.context_of(begun)._port, run.covered(begun, outcome))
                 if begun in told:
                     run.grip.uncancel()  # what was cancelled is this item, not the task

@@ -7,7 +7,7 @@ from horae.env import SECOND
 from horae.worker.context import CURRENT
 from horae.worker.failure import TIMED_OUT, stopped
 from horae.worker.holding import RELEASED, Begun, Fate
-from horae.worker.runners.artifacts import bring_result_here, is_large
+from horae.worker.runners.artifacts import bring_result_here, is_large, too_private
 from horae.worker.runners.base import Host, Run, Runner
 from horae.worker.runners.outcome import encoded, raised
 
@@ -64,11 +64,17 @@ class ThreadRunner(Runner):
             lot, index, _ = begun
             outcome: bytes | Fate
             try:
-                args, kwargs = bind(lot.item(index), run.context_of(begun) if wants else None)
-                outcome = encoded(function(*args, **kwargs))
+                context = run.context_of(begun) if wants else None
+                args, kwargs = bind(lot.item(index), context)
+                value = function(*args, **kwargs)
+                if context is not None:
+                    context._check_done()
+                outcome = encoded(value)
             except BaseException as error:
                 outcome = raised(plan, begun, error)
-            if outcome.__class__ is Fate and is_large(outcome):
+            if outcome.__class__ is Fate and is_large(outcome) and plan.spec.sensitive:
+                outcome = too_private()
+            elif outcome.__class__ is Fate and is_large(outcome):
                 outcome = bring_result_here(run.context_of(begun)._port, run.covered(begun, outcome))
             now = monotonic()
             if told:
