@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.circuit import Circuit
+from horae.model.confines import FREE, Confines
 from horae.model.dependency import Condition, Late
 from horae.model.keys import encode_keys, keys_of_job
 from horae.model.limits import KeyLimit, Limit
@@ -42,13 +43,16 @@ class Command(Definition, frozen=True, kw_only=True, tag_field="kind", tag="comm
     argv: tuple[str, ...] = ()
     shell: str | None = None
     cwd: str | None = None
+    limits: Confines = FREE
+    user: str | None = None  # that it runs as; None: the worker's own
 
 
 class Python(Definition, frozen=True, kw_only=True, tag_field="kind", tag="python"):
     """A function registered with `@app.job` in a module that a worker has loaded."""
 
     function: str
-    isolation: Isolation | None = None  # None: threads, or a process when a sync function has a timeout
+    isolation: Isolation | None = None  # None: threads, or a process when a sync function has a timeout or limits
+    limits: Confines = FREE  # of a process
 
 
 class Http(Definition, frozen=True, kw_only=True, tag_field="kind", tag="http"):
@@ -59,9 +63,9 @@ class Http(Definition, frozen=True, kw_only=True, tag_field="kind", tag="http"):
     headers: dict[str, str] = {}
     body: Any = None  # None sends the params as JSON
     expect: tuple[str, ...] = ("2xx",)
-
-
     redirects: int = 0  # that are followed; one more is an answer
+
+
 Task = Command | Python | Http | Workflow
 
 

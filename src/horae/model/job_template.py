@@ -1,10 +1,12 @@
 """Templates of jobs and workflows: a definition with parameters, filled in once, when a job is made from it.
 
 `${with.region}` is filled in then; whatever speaks of anything else (`${params.day}`, a shell's `${HOME}`) stays as it
-is for the time it runs. A text that is one such expression becomes its value, whatever its type.
+is for the time it runs. A text that is one such expression becomes its value, whatever its type. A command's text is
+split into words before they are filled in, and a shell line is not filled in at all.
 """
 
 import re
+import shlex
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -21,6 +23,10 @@ from horae.model.template import Expression, TemplateError, as_text, expression_
 
 SCOPE = frozenset({"with"})
 _SPEAKS = re.compile(r"(?<![\w.\"'])with\s*[.\[]")
+_COMMAND = re.compile(r"\.command(\.argv)?$")
+_SHELL = re.compile(r"\.command\.shell$")
+_DATA = re.compile(r"\.(params|env|http|tags|schema|schedule|triggers|with)(\.|\[|$)")  # of the job's own
+_PLACE = re.compile("\0([0-9]+)\0")
 _NAMED = re.compile(r"(?<![\w.\"'])with\s*(?:\.\s*(\w+)|\[\s*[\"']([^\"']+)[\"']\s*\])")
 
 
@@ -79,7 +85,7 @@ class JobTemplate(Struct, frozen=True, kw_only=True, dict=True):
 def filled_in(value: Any, values: dict[str, Any], field: str) -> Any:
     """A JSON value with every `${with...}` in its texts filled in."""
     if isinstance(value, str):
-        return _text(value, values, field)
+        return _words(value, values, field) if _is_command(value, field) else _text(value, values, field)
     if isinstance(value, dict):
         return {key: filled_in(member, values, f"{field}.{key}") for key, member in value.items()}
     if isinstance(value, list):
@@ -97,6 +103,28 @@ def _text(text: str, values: dict[str, Any], field: str) -> Any:
         pieces += [text[at:start], as_text(found)]
         at = end + 1
     return "".join([*pieces, text[at:]])
+
+
+def _is_command(text: str, field: str) -> bool:
+    """Whether a text is a command's words with something to fill in, and not one expression for all of it."""
+    spots = list(_expressions(text)) if _COMMAND.search(field) and not _DATA.search(field) else []
+    return bool(spots) and spots[0] != (0, len(text) - 1)
+
+
+def _words(text: str, values: dict[str, Any], field: str) -> list[str]:
+    """A command's words, each filled in by itself: what is filled in makes no new ones."""
+    found: list[str] = []
+    pieces, at = [], 0
+    for start, end in _expressions(text):
+        pieces += [text[at:start], f"\0{len(found)}\0"]
+        found.append(as_text(_value(text[start + 2 : end], values, field)))
+        at = end + 1
+    try:
+        words = shlex.split("".join([*pieces, text[at:]]))
+    except ValueError as error:
+        remedy = 'Close the quotation, or give a list: ["echo", "it\'s"].'
+        raise BadInput(f"{field} cannot be split into words: {error}.", remedy, field=field) from None
+    return [_PLACE.sub(lambda place: found[int(place[1])], word) for word in words]
 
 
 def _expressions(text: str) -> Iterator[tuple[int, int]]:
@@ -129,6 +157,13 @@ def check_expressions(value: Any, known: dict[str, Any], field: str = "job") -> 
             check_expressions(element, known, f"{field}[{i}]")
     elif isinstance(value, str):
         for start, end in _expressions(value):
+            if _SHELL.search(field) and not _DATA.search(field):
+                raise BadInput(
+                    f"Nothing is filled into a shell line, and {value[start : end + 1]} stands in this one.",
+                    'Hand it over in the environment, "env": {"REGION": "${with.region}"}, and write "$REGION" with its'
+                    " quotes; or run a program without a shell, by a list of arguments.",
+                    field=field,
+                )
             source = value[start + 2 : end]
             Expression(source, field, SCOPE)
             for name in (first or second for first, second in _NAMED.findall(source)):

@@ -4,10 +4,13 @@ It runs by its path, without Horae's packages, so it starts in milliseconds and 
 over a socket (a length and a JSON object, file descriptors attached); it answers with frames of its own:
 
     {"spawn": id, "argv": [...], "env": {...}, "cwd": path | null}  with descriptors for the child's 1, 2, 3, ...
-        -> {"started": id, "pid": pid} or {"failed": id, "errno": number, "step": "chdir" | "exec"}
+        "watch": {"memory", "processes", "cpu"}: bounds of all that it starts, together
+        "rlimits": {"NOFILE", "FSIZE", "CPU", "DATA"}, "user": [uid, gid]: what it has before it begins
+        -> {"started": id, "pid": pid} or {"failed": id, "errno": number, "step": "limit" | "user" | "chdir" | "exec"}
     {"term": id}   SIGTERM to the child's process group; from then on its processes may finish in peace
     {"kill": id}   SIGKILL to everything the child has started
-        -> {"exit": id, "status": code or -signal}  once nothing of the child is left
+        -> {"exit": id, "status": code or -signal}  once nothing of the child is left; with {"limit": name, "seen":
+           amount} if it was killed for being over one
 
 A child leads its own session and process group. When it exits without having been told to, what is left of its group
 is killed. On Linux the guard also adopts what the child's descendants orphan (PR_SET_CHILD_SUBREAPER), tells by
@@ -21,6 +24,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import heapq
 import json
 import os
 import resource
@@ -30,14 +34,51 @@ import signal
 import socket
 import struct
 import sys
+import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING or __package__:
+    from horae.worker import confined
+    from horae.worker.processes import (
+        LINUX,
+        Process,
+        all_processes,
+        below,
+        kill_tree,
+        mark_of,
+        own_children,
+        process,
+        reap,
+        send_signal,
+        signal_group,
+        spare_others,
+    )
+else:  # a program of its own, which finds what lies beside it
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    import confined
+    from processes import (
+        LINUX,
+        Process,
+        all_processes,
+        below,
+        kill_tree,
+        mark_of,
+        own_children,
+        process,
+        reap,
+        send_signal,
+        signal_group,
+        spare_others,
+    )
 
 TICK = 0.05  # seconds between looks at what should be gone
 IDLE = 5.0  # seconds between looks at what died unnoticed
 PR_SET_CHILD_SUBREAPER = 36
 HEADER = struct.Struct("<I")
+STEPS = ("limit", "user", "chdir", "exec")
 MAX_FDS = 8
-LINUX = sys.platform == "linux"
+MARK = b"HORAE_GUARD"
 IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)  # by the guard, not by its children
 
 
@@ -50,16 +91,51 @@ def prctl(option: int, value: int) -> None:
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+class Urgency:
+    """Being able to act while everything else is busy, as under a fork bomb, where the system allows it.
+
+    What is started meanwhile is as ordinary as the worker is.
+    """
+
+    def __init__(self) -> None:
+        self._policies: tuple[int, int] | None = None
+        with contextlib.suppress(AttributeError, OSError):
+            ordinary = os.sched_getscheduler(0)
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+            self._policies = ordinary, os.SCHED_FIFO
+
+    @contextlib.contextmanager
+    def put_off(self) -> Iterator[None]:
+        """Be ordinary for a moment, for a child to inherit."""
+        if self._policies is None:
+            yield
+            return
+        ordinary, urgent = self._policies
+        os.sched_setscheduler(0, ordinary, os.sched_param(0))
+        try:
+            yield
+        finally:
+            os.sched_setscheduler(0, urgent, os.sched_param(1))
+
+
+def now() -> float:
+    """Seconds of a clock that only goes on; this program has no Env to ask."""
+    return time.monotonic()
+
+
 class Child:
     """A process started for the worker."""
 
     def __init__(self, id: int, pid: int, mark: bytes) -> None:
         self.id = id
         self.pid = pid
-        self.mark = mark  # in the environment of it and its descendants
+        self.mark = mark  # the value of HORAE_GUARD in the environment of it and its descendants
         self.pidfd = pidfd_of(pid)
         self.is_told = False  # to end: its processes may finish in peace
         self.is_dead = False  # but not reaped: its pid still names its group
+        self.watch: confined.Watch | None = None
+        self.family: set[int] = set()  # pids that were seen below it
+        self.hit: tuple[str, float] | None = None  # the limit that it was over
 
 
 def pidfd_of(pid: int) -> int:
@@ -74,6 +150,7 @@ class Guard:
     """The guard's whole state: its socket and its children."""
 
     def __init__(self, sock: socket.socket, folder: str, nofile: int) -> None:
+        self.urgency = Urgency()
         self.sock = sock
         self.folder = folder
         self.nofile = nofile  # the limit on open files that children get
@@ -82,19 +159,21 @@ class Guard:
         self.poll.register(sock, select.POLLIN)
         self.pidfds: dict[int, Child] = {}
         self.watched: dict[int, Child] = {}  # to be looked at now and then
+        self.looks: list[tuple[float, int]] = []  # when at whose family; a heap
         self.events = 0
 
     def run(self) -> None:
         """Serve until the worker is gone, then leave nothing behind."""
         try:
             while True:
-                ready = self.poll.poll(1000 * (TICK if self.watched else IDLE))
+                ready = self.poll.poll(1000 * self.patience())
                 for fd, _ in ready:
                     if fd == self.sock.fileno():
                         self.receive()
                     else:
                         self.note_death(self.pidfds[fd])
                 self.look()
+                self.look_at_families()
                 self.events += 1
                 if not ready or self.events % 256 == 0:
                     self.reap_adopted()
@@ -102,6 +181,11 @@ class Guard:
             pass
         finally:
             self.finish()
+
+    def patience(self) -> float:
+        """Seconds that nothing needs to be looked at."""
+        patience = TICK if self.watched else IDLE
+        return max(0.0, min(patience, self.looks[0][0] - now())) if self.looks else patience
 
     # The worker's wishes
 
@@ -139,24 +223,28 @@ class Guard:
         body = json.dumps(frame).encode()
         self.sock.sendall(HEADER.pack(len(body)) + body)
 
-    def spawn(self, frame: dict[str, object], fds: list[int]) -> None:
+    def spawn(self, frame: dict[str, Any], fds: list[int]) -> None:
         id = frame["spawn"]
         mark = f"{os.getpid()}.{id}"
-        frame["env"]["HORAE_GUARD"] = mark  # type: ignore[index]
+        frame["env"]["HORAE_GUARD"] = mark
         try:
             pid = self.start(frame, fds)
         except OSError as error:
             self.send({"failed": id, "errno": error.errno, "step": error.strerror})
             return
-        child = self.children[id] = Child(id, pid, f"HORAE_GUARD={mark}".encode())  # type: ignore[index, arg-type]
+        child = self.children[id] = Child(id, pid, mark.encode())
         if child.pidfd >= 0:
             self.pidfds[child.pidfd] = child
             self.poll.register(child.pidfd, select.POLLIN)
         else:
             self.watched[child.id] = child
+        spare_others(pid)
+        if frame.get("watch"):
+            child.watch = confined.Watch(**frame["watch"])
+            heapq.heappush(self.looks, (now() + child.watch.pace, id))
         self.send({"started": id, "pid": pid})
 
-    def start(self, frame: dict[str, object], fds: list[int]) -> int:
+    def start(self, frame: dict[str, Any], fds: list[int]) -> int:
         """Start the program; what stands against it is raised as OSError, with the step it failed at."""
         argv, env, cwd = frame["argv"], frame["env"], frame["cwd"]
         here = os.open(".", os.O_RDONLY)
@@ -165,16 +253,21 @@ class Guard:
         files += [(os.POSIX_SPAWN_DUP2, fd, i) for i, fd in enumerate(moved, 1)]  # type: ignore[misc]
         step = "chdir"
         try:
+            if frame.get("rlimits") or frame.get("user"):
+                step = "exec"
+                program = find_program(argv[0], env)
+                with self.urgency.put_off():
+                    return confined.start(program, frame, moved, self.nofile)
             if cwd:
-                os.chdir(cwd)  # type: ignore[arg-type]
+                os.chdir(cwd)
             step = "exec"
-            program = find_program(argv[0], env)  # type: ignore[index, arg-type]
-            with open_files(self.nofile):
-                return os.posix_spawn(program, argv, env, file_actions=files, setsid=True, setsigdef=IGNORED)  # type: ignore[arg-type]
+            program = find_program(argv[0], env)
+            with open_files(self.nofile), self.urgency.put_off():
+                return os.posix_spawn(program, argv, env, file_actions=files, setsid=True, setsigdef=IGNORED)
         except ValueError:
             raise OSError(errno.EINVAL, step) from None
         except OSError as error:
-            raise OSError(error.errno, step) from None
+            raise OSError(error.errno, error.strerror if error.strerror in STEPS else step) from None
         finally:
             os.fchdir(here)
             for fd in (here, *moved):
@@ -226,7 +319,41 @@ class Guard:
         _, status = os.waitpid(child.pid, 0)
         del self.children[child.id]
         self.watched.pop(child.id, None)
-        self.send({"exit": child.id, "status": os.waitstatus_to_exitcode(status)})
+        told: dict[str, object] = {"exit": child.id, "status": os.waitstatus_to_exitcode(status)}
+        if child.hit is not None:
+            told |= {"limit": child.hit[0], "seen": child.hit[1]}
+        self.send(told)
+
+    # Limits
+
+    def look_at_families(self) -> None:
+        """Look at those whose turn it is; what is over a limit is killed, and looked at until nothing of it is left."""
+        adopted: list[Process] | None = None
+        while self.looks and self.looks[0][0] <= now():
+            child = self.children.get(heapq.heappop(self.looks)[1])
+            if child is None or child.watch is None or (child.is_dead and not child.is_told):
+                continue
+            adopted = self.adopted() if adopted is None else adopted
+            family = below([child.pid, *(one.pid for one in adopted if self.is_of(one, child))])
+            child.family = {one.pid for one in family}
+            hit = child.watch.over(family)
+            if hit is not None:
+                child.hit = child.hit or hit
+                self.kill(child.id)
+            pace = TICK if child.hit else child.watch.pace
+            heapq.heappush(self.looks, (now() + pace, child.id))
+
+    def adopted(self) -> list[Process]:
+        """What the children's descendants have orphaned."""
+        known = {child.pid for child in self.children.values()}
+        found = (process(pid) for pid in own_children() if pid not in known)
+        return [one for one in found if one is not None and one.is_alive]
+
+    def is_of(self, orphan: Process, child: Child) -> bool:
+        """Whether an orphan belongs to a child: it was seen below it, is of its session, or carries its mark."""
+        if orphan.pid in child.family or child.pid in (orphan.group, orphan.session):
+            return True
+        return len(self.children) == 1 or mark_of(orphan.pid, MARK) == child.mark
 
     def kill_all_of(self, child: Child) -> None:
         """Kill until nothing is found; something may be forking against it."""
@@ -235,25 +362,29 @@ class Guard:
             found = list(self.left_of(child))
             for pid in found:
                 send_signal(pid, signal.SIGKILL)
+            self.reap_adopted()  # the dead are many, and would have to be looked at again
             if not found:
                 return
 
     def left_of(self, child: Child) -> Iterator[int]:
         """Living processes of a child but itself: its group and session, its descendants, and what carries its mark."""
         family = {child.pid}
-        processes = sorted(all_processes())
-        for pid, ppid, pgrp, session, state in processes * 2:  # twice, for a parent with a higher pid than its child
-            if pid in family or state in "ZX":
+        processes = sorted(all_processes(), key=lambda one: one.pid)
+        for one in processes * 2:  # twice, for a parent with a higher pid than its child
+            if one.pid in family or not one.is_alive:
                 continue
-            if ppid in family or child.pid in (pgrp, session) or (ppid == os.getpid() and has_mark(pid, child.mark)):
-                family.add(pid)
-                yield pid
+            if one.parent in family or child.pid in (one.group, one.session) or self.is_adopted_of(one, child):
+                family.add(one.pid)
+                yield one.pid
+
+    def is_adopted_of(self, one: Process, child: Child) -> bool:
+        return one.parent == os.getpid() and (one.pid in child.family or mark_of(one.pid, MARK) == child.mark)
 
     def kill_orphans(self, child: Child) -> None:
         """Kill what descendants of a child left to the guard; with no other child alive, whoever they belong to."""
         known = {other.pid for other in self.children.values()}
         for pid in own_children():
-            if pid not in known and (len(known) == 1 or has_mark(pid, child.mark)):
+            if pid not in known and (len(known) == 1 or pid in child.family or mark_of(pid, MARK) == child.mark):
                 kill_tree(pid)
 
     def reap_adopted(self) -> None:
@@ -307,79 +438,6 @@ def open_files(limit: int) -> Iterator[None]:
 def out_of_the_way(fd: int) -> int:
     """The same file under a number that no child expects anything at."""
     return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64)
-
-
-def reap() -> bool:
-    """Reap what has died; False when no child is left."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        return False
-    return True
-
-
-def kill_tree(root: int) -> None:
-    """Kill a process and everything below it."""
-    family = [root]
-    processes = list(all_processes())
-    for parent in family:
-        family += [pid for pid, ppid, *_ in processes if ppid == parent and pid not in family]
-    for pid in family:
-        send_signal(pid, signal.SIGKILL)
-
-
-def signal_group(pgid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pgid, number)
-
-
-def send_signal(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
-
-
-def kill_marked(guard: int) -> None:
-    """Kill whatever a guard that is gone had started; what forks against it is found in the next round."""
-    mark = f"HORAE_GUARD={guard}.".encode()
-    for _ in range(20):
-        found = [pid for pid, *_, state in all_processes() if state not in "ZX" and has_mark(pid, mark, whole=False)]
-        for pid in found:
-            send_signal(pid, signal.SIGKILL)
-        if not found:
-            return
-
-
-def own_children() -> list[int]:
-    """The guard's direct children, adopted ones included."""
-    me = os.getpid()
-    try:
-        with open(f"/proc/{me}/task/{me}/children") as file:
-            return [int(pid) for pid in file.read().split()]
-    except OSError:
-        return [pid for pid, ppid, *_ in all_processes() if ppid == me]
-
-
-def all_processes() -> Iterator[tuple[int, int, int, int, str]]:
-    """Every process as (pid, parent, group, session, state)."""
-    for name in os.listdir("/proc") if LINUX else ():
-        if name.isdecimal():
-            try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    fields = file.read().rpartition(b") ")[2].split()
-            except OSError:
-                continue
-            yield int(name), int(fields[1]), int(fields[2]), int(fields[3]), fields[0].decode()
-
-
-def has_mark(pid: int, mark: bytes, *, whole: bool = True) -> bool:
-    """Whether a process was born with this variable, or with one that begins so."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            variables = file.read().split(b"\0")
-    except OSError:
-        return False
-    return mark in variables if whole else any(variable.startswith(mark) for variable in variables)
 
 
 def main() -> None:

@@ -10,8 +10,28 @@ from horae.worker.runners.base import MAX_LINE, Host, Journal
 from horae.worker.session import Session
 
 READ = 64 * 1024
+LAST = 3
 BACKLOG = 16 * 1024 * 1024  # bytes of log lines waiting for the server beyond which reading pauses
 PAUSE = 0.05
+
+
+class Meter:
+    """Counts what is written to several outputs, and says once that it is too much."""
+
+    def __init__(self, most: int, too_much: Callable[[], object]) -> None:
+        self._most = most
+        self._too_much = too_much
+        self.count = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.count > self._most
+
+    def add(self, count: int) -> None:
+        was_over = self.is_over
+        self.count += count
+        if self.is_over and not was_over:
+            self._too_much()
 
 
 class Output:
@@ -28,7 +48,8 @@ class Output:
         os.set_blocking(self._reader, False)
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._reader, self._readable)
-        self.last: deque[str] = deque(maxlen=3)  # the last lines, for error messages
+        self.last: deque[str] = deque(maxlen=LAST)  # the last lines, for error messages
+        self.meter: Meter | None = None
 
     def belongs_to(self, session: Session, journal: Journal | None) -> None:
         """From now on lines belong to this execution's log; with None they are dropped."""
@@ -86,6 +107,8 @@ class Output:
         if not data:
             self._stop_reading()
             return False
+        if self.meter is not None:
+            self.meter.add(len(data))
         self._take(data if self._covering is None else self._covering.feed(data))
         return True
 
@@ -100,7 +123,7 @@ class Output:
     def _write(self, lines: list[bytes]) -> None:
         if self._journal is None:
             return
-        for line in lines:
+        for line in lines[-LAST:] if self._journal.is_full else lines:  # no time for what nobody will read
             text = line.removesuffix(b"\r").decode(errors="replace")
             self.last.append(text[:500])
             self._journal.write(self._stream, text)

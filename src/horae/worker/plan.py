@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from horae.env import SECOND
 from horae.errors import HoraeError
+from horae.model.confines import FREE
 from horae.model.job import Command, Http, Python, Spec
 from horae.model.secret_refs import Values, filled, filled_tree, filled_url
 from horae.model.signature import BadParams, Bind
@@ -44,6 +45,7 @@ class Plan:
         self.entry: JobFunction | None = None
         self.argv: list[Any] = []
         self.cwd: Any = None
+        self.limits = FREE
         self.env: dict[str, Any] = {}
         self.url: Any = ""
         self.headers: dict[str, Any] = {}
@@ -115,7 +117,7 @@ def _prepare(plan: Plan, spec: Spec, registry: Registry) -> None:
     if isinstance(task, Python):
         _prepare_function(plan, task, registry)
     elif isinstance(task, Command):
-        plan.kind = "command"
+        plan.kind, plan.limits = "command", task.limits
         plan.argv = [compile_template(part, f"command[{i}]") for i, part in enumerate(task.argv)]
         plan.cwd = None if task.cwd is None else compile_template(task.cwd, "command.cwd")
         plan.env = {name: compile_template(value, f"env.{name}") for name, value in spec.env.items()}
@@ -136,7 +138,7 @@ def _prepare_function(plan: Plan, task: Python, registry: Registry) -> None:
     plan.entry, plan.function = entry, entry.function
     plan.bind = entry.signature.binder(plan.spec.params)
     plan.wants_context = entry.signature.context is not None
-    plan.kind = _kind(entry, task, plan.spec)
+    plan.kind, plan.limits = _kind(entry, task, plan.spec), task.limits
     if plan.kind == "process" and not is_importable(entry.function):
         said = f"{task.function} cannot run in a process of its own: it is not at the top level of a module."
         plan.problem = failed("BadDefinition", f"{said} Move it there, or choose isolation='thread'.", permanent=True)
@@ -144,7 +146,7 @@ def _prepare_function(plan: Plan, task: Python, registry: Registry) -> None:
 
 def _kind(entry: JobFunction, task: Python, spec: Spec) -> Kind:
     """Sync functions that may have to stop run in a process, because a thread cannot be stopped."""
-    if task.isolation == "process":
+    if task.isolation == "process" or task.limits != FREE:
         return "process"
     if inspect.iscoroutinefunction(inspect.unwrap(entry.function)):
         return "async"

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from horae.env import SECOND, Micros
+from horae.model.confines import FREE, Confines
 from horae.model.signature import Signature
 from horae.outbound.allow import Allowed
 
@@ -23,6 +24,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     kinds: tuple[str, ...] = ("command", "http")  # of work it takes beside its functions
     grace: Micros = 30 * SECOND  # how long a drain lets running work go on
     pass_env: tuple[str, ...] = ()  # further variables of the worker's environment that commands may see
+    limits: Confines = FREE  # of executions in processes of their own, for what their jobs do not say
+    command_user: str = ""  # that commands run as which do not say; its own if empty
+    command_users: tuple[str, ...] = ()  # that commands may ask for; any but root if empty
     secret_env: tuple[str, ...] = ()  # variables of its environment that jobs may refer to as secret://env/NAME
     secret_files: str = ""  # the folder of what they may refer to as secret://file/NAME
     outbound: Allowed = Allowed()  # whom http jobs may call

@@ -15,13 +15,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from horae.worker.guard import HEADER, kill_marked
+from horae.worker.guard import HEADER
+from horae.worker.processes import kill_marked
 
 MAX_OPEN_FILES = 65_536
 
 
 class SpawnFailed(Exception):
-    """A program could not be started; `errno` and `step` (chdir or exec) say why."""
+    """A program could not be started; `errno` and `step` (limit, user, chdir or exec) say why."""
 
     def __init__(self, errno: int, step: str) -> None:
         super().__init__(os.strerror(errno))
@@ -41,6 +42,7 @@ class ChildProcess:
         self._id = id
         self.pid = pid
         self.exited: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self.hit: tuple[str, float] | None = None  # the limit that it was killed for, and what was seen
 
     def terminate(self) -> None:
         """Ask its process group to end; give it time and then `kill`."""
@@ -73,14 +75,23 @@ class Spawner:
         return self._folder
 
     async def spawn(
-        self, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, fds: Sequence[int]
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: str | None,
+        fds: Sequence[int],
+        bounds: Mapping[str, Any] | None = None,
     ) -> ChildProcess:
-        """Start a program whose descriptors 1, 2, ... are `fds`; the caller closes its own copies afterwards."""
+        """Start a program whose descriptors 1, 2, ... are `fds`; the caller closes its own copies afterwards.
+
+        `bounds` are what the guard keeps it within: see there.
+        """
         self._ensure_guard()
         self._next += 1
         id = self._next
         started = self._starting[id] = asyncio.get_running_loop().create_future()
-        self.tell({"spawn": id, "argv": list(argv), "env": dict(env), "cwd": cwd}, [os.dup(fd) for fd in fds])
+        frame = {"spawn": id, "argv": list(argv), "env": dict(env), "cwd": cwd, **(bounds or {})}
+        self.tell(frame, [os.dup(fd) for fd in fds])
         try:
             return await asyncio.shield(started)
         except asyncio.CancelledError:
@@ -188,9 +199,11 @@ class Spawner:
             del self._in[:end]
             self._hear(frame)
 
-    def _hear(self, frame: dict[str, int]) -> None:
+    def _hear(self, frame: dict[str, Any]) -> None:
         if "exit" in frame:
             child = self._children.pop(frame["exit"], None)
+            if child is not None and "limit" in frame:
+                child.hit = (frame["limit"], frame["seen"])
             if child is not None and not child.exited.done():
                 child.exited.set_result(frame["status"])
             return

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from horae.errors import BadInput
+from horae.model.confines import FREE
+from horae.model.definition.confines import read_confines, render_confines
 from horae.model.definition.values import a_list, a_text, an_int, an_object, one_of, refuse_unknown
 from horae.model.definition.workflow import parse_workflow, render_workflow
 from horae.model.job import Command, Http, Python, Task
@@ -21,6 +23,9 @@ _PYTHON = 'Write the function\'s name, as "digest", or {"function": "digest", "i
 _HTTP = 'Write a URL, or {"url": "https://...", "method": "POST", "headers": {}, "body": {}, "expect": ["2xx"]}.'
 _REDIRECTS = f"How many redirects are followed, each checked like the first: 0 to {MOST_REDIRECTS}."
 _FUNCTION = re.compile(r"[^\W\d][\w.:-]{0,254}")
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}[$]?")
+# In no shell is a name with a dot, or a member in quotes, a variable: it was meant to be filled in.
+_FILLED = re.compile(r"""\$\{\s*params\s*(?:\.\s*(\w+)|\[\s*["'](\w+)["']\s*\])""")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _EXPECT = re.compile(r"[1-5](?:xx|\d\d)")
 _URL = re.compile(r"(?:https?://[^\s/?#]+\S*)|(?:https?://.*|)\$\{.+|secret://\S+", re.IGNORECASE)
@@ -33,19 +38,43 @@ def parse_command(value: Any) -> Task:
     if isinstance(value, list):
         return Command(argv=_argv(value, "command"))
     given = an_object(value, "command", _COMMAND)
-    refuse_unknown(given, ("argv", "shell", "cwd"), "command", "command.")
+    refuse_unknown(given, ("argv", "shell", "cwd", "limits", "user"), "command", "command.")
     if ("argv" in given) == ("shell" in given):
         raise BadInput("command has one of argv and shell.", _COMMAND, field="command")
     cwd = given.get("cwd")
     directory = None if cwd is None else _template(a_text(cwd, "command.cwd", most=4096, least=1), "command.cwd")
+    limits, user = read_confines(given.get("limits"), "command.limits"), _user(given.get("user"))
     if "shell" in given:
-        return Command(shell=a_text(given["shell"], "command.shell", most=MOST_TEXT, least=1), cwd=directory)
+        return Command(shell=_shell(given["shell"]), cwd=directory, limits=limits, user=user)
     argv = given["argv"]
     if isinstance(argv, str):
-        return Command(
-            argv=_split(a_text(argv, "command.argv", most=MOST_TEXT, least=1), "command.argv"), cwd=directory
+        words = _split(a_text(argv, "command.argv", most=MOST_TEXT, least=1), "command.argv")
+    else:
+        words = _argv(argv, "command.argv")
+    return Command(argv=words, cwd=directory, limits=limits, user=user)
+
+
+def _shell(value: Any) -> str:
+    """A shell line is never a template: what is filled into it would be read as its language."""
+    line = a_text(value, "command.shell", most=MOST_TEXT, least=1)
+    filled = _FILLED.search(line)
+    if filled is not None:
+        name = filled[1] or filled[2]
+        raise BadInput(
+            f"Nothing is filled into a shell line, and {filled[0]}... stands in this one.",
+            f'Hand it over in the environment, "env": {{"{name.upper()}": "${{params.{name}}}"}}, and write'
+            f' "${name.upper()}" with its quotes; or run a program without a shell, by argv.',
+            field="command.shell",
         )
-    return Command(argv=_argv(argv, "command.argv"), cwd=directory)
+    return line
+
+
+def _user(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not _USER.fullmatch(value):
+        raise BadInput("command.user is not a user's name.", 'Write "backup".', field="command.user")
+    return value
 
 
 def _split(text: str, field: str) -> tuple[str, ...]:
@@ -74,7 +103,7 @@ def _template(text: str, field: str) -> str:
 
 def parse_python(value: Any) -> Task:
     given = {"function": value} if isinstance(value, str) else an_object(value, "python", _PYTHON)
-    refuse_unknown(given, ("function", "isolation"), "python", "python.")
+    refuse_unknown(given, ("function", "isolation", "limits"), "python", "python.")
     if "function" not in given:
         raise BadInput("python names no function.", _PYTHON, field="python.function")
     function = a_text(given["function"], "python.function", most=255, least=1)
@@ -82,7 +111,12 @@ def parse_python(value: Any) -> Task:
         raise BadInput(f"{function[:60]!r} is not the name of a function.", _PYTHON, field="python.function")
     isolation = given.get("isolation")
     chosen: Any = None if isolation is None else one_of(isolation, "python.isolation", ("thread", "process"))
-    return Python(function=function, isolation=chosen)
+    limits = read_confines(given.get("limits"), "python.limits")
+    if limits != FREE and chosen == "thread":
+        raise BadInput(
+            "Threads share what they use.", 'Leave isolation out, or choose "process".', field="python.limits"
+        )
+    return Python(function=function, isolation=chosen, limits=limits)
 
 
 def parse_http(value: Any) -> Task:
@@ -142,20 +176,22 @@ def render_task(task: Task, names: Mapping[str, str]) -> tuple[str, Any]:
     if isinstance(task, Command):
         return "command", _render_command(task)
     if isinstance(task, Python):
-        isolation = {} if task.isolation is None else {"isolation": task.isolation}
-        return "python", {"function": task.function} | isolation if isolation else task.function
+        more = {"isolation": task.isolation, "limits": render_confines(task.limits)}
+        said = {name: value for name, value in more.items() if value}
+        return "python", {"function": task.function} | said if said else task.function
     body = {} if task.body is None else {"body": task.body}
     headers = {"headers": task.headers} if task.headers else {}
     redirects = {"redirects": task.redirects} if task.redirects else {}
-    said = {"url": task.url, "method": task.method, **headers, **body, "expect": list(task.expect), **redirects}
-    return "http", said
+    asked = {"url": task.url, "method": task.method, **headers, **body, "expect": list(task.expect), **redirects}
+    return "http", asked
 
 
 def _render_command(task: Command) -> Any:
-    cwd = {} if task.cwd is None else {"cwd": task.cwd}
+    more = {"cwd": task.cwd, "limits": render_confines(task.limits), "user": task.user}
+    said = {name: value for name, value in more.items() if value}
     if task.shell is not None:
-        return {"shell": task.shell} | cwd
-    return {"argv": list(task.argv)} | cwd if cwd else list(task.argv)
+        return {"shell": task.shell} | said
+    return {"argv": list(task.argv)} | said if said else list(task.argv)
 
 
 PARSERS: dict[str, Callable[[Any], Task]] = {

@@ -21,6 +21,7 @@ from horae.worker.timers import Timer
 
 MAX_LOG = 10 * 1024 * 1024  # bytes of log lines per attempt
 MAX_LINE = 16 * 1024
+LINE = 24  # bytes that each line takes beside its text, at least
 BEATS = 3  # signs of life that the server hears of in the time that they may be away
 MAX_BACKLOG = 64 * 1024 * 1024  # bytes of log lines that wait for a server; beyond it lines are lost
 
@@ -180,9 +181,14 @@ class Journal:
         self._lines: deque[tuple[Instant, str, str]] = deque()
         self._posted = False
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is taken in."""
+        return self._bytes > MAX_LOG
+
     def write(self, stream: str, text: str) -> None:
         """Add a text as lines; beyond the limit one note says so, and the rest is dropped."""
-        if self._bytes > MAX_LOG:
+        if self.is_full:
             return
         session = self._run.session
         if session.outbox.log_bytes > MAX_BACKLOG:
@@ -197,10 +203,10 @@ class Journal:
                 self._add(at, stream, line[start : start + MAX_LINE])
 
     def _add(self, at: Instant, stream: str, line: str) -> None:
-        if self._bytes > MAX_LOG:
+        if self.is_full:
             return
-        self._bytes += len(line.encode()) + 1
-        if self._bytes > MAX_LOG:
+        self._bytes += len(line.encode()) + LINE
+        if self.is_full:
             stream, line = "log", f"WARNING the log is cut here: an execution may write {MAX_LOG} bytes"
         self._lines.append((at, stream, line))
         if not self._posted:

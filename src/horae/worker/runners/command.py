@@ -12,7 +12,7 @@ A command's environment is what `PASSED` and `Settings.pass_env` let through of 
     HORAE_CHECKPOINT    a file with the last checkpoint of an earlier attempt, if there is one
     HORAE_GUARD         marks its processes for the guard
 
-Its input is empty; its output and errors are its log, line by line.
+Its input is empty; its output and errors are its log, line by line. docs/commands.md tells of its limits and its user.
 """
 
 import asyncio
@@ -25,18 +25,21 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from horae.env import SECOND
+from horae.model.confines import FREE, Confines
 from horae.model.instant import format_instant
 from horae.model.job import Command
 from horae.model.signature import BadParams
 from horae.model.template import TemplateError, render
+from horae.worker.bounds import Bounds
 from horae.worker.context import Context
 from horae.worker.failure import checked, failed
 from horae.worker.holding import Begun, Fate
-from horae.worker.lines import Output, reporter
+from horae.worker.lines import Meter, Output, reporter
 from horae.worker.plan import Plan
+from horae.worker.run_as import CannotRunAs, User, user_of
 from horae.worker.runners.artifacts import bring_all
 from horae.worker.runners.base import Host, LocalPort, Run
 from horae.worker.runners.checkpoints import restore
@@ -58,14 +61,26 @@ PASSED = (
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
 )
+UNBOUND = Bounds()
 LOOK = 0.25  # seconds between looks at HORAE_OUTPUT
 MAX_ENV_VALUE = 96 * 1024  # the kernel allows 128 KiB for one variable
+
+
+class Launch(Struct, frozen=True):
+    """A program as it is started."""
+
+    argv: list[str]
+    env: dict[str, str]
+    cwd: str | None
+    bounds: Bounds
+    frame: dict[str, Any]  # what the guard is told of its bounds and its user
 
 
 class Running:
     """A command that runs, and how to stop it."""
 
     def __init__(self, host: Host, grace: float) -> None:
+        self.wrote_too_much = False
         self._host = host
         self._grace = grace
         self._child: ChildProcess | None = None
@@ -81,6 +96,11 @@ class Running:
         self._kind = kind
         if self._child is not None:
             self._end(self._child)
+
+    def too_much(self) -> None:
+        """It writes without an end."""
+        self.wrote_too_much = True
+        self.stop("lost")
 
     def _end(self, child: ChildProcess) -> None:
         if self._kind == "lost":
@@ -98,6 +118,7 @@ class CommandRunner(TaskRunner):
         names = {*PASSED, *host.settings.pass_env}
         self._env = {k: v for k, v in os.environ.items() if k in names or k.startswith("LC_")}
         self._env["PATH"] = with_scripts(self._env.get("PATH", os.defpath))
+        self._plain = Bounds(FREE, host.settings.limits)
 
     def stop(self, run: Run, begun: Begun, kind: str) -> None:
         running = run.grip_of(begun)
@@ -112,6 +133,8 @@ class CommandRunner(TaskRunner):
             return await self._run(run, begun, context, folder)
         except (BadParams, TemplateError) as error:
             return failed("BadParams", str(error), permanent=True)
+        except CannotRunAs as error:
+            return failed("CannotRunAs", str(error), permanent=True)
         except GuardDied as error:
             return failed("WorkerProcessDied", str(error), kind="platform")
         finally:
@@ -124,48 +147,74 @@ class CommandRunner(TaskRunner):
         assert isinstance(port, LocalPort)
         params = run.plan.params(begun[0].item(begun[1]))
         scope = {"params": params}
+        user = self._user(task)
         argv = ["/bin/sh", "-c", task.shell] if task.shell is not None else [render(a, scope) for a in run.plan.argv]
-        cwd = None if run.plan.cwd is None else render(run.plan.cwd, scope)
-        env = self._environment(run.plan_of(begun), context, params, folder)
+        launch = Launch(
+            argv=argv,
+            env=self._environment(run.plan_of(begun), context, params, folder, user),
+            cwd=None if run.plan.cwd is None else render(run.plan.cwd, scope),
+            bounds=(bounds := self._bounds(run.plan.limits)),
+            frame=bounds.frame() | ({} if user is None else {"user": (user.uid, user.gid)}),
+        )
         await restore(port, context.attempt, folder / "checkpoint")
         (folder / "artifacts").mkdir(exist_ok=True)
         file = OutputFile(folder / "output", port)
+        if user is not None:
+            open_to(user, folder)
         out, err = (Output(self.host, run.session, stream) for stream in ("stdout", "stderr"))
         try:
             for output in (out, err):
                 output.belongs_to(run.session, port.journal)
-            status = await self._wait(run, begun, argv, env, cwd, (out, err), file)
+            status, broken = await self._wait(run, begun, launch, (out, err), file)
         except SpawnFailed as error:
-            return not_started(argv[0], cwd, error, env.get("PATH", ""))
+            return not_started(argv[0], launch.cwd, error, launch.env.get("PATH", ""))
         finally:
             out.close()
             err.close()
         file.finish()
         await file.checkpoints.finish()
+        if user is not None:
+            os.chown(folder / "artifacts", 0, 0)  # what is in it now stays
         refused = await bring_all(port, folder / "artifacts")
-        fate = ended(status, file.result, reporter(err)())
+        fate = broken or ended(status, file.result, reporter(err)(), launch.bounds)
         return fate if refused is None or fate.outcome != "success" else refused
+
+    def _bounds(self, own: Confines) -> Bounds:
+        return self._plain if own == FREE else Bounds(own, own.over(self.host.settings.limits))
+
+    def _user(self, task: Command) -> User | None:
+        settings = self.host.settings
+        if task.user is not None:
+            return user_of(task.user, settings.command_users)
+        return user_of(settings.command_user, (settings.command_user,)) if settings.command_user else None
 
     async def _wait(
         self,
         run: Run,
         begun: Begun,
-        argv: list[str],
-        env: dict[str, str],
-        cwd: str | None,
+        launch: Launch,
         outputs: tuple[Output, Output],
         file: OutputFile,
-    ) -> int:
-        """Start the program and wait until nothing of it is left, looking at what it tells meanwhile."""
+    ) -> tuple[int, Fate | None]:
+        """Start the program and wait until nothing of it is left, looking at what it tells meanwhile.
+
+        Returns its exit status, and its failure if it was over a limit.
+        """
         running = Running(self.host, run.plan.spec.grace / SECOND)
         run.hold(begun, running)
-        child = await self.host.spawner.spawn(argv, env, cwd, [output.writer for output in outputs])
+        bounds, spawn = launch.bounds, self.host.spawner.spawn
+        child = await spawn(launch.argv, launch.env, launch.cwd, [output.writer for output in outputs], launch.frame)
+        meter = None if bounds.all.output is None else Meter(bounds.all.output, running.too_much)
         for output in outputs:
             output.handed_over()
+            output.meter = meter
         running.started(child)
         following = self.host.after(LOOK, self._follow, file, child)
         try:
-            return await asyncio.shield(child.exited)
+            status = await asyncio.shield(child.exited)
+            if child.hit is not None:
+                return status, bounds.broken(*child.hit, exit_code=128 + signal.SIGKILL)
+            return status, bounds.broken("output", exit_code=128 + signal.SIGKILL) if running.wrote_too_much else None
         except asyncio.CancelledError:
             child.kill()
             raise
@@ -177,10 +226,13 @@ class CommandRunner(TaskRunner):
             file.look()
             self.host.after(LOOK, self._follow, file, child)
 
-    def _environment(self, plan: Plan, context: Context, params: dict[str, Any], folder: Path) -> dict[str, str]:
+    def _environment(
+        self, plan: Plan, context: Context, params: dict[str, Any], folder: Path, user: User | None = None
+    ) -> dict[str, str]:
         scope = {"params": params}
         facts = context._facts
-        env = {**self._env, **{name: render(text, scope) for name, text in plan.env.items()}}
+        base = self._env if user is None else self._env | user.env
+        env = {**base, **{name: render(text, scope) for name, text in plan.env.items()}}
         env |= {
             "HORAE_EXECUTION_ID": str(facts.execution_id),
             "HORAE_JOB": facts.job,
@@ -209,8 +261,18 @@ def with_scripts(path: str) -> str:
     return path if scripts in path.split(os.pathsep) else os.pathsep.join((scripts, path))
 
 
-def ended(status: int, result: bytes, last_words: str) -> Fate:
+def open_to(user: User, folder: Path) -> None:
+    """Let a user reach what a command is given: its files are the user's, the way to them is open, no more."""
+    folder.parent.chmod(0o711)
+    folder.chmod(0o711)
+    user.own(*(folder / name for name in ("output", "checkpoint", "artifacts", "params.json")))
+
+
+def ended(status: int, result: bytes, last_words: str, bounds: Bounds = UNBOUND) -> Fate:
     """What a command's exit status means."""
+    if limit := bounds.limit_of(status):
+        return bounds.broken(limit, exit_code=128 - status)
+    last_words += bounds.hint(last_words)
     if status == 0:
         outcome = checked(result)
         if isinstance(outcome, bytes):
@@ -224,6 +286,8 @@ def ended(status: int, result: bytes, last_words: str) -> Fate:
 
 def not_started(program: str, cwd: str | None, error: SpawnFailed, path: str) -> Fate:
     """Why a command could not be started, and what to do about it."""
+    if error.step == "user":
+        return failed("CannotRunAs", f"the system does not let it run as another user: {error}.", permanent=True)
     if error.step == "chdir":
         return failed("DirectoryNotFound", f"cannot work in {cwd!r}: {error}. Create it on the worker.", permanent=True)
     if error.errno in (errno.ENOENT, errno.ENOTDIR):

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from horae.env import SECOND
+from horae.model.confines import FREE, Confines
+from horae.worker.bounds import Bounds
 from horae.worker.failure import failed
 from horae.worker.frames import (
     HEADER,
@@ -48,6 +50,9 @@ class Kid:
 
     def __init__(self, host: Host, run: Run) -> None:
         self._host = host
+        limits = run.plan.limits
+        self.is_limited = limits != FREE  # by its job: then it serves one execution only
+        self.bounds = Bounds(limits, limits.over(kept_to(host.settings.limits)))
         self._outputs = [Output(host, run.session, stream) for stream in ("stdout", "stderr")]
         self._process: ChildProcess | None = None
         self._sock: socket.socket | None = None
@@ -61,7 +66,9 @@ class Kid:
         self._sock.setblocking(False)
         with its:
             fds = [output.writer for output in self._outputs]
-            self._process = await self._host.spawner.spawn(PROGRAM, dict(os.environ), None, [*fds, its.fileno()])
+            self._process = await self._host.spawner.spawn(
+                PROGRAM, dict(os.environ), None, [*fds, its.fileno()], self.bounds.frame()
+            )
         for output in self._outputs:
             output.handed_over()
         self._reader, self._writer = await asyncio.open_connection(sock=self._sock)
@@ -96,6 +103,12 @@ class Kid:
         if self._process is not None:
             self._process.terminate()
             self._host.after(0 if kind == "lost" else grace, self._kill_if, self.orders)
+
+    @property
+    def broken(self) -> Fate | None:
+        """Its failure, if it was ended for being over a limit."""
+        hit = None if self._process is None else self._process.hit
+        return None if hit is None else self.bounds.broken(*hit)
 
     async def bury(self) -> int | None:
         """End it and everything it has started; its exit status, if the guard could tell."""
@@ -138,12 +151,15 @@ class ProcessRunner(TaskRunner):
         """Have a child before an item's time begins to count; without one the item says why."""
         kid = self._reserved.get(run)
         if (kid is None or not kid.is_alive) and run.chunk.left:
-            self._reserved[run] = self._take() or await self._start(run)
+            spare = self._take() if run.plan.limits == FREE else None
+            self._reserved[run] = spare or await self._start(run)
         return True
 
     def done(self, run: Run) -> None:
         kid = self._reserved.pop(run, None)
-        if kid is not None and kid.is_alive:
+        if kid is not None and kid.is_limited:
+            self._bury(kid)
+        elif kid is not None and kid.is_alive:
             self._idle.append(kid)
             self.host.after(IDLE, self._retire, kid, kid.orders)
 
@@ -175,7 +191,7 @@ class ProcessRunner(TaskRunner):
         try:
             outcome = await self._listen(kid, run, begun, port)
         finally:
-            if outcome is None or begun in run.told or not kid.is_alive:
+            if outcome is None or begun in run.told or not kid.is_alive or kid.is_limited:
                 self._reserved.pop(run)  # one that was told to stop may be in any state
                 self._bury(kid)
             else:
@@ -204,7 +220,7 @@ class ProcessRunner(TaskRunner):
                 answer = port.ask(message.ask)
                 answer.add_done_callback(_answering(self.host, kid, message.id))
         status = await kid.bury()
-        return died(status)
+        return kid.broken or died(status)
 
     def _take(self) -> Kid | None:
         while self._idle:
@@ -232,6 +248,11 @@ def _answering(host: Host, kid: Kid, id: int) -> Callable[[Any], None]:
         host.post(kid.send, reply)
 
     return answer
+
+
+def kept_to(limits: Confines) -> Confines:
+    """Of a worker's limits, those that a process keeps to which serves one execution after another."""
+    return Confines(memory=limits.memory, processes=limits.processes)
 
 
 def died(status: int | None) -> Fate:

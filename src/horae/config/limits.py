@@ -1,0 +1,62 @@
+"""What commands may use of a worker's machine, as settings say it."""
+
+import os
+from pathlib import Path
+
+from horae.config.settings import Settings
+from horae.errors import BadInput
+from horae.model.confines import Confines
+from horae.model.definition.placement import read_amount
+
+# Where containers say how much memory they have, by the version of control groups.
+_BOUNDS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def command_limits(settings: Settings) -> Confines:
+    """The limits of executions in processes of their own, for what their jobs do not say. Raises BadInput."""
+    return Confines(
+        memory=_memory(settings.command_memory),
+        cpu=int(settings.command_cpu) or None,
+        files=settings.command_files or None,
+        processes=settings.command_processes or None,
+        output=_size(settings.command_output, "command_output"),
+        file_size=_size(settings.command_file_size, "command_file_size"),
+    )
+
+
+def check_user(settings: Settings) -> str:
+    """The user that commands run as. Raises BadInput where the worker cannot have them do so."""
+    if settings.command_user and os.geteuid() != 0:
+        raise BadInput(
+            f"command_user is {settings.command_user!r}, and this worker is not root.",
+            "Only root can run commands as another user: start the worker as that user, or as root.",
+            field="command_user",
+        )
+    return settings.command_user
+
+
+def _memory(text: str) -> int | None:
+    if not text.endswith("%"):
+        return _size(text, "command_memory")
+    share = text[:-1].strip()
+    if not share.isdecimal() or not 1 <= int(share) <= 100:
+        remedy = 'Write a share from 1% to 100%, a size such as "2GiB", or nothing.'
+        raise BadInput(f"command_memory cannot be {text[:20]!r}.", remedy, field="command_memory")
+    return machine_memory() * int(share) // 100
+
+
+def _size(text: str, field: str) -> int | None:
+    return None if text.strip() in ("", "0") else read_amount(text, field)
+
+
+def machine_memory() -> int:
+    """The bytes of memory that this process and those beside it have: the machine's, or its container's."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in _BOUNDS:
+        try:
+            bound = Path(path).read_text().strip()
+        except OSError:
+            continue
+        if bound.isdecimal():
+            total = min(total, int(bound))
+    return total

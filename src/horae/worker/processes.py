@@ -1,0 +1,152 @@
+"""Processes as the kernel shows them, and signals to them. Only Linux tells; elsewhere there is nothing to see.
+
+The guard imports this without Horae's packages: only the standard library may be used here.
+"""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+
+LINUX = sys.platform == "linux"
+PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")  # in a second
+
+
+class Process:
+    """What one process uses; `cpu` in seconds, with that of its children that have ended."""
+
+    __slots__ = ("cpu", "group", "memory", "parent", "pid", "session", "state", "threads")
+
+    def __init__(self, pid: int, fields: list[bytes]) -> None:
+        self.pid = pid
+        self.state = fields[0].decode()
+        self.parent, self.group, self.session = int(fields[1]), int(fields[2]), int(fields[3])
+        self.cpu = sum(map(int, fields[11:15])) / TICKS
+        self.threads = int(fields[17])
+        self.memory = int(fields[21]) * PAGE  # resident; what is shared counts for everybody
+
+    @property
+    def is_alive(self) -> bool:
+        return self.state not in "ZX"
+
+
+def process(pid: int) -> Process | None:
+    """A process as it is now, or None if there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return Process(pid, file.read().rpartition(b") ")[2].split())
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def all_processes() -> Iterator[Process]:
+    """Every process there is."""
+    for name in os.listdir("/proc") if LINUX else ():
+        if name.isdecimal() and (found := process(int(name))) is not None:
+            yield found
+
+
+def below(roots: Iterable[int]) -> list[Process]:
+    """Living processes at these pids and below them."""
+    family: list[Process] = []
+    waiting = list(roots)
+    for pid in waiting:
+        found = process(pid)
+        if found is not None:
+            waiting += children(found)
+            if found.is_alive:
+                family.append(found)
+    return family
+
+
+def children(parent: Process) -> list[int]:
+    """The pids of a process's children; each thread has its own."""
+    folder = f"/proc/{parent.pid}/task"
+    try:
+        threads = [str(parent.pid)] if parent.threads == 1 else os.listdir(folder)
+    except OSError:
+        return []
+    found: list[int] = []
+    for thread in threads:
+        with contextlib.suppress(OSError), open(f"{folder}/{thread}/children") as file:
+            found += map(int, file.read().split())
+    return found
+
+
+def own_children() -> list[int]:
+    """This process's direct children, adopted ones included."""
+    me = os.getpid()
+    try:
+        with open(f"/proc/{me}/task/{me}/children") as file:
+            return [int(pid) for pid in file.read().split()]
+    except OSError:
+        return [found.pid for found in all_processes() if found.parent == me]
+
+
+def proportional(pid: int) -> int:
+    """The memory of a process in bytes, where what is shared is shared out; slow. None to see is none used."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+        for line in file:
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
+
+
+def mark_of(pid: int, name: bytes) -> bytes:
+    """The value of a variable that a process was born with; empty if it had none."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            variables = file.read().split(b"\0")
+    except OSError:
+        return b""
+    return next((one[len(name) + 1 :] for one in variables if one.startswith(name + b"=")), b"")
+
+
+def spare_others(pid: int) -> None:
+    """When memory is short, the kernel ends this process and those it starts before others."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "wb", 0) as file:
+        file.write(b"500")
+
+
+def kill_tree(root: int) -> None:
+    """Kill a process and everything below it."""
+    family = [root]
+    processes = list(all_processes())
+    for parent in family:
+        family += [one.pid for one in processes if one.parent == parent and one.pid not in family]
+    for pid in family:
+        send_signal(pid, signal.SIGKILL)
+
+
+def kill_marked(guard: int) -> None:
+    """Kill whatever a guard that is gone had started; what forks against it is found in the next round."""
+    mark = f"{guard}.".encode()
+    for _ in range(20):
+        living = (one.pid for one in all_processes() if one.is_alive)
+        found = [pid for pid in living if mark_of(pid, b"HORAE_GUARD").startswith(mark)]
+        for pid in found:
+            send_signal(pid, signal.SIGKILL)
+        if not found:
+            return
+
+
+def signal_group(pgid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pgid, number)
+
+
+def send_signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def reap() -> bool:
+    """Reap what has died; False when no child is left."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True

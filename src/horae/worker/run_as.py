@@ -1,0 +1,45 @@
+"""Running commands as another user, which only a worker that is root can do."""
+
+import os
+import pwd
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class CannotRunAs(Exception):
+    """A command may not, or cannot, run as the user that it asks for."""
+
+
+class User(Struct, frozen=True):
+    """Whom a command runs as; of groups it has its own only."""
+
+    name: str
+    uid: int
+    gid: int
+    home: str
+    shell: str
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name, "SHELL": self.shell}
+
+    def own(self, *paths: Path) -> None:
+        """Give files to the user. The folder they are in stays the worker's, so that none can be put in their place."""
+        for path in paths:
+            if path.exists():
+                os.chown(path, self.uid, self.gid)
+
+
+def user_of(name: str, allowed: tuple[str, ...]) -> User:
+    """The user of a name, if this worker runs commands as that one; root only if it is named. Raises CannotRunAs."""
+    if os.geteuid() != 0:
+        remedy = "Start the worker as root, or leave the user out"
+        raise CannotRunAs(f"this worker is not root, so its commands cannot run as {name!r}. {remedy}")
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        raise CannotRunAs(f"there is no user {name!r} on this worker. Create it there") from None
+    if name not in allowed and (allowed or found.pw_uid == 0):
+        raise CannotRunAs(f"this worker runs no commands as {name!r}. Its setting command_users would have to name it")
+    return User(name, found.pw_uid, found.pw_gid, found.pw_dir, found.pw_shell)

@@ -1,0 +1,339 @@
+"""Commands: what is filled in stays literal, and a poisonous one is stopped while its neighbours go on."""
+
+import os
+import pwd
+import sys
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.confines import Confines
+from horae.model.definition import parse_definition
+from horae.model.definition.job_template import read_template
+from horae.model.job import Command, Python
+from horae.worker.processes import all_processes, mark_of
+from tests.waiting import eventually
+from tests.worker.local import Jobs, result, shop
+
+PYTHON = sys.executable
+MIB = 1 << 20
+IS_ROOT = os.geteuid() == 0
+
+# Injection
+
+PAYLOADS = (
+    *(
+        ";id",
+        "$(id)",
+        "`id`",
+        "|id",
+        "&& id",
+        "a\nid\n",
+        "a\r\nid",
+        "'; id; '",
+        '"; id; "',
+        "${IFS}id",
+        "$HOME",
+        "~root",
+        "*",
+    ),
+    *(
+        "-oProxyCommand=id",
+        "--upload-pack=id",
+        "--",
+        "-",
+        "--exec=id",
+        "\\",
+        "\\n",
+        "%s%n",
+        "{a,b}",
+        "!!",
+        "#",
+        "<(id)",
+    ),
+    *("é\u2028\u202e", " ", "", "a b", "\t", "${params.x}", "$${params.x}", "\x1b[2J", "\x7f"),
+)
+ECHO = "import sys, json; print(json.dumps(sys.argv[1:]))"
+
+
+async def test_what_is_filled_into_argv_stays_one_literal_argument():
+    task = Command(argv=(PYTHON, "-c", ECHO, "--", "${params.x}", "x=${params.x}"))
+    async with shop(concurrency=8) as it:
+        for payload in PAYLOADS:
+            parcel = it.submit(task, {"x": payload})
+            assert (await it.outcome(parcel)).outcome == "success"
+            assert msgspec.json.decode(it.gateway.lines(parcel, 0, "stdout")[0]) == ["--", payload, f"x={payload}"]
+
+
+async def test_what_no_argument_can_hold_is_refused():
+    async with shop() as it:
+        for n, task in enumerate((Command(argv=("echo", "${params.x}")), Command(argv=("echo",), cwd="${params.x}"))):
+            error = (await it.run(task, {"x": "a\0b"}, name=f"nul-{n}")).error
+            assert error.permanent, error
+
+
+async def test_params_reach_a_shell_by_the_environment_alone():
+    async with shop() as it:
+        for payload in PAYLOADS:
+            parcel = it.submit(
+                Command(shell='printf %s "$X"; printf %s "$HORAE_PARAMS" >&2'), {"x": payload}, env={"X": "${params.x}"}
+            )
+            assert (await it.outcome(parcel)).outcome == "success"
+            assert "\n".join(it.gateway.lines(parcel, 0, "stdout")).rstrip() == payload.replace("\r", "").rstrip()
+            assert msgspec.json.decode("\n".join(it.gateway.lines(parcel, 0, "stderr"))) == {"x": payload}
+
+
+@pytest.mark.parametrize("line", ["backup ${params.day}", "a; echo ${ params.x } b", "${params['x']}"])
+def test_a_shell_line_that_was_meant_to_be_filled_is_refused(line):
+    with pytest.raises(BadInput, match=r"Nothing is filled into a shell line.*environment"):
+        parse_definition({"name": "a", "command": {"shell": line}}, namespace_name="default", created_at=0)
+
+
+@pytest.mark.parametrize("line", ["echo ${HOME} ${params} ${params:-x} ${params[0]}", "echo $params.x"])
+def test_a_shells_own_variables_are_its_own(line):
+    parse_definition({"name": "a", "command": {"shell": line}}, namespace_name="default", created_at=0)
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"command": {"shell": "backup ${with.region}"}},
+        {"workflow": {"steps": [{"name": "a", "command": {"shell": "backup ${with.region}"}}]}},
+    ],
+)
+def test_a_template_fills_no_shell_line(job):
+    with pytest.raises(BadInput, match="shell line"):
+        read_template("t", {"parameters": {"region": {"type": "string"}}, "job": job})
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_a_template_fills_words_of_a_command_and_never_makes_new_ones(payload):
+    from horae.model.job_template import filled_in
+
+    job = {"command": "backup --to=${with.x} ${with.x}", "params": {"command": "say ${with.x}"}}
+    filled = filled_in(job, {"x": payload}, "job")
+
+    assert filled["command"] == ["backup", f"--to={payload}", payload]
+    assert filled["params"] == {"command": f"say {payload}"}
+
+
+# Poison
+
+
+@asynccontextmanager
+async def beside_others(tmp_path, **settings):
+    """A worker on which another command runs, which must not notice; and which runs commands afterwards."""
+    async with shop(concurrency=4, **settings) as it:
+        wait = f"touch {tmp_path}/began; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done; echo end"
+        neighbour = it.submit(Command(shell=wait), name="neighbour")
+        await eventually((tmp_path / "began").exists)
+        yield it
+        (tmp_path / "go").touch()
+        assert (await it.outcome(neighbour)).outcome == "success"
+        assert it.gateway.lines(neighbour, 0, "stdout") == ["end"]
+        assert (await it.run(Command(shell="true"), name="after")).outcome == "success"
+        assert len(it.transport.registered) == 1, "the worker is the one that it was"
+
+
+def marked(text: str) -> list[int]:
+    """Living processes that were born with a variable."""
+    return [one.pid for one in all_processes() if one.is_alive and mark_of(one.pid, b"POISON") == text.encode()]
+
+
+# A bomb with a bound of its own: every fork takes one of 300 tokens, and whatever is left ends by itself.
+BOMB = """
+import os, resource, signal
+reader, writer = os.pipe()
+os.write(writer, b"." * 300)
+os.set_blocking(reader, False)
+resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
+signal.alarm(20)
+while True:
+    try:
+        if os.read(reader, 1) and os.fork() == 0:
+            signal.alarm(20)
+            {act}
+    except OSError:
+        pass
+"""
+
+
+@pytest.mark.parametrize("act", ["pass", "os.setsid()", "os.setsid(); os.fork() and os._exit(0); signal.alarm(20)"])
+async def test_a_fork_bomb_is_stopped(tmp_path, act):
+    async with beside_others(tmp_path) as it:
+        task = Command(argv=(PYTHON, "-S", "-c", BOMB.format(act=act)), limits=Confines(processes=40))
+        error = (await it.run(task, name="bomb", env={"POISON": str(tmp_path)})).error
+
+        assert error.type == "LimitExceeded"
+        assert "more than 40 processes" in error.message
+        assert "the job's limits.processes" in error.message
+        await eventually(lambda: not marked(str(tmp_path)))
+
+
+HOG = "b = []\nwhile True: b.append(bytearray(b'x' * 2**20)); len(b) < 3000 or exit()"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [HOG, f"import os\nfor _ in range(4):\n    if os.fork() == 0: break\nfor _ in range(1): exec({HOG!r})\n"],
+    ids=["one", "family"],
+)
+async def test_a_memory_hog_is_stopped(tmp_path, program):
+    async with beside_others(tmp_path) as it:
+        task = Command(argv=(PYTHON, "-S", "-c", program), limits=Confines(memory=150 * MIB))
+        outcome = await it.run(task, name="hog", env={"POISON": str(tmp_path)})
+
+        assert "limits.memory" in outcome.error.message, outcome.error
+        assert "150 MiB" in outcome.error.message
+        await eventually(lambda: not marked(str(tmp_path)))
+
+
+async def test_the_workers_own_limits_hold_for_those_that_say_none(tmp_path):
+    async with beside_others(tmp_path, limits=Confines(memory=150 * MIB, processes=50)) as it:
+        error = (await it.run(Command(argv=(PYTHON, "-S", "-c", HOG)), name="hog")).error
+
+        assert (error.type, error.permanent) == ("LimitExceeded", False)
+        assert "of memory" in error.message
+        assert "Raise the worker's command_memory" in error.message
+
+
+async def test_output_without_end_is_stopped_and_its_log_is_cut_visibly(tmp_path):
+    async with beside_others(tmp_path, limits=Confines(output=40 * MIB)) as it:
+        parcel = it.submit(Command(shell="exec yes $(printf %01000d 7)"), name="endless")
+        error = (await it.outcome(parcel)).error
+
+        assert error.type == "LimitExceeded"
+        assert "more than 40 MiB of output" in error.message
+        assert "command_output" in error.message
+        kept = await eventually(lambda: (lines := it.gateway.lines(parcel, 0, "log")) and lines[-1])
+        assert kept.startswith("WARNING the log is cut here")
+        assert sum(map(len, it.gateway.lines(parcel, 0, "stdout"))) < 10 * MIB
+
+
+async def test_what_crashes_takes_only_itself_down(tmp_path):
+    async with beside_others(tmp_path) as it:
+        task = Command(argv=(PYTHON, "-S", "-c", "import ctypes; ctypes.string_at(0)"))
+        error = (await it.run(task, name="crash")).error
+
+        assert (error.type, "SIGSEGV" in error.message) == ("Signal", True)
+
+
+async def test_processor_time_of_a_family_is_limited(tmp_path):
+    async with beside_others(tmp_path) as it:
+        spin = "import os; os.fork(); os.fork()\nwhile True: pass"
+        task = Command(argv=(PYTHON, "-S", "-c", spin), limits=Confines(cpu=SECOND // 2))
+        error = (await it.run(task, name="spin")).error
+
+        assert error.type == "LimitExceeded"
+        assert "more than 0.5 s of processor time" in error.message
+
+
+async def test_files_are_limited_in_number_and_size(tmp_path):
+    async with beside_others(tmp_path) as it:
+        limits = Confines(files=20, file_size=MIB)
+        many = Command(argv=(PYTHON, "-S", "-c", "x = [open('/dev/null') for _ in range(50)]"), limits=limits)
+        assert "Too many open files" in (await it.run(many, name="many")).error.message
+        large = Command(shell=f"exec head -c 5000000 /dev/zero > {tmp_path}/large", limits=limits)
+        error = (await it.run(large, name="large")).error
+        assert (error.type, (tmp_path / "large").stat().st_size) == ("LimitExceeded", MIB)
+        assert "more than 1 MiB to one file" in error.message
+        ulimit = Command(shell="ulimit -n; ulimit -n 4096 || echo stays", limits=limits)
+        parcel = it.submit(ulimit, name="raise")
+        await it.outcome(parcel)
+        assert it.gateway.lines(parcel, 0, "stdout")[0] == "20"
+
+
+def hog() -> None:
+    held = []
+    while len(held) < 3000:
+        held.append(bytearray(b"x" * MIB))
+
+
+def pid() -> int:
+    return os.getpid()
+
+
+async def test_functions_in_processes_have_limits_too(tmp_path):
+    async with shop(Jobs(hog, pid)) as it:
+        error = (await it.run(Python(function="hog", limits=Confines(memory=200 * MIB)), name="hog")).error
+        assert "limits.memory" in error.message or error.type == "MemoryError"
+        limited = Python(function="pid", limits=Confines(memory=200 * MIB))
+        first, second = [result(await it.run(limited, name="pid")) for _ in range(2)]
+        assert len({os.getpid(), first, second}) == 3, "one that is limited serves one execution"
+    async with shop(Jobs(hog), limits=Confines(memory=200 * MIB)) as it:
+        error = (await it.run(Python(function="hog", isolation="process"), name="hog")).error
+        assert (error.type, "command_memory" in error.message) == ("LimitExceeded", True)
+
+
+# As another user
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
+async def test_a_command_runs_as_another_user_with_that_ones_group_only(tmp_path):
+    nobody = pwd.getpwnam("nobody")
+    script = 'id -u; id -G; echo "$HOME $USER"; echo kept > "$HORAE_ARTIFACTS/a.txt"; cat /etc/shadow'
+    script += """; echo '{"result": 7}' >> "$HORAE_OUTPUT\""""
+    async with shop() as it:
+        parcel = it.submit(Command(shell=script, user="nobody"))
+        outcome = await it.outcome(parcel)
+
+        assert (outcome.outcome, result(outcome)) == ("success", 7), outcome
+        said = it.gateway.lines(parcel, 0, "stdout")
+        assert said[:3] == [str(nobody.pw_uid), str(nobody.pw_gid), f"{nobody.pw_dir} nobody"]
+        assert len(said) == 3, "it may not read what only root reads"
+        assert it.transport.artifacts["a.txt"][1] == b"kept\n"
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
+async def test_another_user_cannot_have_the_worker_read_what_that_one_may_not(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text('{"result": "secret"}\n')
+    secret.chmod(0o600)
+    steal = (
+        f'ln -sf {secret} "$HORAE_OUTPUT"; ln -s {secret} "$HORAE_ARTIFACTS/a"; ln -s {tmp_path} "$HORAE_ARTIFACTS/b"'
+    )
+    async with shop() as it:
+        outcome = await it.run(Command(shell=steal, user="nobody"))
+
+        assert result(outcome) is None
+        assert it.transport.artifacts == {}
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
+@pytest.mark.parametrize(
+    ("user", "settings", "said"),
+    [
+        ("root", {}, "command_users"),
+        ("daemon", {"command_users": ("nobody",)}, "command_users"),
+        ("no-such-user-here", {}, "Create it there"),
+    ],
+)
+async def test_a_command_runs_as_nobody_that_the_worker_does_not_let_it(user, settings, said):
+    async with shop(**settings) as it:
+        error = (await it.run(Command(shell="id", user=user))).error
+
+        assert (error.type, error.permanent) == ("CannotRunAs", True)
+        assert said in error.message
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
+async def test_a_worker_says_whom_its_commands_run_as(tmp_path):
+    async with shop(command_user="nobody") as it:
+        parcel = it.submit(Command(shell="id -un"))
+        await it.outcome(parcel)
+        assert it.gateway.lines(parcel, 0, "stdout") == ["nobody"]
+    async with shop(command_user="nobody", command_users=("root",)) as it:
+        parcel = it.submit(Command(shell="id -un", user="root"))
+        await it.outcome(parcel)
+        assert it.gateway.lines(parcel, 0, "stdout") == ["root"]
+
+
+async def test_a_worker_that_is_not_root_says_so(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    async with shop() as it:
+        error = (await it.run(Command(shell="id", user="nobody"))).error
+
+        assert (error.type, "Start the worker as root" in error.message) == ("CannotRunAs", True)
