@@ -43,6 +43,32 @@ def test_a_key_is_shown_once_alone_on_stdout():
     assert "Revoked k1." in run(api, "keys", "revoke", "k1").stdout
 
 
+def test_a_key_is_narrowed_and_rotated_and_its_list_says_so():
+    made = {"keyId": "k2", "name": "ci", "role": "editor", "key": "hk_k2_secret"}
+    narrowed = {"permissions": ["commands"], "queues": ["etl"], "jobs": ["etl-*"]}
+    api = FakeApi({"POST /keys": made, "POST /keys/k2/rotate": made, "GET /keys": page({**made, **narrowed})})
+    flags = ("--permission", "commands", "--queue", "etl", "--jobs", "etl-*")
+
+    run(api, "keys", "create", "ci", "--role", "editor", *flags)
+    rotated = run(api, "keys", "rotate", "k2", "--overlap", "1h")
+
+    assert [request.body for request in api.requests] == [
+        {"name": "ci", "role": "editor", **narrowed},
+        {"overlap": "1h"},
+    ]
+    assert rotated.stdout == "hk_k2_secret\n"
+    assert "replaces k2, which ends after 1h" in rotated.stderr
+    assert "+commands, queue etl, etl-*" in run(api, "keys", "list").stdout
+
+
+def test_every_command_chooses_a_namespace():
+    api = FakeApi({"GET /keys": page(), "GET /jobs": page()})
+    run(api, "keys", "list", "--namespace", "billing")
+    run(api, "jobs", "list", "--namespace", "billing")
+    run(api, "jobs", "list")
+    assert [request.headers.get("horae-namespace") for request in api.requests] == ["billing", "billing", None]
+
+
 @pytest.mark.parametrize("flag", ["--key", "--api-key"])
 def test_a_worker_takes_its_key_by_the_name_that_other_commands_use_too(flag):
     assert worker.make_context("worker", [flag, "hk_x"]).params["key"] == "hk_x"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from horae.client.local import is_loopback, resolve
+from horae.client.local import chosen_namespace, is_loopback, resolve
 from horae.errors import BadInput
 
 
 @pytest.fixture(autouse=True)
 def _fresh(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("HORAE_URL", "HORAE_KEY", "HORAE_DATA", "HORAE_ADMIN_KEY", "HORAE_CONFIG"):
+    for name in ("HORAE_URL", "HORAE_KEY", "HORAE_DATA", "HORAE_ADMIN_KEY", "HORAE_CONFIG", "HORAE_NAMESPACE"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "admin.key").write_text("hk_local\n")
 
@@ -51,3 +51,9 @@ def test_what_is_no_url_is_refused(url):
 def test_loopback():
     assert [is_loopback(f"http://{host}") for host in ("localhost:1", "127.0.0.2", "[::1]:8420")] == [True] * 3
     assert [is_loopback(f"http://{host}") for host in ("10.0.0.1", "example.com", "localhost.evil.com")] == [False] * 3
+
+
+def test_the_namespace_is_the_keys_own_unless_one_is_chosen(monkeypatch):
+    assert chosen_namespace() == ""
+    monkeypatch.setenv("HORAE_NAMESPACE", "billing")
+    assert (chosen_namespace(), chosen_namespace("team"), chosen_namespace("")) == ("billing", "team", "")

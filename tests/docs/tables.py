@@ -19,6 +19,7 @@ from horae.server.metrics import Metrics
 from horae.server.openapi import build
 from horae.server.route import Route
 from horae.server.routes import MODULES, ROUTES
+from horae.server.scopes import SCOPES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -94,8 +95,32 @@ def gates(about: About) -> str:
     return "\n".join(["| gate | closed when | what opens it |", "|---|---|---|", *rows])
 
 
+def access() -> str:
+    """Every route with who may use it, and how a scope is kept."""
+    parts = []
+    for module in MODULES:
+        own = [route for route in ROUTES if route.run.__module__ == module.__name__]
+        noun = module.__name__.rpartition(".")[2]
+        head = f"| method | path | {' | '.join(ROLES)} | with a scope |\n|---|---|{'---|' * (len(ROLES) + 1)}"
+        parts.append("\n".join([f"### {noun}\n", head, *map(_access, own), ""]))
+    return "\n".join(parts)
+
+
+def _access(route: Route) -> str:
+    may = ACCESS[route.name]
+    if may is EVERYBODY:
+        cells = ["public"] * len(ROLES)
+    else:
+        word = f"`{may.permission}`" if may.permission else "yes"
+        cells = [word if role in may.roles else "" for role in ROLES]
+    check = SCOPES.get(route.name)
+    scope = "" if check is None else (check.__doc__ or "").partition(".")[0].strip()
+    return f"| {' | '.join([route.method, f'`{route.path}`', *cells, scope])} |"
+
+
 PARTS: dict[str, tuple[str, Callable[[], str]]] = {
     "routes": ("rest.md", routes),
+    "access": ("access.md", access),
     "metrics": ("metrics.md", metrics),
     "gates of executions": ("explain.md", lambda: gates("execution")),
     "gates of jobs": ("explain.md", lambda: gates("job")),

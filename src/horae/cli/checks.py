@@ -93,7 +93,7 @@ async def server_checks(settings: Settings, env: Env, world: World) -> list[Chec
     """What the server and its workers tell."""
     from horae.cli.remote import connect
 
-    client = connect(world, env, ",".join(settings.url), str(settings.key) or None, None)
+    client = connect(world, env, ",".join(settings.url), str(settings.key) or None, settings.namespace)
     try:
         return [check async for check in _server(client, env, settings)]
     finally:

@@ -29,6 +29,7 @@ def doctor(
     output: str,
     server: str | None,
     api_key: str | None,
+    namespace: str | None,
     config: Path | None,
 ) -> None:
     """Check the installation and say what to do.
@@ -45,7 +46,8 @@ def doctor(
 
     world = click.get_current_context().find_object(World) or World()
     env = world.env or system_env()
-    settings = load({"url": server, "key": api_key, "store": store, "data": data}, file=config).settings
+    given = {"url": server, "key": api_key, "namespace": namespace, "store": store, "data": data}
+    settings = load(given, file=config).settings
     if accept_clock:
         asyncio.run(_accept_clock(settings, env, world))
     found = local_checks(settings)
@@ -67,7 +69,7 @@ def doctor(
 async def _accept_clock(settings: "Settings", env: "Env", world: World) -> None:
     from horae.cli.remote import connect
 
-    client = connect(world, env, ",".join(settings.url), str(settings.key) or None, None)
+    client = connect(world, env, ",".join(settings.url), str(settings.key) or None, settings.namespace)
     try:
         await client.clock.accept()
     finally:

@@ -56,6 +56,9 @@ def page_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def server_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Where the server is; shown last in every help text."""
+    command = click.option(
+        "--namespace", metavar="NAME", help="Where, with a key that may use several.  [env: HORAE_NAMESPACE]"
+    )(command)
     command = click.option("--api-key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")(command)
     command = click.option("--server", metavar="URL", help=_SERVER)(command)
     return config_option(command)
@@ -66,10 +69,16 @@ def remote(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
 
     @wraps(work)
     def callback(
-        *args: Any, output: str, server: str | None, api_key: str | None, config: Path | None, **options: Any
+        *args: Any,
+        output: str,
+        server: str | None,
+        api_key: str | None,
+        namespace: str | None,
+        config: Path | None,
+        **options: Any,
     ) -> None:
         world = click.get_current_context().find_object(World) or World()
-        asyncio.run(_talk(work, world, (output, server, api_key, config), *args, **options))
+        asyncio.run(_talk(work, world, (output, server, api_key, namespace, config), *args, **options))
 
     return output_option(server_options(callback))
 
@@ -77,24 +86,31 @@ def remote(work: Callable[..., Awaitable[Any]]) -> Callable[..., Any]:
 async def _talk(
     work: Callable[..., Awaitable[Any]],
     world: World,
-    where_to: tuple[str, str | None, str | None, Path | None],
+    where_to: tuple[str, str | None, str | None, str | None, Path | None],
     *args: Any,
     **options: Any,
 ) -> None:
-    format, server, key, config = where_to
+    format, server, key, namespace, config = where_to
     env = world.env or system_env()
-    client = connect(world, env, server, key, config)
+    client = connect(world, env, server, key, namespace, config)
     try:
         await work(Api(client, Output(format, env.now), env), *args, **options)  # type: ignore[arg-type]
     finally:
         await client.close()
 
 
-def connect(world: World, env: Env, server: str | None, key: str | None, config: Path | None) -> Client:
+def connect(
+    world: World,
+    env: Env,
+    server: str | None,
+    key: str | None,
+    namespace: str | None = None,
+    config: Path | None = None,
+) -> Client:
     """A client that tells at once when nobody listens: a person waits."""
     patience = Patience(total=10.0, refused=False)
     if world.transport is not None:
-        return Client(key=key or "", transport=world.transport, env=env, patience=patience)
-    settings = load({"url": server, "key": key}, file=config).settings
-    urls = where(None, settings)
-    return Client(",".join(urls), find_key(urls, settings), env=env, patience=patience)
+        return Client(key=key or "", namespace=namespace, transport=world.transport, env=env, patience=patience)
+    settings = load({"url": server, "key": key, "namespace": namespace}, file=config).settings
+    urls, found = where(None, settings), settings.namespace
+    return Client(",".join(urls), find_key(urls, settings), namespace=found, env=env, patience=patience)

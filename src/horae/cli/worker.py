@@ -43,6 +43,7 @@ class NoFunctions:
     help="The servers to pull from.  [env: HORAE_URL; default: http://127.0.0.1:8420]",
 )
 @click.option("--key", "--api-key", "key", metavar="KEY", help="The key to talk with.  [env: HORAE_KEY]")
+@click.option("--namespace", metavar="NAME", help="Where, with a key that may use several.  [env: HORAE_NAMESPACE]")
 @click.option("--enrol", metavar="TOKEN", help="Get a key of its own with this token, once.  [env: HORAE_ENROL]")
 @click.option("--data", metavar="DIR", help="The folder where it keeps that key.  [env: HORAE_DATA; default: .]")
 @click.option("--app", metavar="MODULE:APP", help="Where the python jobs are.  [env: HORAE_APP]")
@@ -85,7 +86,8 @@ async def _work(settings: "Settings") -> str:
     registry = load_app(settings.app) if settings.app else NoFunctions()
     env = system_env()
     tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
-    made = Worker(env, worker_settings(settings), HttpTransport(urls, key, tls, rng=env.rng), registry)
+    transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng)
+    made = Worker(env, worker_settings(settings), transport, registry)
     click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
     with signals(env.clock) as taken, noticing(made, env.clock, settings):
         return await work_until_told(made, taken)
@@ -128,7 +130,6 @@ def noticing(made: "Worker", clock: "Clock", settings: "Settings") -> Iterator[N
 
 def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     """The worker's part of the settings."""
-    from horae.config.limits import check_user, command_limits
     from horae.model.definition.placement import read_resources
     from horae.model.queue import read_served
     from horae.outbound.allow import Allowed
@@ -147,9 +148,6 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
         "pass_env": settings.pass_env,
         "secret_env": settings.secret_env,
         "secret_files": settings.secret_files,
-        "limits": command_limits(settings),
-        "command_user": check_user(settings),
-        "command_users": settings.command_users,
         "outbound": Allowed.read(settings.outbound_allow),
     }
     return WorkerSettings(**{**chosen, **changes})

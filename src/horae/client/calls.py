@@ -40,13 +40,15 @@ def path_of(*parts: str) -> str:
 class Caller:
     """Asks until answered. A POST carries an Idempotency-Key, so asking again never does a thing twice."""
 
-    def __init__(self, transport: Transport, key: str, env: Env, patience: Patience) -> None:
+    def __init__(self, transport: Transport, key: str, env: Env, patience: Patience, namespace: str = "") -> None:
         self._transport = transport
         self._env = env
         self._patience = patience
         self._headers = {"accept": "application/json"}
         if key:
             self._headers["authorization"] = f"Bearer {key}"
+        if namespace:
+            self._headers["horae-namespace"] = namespace
 
     @property
     def place(self) -> str:

@@ -17,10 +17,11 @@ from horae.client.events import Events
 from horae.client.executions import Executions
 from horae.client.http import HttpTransport
 from horae.client.jobs import Jobs
-from horae.client.local import resolve
+from horae.client.keys import Keys
+from horae.client.local import chosen_namespace, resolve
 from horae.client.namespaces import Namespaces
 from horae.client.queues import Queues
-from horae.client.resources import Audit, DeadLetters, Keys, Listing, ServerClock, Workers
+from horae.client.resources import Audit, DeadLetters, Listing, ServerClock, Workers
 from horae.client.rollouts import Rollouts
 from horae.client.secrets import Secrets
 from horae.client.sse import events
@@ -40,7 +41,8 @@ class Client:
     """Talks to a Horae server.
 
     Without arguments it goes where HORAE_URL says, or to http://127.0.0.1:8420, with the key of HORAE_KEY or, for a
-    server on this machine, the one in admin.key of the data folder.
+    server on this machine, the one in admin.key of the data folder. A key that may use several namespaces is used in
+    `namespace`, or HORAE_NAMESPACE.
     """
 
     def __init__(
@@ -48,13 +50,15 @@ class Client:
         url: str | None = None,
         key: str | None = None,
         *,
+        namespace: str | None = None,
         transport: Transport | None = None,
         env: Env | None = None,
         patience: Patience | None = None,
     ) -> None:
         urls, found = ([], key or "") if transport else resolve(url, key)
         self._env = env or system_env()
-        self._caller = Caller(transport or HttpTransport(urls), found, self._env, patience or Patience())
+        chosen = namespace or "" if transport else chosen_namespace(namespace)
+        self._caller = Caller(transport or HttpTransport(urls), found, self._env, patience or Patience(), chosen)
         self.jobs = Jobs(self._caller)
         self.triggers = Triggers(self._caller)
         self.fires = Fires(self._caller)

@@ -45,6 +45,11 @@ def read_key(path: Path) -> str:
         return ""
 
 
+def chosen_namespace(namespace: str | None = None) -> str:
+    """The namespace to choose with a key that may use several; empty: the key's own."""
+    return load().settings.namespace if namespace is None else namespace
+
+
 def resolve(url: str | None = None, key: str | None = None) -> tuple[list[str], str]:
     """Servers and key, from the arguments where given and from the settings where not."""
     settings = load().settings

@@ -1,4 +1,4 @@
-"""The smaller resources: `client.dlq`, `.workers`, `.servers`, `.keys`, `.audit` and `.clock`."""
+"""The smaller resources: `client.dlq`, `.workers`, `.servers`, `.audit` and `.clock`."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -102,27 +102,6 @@ class Workers:
         """How a queue stands, and how many workers it wants so that nothing waits longer; `slots` of a worker."""
         query = {"targetWait": span(target_wait), "slots": slots}
         return Signals.of(await self._caller.get(path_of("autoscale", "queues", queue), query))
-
-
-class Keys:
-    """Credentials; a new key's text is told once, at its creation."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    async def create(self, name: str, **fields: Any) -> View:
-        return View.of(await self._caller.post(path_of("keys"), {"name": name, **given(**fields)}))
-
-    async def list(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
-        return page_of(View, await self._caller.get(path_of("keys"), {"limit": limit, "cursor": cursor}))
-
-    async def delete(self, id: str) -> None:
-        await self._caller.delete(path_of("keys", id))
-
-    async def sign_in_link(self) -> View:
-        """A link that signs one browser in, once: its `url` and when it ends."""
-        made = await self._caller.post(path_of("sign-in", "codes"))
-        return View.of({"url": f"{self._caller.place}/#code={made['code']}", "expiresAt": made["expiresAt"]})
 
 
 class Listing:

@@ -33,15 +33,24 @@ async def keep_within(call: Call, arguments: Arguments) -> None:
 
 
 async def _free(call: Call, arguments: Arguments) -> None:
-    """It names nothing that a scope is about, or is checked where it is carried out."""
+    """open. It names nothing that a scope is about."""
+
+
+async def _made(call: Call, arguments: Arguments) -> None:
+    """what it makes. Checked where it is made: `engine/permits`."""
+
+
+async def _left_out(call: Call, arguments: Arguments) -> None:
+    """what is outside is left out. By the route itself."""
 
 
 async def _job(call: Call, arguments: Arguments) -> None:
+    """the job that the path names."""
     await _check_jobs(call, [call.path("ref")])
 
 
 async def _job_of_query(call: Call, arguments: Arguments) -> None:
-    """A list must be of one job; of a queue, if the credential is for whole queues."""
+    """`?job=`, or `?queue=` if it is for whole queues."""
     query = arguments["query"]
     queue = getattr(query, "queue", None)
     if query.job is not None:
@@ -52,10 +61,12 @@ async def _job_of_query(call: Call, arguments: Arguments) -> None:
 
 
 async def _execution(call: Call, arguments: Arguments) -> None:
+    """the job of the execution."""
     await _check_executions(call, [call.path("id")])
 
 
 async def _execution_of_query(call: Call, arguments: Arguments) -> None:
+    """`?execution=`, its job."""
     query = arguments["query"]
     if query.execution is None or query.topics:
         raise Forbidden(
@@ -66,6 +77,7 @@ async def _execution_of_query(call: Call, arguments: Arguments) -> None:
 
 
 async def _submissions(call: Call, arguments: Arguments) -> None:
+    """every job in the body."""
     body: Submission = arguments["body"]
     if body.job is not None:
         return await _check_jobs(call, [body.job])
@@ -75,7 +87,7 @@ async def _submissions(call: Call, arguments: Arguments) -> None:
 
 
 async def _letters(call: Call, arguments: Arguments) -> None:
-    """Dead letters by id, or those of one job."""
+    """the jobs of all `ids`, or the `job` of the filter."""
     body: DeadLetterChoice = arguments["body"]
     if body.ids is not None:
         await _check_executions(call, body.ids)
@@ -87,7 +99,7 @@ async def _letters(call: Call, arguments: Arguments) -> None:
 
 
 async def _queue(call: Call, arguments: Arguments) -> None:
-    """A whole queue: not for who is for some jobs of it."""
+    """the queue, if it is for whole queues."""
     parameters = call.scope["path_params"]
     name = parameters.get("name") or parameters["queue"]
     if call.who.jobs or name not in call.who.queues:
@@ -95,6 +107,7 @@ async def _queue(call: Call, arguments: Arguments) -> None:
 
 
 async def _registration(call: Call, arguments: Arguments) -> None:
+    """the worker's queues."""
     body: Register = arguments["body"]
     beyond = sorted({*body.queues} - {*call.who.queues})
     if call.who.jobs or beyond:
@@ -103,7 +116,7 @@ async def _registration(call: Call, arguments: Arguments) -> None:
 
 
 async def _session(call: Call, arguments: Arguments) -> None:
-    """A session of its own queues; others are not there for it."""
+    """sessions of its queues. Others are not there for it."""
     known = await call.node.gateway.sessions.get(call.namespace, call.id())
     if call.who.jobs or not {*known.session.queues} <= {*call.who.queues}:
         raise NotFound("There is no such session for this key.", "Register with POST /api/v1/sessions.")
@@ -130,8 +143,8 @@ def _each(check: Check, *names: str) -> dict[str, Check]:
 
 SCOPES: Mapping[str, Check] = {
     **_each(_free, "me.get", "me.sign-out", "me.code", "openapi.read", "clock.get"),
-    **_each(_free, "jobs.create", "jobs.restore"),  # by what they make
-    **_each(_free, "jobs.list"),  # which leaves out what is outside
+    **_each(_made, "jobs.create", "jobs.restore"),
+    **_each(_left_out, "jobs.list"),
     **_each(_job, "jobs.get", "jobs.replace", "jobs.edit", "jobs.delete", "jobs.pause", "jobs.resume", "jobs.rollback"),
     **_each(_job, "jobs.versions", "jobs.version", "jobs.diff", "jobs.explain", "jobs.trigger", "jobs.executions"),
     **_each(_job, "jobs.forget-results", "rollouts.get", "rollouts.put", "rollouts.promote", "rollouts.abort"),

@@ -66,8 +66,16 @@ class HttpTransport:
     So the workers of a server that is gone spread over those that are left, and none is asked twice before all were.
     """
 
-    def __init__(self, servers: Sequence[str], key: str, tls: ssl.SSLContext | None = None, *, rng: Random) -> None:
-        self._tls = tls
+    def __init__(
+        self,
+        servers: Sequence[str],
+        key: str,
+        tls: ssl.SSLContext | None = None,
+        *,
+        namespace: str = "",
+        rng: Random,
+    ) -> None:
+        self._tls, self._namespace = tls, namespace
         self._rng = rng
         self._failed: set[Line] = set()  # since one answered
         self._key = key
@@ -131,7 +139,7 @@ class HttpTransport:
             url = url.rstrip("/")
             if url not in known and url.startswith(("http://", "https://")):
                 known.add(url)
-                self._lines.append(Line(url, self._tls))
+                self._lines.append(Line(url, self._tls, self._namespace))
 
     async def close(self) -> None:
         for line in self._lines:

@@ -126,12 +126,13 @@ class Connection(asyncio.Protocol):
 class Line:
     """The connections to one server."""
 
-    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None, namespace: str = "") -> None:
         self.url = url
         self._at: SplitResult = urlsplit(url)
         self._tls = tls
         self._idle: list[Connection] = []
         self._host = self._at.netloc.rpartition("@")[2]
+        self._more = f"Horae-Namespace: {namespace}\r\n" if namespace else ""
 
     async def request(self, method: str, path: str, body: bytes, key: str, timeout: float) -> Reply:
         """Carry one request. Raises OSError or TimeoutError when no answer comes.
@@ -188,6 +189,6 @@ class Line:
         head = (
             f"{method} {self._at.path.rstrip('/')}{path} HTTP/1.1\r\nHost: {self._host}\r\n"
             f"Authorization: Bearer {key}\r\nAccept: application/json\r\n"
-            f"Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
+            f"{self._more}Content-Type: {kind}\r\nContent-Length: {size}\r\n\r\n"
         )
         return head.encode("latin-1")
