@@ -130,6 +130,7 @@ def noticing(made: "Worker", clock: "Clock", settings: "Settings") -> Iterator[N
 
 def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
     """The worker's part of the settings."""
+    from horae.config.limits import check_user, command_limits
     from horae.model.definition.placement import read_resources
     from horae.model.queue import read_served
     from horae.outbound.allow import Allowed
@@ -148,6 +149,9 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
         "pass_env": settings.pass_env,
         "secret_env": settings.secret_env,
         "secret_files": settings.secret_files,
+        "limits": command_limits(settings),
+        "command_user": check_user(settings),
+        "command_users": settings.command_users,
         "outbound": Allowed.read(settings.outbound_allow),
     }
     return WorkerSettings(**{**chosen, **changes})

@@ -115,7 +115,7 @@ class Listing:
 
 
 class Audit:
-    """Checks of a live store."""
+    """Checks of a live store, and the log of who did what."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
@@ -130,7 +130,6 @@ class Audit:
         """Check that each nominal fire of a job's triggers in [since, until) is covered by exactly one ledger row."""
         query = {"job": job, "from": instant(since), "to": instant(until), "trigger": trigger}
         return View.of(await self._caller.get(path_of("audit", "fires"), query))
-
 
     async def log(
         self,

@@ -183,6 +183,33 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pass_env: Annotated[
         tuple[str, ...], _about("Further variables of a worker's environment that its commands may see.")
     ] = ()
+    command_memory: Annotated[
+        str,
+        _about(
+            "Memory of a command and all that it starts, unless its job says another limit: a size, or a share of the"
+            " machine's (or the container's). 0: no limit."
+        ),
+    ] = "80%"
+    command_processes: Annotated[
+        int, Meta(ge=0), _about("Processes of a command at once, unless its job says another limit. 0: no limit.")
+    ] = 1024
+    command_cpu: Annotated[
+        Span, _about("Processor time of a command and all that it starts, unless its job says another. 0: no limit.")
+    ] = Span(0)
+    command_files: Annotated[
+        int, Meta(ge=0), _about("Files that a process of a command has open, unless its job says. 0: the system's.")
+    ] = 0
+    command_output: Annotated[
+        str, _about("What a command writes to its log, kept or not, unless its job says. 0: no limit.")
+    ] = "1GiB"
+    command_file_size: Annotated[str, _about("A file that a command writes, unless its job says. 0: no limit.")] = ""
+    command_user: Annotated[
+        str,
+        _about("The user that commands run as which name none; the worker has to be root. Empty: the worker's own."),
+    ] = ""
+    command_users: Annotated[
+        tuple[str, ...], _about("The users that commands may name. Empty: any but root, if the worker is root.")
+    ] = ()
     outbound_allow: Annotated[
         tuple[str, ...],
         _about(
