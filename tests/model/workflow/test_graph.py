@@ -31,3 +31,6 @@ def test_undoings_stand_in_their_order_before_the_handlers():
     assert [node.step for node in shown.nodes[3:]] == ["b:undo", "a:undo", "tidy"]
     assert {node.step for node in shown.nodes[:3]} == {"a", "b", "c"}
     assert shown.critical_path == ["c"]
+    assert shown.nodes[-1].status == "pending"
+    over = show_graph(plan, flow, [(row, None) for row in rows], {}, 1, 9, "failed", 10)
+    assert over.nodes[-1].status == "skipped", "it will not come any more"

@@ -10,7 +10,7 @@ from horae.env import Instant
 from horae.model.instant import format_instant
 from horae.model.protocol import Failure
 from horae.model.view import Time, View, shown_time
-from horae.model.workflow.flow import Flow, Pin, StepRow
+from horae.model.workflow.flow import Flow, Pin, StepRow, StepState
 from horae.model.workflow.plan import Plan
 from horae.model.workflow.values import UNDO, Approval, Callback, EventWait, SignalWait, Sleep, Step, Wait
 
@@ -115,11 +115,16 @@ def show_graph(
     now: Instant,
     waits: Mapping[str, Wait] = NO_WAITS,
 ) -> GraphView:
-    """A workflow with its steps in the order in which they can run; those of phases to come are there, too."""
+    """A workflow with its steps in the order in which they can run; those of phases to come, or that never came, too."""
     stored = {row.step: (row, pin) for row, pin in rows}
     order = [*plan.order["main"], *_undoings(stored)]
     order += [name for phase, names in plan.order.items() if phase != "main" for name in names]
-    blank = {name: (StepRow(step=name, phase=plan.nodes[name].phase), None) for name in order if name in plan.nodes}
+    rest: StepState = "pending" if ended_at is None else "skipped"
+    blank = {
+        name: (StepRow(step=name, phase=plan.nodes[name].phase, state=rest), None)
+        for name in order
+        if name in plan.nodes
+    }
     steps = {name: stored.get(name) or blank[name] for name in order}
     path = critical_path(plan, {name: row for name, (row, _) in steps.items()}, ended_at or now)
     on_path = frozenset(path)
