@@ -34,6 +34,7 @@ from horae.store.moves.execution_reads import Found
 
 MOST_WORKERS = 2_000
 MOST_EXECUTIONS = 3  # of a job that are explained with it
+MOST_WORDS = 500  # characters of an error's message
 FREE = "Nothing holds it: a worker takes it in a moment."
 
 
@@ -152,6 +153,13 @@ def _where(execution: Execution) -> str:
         return f"It runs on {execution.worker or 'a worker'}{since}, attempt {execution.attempt}."
     if execution.state in FINAL:
         at = "" if execution.completed_at is None else f" at {format_instant(execution.completed_at)}"
-        reason = f": {execution.reason}" if execution.reason else ""
-        return f"It has ended{at} as {execution.state}{reason}."
+        return f"It has ended{at} as {execution.state}{_why(execution)}."
     return FREE
+
+
+def _why(execution: Execution) -> str:
+    """What an execution that has ended says of itself, in a line."""
+    if execution.error is None:
+        return f": {execution.reason}" if execution.reason else ""
+    first = execution.error.message.partition("\n")[0][:MOST_WORDS].rstrip(".")
+    return f": {execution.error.type}: {first}" if first else f": {execution.error.type}"

@@ -6,7 +6,7 @@ worker's own output, because that is shared by everything the worker runs at onc
 
 import logging
 
-from horae.worker.context import current_or_none
+from horae.worker.context import Context, current_or_none
 
 
 class Capture(logging.Handler):
@@ -19,9 +19,21 @@ class Capture(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         context = current_or_none()
         if context is not None:
+            if context._secrets:
+                self._cover(record, context)
             context._port.log("log", self.format(record))
         elif logging.lastResort and record.levelno >= logging.WARNING and self._is_alone():
             logging.lastResort.handle(record)
+
+    def _cover(self, record: logging.LogRecord, context: Context) -> None:
+        """Take secrets out of the record itself: handlers that come after this one write it elsewhere."""
+        hide = context._port.hide
+        record.msg, record.args = hide(record.getMessage()), None
+        if record.exc_info:
+            record.exc_text = hide((self.formatter or logging.Formatter()).formatException(record.exc_info))
+            record.exc_info = None
+        if record.stack_info:
+            record.stack_info = hide(record.stack_info)
 
     def _is_alone(self) -> bool:
         return all(isinstance(handler, Capture) for handler in logging.getLogger().handlers)
@@ -37,6 +49,7 @@ def install() -> None:
     if root.level == logging.WARNING and not root.handlers:
         root.setLevel(logging.INFO)
     root.addHandler(capture)
+    root.handlers.insert(0, root.handlers.pop())  # before those that write elsewhere
 
 
 def uninstall() -> None:
