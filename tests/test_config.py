@@ -6,6 +6,7 @@ import pytest
 
 from horae.config import TABLE, Span, load
 from horae.config.build import engine_settings
+from horae.config.limits import check_user, command_limits, machine_memory
 from horae.config.show import plain, reference, rows
 from horae.errors import BadInput
 
@@ -140,6 +141,37 @@ def test_a_port_that_is_not_known_yet_leads_nowhere():
     assert engine_settings(load(environ={"HORAE_PORT": "0"}).settings).url == ""
     advertised = {"HORAE_PORT": "0", "HORAE_ADVERTISE": "http://jobs.example"}
     assert engine_settings(load(environ=advertised).settings).url == "http://jobs.example"
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({"HORAE_COMMAND_MEMORY": "50%"}, {"memory": machine_memory() // 2}),
+        ({"HORAE_COMMAND_MEMORY": "2GiB", "HORAE_COMMAND_FILES": "99"}, {"memory": 2 << 30, "files": 99}),
+        ({"HORAE_COMMAND_OUTPUT": "0", "HORAE_COMMAND_PROCESSES": "0"}, {"output": None, "processes": None}),
+        ({"HORAE_COMMAND_CPU": "1m", "HORAE_COMMAND_FILE_SIZE": "5MB"}, {"cpu": 60_000_000, "file_size": 5_000_000}),
+    ],
+)
+def test_limits_of_commands(environ, expected):
+    usual = command_limits(load(environ={}).settings)
+    assert (usual.memory, usual.processes, usual.output) == (machine_memory() * 80 // 100, 1024, 1 << 30)
+    limits = command_limits(load(environ=environ).settings)
+    assert {name: getattr(limits, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("text", ["0%", "101%", "much%", "much", "-1"])
+def test_a_limit_that_is_no_amount_is_refused(text):
+    with pytest.raises(BadInput, match="command_memory"):
+        command_limits(load(environ={"HORAE_COMMAND_MEMORY": text}).settings)
+
+
+def test_only_root_runs_commands_as_others(monkeypatch):
+    settings = load(environ={"HORAE_COMMAND_USER": "nobody"}).settings
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    assert check_user(settings) == "nobody"
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(BadInput, match="not root"):
+        check_user(settings)
 
 
 def test_a_span_shows_as_people_write_it():

@@ -59,6 +59,12 @@ def test_create_says_what_was_asked():
         (["--python", "digest"], {"python": "digest"}),
         (["--shell", "a | b"], {"command": {"shell": "a | b"}}),
         (["--http", "http://x", "--method", "GET"], {"http": {"url": "http://x", "method": "GET"}}),
+        (["--command", "a b", "--user", "u"], {"command": {"argv": "a b", "user": "u"}}),
+        (
+            ["--shell", "a", "--process-limit", "memory=1GiB", "--process-limit", "files=9"],
+            {"command": {"shell": "a", "limits": {"memory": "1GiB", "files": 9}}},
+        ),
+        (["--python", "f", "--process-limit", "cpu=1s"], {"python": {"function": "f", "limits": {"cpu": "1s"}}}),
         (["--http", "http://x", "--redirects", "3"], {"http": {"url": "http://x", "redirects": 3}}),
         (["--every", "5m"], {"schedule": {"every": "5m"}}),
         (["--cron", "0 9 * * *"], {"schedule": "0 9 * * *"}),

@@ -6,6 +6,7 @@ import pytest
 
 from horae.env import SECOND
 from horae.errors import BadInput
+from horae.model.confines import Confines
 from horae.model.definition import merge_definition, parse_definition, render_definition
 from horae.model.definition.schedule import parse_when, render_when
 from horae.model.job import Command, Http, Python
@@ -53,6 +54,14 @@ def test_the_design_s_own_request():
         ("echo $HOME | wc", Command(argv=("echo", "$HOME", "|", "wc"))),
         (["echo", "a b", ""], Command(argv=("echo", "a b", ""))),
         ({"shell": "echo $HOME | wc"}, Command(shell="echo $HOME | wc")),
+        (
+            {
+                "argv": "a b",
+                "user": "backup",
+                "limits": {"memory": "512MiB", "cpu": "1m30s", "fileSize": 5, "files": None},
+            },
+            Command(argv=("a", "b"), user="backup", limits=Confines(memory=512 << 20, cpu=90 * SECOND, file_size=5)),
+        ),
         ({"argv": ["ls"], "cwd": "/tmp"}, Command(argv=("ls",), cwd="/tmp")),
     ],
 )
@@ -195,6 +204,20 @@ def test_what_is_wrong_with_the_whole(body, field, words):
         ({"command": None, "http": {"url": "http://x", "method": "FLY"}}, "http.method", "http.method cannot be 'FLY'"),
         ({"command": None, "http": {"url": "http://x", "method": 1}}, "http.method", "http.method cannot be a number"),
         ({"command": None, "http": {"url": "http://x", "expect": ["ok"]}}, "http.expect", "not a status"),
+        ({"command": {"argv": ["a"], "limits": {"memory": "much"}}}, "command.limits.memory", "much"),
+        ({"command": {"argv": ["a"], "limits": {"memory": 1000}}}, "command.limits.memory", "1000 bytes"),
+        ({"command": {"argv": ["a"], "limits": {"cpu": "1ms"}}}, "command.limits.cpu", "1ms"),
+        ({"command": {"argv": ["a"], "limits": {"processes": 0}}}, "command.limits.processes", "0"),
+        ({"command": {"argv": ["a"], "limits": {"disk": 1}}}, "command.limits.disk", "disk"),
+        ({"command": {"argv": ["a"], "limits": [1]}}, "command.limits", "list"),
+        ({"command": {"argv": ["a"], "user": "a b"}}, "command.user", "user's name"),
+        ({"command": {"argv": ["a"], "user": 0}}, "command.user", "user's name"),
+        ({"command": {"shell": "echo ${params.day}"}}, "command.shell", "Nothing is filled"),
+        (
+            {"command": None, "python": {"function": "f", "isolation": "thread", "limits": {"files": 9}}},
+            "python.limits",
+            "Threads share",
+        ),
         ({"command": None, "http": {"url": "http://x", "redirects": 11}}, "http.redirects", "11"),
         ({"command": None, "http": {"url": "http://x", "headers": {"A": "b\nc"}}}, "http.headers.A", "one line"),
         ({"params": [1]}, "params", "a list, not an object"),

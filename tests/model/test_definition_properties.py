@@ -24,13 +24,26 @@ spans = st.integers(0, 10**12).map(lambda micros: micros / 1_000_000) | st.sampl
     ["5m", "1h30m", "PT5M", "250ms"]
 )
 short = st.sampled_from(["0s", "1s", "1.5s", "2m", "1h"])
+limits = st.fixed_dictionaries(
+    {},
+    optional={
+        "memory": st.integers(1 << 20, 1 << 40),
+        "cpu": st.sampled_from(["1s", "2m", 7]),
+        "files": st.integers(8, 99),
+        "processes": st.integers(1, 99),
+        "output": st.sampled_from(["1MiB", 5]),
+        "fileSize": st.integers(1, 1 << 40),
+    },
+)
 commands = st.one_of(
+    st.builds(lambda n, bounds: {"argv": [n], "limits": bounds, "user": n[:20]}, names.filter(str.isalpha), limits),
     st.lists(words.filter(bool), min_size=1, max_size=4),
     st.builds(lambda line, cwd: {"shell": line, "cwd": cwd}, words.filter(bool), st.none() | st.just("/tmp")),
     st.sampled_from(["echo a", "echo 'a b'"]),
 )
 tasks = st.one_of(
     st.builds(lambda c: {"command": c}, commands),
+    st.builds(lambda n, bounds: {"python": {"function": n, "limits": bounds}}, names, limits),
     st.builds(lambda f: {"python": f}, names | st.builds(lambda n: {"function": n, "isolation": "thread"}, names)),
     st.builds(
         lambda b, n: {"http": {"url": "https://x", "body": b, "headers": {"A": "b"}, "redirects": n}},

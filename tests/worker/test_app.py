@@ -10,6 +10,7 @@ from horae.client.app import App, JobFunction, cron, every, once
 from horae.client.job_options import SPELLED
 from horae.env import SECOND
 from horae.errors import BadInput
+from horae.model.confines import Confines
 from horae.model.definition import parse_definition
 from horae.model.job import Python
 
@@ -60,6 +61,7 @@ def test_a_definition_is_what_the_api_takes():
         dependencies=[extract],
         tags={"team": "a"},
         isolation="process",
+        process_limits={"memory": "1GiB", "file_size": 9, "cpu": timedelta(seconds=2)},
         params={"limit": 5},
         key_for=timedelta(hours=1),
     )
@@ -72,7 +74,8 @@ def test_a_definition_is_what_the_api_takes():
     definition = read(digest)
     spec = definition.spec
 
-    assert spec.task == Python(function="daily-digest", isolation="process")
+    limits = Confines(memory=1 << 30, file_size=9, cpu=2 * SECOND)
+    assert spec.task == Python(function="daily-digest", isolation="process", limits=limits)
     assert (spec.name, spec.description) == ("daily-digest", "Send the digest.\n\nTo everybody.")
     assert (spec.retry.retries, spec.retry.delay, spec.retry.max) == (3, 10 * SECOND, 300 * SECOND)
     assert (spec.timeout, spec.queue, spec.priority, spec.needs) == (300 * SECOND, "mail", 7, ("gpu=a100",))
@@ -212,6 +215,6 @@ async def test_submitting_what_the_function_cannot_take_is_a_type_error(args, na
 
 def test_every_option_of_a_job_is_known():
     options = set(inspect.signature(get_overloads(App.job)[-1]).parameters)
-    assert options == {"self", "name", "isolation", "description", *SPELLED}
+    assert options == {"self", "name", "isolation", "process_limits", "description", *SPELLED}
     with pytest.raises(TypeError, match="no option 'retires'"):
         App().job(retires=3)

@@ -34,7 +34,7 @@ FIELDS = (
         "dependencyTimeout",
         "onDependencyTimeout",
     ),
-    *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts", "durable"),
+    *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts", "durable", "sensitive"),
     *(*MEETINGS, "circuit", *LIMITS, "template", "with"),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -43,6 +43,13 @@ _OPTIONS = (
     click.option("-f", "--file", metavar="FILE", help="Read the definition from a YAML or JSON file; - is stdin."),
     click.option("--command", metavar="COMMAND", help="Run a program; split like a shell does, run without one."),
     click.option("--shell", metavar="LINE", help="Run a line with a shell."),
+    click.option("--user", metavar="USER", help="Whom the command runs as, on a worker that is root."),
+    click.option(
+        "--process-limit",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="What it may use: memory=512MiB, cpu=30s, processes=64, files, output or fileSize; repeatable.",
+    ),
     click.option("--python", metavar="FUNCTION", help="Call a function that a worker's app registers."),
     click.option("--http", metavar="URL", help="Send an HTTP request."),
     click.option("--method", metavar="METHOD", help="The request's method; POST otherwise."),
@@ -85,6 +92,9 @@ _OPTIONS = (
     click.option("--interruptible/--not-interruptible", default=None, help="Whether spot workers may run it."),
     click.option("--preemptible/--not-preemptible", default=None, help="Whether more urgent work may take its place."),
     click.option("--preempts/--preempts-nothing", default=None, help="Whether it takes the place of preemptible work."),
+    click.option(
+        "--sensitive/--not-sensitive", default=None, help="Whether its params and results are sealed in the store."
+    ),
     click.option("--durable/--not-durable", default=None, help="Whether its function may wait without a worker."),
     *LIMIT_OPTIONS,
     *MEETING_OPTIONS,
@@ -132,9 +142,20 @@ def _work(options: dict[str, Any]) -> dict[str, Any]:
         raise BadInput(f"{flag} belongs to --http, which is not there.", f"Give --http URL, or no {flag}.")
     if options["http"]:
         return {"http": {"url": options["http"], **request}}
+    limits = _limits(options["process_limit"])
+    if options["python"]:
+        return {"python": {"function": options["python"], "limits": limits} if limits else options["python"]}
+    if (limits or options["user"]) and not given:
+        raise BadInput("--user and --process-limit belong to what runs, which is not there.", "Give --command COMMAND.")
+    more = {"limits": limits, "user": options["user"]}
+    said = {field: value for field, value in more.items() if value}
     if options["shell"]:
-        return {"command": {"shell": options["shell"]}}
-    return {"command": options["command"], "python": options["python"]}
+        return {"command": {"shell": options["shell"], **said}}
+    return {"command": {"argv": options["command"], **said} if said else options["command"]}
+
+
+def _limits(given: tuple[str, ...]) -> dict[str, Any]:
+    return {name: int(value) if value.isdecimal() else value for name, value in pairs(given, "--process-limit").items()}
 
 
 def _when(options: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +163,7 @@ def _when(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _how(options: dict[str, Any]) -> dict[str, Any]:
-    same = ("retries", "timeout", "priority", "queue", "delivery", "description")
+    same = ("retries", "timeout", "priority", "queue", "delivery", "description", "sensitive")
     return {
         **{field: options[field] for field in (*same, "interruptible", "preemptible", "preempts", "durable")},
         "circuit": _circuit(options["circuit"]),

@@ -29,11 +29,14 @@ _FLAGS = {
     "http.method": "--method",
     "http.redirects": "--redirects",
     "command.shell": "--shell",
+    "command.user": "--user",
+    "command.limits": "--process-limit",
+    "python.limits": "--process-limit",
     "name": "NAME",
 }
 _SAME = (
     *("retries", "timeout", "priority", "queue", "delivery", "description", "env", "command", "python", "http"),
-    *("interruptible", "preemptible", "preempts", "durable", "slots", "affinity", "spread", "circuit"),
+    *("interruptible", "preemptible", "preempts", "durable", "sensitive", "slots", "affinity", "spread", "circuit"),
     *("unique", "debounce", "batch", "cache"),
 )
 _AS_JSON = re.compile(r'[{\[]"\w|"\w+":')  # a remedy that shows how to write it in a document

@@ -20,7 +20,7 @@ from msgspec import NODEFAULT
 
 from horae.client import job_options
 from horae.client.job_options import plain
-from horae.client.spelling import camel
+from horae.client.spelling import camel, process_limits
 from horae.client.workflow import BUILDING, Node, StepOptions, WorkflowFunction, described
 from horae.errors import BadInput
 from horae.model.dependency import Late
@@ -198,6 +198,7 @@ class App:
         preemptible: bool | None = ...,
         preempts: bool | None = ...,
         durable: bool | None = ...,
+        sensitive: bool | None = ...,
         prefers: Sequence[str | Mapping[str, Any]] | None = ...,
         slots: int | None = ...,
         resources: Mapping[str, int | str] | None = ...,
@@ -210,6 +211,7 @@ class App:
         tags: Mapping[str, str] | None = ...,
         secrets: Sequence[str] | None = ...,
         isolation: Isolation | None = ...,
+        process_limits: Mapping[str, Any] | None = ...,
         delivery: Delivery | None = ...,
         params: Mapping[str, Any] | None = ...,
         key_for: Span | None = ...,
@@ -229,19 +231,24 @@ class App:
         """Make a function a job, as `@app.job` or `@app.job(...)`; its name is the function's unless given, its
         description the docstring.
 
-        A sync function with a timeout runs in a process of its own unless `isolation` says "thread". `retry` is a
-        policy, a list of delays, or a function of (failures, error) that is asked by the worker after every failure.
+        A sync function with a timeout runs in a process of its own unless `isolation` says "thread", one with
+        `process_limits` always. `retry` is a policy, a list of delays, or a function of (failures, error) that is
+        asked by the worker after every failure.
         """
         if callable(name):
             return self.job()(name)
-        isolation, about = options.pop("isolation", None), options.pop("description", None)
+        how = {
+            "isolation": options.pop("isolation", None),
+            "limits": process_limits(options.pop("process_limits", None)),
+        }
+        about = options.pop("description", None)
         rule = options.pop("retry") if callable(options.get("retry")) else None
         if rule is not None and options.get("retries") is None:
             options["retries"] = RULED_RETRIES
         given = job_options.described(options)
 
         def register(function: Callable[P, R]) -> JobFunction[P, R]:
-            return self._add(function, name, isolation, about, given, rule)
+            return self._add(function, name, how, about, given, rule)
 
         return register
 
@@ -278,14 +285,14 @@ class App:
         self,
         function: Callable[P, R],
         name: str | None,
-        isolation: Isolation | None,
+        how: dict[str, Any],
         description: str | None,
         options: dict[str, Any],
         rule: Any,
     ) -> JobFunction[P, R]:
         chosen = self._free_name(str(name or getattr(function, "__name__", "?")))
         about = inspect.cleandoc(function.__doc__ or "") if description is None else description
-        python = {"function": chosen, "isolation": isolation} if isolation else {"function": chosen}
+        python = {"function": chosen, **{field: value for field, value in how.items() if value}}
         document = {"name": chosen, "python": python, "description": about[:_MOST_DESCRIPTION], **options}
         job = JobFunction(self, function, chosen, document, rule)
         self.jobs[chosen] = job

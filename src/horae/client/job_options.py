@@ -65,9 +65,20 @@ def _needs(needs: Any) -> Any:
 
 
 _PLAIN = (
-    *("retries", "pause_after", "queue", "priority", "interruptible", "preemptible", "preempts", "durable", "slots"),
+    *(
+        "retries",
+        "pause_after",
+        "queue",
+        "priority",
+        "interruptible",
+        "preemptible",
+        "preempts",
+        "durable",
+        "sensitive",
+        "slots",
+    ),
     *("resources", "spread", "on_dependency_timeout", "tags", "delivery", "params", "concurrency", "rate", "burst"),
-    "sequence",
+    *("sequence", "sensitive"),
 )
 SPELLED: Mapping[str, Spell] = {
     **dict.fromkeys(_PLAIN, _as_is),

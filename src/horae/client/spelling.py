@@ -29,6 +29,11 @@ def timeouts(spans: Mapping[str, Span] | None) -> dict[str, Any] | None:
     return None if spans is None else {name: spelled(span) for name, span in spans.items()}
 
 
+def process_limits(limits: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a process may use, in the spelling of definitions."""
+    return {camel(name): spelled(value) if name == "cpu" else value for name, value in (limits or {}).items()}
+
+
 def policy(retry: Any) -> Any:
     """How to retry: a list of delays, or an object whose rules may name exceptions by their classes."""
     if retry is None:

@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from horae.engine.definitions import Definition, Version
 from horae.engine.directory import Directory
+from horae.engine.sealed import Seals
 from horae.engine.secrets import NOTHING, Given, Secrets
 from horae.env import Env
 from horae.model.parcel import Parcel, extras_of
@@ -58,6 +59,7 @@ class Answers:
     def __init__(self, env: Env, store: Store, directory: Directory) -> None:
         self._env, self._directory = env, directory
         self.secrets: Secrets | None = None  # whoever has them opens them for workers
+        self.seals: Seals | None = None
         self.parcels = Parcels(store)
         self.epoch = 1
         self.servers: list[str] = []
@@ -82,7 +84,7 @@ class Answers:
         definitions = await self._directory.definitions.get(sorted(keys)) if keys else {}
         given = await self._given(namespace, definitions)
         answer = Answer(
-            slices=[self._grant(s, parcels[s.parcel]) for s in slices],
+            slices=[self._grant(s, parcels[s.parcel], definitions) for s in slices],
             jobs={f"{job}:{version}": Raw(known.spec) for (job, version), known in definitions.items()},
             secrets=given.values,
             secret_problems=given.problems,
@@ -102,12 +104,16 @@ class Answers:
             return NOTHING
         return await self.secrets.give(namespace, sorted(wanted))
 
-    def _grant(self, s: Running, parcel: Parcel) -> Grant:
+    def _grant(self, s: Running, parcel: Parcel, definitions: Mapping[Version, Definition]) -> Grant:
         e = parcel.envelope
+        items, problem = parcel.items.part(s.lo, s.hi), ""
+        known = definitions.get((e.job, e.version))
+        if known is not None and known.sensitive and self.seals is not None:
+            items, problem = self.seals.granted(e.job, items)
         return Grant(
             parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, version=e.version, attempt=s.attempt,
             token=self.epoch << 32 | s.attempt, failures=s.failures, due_at=e.due_at, deadline=e.deadline,
-            priority=e.priority, parent=e.parent, items=[Raw(item) for item in parcel.items.part(s.lo, s.hi)],
+            priority=e.priority, parent=e.parent, items=[Raw(item) for item in items], problem=problem,
             extras=_extras(parcel, s),
         )  # fmt: skip
 

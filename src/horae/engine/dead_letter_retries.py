@@ -12,6 +12,7 @@ from horae.model.execution import Execution, Extra
 from horae.model.job import DAY
 from horae.model.merge import merge
 from horae.model.protocol import Submit
+from horae.model.sealed import is_sealed
 from horae.model.show import RETRY_KEY
 from horae.store.contract import Store
 from horae.store.moves import dead_letters as moves
@@ -105,4 +106,7 @@ def _again(letter: Execution, params: Params) -> Submit:
 
 def edited(params: Raw, patch: dict[str, Any]) -> Raw:
     """Params with what a merge patch says."""
+    if is_sealed(params):
+        remedy = "Run it again as it is, or submit it anew with all its params."
+        raise BadInput("Its params are sealed, and cannot be changed in part.", remedy, field="params")
     return Raw(msgspec.json.encode(merge(msgspec.json.decode(params), patch)))

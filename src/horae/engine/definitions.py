@@ -26,6 +26,7 @@ class Definition(Struct, frozen=True):
     retry: RetryPolicy
     allowance: Allowance  # how long an attempt may take
     secrets: tuple[str, ...] = ()  # of the store, that it refers to
+    sensitive: bool = False
 
 
 class Definitions:
@@ -72,4 +73,4 @@ class Definitions:
 
 def _read(spec: bytes) -> Definition:
     read = msgspec.json.decode(spec, type=Spec)
-    return Definition(spec, read.retry, read.allowance, tuple(filter(is_stored, read.references)))
+    return Definition(spec, read.retry, read.allowance, tuple(filter(is_stored, read.references)), read.sensitive)

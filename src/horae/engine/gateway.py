@@ -20,6 +20,7 @@ from horae.engine.memory import Memory, not_held
 from horae.engine.parking import ParkingLot
 from horae.engine.places import Parked
 from horae.engine.resolve import check_key
+from horae.engine.sealed import Seals
 from horae.engine.settings import DAY, EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
@@ -74,6 +75,7 @@ class Gateway:
         self.answers = Answers(env, store, directory)
         self.sessions = KnownSessions(env, store, directory)
         self.lot = ParkingLot(env, store, directory, hints, self.sessions.lanes_of, self.sessions.taste_of)
+        self.seals: Seals | None = None  # of results that are not stored as they are
         self.hand_backs = HandBacks(env, store, directory, hints, self.sessions.lanes_of, self.sessions.taste_of)
         self.memory = Memory(env, store, self.sessions)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
@@ -100,6 +102,8 @@ class Gateway:
     async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
         """Settle, claim, or wait for work; the encoded answer."""
         _check_exchange(up)
+        if self.seals is not None:
+            up = self.seals.seal_results(up)
         known = await self.sessions.get(namespace, session)
         patient = up.wait > 0 and not self.lot.closed and session not in self._asked
         lanes = self.sessions.lanes(known)

@@ -58,6 +58,7 @@ from horae.engine.reruns import Reruns
 from horae.engine.rescue import Rescuer
 from horae.engine.reserver import Reserver
 from horae.engine.rollouts import Rollouts
+from horae.engine.sealed import Seals
 from horae.engine.sealing import Sealer
 from horae.engine.secrets import Secrets
 from horae.engine.service import Runner, Service
@@ -128,6 +129,8 @@ class Node:
         self.submitter.quotas = self.quotas
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
         self.gateway.answers.secrets = self.secrets
+        self.seals = Seals(self.sealer)
+        self.gateway.seals = self.gateway.answers.seals = self.submitter.seals = self.seals
         self.hold_watch.on_held = self.gateway.hand_backs.hold
         self.fleet = Fleet(env, store)
         self.placer = Placer(env, store, self.directory, self.hints, self.fleet, self.clock)

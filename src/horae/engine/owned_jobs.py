@@ -62,6 +62,9 @@ class Keeper:
     async def keep(self, namespace: int, spec: Spec, before: StoredJob | None) -> tuple[Spec, Keeping | None]:
         """A spec whose steps know the ids of their jobs, and what goes with it; None when nothing does."""
         copies = await self._copies(before)
+        if spec.sensitive and before is not None:
+            for workflow in await self._store.read(lambda: owned.users(before.job.id)):
+                _refuse_sensitive(spec, workflow)
         is_workflow = isinstance(spec.task, Workflow)
         was_workflow = before is not None and isinstance(before.job.spec.task, Workflow)
         if not is_workflow and not was_workflow and not copies:
@@ -81,6 +84,14 @@ class Keeper:
         if before is None:
             return []
         return await self._store.read(lambda: owned.copies_of(before.job.id))
+
+
+def _refuse_sensitive(spec: Spec, workflow: str = "") -> None:
+    """What a step is given and returns is read by the workflow's expressions, in the store."""
+    if spec.sensitive:
+        remedy = "Leave `sensitive` out of the job, or submit it from a step that is a function."
+        which = f'the workflow "{workflow}" runs it' if workflow else "a workflow cannot run it"
+        raise BadInput(f'Job "{spec.name}" is sensitive, and {which}.', remedy, field="sensitive")
 
 
 class _Draft:
@@ -160,6 +171,7 @@ class _Draft:
         if isinstance(spec.task, Workflow):
             with inside(call):
                 spec = await self.resolve(name, spec, owner, id)
+        _refuse_sensitive(spec)
         version = 1 if before is None else before.version + (before.spec != spec)
         made_from = base.job.id if base is not None else before.base if before is not None and changed else None
         kept = Kept(
@@ -179,6 +191,7 @@ class _Draft:
                     raise await self._missing(call.job)
         for job in found.values():
             check_runs(job.job)
+            _refuse_sensitive(job.job.spec)
         self._seen |= {job.job.id: job.job.version for job in found.values()}
         return found
 

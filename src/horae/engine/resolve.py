@@ -11,6 +11,7 @@ from horae.engine.limit_keys import MIXED, keyed, keys_of_lot
 from horae.engine.meetings import meeting, whole_params
 from horae.engine.params import Params
 from horae.engine.rollout_choices import arm_of
+from horae.engine.sealed import Seals
 from horae.engine.share_lanes import ShareLanes, split
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, HoraeError, NotFound
@@ -57,6 +58,7 @@ class Resolver:
     def __init__(self, env: Env, store: Store, directory: Directory) -> None:
         self._env, self._directory = env, directory
         self._params = Params()
+        self.seals: Seals | None = None  # of params that are not stored as they are
         self._shares = ShareLanes(env, store, directory)
 
     async def resolve(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> Submission:
@@ -87,6 +89,7 @@ class Resolver:
         (terms,) = wanted.requests
         stored = await self._job(wanted, terms)
         spec = stored.job.spec
+        items = [self._opened(stored, item) for item in items] if spec.sensitive else items
         keys = keys_of_lot(stored, items, terms) if is_keyed(spec) else None
         by_item = spec.affinity is not None or (spec.circuit is not None and spec.circuit.key is not None)
         if spec.meets or keys is MIXED or by_item or stored.choice is not None:
@@ -102,6 +105,8 @@ class Resolver:
         envelope = self._envelope(wanted, terms, stored, now)
         envelope = envelope if keys is None else structs.replace(envelope, keys=keys)
         envelope = by_circuit(envelope, spec, b"{}", terms.tags)
+        if spec.sensitive:
+            kept = [self._stored(stored, item) for item in kept]
         lot = NewLot(
             envelope=envelope, rank_lead=self._lead(envelope), items=kept,
             extra=_extra(wanted, 0, terms), patience=_patience(terms, stored),
@@ -139,7 +144,7 @@ class Resolver:
         return stored
 
     def _execution(self, wanted: Wanted, index: int, request: Submit, stored: StoredJob, now: Instant) -> NewExecution:
-        item = bytes(request.params) or b"{}"
+        item = self._opened(stored, bytes(request.params) or b"{}")
         if stored.choice is not None:
             stored = self._arm(stored, item, request.tags)
         spec, extra = stored.job.spec, _extra(wanted, index, request)
@@ -160,7 +165,16 @@ class Resolver:
             rolling=stored.rolling,
         )
         one = keyed(one, spec) if is_keyed(spec) else one
-        return meeting(one, spec) if spec.meets else one
+        one = meeting(one, spec) if spec.meets else one
+        return structs.replace(one, item=self._stored(stored, item)) if spec.sensitive else one
+
+    def _opened(self, stored: StoredJob, item: bytes) -> bytes:
+        """Params as they were given: those of an execution that is run again may come sealed."""
+        return item if self.seals is None else self.seals.open_params(stored.job.id, item)
+
+    def _stored(self, stored: StoredJob, item: bytes) -> bytes:
+        """Params as they are stored."""
+        return self.seals.seal_params(stored.job.id, item) if self.seals and stored.job.spec.sensitive else item
 
     def _arm(self, stored: StoredJob, item: bytes, tags: Mapping[str, str]) -> StoredJob:
         """The version of a job that an execution runs while a rollout is on."""

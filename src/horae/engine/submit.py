@@ -11,6 +11,7 @@ from horae.engine.hints import Hint, Hints
 from horae.engine.parking import ParkingLot
 from horae.engine.quotas import Quotas
 from horae.engine.resolve import Resolver, Wanted, without
+from horae.engine.sealed import Seals
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Busy, Conflict, HoraeError, KeyReused, NotFound, OverQuota
@@ -58,6 +59,15 @@ class Submitter:
             size=lambda pending: pending.size,
             most_size=settings.batch_bytes,
         )
+
+    @property
+    def seals(self) -> Seals | None:
+        """What seals params that are not stored as they are."""
+        return self._resolver.seals
+
+    @seals.setter
+    def seals(self, seals: Seals) -> None:
+        self._resolver.seals = seals
 
     async def submit(
         self,

@@ -89,6 +89,7 @@ class Spec(Definition, frozen=True, kw_only=True):
     interruptible: bool = True  # may run on workers that can be taken away at short notice
     preemptible: bool = False  # gives its place to more urgent work, and goes on later
     preempts: bool = False  # takes the place of less urgent work that is preemptible
+    sensitive: bool = False  # its params and results are sealed in the store
     durable: bool = False  # its function may wait without a worker, and goes on past what is remembered
     prefers: tuple[Preference, ...] = ()
     slots: int = 1  # that an execution takes of its worker

@@ -107,6 +107,7 @@ class Outcome(Wire, frozen=True, kw_only=True):
     started_at: list[At] = []
     ended_at: list[At] = []
     results: list[Raw] = []
+    sensitive: bool = False  # the results are sealed before they are stored
     exit_code: Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)] | None = None
     error: Failure | None = None
     wake_at: At | None = None  # suspended: when to look again
@@ -183,6 +184,7 @@ class Grant(Wire, frozen=True, kw_only=True):
     priority: int = 4
     parent: UUID | None = None
     items: list[Raw]
+    problem: str = ""  # why the server cannot give the items: they are not begun
     extras: Raw = ABSENT  # a list, one per item, of what belongs to items: trace, tags, fire instant, interval
 
 

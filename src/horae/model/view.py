@@ -91,6 +91,7 @@ class JobView(View, frozen=True, kw_only=True):
     needs: list[str] = []
     interruptible: bool = True
     preemptible: bool = False
+    sensitive: bool = False
     durable: bool = False
     preempts: bool = False
     prefers: list[dict[str, Any]] = []
@@ -252,12 +253,13 @@ class ExecutionView(View, frozen=True, kw_only=True):
     queue: str | None = None
     progress: float | None = None
     message: str | None = None
-    result: Raw | UnsetType | None = None
+    result: Raw | str | UnsetType | None = None
     exit_code: int | None = None
     error_message: str | None = None
     error: ErrorView | None = None
     last_heartbeat: Time | None = None
-    params: Raw | UnsetType | None = None
+    params: Raw | str | UnsetType | None = None
+    sensitive: bool = False  # they are sealed in the store, and shown to few
     parent: UUID | None = None
     retry_of: UUID | None = None
     rerun_of: UUID | None = None

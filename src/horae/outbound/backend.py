@@ -71,8 +71,8 @@ def refusal(host: str, address: str, why: str) -> str:
     """Why a host is not called, and the setting that would allow it."""
     which = address if host == address else f"{host} is {address}, which"
     return (
-        f"{which} is {why}, and is not called. If it may be, whoever runs this worker names it in the setting"
-        f" {SETTING} (HORAE_{SETTING.upper()}={address})"
+        f"{which} is {why}, and is not called. If it may be, the setting {SETTING} has to name it:"
+        f" HORAE_{SETTING.upper()}={address}"
     )
 
 

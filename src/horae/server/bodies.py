@@ -87,6 +87,7 @@ class JobPatch(Body, frozen=True, kw_only=True):
     interruptible: Annotated[bool, Meta(description="Whether spot workers may run it.")] | None = None
     preemptible: Annotated[bool, Meta(description="Whether more urgent work may take its place.")] | None = None
     preempts: Annotated[bool, Meta(description="Whether it takes the place of what is preemptible.")] | None = None
+    sensitive: Annotated[bool, Meta(description="Whether its params and results are sealed.")] | None = None
     durable: Annotated[bool, Meta(description="Whether its function may wait without a worker.")] | None = None
     prefers: Annotated[
         list[str | dict[str, Any]] | None,

@@ -89,8 +89,8 @@ class Pile:
     """Unstarted items of one version of a job."""
 
     __slots__ = (
-        *("chunks", "cost", "job", "plan", "problem", "ready", "references", "secrets", "spec", "spread", "used_at"),
-        "version",
+        *("chunks", "cost", "is_sensitive", "job", "plan", "problem", "ready", "references", "secrets", "spec"),
+        *("spread", "used_at", "version"),
     )
 
     def __init__(self, job: UUID, version: int, spec: Spec | None, problem: str = "") -> None:
@@ -100,6 +100,7 @@ class Pile:
         self.cost = spec.cost if spec is not None else PLAIN  # of each chunk: it runs its items one after another
         self.problem = problem  # why there is no spec
         self.references = spec.references if spec is not None else ()  # to secrets
+        self.is_sensitive = spec is not None and spec.sensitive
         self.secrets: Held | None = None  # as they were last
         self.ready: deque[Item] = deque()
         self.chunks: dict[Chunk, None] = {}  # at work, in the order they were taken

@@ -202,6 +202,7 @@ def _outcome(run: list[Ending], offset: Micros) -> Outcome:
         attempt=lot.grant.attempt,
         outcome=fate.outcome,
         results=_results(run, fate),
+        sensitive=lot.pile.is_sensitive,
         exit_code=fate.exit_code,
         error=fate.error,
         wake_at=fate.wake_at,

@@ -261,7 +261,7 @@ class Worker:
     def _launch(self, session: Session, chunk: Chunk) -> None:
         plan: Plan = chunk.pile.plan or plan_for(chunk.pile, self._registry)
         chunk.pile.plan = plan
-        if chunk.pile.references and not self._provide(session, chunk):
+        if (chunk.pile.references or chunk.pile.is_sensitive) and not self._provide(session, chunk):
             return session.finish(chunk)
         try:
             self._runners[plan.kind].launch(session, chunk, plan)
@@ -277,7 +277,13 @@ class Worker:
         """Have every item's secrets at hand; what lacks one ends here. False when nothing is left to begin."""
         for item in list(chunk.left):
             lot, pile = item[0], chunk.pile
-            if lot.secrets is None and lot.given is not None:
+            if lot.grant.problem:
+                chunk.left.remove(item)
+                session.refuse(
+                    item,
+                    failed("ParamsUnavailable", f"the params cannot be given: {lot.grant.problem}", kind="platform"),
+                )
+            elif lot.secrets is None and lot.given is not None:
                 try:
                     pile.secrets = lot.secrets = held(self._secrets.hold(pile.references, lot.given), pile.secrets)
                 except Unavailable as error:

@@ -21,6 +21,7 @@ from horae.model.definition.meeting import FIELDS as MEETINGS
 from horae.model.definition.meeting import read_meetings
 from horae.model.definition.placement import FIELDS as PLACEMENT
 from horae.model.definition.placement import read_placement
+from horae.model.definition.privacy import check_sensitive, read_sensitive
 from horae.model.definition.retry import parse_retry
 from horae.model.definition.schedule import name_triggers, parse_trigger, parse_when, speaking_of
 from horae.model.definition.secrets import check_references
@@ -53,7 +54,7 @@ FIELDS = (
     *("name", "description", "schedule", "triggers", *TASKS, "params", "schema", "retries", "retry", "timeout"),
     *("timeouts", "grace", "priority", "queue", *PLACEMENT, "dependencies", "dependencyTimeout"),
     *("onDependencyTimeout", "tags", "pauseAfter"),
-    *("env", "secrets", "delivery", "keyFor", *INTERRUPTION),
+    *("env", "secrets", "delivery", "keyFor", "sensitive", *INTERRUPTION),
     *MEETINGS,
     *LIMITS,
     *CIRCUITS,
@@ -103,6 +104,7 @@ def parse_definition(body: Any, *, namespace_name: str, created_at: Instant) -> 
     if isinstance(spec.task, Workflow):
         check_owned(spec.task, lambda own: parse_definition({"name": "step", **own}, namespace_name="", created_at=0))
     whens = parse_whens(spec, key=f"{namespace_name}/{name}", created_at=created_at)
+    check_sensitive(spec, whens)
     needed = read_dependencies(given.get("dependencies", []), name)
     conditions: dict[str, Condition] = {ref: word for ref, word in needed.items() if word != "success"}
     return Definition(spec=spec, whens=whens, dependencies=tuple(needed), conditions=conditions)
@@ -149,6 +151,7 @@ def _spec(name: str, given: dict[str, Any]) -> Spec:
         tags=tags(given.get("tags", {})),
         env=_env(given.get("env", {})),
         secrets=read_secrets(given.get("secrets", [])),
+        sensitive=read_sensitive(given.get("sensitive", False)),
         delivery=delivery,
         key_for=a_duration(given.get("keyFor", "1d"), "keyFor", SECOND, 400 * DAY),
         **read_meetings(given),

@@ -40,6 +40,7 @@ def render_definition(spec: Spec, names: Mapping[str, str] | None = None) -> dic
         "interruptible": spec.interruptible,
         "preemptible": spec.preemptible,
         "preempts": spec.preempts,
+        "sensitive": spec.sensitive,
         "durable": spec.durable,
         **render_placement(spec),
         "dependencies": [render_dependency(known.get(id, id), id, spec.conditions) for id in spec.dependencies],

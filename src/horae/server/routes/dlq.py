@@ -1,5 +1,7 @@
 """Dead letters: executions that failed after their last try."""
 
+from msgspec import structs
+
 from horae.engine.letters import Which
 from horae.errors import BadInput, Conflict, Gone, NotFound, OverQuota
 from horae.model.replay_view import ReplayView
@@ -29,7 +31,8 @@ async def list_groups(call: Call, query: DeadLetterGroupsOf) -> Reply:
 @get(f"{API}/dlq/{{id}}", "dlq.get", DeadLetterView, refuses=(NotFound, Gone))
 async def get_dead_letter(call: Call) -> Reply:
     """Read a dead letter."""
-    return ok(await call.node.dead_letters.get(call.namespace, call.id()))
+    letter = await call.node.dead_letters.get(call.namespace, call.id())
+    return ok(structs.replace(letter, execution=call.node.seals.shown(call.who, letter.execution)))
 
 
 @post(f"{API}/dlq/retry", "dlq.retry", BulkView, refuses=(NotFound, OverQuota))

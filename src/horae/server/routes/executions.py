@@ -88,7 +88,7 @@ async def counts(call: Call) -> Reply:
 @get(f"{API}/executions/{{id}}", "executions.get", ExecutionView, refuses=(NotFound, Gone))
 async def get_execution(call: Call) -> Reply:
     """Read an execution."""
-    return ok(await call.node.executions.get(call.namespace, call.id()))
+    return ok(call.node.seals.shown(call.who, await call.node.executions.get(call.namespace, call.id())))
 
 
 @post(f"{API}/executions/{{id}}/cancel", "executions.cancel", CancelView, refuses=(NotFound, Conflict, Gone))

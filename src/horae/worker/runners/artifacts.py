@@ -20,6 +20,12 @@ def is_large(outcome: bytes | Fate) -> bool:
     return isinstance(outcome, Fate) and outcome.outcome == "success" and len(outcome.result) > MAX_INLINE_RESULT
 
 
+def too_private() -> Fate:
+    """What becomes of a large result that is not to lie in a file."""
+    said = f"the result of a sensitive job has more than {MAX_INLINE_RESULT} bytes; keep it elsewhere and return where"
+    return failed("ResultTooLarge", said, permanent=True)
+
+
 async def bring_result(port: Port, fate: Fate) -> Fate:
     """A success whose result is the address of the file that it became."""
     with bringing(RESULT, fate.result, "application/json") as file:

@@ -1,0 +1,31 @@
+"""What is sealed looks like this wherever it is read: an object with one text that nobody reads without the key."""
+
+import base64
+
+import msgspec
+from msgspec import Raw, Struct
+
+MARK = b'{"$sealed":'
+
+
+class Sealed(Struct, frozen=True):
+    """A sealed value as JSON."""
+
+    text: str = msgspec.field(name="$sealed")
+
+
+def is_sealed(value: bytes | Raw) -> bool:
+    return bytes(value).startswith(MARK)
+
+
+def spell(sealed: bytes) -> bytes:
+    """Sealed bytes as JSON."""
+    return msgspec.json.encode(Sealed(base64.b64encode(sealed).decode()))
+
+
+def read(value: bytes | Raw) -> bytes:
+    """The sealed bytes of a JSON value. Raises ValueError for what only looks so."""
+    try:
+        return base64.b64decode(msgspec.json.decode(value, type=Sealed).text, validate=True)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from None

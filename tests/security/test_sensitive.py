@@ -1,0 +1,193 @@
+"""Sensitive jobs: what they are given and return is sealed in the store, and opened for workers and for few people."""
+
+import base64
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
+from horae.env import virtual_env
+from horae.model.protocol import PROTOCOL
+from horae.server.app import Application
+from horae.store.contract import Store
+from horae.store.driver import one
+from horae.store.open import open_store_driver
+from horae.store.script import Statement
+
+Api = httpx2.AsyncClient
+KEY = base64.b64encode(b"k" * 32).decode()
+CANARY, ANSWER = "canary-4711", "result-0815"
+JOB = {"name": "pay", "command": ["true"], "sensitive": True, "schema": {"type": "object", "required": ["iban"]}}
+both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture
+async def node(request: pytest.FixtureRequest) -> AsyncIterator[Node]:
+    env = virtual_env()
+    is_plain = getattr(request, "param", "sqlite") == "sqlite"
+    driver = await open_store_driver("sqlite://" if is_plain else request.getfixturevalue("postgres_url"), env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env), EngineSettings(master_keys=KEY))
+    await node.prepare()
+    yield node
+    await node.stop()
+
+
+@pytest.fixture
+async def api(node: Node) -> AsyncIterator[Api]:
+    key = await node.keys.ensure_admin_key()
+    async with client(node, str(key)) as api:
+        made = await api.post("/api/v1/jobs", json=JOB)
+        assert made.status_code == 201, made.text
+        yield api
+
+
+def client(node: Node, key: str) -> Api:
+    transport = httpx2.ASGITransport(app=Application(node))
+    return Api(transport=transport, base_url="http://horae.test", headers={"authorization": f"Bearer {key}"})
+
+
+class Worker:
+    """A worker over the API, by hand."""
+
+    def __init__(self, api: Api) -> None:
+        self._api, self._n, self._session = api, 0, ""
+
+    async def exchange(self, **said: Any) -> dict[str, Any]:
+        if not self._session:
+            presence = {"protocol": PROTOCOL, "worker": "w", "queues": ["default"], "concurrency": 9}
+            made = await self._api.post("/api/v1/sessions", json={**presence, "kinds": ["command"]})
+            assert made.status_code == 201, made.text
+            self._session = made.json()["sessionId"]
+        self._n += 1
+        body = {"channel": 0, "n": self._n, "free": 9, **said}
+        answer = await self._api.post(f"/api/v1/sessions/{self._session}/exchange", json=body)
+        assert answer.status_code == 200, answer.text
+        told: dict[str, Any] = answer.json()
+        return told
+
+    async def run(self, outcome: str = "success") -> dict[str, Any]:
+        """Take what there is, and report it."""
+        [grant] = (await self.exchange())["slices"]
+        place = {name: grant[name] for name in ("parcel", "lo", "hi", "attempt")}
+        more: dict[str, Any] = {"results": [{"number": ANSWER}] * (grant["hi"] - grant["lo"]), "sensitive": True}
+        if outcome == "failed":
+            more = {"error": {"type": "E", "message": "no", "permanent": True}}
+        await self.exchange(outcomes=[{**place, "outcome": outcome, "startedAt": [1], "endedAt": [2], **more}])
+        return dict(grant)
+
+
+async def submit(api: Api, **params: Any) -> str:
+    made = await api.post("/api/v1/executions", json={"job": "pay", "params": params})
+    assert made.status_code == 201, made.text
+    id: str = made.json()["executionId"]
+    return id
+
+
+async def everything(node: Node) -> str:
+    tables = ("parcels", "queued", "running", "history", "waiting", "attempts", "audit_log", "idempotency")
+    return repr([await node.store.read(one(Statement(f"all {t}", f"SELECT * FROM {t}"))) for t in tables])
+
+
+@both
+async def test_params_and_results_are_sealed_in_the_store_and_open_for_the_worker(node: Node, api: Api):
+    id = await submit(api, iban=CANARY)
+
+    grant = await Worker(api).run()
+
+    assert grant["items"] == [{"iban": CANARY}]
+    held = await everything(node)
+    assert CANARY not in held
+    assert ANSWER not in held
+    shown = (await api.get(f"/api/v1/executions/{id}")).json()
+    assert (shown["params"], shown["result"], shown["sensitive"]) == ({"iban": CANARY}, {"number": ANSWER}, True)
+
+
+async def test_who_has_no_permission_sees_that_they_are_sealed(node: Node, api: Api):
+    id = await submit(api, iban=CANARY)
+    await Worker(api).run()
+    for role in ("viewer", "operator", "editor"):
+        key = (await api.post("/api/v1/keys", json={"name": role, "role": role})).json()["key"]
+        async with client(node, key) as other:
+            shown = (await other.get(f"/api/v1/executions/{id}")).json()
+            assert (shown["params"], shown["result"]) == ("(sealed)", "(sealed)")
+            assert CANARY not in (await other.get("/api/v1/executions")).text
+    body = {"name": "auditor", "role": "viewer", "permissions": ["sensitive"]}
+    key = (await api.post("/api/v1/keys", json=body)).json()["key"]
+    async with client(node, key) as auditor:
+        assert (await auditor.get(f"/api/v1/executions/{id}")).json()["params"] == {"iban": CANARY}
+
+
+async def test_params_are_checked_before_they_are_sealed(api: Api):
+    refused = await api.post("/api/v1/executions", json={"job": "pay", "params": {}})
+    assert refused.status_code == 400
+
+
+async def test_a_lot_is_sealed_item_by_item(node: Node, api: Api):
+    items = [{"iban": f"{CANARY}-{n}"} for n in range(3)]
+    made = await api.post("/api/v1/executions", json={"job": "pay", "items": items})
+    assert made.status_code in (200, 201), made.text
+    assert CANARY not in await everything(node)
+    granted = [item for grant in (await Worker(api).exchange())["slices"] for item in grant["items"]]
+    assert granted == [{"iban": f"{CANARY}-{n}"} for n in range(3)]
+
+
+async def test_a_dead_letter_is_run_again_with_what_it_had(node: Node, api: Api):
+    id = await submit(api, iban=CANARY)
+    worker = Worker(api)
+    await worker.run("failed")
+    assert (await api.get(f"/api/v1/dlq/{id}")).json()["execution"]["params"] == {"iban": CANARY}
+    assert (await api.post("/api/v1/dlq/retry", json={"ids": [id], "params": {"iban": "x"}})).status_code == 400
+    assert (await api.post("/api/v1/dlq/retry", json={"ids": [id]})).status_code == 200
+    assert (await worker.run())["items"] == [{"iban": CANARY}]
+    assert CANARY not in await everything(node)
+
+
+async def test_without_the_key_nothing_is_begun_and_it_is_said_why(node: Node, api: Api):
+    await submit(api, iban=CANARY)
+    node.seals._sealer._keys.clear()
+    [grant] = (await Worker(api).exchange())["slices"]
+    assert grant["items"] == [{}]
+    assert "key" in grant["problem"]
+
+
+async def test_a_sealed_text_of_another_job_is_refused(node: Node, api: Api):
+    id = await submit(api, iban=CANARY)
+    rows = await node.store.read(one(Statement("items", "SELECT items FROM parcels")))
+    sealed = msgspec.json.decode(bytes(rows[0][0]))
+    await api.post("/api/v1/jobs", json={"name": "other", "command": ["true"]})
+    stolen = await api.post("/api/v1/executions", json={"job": "other", "params": sealed})
+    assert stolen.status_code in (400, 409), stolen.text
+    odd = await api.post("/api/v1/executions", json={"job": "other", "params": {"$sealed": "no"}})
+    assert odd.status_code in (400, 409)
+    assert id
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"batch": {"size": 3, "wait": "1s"}}, {"debounce": {"wait": "1s"}}, {"cache": {"ttl": "1m"}},
+        {"triggers": [{"name": "e", "event": "upload"}]}, {"triggers": [{"name": "w", "webhook": True}]},
+        {"command": None, "workflow": {"steps": [{"name": "a", "job": "pay"}]}}, {"sensitive": "yes"},
+    ],
+    ids=["batch", "debounce", "cache", "event", "webhook", "workflow", "no-boolean"],
+)  # fmt: skip
+async def test_what_the_store_would_have_to_read_is_refused(api: Api, more: dict[str, Any]):
+    refused = await api.post("/api/v1/jobs", json={**JOB, "name": "x", **more})
+    assert (refused.status_code, refused.json()["field"]) == (400, "sensitive"), refused.text
+
+
+async def test_a_workflow_does_not_run_a_sensitive_job(api: Api):
+    step = {"name": "a", "job": "pay", "params": {"iban": "1"}}
+    flow = {"name": "flow", "workflow": {"steps": [step]}}
+    assert (await api.post("/api/v1/jobs", json=flow)).status_code == 400
+    await api.patch("/api/v1/jobs/pay", json={"sensitive": False})
+    made = await api.post("/api/v1/jobs", json=flow)
+    assert made.status_code == 201, made.text
+    again = await api.patch("/api/v1/jobs/pay", json={"sensitive": True})
+    assert again.status_code == 400
+    assert "flow" in again.json()["detail"]
