@@ -62,7 +62,7 @@ async def furnish(node: Node, tenant: Tenant) -> None:
         "queue": f"{mark}-queue", "calendar": f"{mark}-calendar", "template": f"{mark}-template", "file": "out.txt",
         "job_name": f"{mark}-job", "cron": f"{mark}-cron", "hook": f"{mark}-hook", "event": f"{mark}-event",
         "flow_name": f"{mark}-flow", "step": "ask", "version": "1", "worker": f"{mark}-worker", "tag": f"{mark}-tag",
-        "signal": f"{mark}-signal", "secret": f"{mark}-secret",
+        "signal": f"{mark}-signal", "secret": f"{mark}-secret", "user": f"{mark}-user",
     }  # fmt: skip
     await ok(await api.put(f"{API}/queues/{values['queue']}", json={"policy": "fifo"}))
     dates = {"description": told, "dates": ["2031-12-24"]}
@@ -93,6 +93,8 @@ async def furnish(node: Node, tenant: Tenant) -> None:
     slow = {"filter": {"job": values["job"]}, "rate": "1/1d"}
     values["replay"] = (await ok(await api.post(f"{API}/dlq/replays", json=slow)))["replayId"]
     values["key"] = (await ok(await api.post(f"{API}/keys", json={"name": told, "role": "viewer"})))["keyId"]
+    user = {"name": values["user"], "password": told, "role": "viewer"}
+    await ok(await api.post(f"{API}/users", json=user))
     hold = {"for": "1h", "reason": told}
     await ok(await api.post(f"{API}/queues/{values['queue']}/hold", json=hold))
     await ok(await api.put(f"{API}/windows/{values['calendar']}", json={"reason": told}))
@@ -171,6 +173,7 @@ SEGMENTS: Mapping[str, tuple[str, ...]] = {
     "templates": ("template",),
     "namespaces": ("namespace",),
     "secrets": ("secret",),
+    "users": ("user",),
     "artifacts": ("file",),
     "steps": ("step",),
     "versions": ("version",),
@@ -261,6 +264,10 @@ BODIES: Mapping[str, Bodies] = {
         {"name": "mine", "role": "worker", "queues": [v["queue"]], "jobs": [v["job_name"]]},
         {"name": "mine", "role": "admin", "permissions": ["installation"]},
     ],
+    "me.password": lambda v: [{"current": "not what it was", "password": "not what it was"}],
+    "users.create": lambda v: [{"name": v["user"], "password": "not what it was", "role": "viewer"}],
+    "users.edit": lambda v: [{"active": False}],
+    "users.grant": lambda v: [{"role": "viewer"}],
     "secrets.put": lambda v: [{"value": "not what it was"}],
     "namespaces.create": lambda v: [{"name": v["namespace"]}],
     "namespaces.edit": lambda v: [{"description": "mine"}],
@@ -273,11 +280,13 @@ BODIES: Mapping[str, Bodies] = {
     "sessions.remember": lambda v: [{"steps": [{**_items(v), "name": "mine"}]}],
     "sessions.wait": lambda v: [{**_items(v), "step": "mine", "signal": v["signal"]}],
 }
+# People are known to the whole installation, by names: who administers a namespace may invite any of them.
+COMMON = {"users.create", "users.grant"}
 # By these one makes something of one's own, whatever others call theirs.
 MAKES = {
     *("queues.put", "calendars.put", "templates.put", "holds.open", "holds.window", "keys.create", "events.send"),
     *("queues.window", "sessions.register", "namespaces.create", "queues.hold", "secrets.put", "enrolments.create"),
-    *("me.code", "templates.create"),
+    *("me.code", "templates.create", *COMMON),
 }
 
 
