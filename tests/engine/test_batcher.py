@@ -45,6 +45,25 @@ async def test_callers_meet_while_a_batch_is_under_way():
     assert [len(batch) for batch in recorder.batches] == [3, 3]
 
 
+async def test_those_of_one_key_wait_for_one_another_and_meet_while_others_go_on():
+    recorder = Recorder()
+    batcher = Batcher(recorder.run, most=10, in_flight=2, key=lambda word: word[0])
+    recorder.gate.clear()
+
+    asked = [asyncio.create_task(batcher.do("a1"))]
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    asked += [asyncio.create_task(batcher.do(word)) for word in ("a2", "b1", "a3", "b2", "a4")]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert recorder.batches == [["a1"], ["b1", "b2"]]
+    recorder.gate.set()
+
+    assert await asyncio.wait_for(asyncio.gather(*asked), 5) == ["A1", "A2", "B1", "A3", "B2", "A4"]
+    assert recorder.batches == [["a1"], ["b1", "b2"], ["a2", "a3", "a4"]]
+    assert len(batcher) == 0
+
+
 async def test_a_caller_that_comes_as_a_flush_ends_is_not_forgotten():
     batcher = Batcher(Recorder().run, most=10)
 

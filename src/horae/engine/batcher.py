@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from horae.errors import StoreUnavailable
@@ -17,6 +17,9 @@ class Batcher(Generic[T, R]):
     `run` answers each of a batch in order; an answer may be an exception for that caller alone. When `run` itself
     raises, the batch is repeated one by one, so that only the guilty one fails; but not when it may have been done
     all the same (a commit whose answer was lost), for then it would be done twice.
+
+    With several batches `in_flight`, those with the same `key` are never in two of them: they would wait for one
+    another in the store, where they meet nobody.
     """
 
     def __init__(
@@ -27,8 +30,11 @@ class Batcher(Generic[T, R]):
         size: Callable[[T], int] = lambda _: 0,
         most_size: int = 0,
         in_flight: int = 1,
+        key: Callable[[T], Hashable] | None = None,
     ) -> None:
         self._run, self._most, self._size, self._most_size = run, most, size, most_size
+        self._key = key
+        self._busy: set[Hashable] = set()  # keys of what is under way
         self._pending: deque[tuple[T, asyncio.Future[R]]] = deque()
         self._in_flight = in_flight
         self._active = 0  # flushes that will look at what is pending once more
@@ -55,9 +61,13 @@ class Batcher(Generic[T, R]):
 
     async def _flush(self) -> None:
         try:
-            while self._pending:
-                batch = self._next()
-                await self._answer(batch)
+            while batch := self._next():
+                keys = {self._key(what) for what, _ in batch} if self._key is not None else set()
+                self._busy |= keys
+                try:
+                    await self._answer(batch)
+                finally:
+                    self._busy -= keys
         except asyncio.CancelledError:
             for _, done in self._pending:
                 done.cancel()
@@ -66,13 +76,20 @@ class Batcher(Generic[T, R]):
             self._active -= 1
 
     def _next(self) -> list[tuple[T, asyncio.Future[R]]]:
-        batch = [self._pending.popleft()]
-        total = self._size(batch[0][0])
+        """What is done next, in the order in which it came; what waits for others of its key is passed over."""
+        batch: list[tuple[T, asyncio.Future[R]]] = []
+        passed: list[tuple[T, asyncio.Future[R]]] = []
+        total = 0
         while self._pending and len(batch) < self._most:
-            total += self._size(self._pending[0][0])
-            if self._most_size and total > self._most_size:
+            what = self._pending[0][0]
+            if self._busy and self._key is not None and self._key(what) in self._busy:
+                passed.append(self._pending.popleft())
+                continue
+            total += self._size(what)
+            if batch and self._most_size and total > self._most_size:
                 break
             batch.append(self._pending.popleft())
+        self._pending.extendleft(reversed(passed))
         return batch
 
     async def _answer(self, batch: Sequence[tuple[T, asyncio.Future[R]]]) -> None:

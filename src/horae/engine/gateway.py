@@ -79,7 +79,7 @@ class Gateway:
         self.hand_backs = HandBacks(env, store, directory, hints, self.sessions.lanes_of, self.sessions.taste_of)
         self.memory = Memory(env, store, self.sessions)
         self._asked: set[UUID] = set()  # sessions with requests to be told at once
-        self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2)
+        self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
         self._requests: Lookup[UUID, list[Asked]] = Lookup(store.requests_of_all, most=MOST_READ)
         self._epoch = 1
@@ -250,6 +250,10 @@ class Gateway:
         for batcher in (self._batcher, self._looks):
             await batcher.close()
         await self.memory.stop()
+
+
+def _session_of(head: Head) -> UUID:
+    return head.session
 
 
 def room_of(up: Exchange) -> int:
