@@ -1,6 +1,7 @@
 """The audit log: every change leaves who, what, when and from where; tampering with the store is found."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import httpx2
 import pytest
 
 from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
 from horae.env import virtual_env
 from horae.errors import StoreUnavailable
 from horae.server.app import Application
@@ -30,7 +32,7 @@ async def node(request: pytest.FixtureRequest) -> AsyncIterator[Node]:
     url = "sqlite://" if is_plain else request.getfixturevalue("postgres_url")
     driver = await open_store_driver(url, env)
     await driver.migrate()
-    node = Node(env, Store(driver, env))
+    node = Node(env, Store(driver, env), EngineSettings(master_keys=base64.b64encode(b"k" * 32).decode()))
     await node.prepare()
     yield node
     await node.stop()
@@ -176,6 +178,16 @@ async def test_what_is_written_later_does_not_hide_a_cut(api: Api, node: Node):
     await do(node, "DELETE FROM audit_log WHERE seq >= 5")
     await api.post("/api/v1/jobs", json={**JOB, "name": "d"})
     assert (await verdict(api))["broken"]["seq"] == 5
+
+
+async def test_a_cut_end_with_a_head_made_to_fit_is_found_by_its_signature(api: Api, node: Node):
+    for name in ("a", "b"):
+        await api.post("/api/v1/jobs", json={**JOB, "name": name})
+    found = await verdict(api)
+    assert (found["signed"], found["broken"]) == (True, None)
+    await do(node, "DELETE FROM audit_log WHERE seq > 2")
+    await do(node, "UPDATE audit_head SET seq = 2, hash = (SELECT hash FROM audit_log WHERE seq = 2)")
+    assert "signed" in (await verdict(api))["broken"]["why"]
 
 
 @both

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from horae.engine.batcher import Batcher
+from horae.engine.sealing import Sealer
 from horae.env import Env
-from horae.model.audit_log import Checker, Entry, Head, Link, Outcome, sign
+from horae.model.audit_log import Checker, Entry, Head, Link, Outcome
 from horae.model.audit_log_view import AuditRow, AuditVerdict, show_row
 from horae.model.principal import Principal
 from horae.store.contract import Store
@@ -19,9 +20,9 @@ MOST_DENIED = 10_000
 class AuditLog:
     """Appends to the log and reads it."""
 
-    def __init__(self, env: Env, store: Store) -> None:
-        self._env, self._store = env, store
-        self.key: bytes | None = None  # signs the head; it does not lie in the store
+    def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
+        """`sealer` signs the head, by a key that does not lie in the store."""
+        self._env, self._store, self._sealer = env, store, sealer
         self._denied: dict[tuple[str, str, str], float] = {}
         self._batcher: Batcher[Entry, int] = Batcher(self._write, most=MOST_TOGETHER)
 
@@ -71,7 +72,7 @@ class AuditLog:
             head, links = await self._page(checker.seq)
             checker.follow(links)
             is_whole = len(links) < CHECKED_TOGETHER
-        checker.end(head, self.key)
+        checker.end(head, self._sealer.is_signed)
         return AuditVerdict(
             rows=checker.seq, head=checker.hash.hex(), signed=bool(head.signature), broken=checker.broken
         )
@@ -80,9 +81,7 @@ class AuditLog:
         return await self._store.driver.read(lambda: moves.chain(after, CHECKED_TOGETHER), snapshot=True)
 
     async def _write(self, entries: Sequence[Entry]) -> Sequence[int | BaseException]:
-        key = self.key
-        signed = None if key is None else lambda seq, hash: sign(key, seq, hash)
-        return await self._store.write(lambda: moves.append(entries, signed))
+        return await self._store.write(lambda: moves.append(entries, self._sealer.sign))
 
 
 def outcome_of(status: int) -> Outcome:

@@ -221,7 +221,7 @@ class Node:
         self.people = People(env, store, passwords, self.sign_ins)
         self.oidc = Oidc(env, store, self.sign_ins, self.settings.oidc) if self.settings.oidc else None
         self.audit = Audit(env, store, self.hints)
-        self.audit_log = AuditLog(env, store)
+        self.audit_log = AuditLog(env, store, self.sealer)
         self.fire_audits = FireAudits(env, store)
         self.backups = Backups(env, store)
         place = place_at(self.settings.artifacts)

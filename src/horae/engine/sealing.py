@@ -87,6 +87,19 @@ class Sealer:
         except InvalidTag:
             raise _broken() from None
 
+    def sign(self, said: bytes) -> bytes:
+        """A signature by the key that seals now; empty when there is none to trust."""
+        if self._refusal is not None:
+            return b""
+        return _signature(next(iter(self._keys.values())), said)
+
+    def is_signed(self, said: bytes, signature: bytes) -> bool:
+        """Whether one of the keys signed this; without any key nobody can tell, and it is taken for signed."""
+        if not self._keys:
+            return True
+        key = self._keys.get(signature[:ID])
+        return key is not None and hmac.compare_digest(signature, _signature(key, said))
+
     def is_current(self, sealed: bytes) -> bool:
         """Whether a value is sealed with the key that seals now."""
         return bool(self._keys) and sealed[1:HEAD] == next(iter(self._keys))
@@ -108,6 +121,10 @@ class Sealer:
             return read_master_keys(self._file.read_text())
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"{self._file} cannot be read: {error}.", "Let its owner read it.") from None
+
+
+def _signature(key: MasterKey, said: bytes) -> bytes:
+    return key.id + hmac.digest(key.key, b"horae signature\0" + said, "sha256")
 
 
 def _cipher(key: MasterKey, salt: bytes) -> "AESGCM":

@@ -7,7 +7,7 @@ from msgspec import Struct
 from horae.model.audit_log import Entry, Head, Link, link
 from horae.store.script import ColumnType, Fetch, Insert, Lock, Row, Script, Statement
 
-Sign = Callable[[int, bytes], bytes]
+Sign = Callable[[bytes], bytes]
 
 _SHOWN = "seq, at, namespace, actor, actor_name, address, action, target, outcome, detail, begun, hash"
 HEAD = Statement("audit_head", "SELECT seq, hash, signature FROM audit_head WHERE id = 1")
@@ -54,7 +54,7 @@ class Asked(Struct, frozen=True, kw_only=True):
     target: str = ""
 
 
-def append(entries: Sequence[Entry], sign: Sign | None) -> Script[list[int]]:
+def append(entries: Sequence[Entry], sign: Sign) -> Script[list[int]]:
     """Put entries at the end; tells their places."""
     yield Lock(("audit-log",))
     end = yield from head()
@@ -63,7 +63,7 @@ def append(entries: Sequence[Entry], sign: Sign | None) -> Script[list[int]]:
         links.append(link(entry, end))
         end = Head(links[-1].seq, links[-1].hash)
     yield Insert("audit_log", COLUMNS, [_row(one) for one in links])
-    yield Fetch(KEEP_HEAD, (end.seq, end.hash, sign(end.seq, end.hash) if sign is not None else b""))
+    yield Fetch(KEEP_HEAD, (end.seq, end.hash, sign(end.said)))
     return [one.seq for one in links]
 
 
