@@ -256,8 +256,21 @@ def pid() -> int:
     return os.getpid()
 
 
+def spin() -> None:
+    while True:
+        pass
+
+
+def chatter() -> None:
+    while True:
+        print("x" * 1000)
+
+
 async def test_functions_in_processes_have_limits_too(tmp_path):
-    async with shop(Jobs(hog, pid)) as it:
+    async with shop(Jobs(hog, pid, spin, chatter)) as it:
+        for function, limits in (("spin", Confines(cpu=SECOND)), ("chatter", Confines(output=5 * MIB))):
+            error = (await it.run(Python(function=function, limits=limits), name=function)).error
+            assert (error.type, "the job's limits." in error.message) == ("LimitExceeded", True), error
         error = (await it.run(Python(function="hog", limits=Confines(memory=200 * MIB)), name="hog")).error
         assert "limits.memory" in error.message or error.type == "MemoryError"
         limited = Python(function="pid", limits=Confines(memory=200 * MIB))

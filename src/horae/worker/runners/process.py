@@ -35,7 +35,7 @@ from horae.worker.frames import (
 )
 from horae.worker.frames import Reply as AskReply
 from horae.worker.holding import Begun, Fate
-from horae.worker.lines import Output
+from horae.worker.lines import Meter, Output
 from horae.worker.runners.base import Host, LocalPort, Run
 from horae.worker.runners.tasks import TaskRunner
 from horae.worker.spawner import ChildProcess, GuardDied, SpawnFailed
@@ -55,6 +55,10 @@ class Kid:
         self.bounds = Bounds(limits, limits.over(kept_to(host.settings.limits)))
         self._outputs = [Output(host, run.session, stream) for stream in ("stdout", "stderr")]
         self._process: ChildProcess | None = None
+        self._wrote_too_much = False
+        most = self.bounds.all.output
+        for output in self._outputs:
+            output.meter = None if most is None else Meter(most, self._too_much)
         self._sock: socket.socket | None = None
         self._writer: asyncio.StreamWriter | None = None
         self.is_alive = False
@@ -105,10 +109,21 @@ class Kid:
             self._host.after(0 if kind == "lost" else grace, self._kill_if, self.orders)
 
     @property
-    def broken(self) -> Fate | None:
+    def is_fit(self) -> bool:
+        """Whether it can take an order: what was idle may have been ended from outside."""
+        return self.is_alive and self._process is not None and not self._process.exited.done()
+
+    def broken(self, status: int | None) -> Fate | None:
         """Its failure, if it was ended for being over a limit."""
-        hit = None if self._process is None else self._process.hit
-        return None if hit is None else self.bounds.broken(*hit)
+        if self._process is not None and self._process.hit is not None:
+            return self.bounds.broken(*self._process.hit)
+        limit = "output" if self._wrote_too_much else self.bounds.limit_of(status or 0)
+        return self.bounds.broken(limit) if limit else None
+
+    def _too_much(self) -> None:
+        self._wrote_too_much = True
+        if self._process is not None:
+            self._process.kill()
 
     async def bury(self) -> int | None:
         """End it and everything it has started; its exit status, if the guard could tell."""
@@ -220,12 +235,12 @@ class ProcessRunner(TaskRunner):
                 answer = port.ask(message.ask)
                 answer.add_done_callback(_answering(self.host, kid, message.id))
         status = await kid.bury()
-        return kid.broken or died(status)
+        return kid.broken(status) or died(status)
 
     def _take(self) -> Kid | None:
         while self._idle:
             kid = self._idle.pop()
-            if kid.is_alive:
+            if kid.is_fit:
                 return kid
             self._bury(kid)
         return None
