@@ -147,6 +147,31 @@ async def test_a_workflow_and_a_job_that_it_runs_change_together(stage: Stage):
     assert (await stage.node.jobs.get(NAMESPACE, "flow")).description == "what it is for"
 
 
+async def test_a_job_and_what_workflows_make_of_it_change_together(stage: Stage):
+    def template(retries: int, team: str, *more: str) -> dict[str, Any]:
+        steps = [{"name": name, "job": "work", "retries": retries} for name in ("a", *more)]
+        return {"job": {"workflow": {"steps": steps}, "tags": {"team": team}}}
+
+    await stage.job("work")
+    await stage.node.templates.put(NAMESPACE, "both", template(1, "x"))
+    work = {"name": "work", "template": "both", "workflow": None, "command": "true"}
+    await stage.node.jobs.put(NAMESPACE, work)
+    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "template": "both"})
+    alone = {"name": "other", "workflow": {"steps": [{"name": "a", "job": "work", "retries": 7}]}}
+    await stage.node.jobs.create(NAMESPACE, alone)
+
+    view, _ = await stage.node.templates.put(NAMESPACE, "both", template(2, "y", "b"))
+
+    assert [one.job for one in view.affected] == ["flow", "work"]
+    shown = {name: await stage.node.jobs.get(NAMESPACE, name) for name in ("work", "flow/a", "flow/b", "other/a")}
+    assert {name: (one.retries, one.tags) for name, one in shown.items()} == {
+        "work": (0, {"team": "y"}),
+        "flow/a": (2, {"team": "y"}),
+        "flow/b": (2, {"team": "y"}),
+        "other/a": (7, {"team": "y"}),
+    }
+
+
 async def test_what_makes_no_job_is_refused(stage: Stage):
     with pytest.raises(BadInput) as refused:
         await stage.node.templates.create(NAMESPACE, {"name": "wrong", "job": {"command": "true", "retries": -1}})

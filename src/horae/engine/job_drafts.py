@@ -8,7 +8,7 @@ import msgspec
 
 from horae.engine.job_changes import Draft
 from horae.engine.owned_changes import refuse_owned
-from horae.engine.owned_jobs import Keeper, Keeping
+from horae.engine.owned_jobs import ALONE, Beside, Keeper, Keeping
 from horae.engine.permits import Change, check_changes
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.secrets import check_secrets
@@ -104,7 +104,9 @@ class Drafts:
         whens = parse_whens(spec, key=key, created_at=before.job.created_at, past=True)
         return Definition(spec=spec, whens=whens, dependencies=spec.dependencies, conditions=spec.conditions)
 
-    async def resolve(self, namespace: int, definition: Definition, before: StoredJob | None = None) -> Draft:
+    async def resolve(
+        self, namespace: int, definition: Definition, before: StoredJob | None = None, beside: Beside = ALONE
+    ) -> Draft:
         """Resolve the jobs a definition names."""
         known = {*definition.spec.dependencies, *(before.job.spec.dependencies if before else ())}
         upstream = await self._upstream(namespace, definition.dependencies, known)
@@ -114,7 +116,7 @@ class Drafts:
         conditions = {upstream[ref]: condition for ref, condition in definition.conditions.items()}
         ids = tuple(dict.fromkeys(upstream[ref] for ref in definition.dependencies))
         spec = msgspec.structs.replace(definition.spec, dependencies=ids, conditions=conditions)
-        spec, keeping = await self._keeper.keep(namespace, spec, before)
+        spec, keeping = await self._keeper.keep(namespace, spec, before, beside)
         check_changes(_changes(spec, keeping, before))
         await self._check_secrets(namespace, spec, keeping, before)
         return Draft(spec=spec, whens=definition.whens, keeping=keeping, derived=definition.derived)

@@ -13,6 +13,7 @@ from horae.engine.job_deletions import Deletions
 from horae.engine.job_drafts import CheckPlace, Drafts
 from horae.engine.job_lists import Held, JobLists, Warn, no_such_version, one_of
 from horae.engine.owned_changes import refuse_owned
+from horae.engine.owned_jobs import ALONE, Beside
 from horae.engine.permits import check_changes
 from horae.engine.refs import as_id, find_job
 from horae.env import Env
@@ -123,13 +124,13 @@ class Jobs(JobLists):
         definition = await self._drafts.change(before, patch, replace=False)
         return before, await self._drafts.resolve(namespace, definition, before)
 
-    async def redraft(self, before: StoredJob, template: JobTemplate) -> Draft:
+    async def redraft(self, before: StoredJob, template: JobTemplate, beside: Beside = ALONE) -> Draft:
         """A job as a version of its template makes it. Raises as an edit does."""
         job = before.job
         assert job.spec.made is not None
         body = source_of(job.name, job.spec.made)
         definition = await self._drafts.change(before, body, replace=True, template=template)
-        draft = await self._drafts.resolve(job.namespace, definition, before)
+        draft = await self._drafts.resolve(job.namespace, definition, before, beside)
         if (draft.spec.schedule, draft.spec.triggers) != (job.spec.schedule, job.spec.triggers):
             await self._decide_due()
         return draft

@@ -16,6 +16,7 @@ def is_true(keeping: Keeping | None, job: UUID | None) -> Script[bool]:
     copies = [] if job is None else (yield from owned.copies_of(job))
     if keeping is None:
         return not copies
+    copies = [copy for copy in copies if copy.owner not in keeping.beside]
     standing = yield from owned.standing(keeping.seen)
     for id, version in keeping.seen.items():
         found = standing.get(id)

@@ -51,6 +51,17 @@ class Keeping(Struct, frozen=True, kw_only=True):
     seen: Mapping[UUID, int] = {}  # the versions of jobs that this was made from
     owners: frozenset[UUID] = frozenset()  # workflows whose jobs were looked at
     known: frozenset[UUID] = frozenset()  # the jobs that these keep, and those that were made from the one written
+    beside: frozenset[UUID] = frozenset()  # workflows that the same change writes: what they keep is theirs to derive
+
+
+class Beside(Struct, frozen=True):
+    """What else one change writes: jobs as they will be, and those of them that are workflows."""
+
+    specs: Mapping[UUID, Spec] = {}
+    workflows: frozenset[UUID] = frozenset()
+
+
+ALONE = Beside()
 
 
 class Keeper:
@@ -59,20 +70,22 @@ class Keeper:
     def __init__(self, store: Store, new_id: NewId) -> None:
         self._store, self._new_id = store, new_id
 
-    async def keep(self, namespace: int, spec: Spec, before: StoredJob | None) -> tuple[Spec, Keeping | None]:
+    async def keep(
+        self, namespace: int, spec: Spec, before: StoredJob | None, beside: Beside = ALONE
+    ) -> tuple[Spec, Keeping | None]:
         """A spec whose steps know the ids of their jobs, and what goes with it; None when nothing does."""
-        copies = await self._copies(before)
+        copies = [copy for copy in await self._copies(before) if copy.owner not in beside.workflows]
         if spec.sensitive and before is not None:
             for workflow in await self._store.read(lambda: owned.users(before.job.id)):
                 _refuse_sensitive(spec, workflow)
         is_workflow = isinstance(spec.task, Workflow)
         was_workflow = before is not None and isinstance(before.job.spec.task, Workflow)
         if not is_workflow and not was_workflow and not copies:
-            return spec, None
+            return spec, Keeping(beside=beside.workflows) if beside.workflows else None
         owners = {copy.owner for copy in copies} | ({before.job.id} if before else set())
         existing = await self._store.read(lambda: owned.of_owners(owners))
         changing = None if before is None else before.job.id
-        draft = _Draft(self._store, namespace, self._new_id, existing, copies, changing)
+        draft = _Draft(self._store, namespace, self._new_id, existing, copies, changing, beside)
         if is_workflow:
             spec = await draft.resolve(spec.name, spec, None)
         elif was_workflow:
@@ -105,8 +118,10 @@ class _Draft:
         existing: Sequence[Owned],
         copies: Sequence[Owned],
         changing: UUID | None,
+        beside: Beside,
     ) -> None:
         self._store, self._namespace, self._new_id, self._changing = store, namespace, new_id, changing
+        self._beside = beside
         self._existing = {(one.owner, _inside(one.name)): one for one in existing}
         self._known = frozenset(one.id for one in (*existing, *copies))
         self._kept: list[Kept] = []
@@ -198,7 +213,10 @@ class _Draft:
     async def _find(self, ref: str) -> StoredJob | None:
         id = as_id(ref)
         stored = await (self._store.job(id, self._namespace) if id else self._store.job_named(self._namespace, ref))
-        return None if stored is None or stored.job.state == "deleted" else stored
+        if stored is None or stored.job.state == "deleted":
+            return None
+        spec = self._beside.specs.get(stored.job.id, stored.job.spec)
+        return structs.replace(stored, job=structs.replace(stored.job, spec=spec))
 
     async def _missing(self, ref: str) -> BadInput:
         near = nearest(ref, await self._store.read(lambda: job_reads.names(self._namespace)))
@@ -221,6 +239,7 @@ class _Draft:
             seen=self._seen,
             owners=owners,
             known=self._known,
+            beside=self._beside.workflows,
         )
 
     def _is_replaced(self, owner: UUID, inside: str) -> bool:

@@ -10,8 +10,9 @@ from horae.engine.job_changes import Draft
 from horae.engine.jobs import TRIES, Jobs
 from horae.engine.permits import check_template
 from horae.engine.refs import in_quotes, nearest
+from horae.engine.template_courses import drafts_together, used_first
 from horae.env import Env
-from horae.errors import Busy, Conflict, Forbidden, HoraeError, NotFound, Stale
+from horae.errors import Busy, Conflict, HoraeError, NotFound, Stale
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition import render_definition
 from horae.model.definition.diff import differences
@@ -19,7 +20,6 @@ from horae.model.definition.job_template import read_template
 from horae.model.job_template import Body, JobTemplate
 from horae.model.template_view import AffectedView, TemplateView, show_template
 from horae.model.view import Page
-from horae.model.workflow.values import Workflow
 from horae.store.contract import Store
 from horae.store.moves import templates
 from horae.store.moves.jobs import StoredJob
@@ -133,21 +133,19 @@ class Templates:
     async def _course(self, after: JobTemplate) -> _Course:
         """What becomes of all that was made from a template."""
         users = await self._store.read(lambda: templates.users(after.id))
+        drafts = await drafts_together(self._jobs, after, users)
         edits, affected = [], []
-        for user in sorted(users, key=lambda one: one.job.name):
-            job = user.job
-            try:
-                draft = await self._jobs.redraft(user, after)
-            except Forbidden:
-                raise
-            except HoraeError as error:
-                affected.append(AffectedView(job_id=job.id, job=job.name, changes=[], error=error.detail))
-                continue
-            if draft.spec != job.spec:
+        for user in users:
+            job, draft = user.job, drafts[user.job.id]
+            if isinstance(draft, HoraeError):
+                affected.append(AffectedView(job_id=job.id, job=job.name, changes=[], error=draft.detail))
+            elif draft.spec != job.spec:
                 edits.append((user, draft))
                 told = differences(render_definition(job.spec), render_definition(draft.spec))
                 affected.append(AffectedView(job_id=job.id, job=job.name, changes=told))
-        edits.sort(key=lambda one: (not isinstance(one[1].spec.task, Workflow), one[0].job.id))  # before what they run
+        last = {id: at for at, id in enumerate(used_first(drafts))}
+        edits.sort(key=lambda one: -last[one[0].job.id])  # each before what it runs
+        affected.sort(key=lambda one: one.job)
         return _Course(frozenset((one.job.id, one.job.version) for one in users), tuple(edits), tuple(affected))
 
     async def _check_whole(self, namespace: int, name: str, said: Body) -> None:
