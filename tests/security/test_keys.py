@@ -12,7 +12,7 @@ from horae.store.contract import Store
 from horae.store.driver import one
 from horae.store.schema import metadata
 from horae.store.script import Statement
-from tests.security.people import People, done, opened
+from tests.security.people import Api, People, done, opened
 
 KEYS, ME = "/api/v1/keys", "/api/v1/me"
 HOUR = 3600 * SECOND
@@ -32,6 +32,10 @@ def advance(people: People, span: int) -> None:
 
 async def valid(people: People, key: str) -> bool:
     return (await people.bearing(key).get(ME)).status_code == 200
+
+
+async def code_of(maker: Api) -> str:
+    return str((await done(maker.post("/api/v1/sign-in/codes")))["code"])
 
 
 # Rotation
@@ -202,14 +206,20 @@ async def test_a_revoked_key_ends_within_five_seconds_on_every_server(people: Pe
 async def test_browsers_end_with_the_key_whose_link_signed_them_in(people: People):
     made = await people.node.keys.create(1, "ci", "operator", people.node.env.now() + 2 * DAY)
     bearer = people.bearing(made.text)
-    codes = [(await done(bearer.post("/api/v1/sign-in/codes")))["code"] for _ in range(2)]
+    codes = [await code_of(bearer) for _ in range(2)]
     browser = people.bearing()
     signed = await browser.post("/api/v1/sign-in", json={"code": codes[0]})
     assert f"Max-Age={2 * 86400};" in signed.headers["set-cookie"]  # not longer than the key
 
+    browser.headers["x-csrf-token"] = signed.json()["csrf"]
+    further = people.bearing()
+    await done(further.post("/api/v1/sign-in", json={"code": await code_of(browser)}))
+    assert (await further.get(ME)).status_code == 200
+
     await people.node.keys.revoke(1, made.stored.id)
 
     assert (await browser.get(ME)).status_code == 401
+    assert (await further.get(ME)).status_code == 401  # whatever the way from browser to browser was
     assert (await people.bearing().post("/api/v1/sign-in", json={"code": codes[1]})).status_code == 401
 
 

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from horae.env import SECOND, Env, Instant, Micros
-from horae.errors import BadInput, Conflict, NotFound, StoreUnavailable, Unauthorized
+from horae.errors import BadInput, Conflict, Forbidden, NotFound, StoreUnavailable, Unauthorized
 from horae.model.job import DAY
 from horae.model.principal import (
     DEFAULT_NAMESPACE,
@@ -260,11 +260,20 @@ class Keys:
         return there
 
     async def new_sign_in_code(self, who: Principal = LOCAL) -> NewCode:
-        """A code that signs one browser in, once, within ten minutes, for what its maker may."""
+        """A code that signs one browser in, once, within ten minutes, for what its maker may.
+
+        It ends with the key that it goes back to, also if a browser made it. Raises Forbidden for people: their
+        sign-ins end when they are locked out.
+        """
+        if who.kind == "user":
+            remedy = "Sign in on the other device with your name and password, or at your identity provider."
+            raise Forbidden("Sign-in links are made with keys, not by people.", remedy)
+        maker = await self._store.read(lambda: keys.one(who.key)) if who.csrf else None
         code, now = secrets.token_urlsafe(32), self._env.now()
         until = now + CODE_LIFE
         grant = keys.Grant(
-            namespace=who.namespace, role=who.role, queues=who.queues, jobs=who.jobs, made_by=who.key or None,
+            namespace=who.namespace, role=who.role, queues=who.queues, jobs=who.jobs,
+            made_by=(maker and maker.grant.made_by) or who.key or None,
             permissions=tuple(sorted(who.permissions - _beyond(who.namespace))),
         )  # fmt: skip
         await self._store.write(lambda: keys.add_code(digest_of(code), grant, until, now))

@@ -6,6 +6,7 @@ from horae.engine.owned_jobs import Keeping, Kept
 from horae.env import Instant
 from horae.errors import BadInput, Conflict
 from horae.model.job import Job
+from horae.model.workflow.naming import is_owned_name, owner_of
 from horae.store.moves import job_reads, lanes, owned
 from horae.store.moves.owned import Placed
 from horae.store.script import Script
@@ -94,6 +95,15 @@ def is_used(name: str, users: list[str]) -> Conflict:
     shown = ", ".join(f'"{user}"' for user in users[:10]) + (f" and {len(users) - 10} more" if len(users) > 10 else "")
     remedy = f"Change them first, or delete it all the same: `horae jobs delete {name} --force`, ?force=true."
     return Conflict(f'Job "{name}" is run by workflows: {shown}.', remedy, workflows=users)
+
+
+def refuse_part(job: Job) -> None:
+    """Refuse to run a part of a workflow by itself: what comes before it, such as an approval, would be passed by."""
+    if is_owned_name(job.name):
+        workflow = owner_of(job.name)
+        remedy = f"Run the workflow: `horae jobs trigger {workflow}`; what ran of it again: `horae executions rerun`."
+        detail = f'Job "{job.name}" is a part of workflow "{workflow}" and runs in it only.'
+        raise Conflict(detail, remedy, workflow=workflow)
 
 
 def refuse_owned(job: Job, verb: str = "changed") -> None:

@@ -9,6 +9,7 @@ from horae.engine.deadlines import deadline_of
 from horae.engine.directory import Directory
 from horae.engine.limit_keys import MIXED, keyed, keys_of_lot
 from horae.engine.meetings import meeting, whole_params
+from horae.engine.owned_changes import refuse_part
 from horae.engine.params import Params
 from horae.engine.rollout_choices import arm_of
 from horae.engine.sealed import Seals
@@ -28,6 +29,7 @@ from horae.store.moves.jobs import StoredJob
 from horae.store.moves.submission import Idempotency, NewExecution, NewLot, Submission
 
 MOST_KEY = 256
+BY_NAME = ("submit", "trigger", "child")  # origins of executions that somebody asks for by a job's name
 FAR = 50 * 366 * 86_400 * 1_000_000  # nothing is scheduled further ahead than this
 
 
@@ -140,6 +142,8 @@ class Resolver:
         stored = self._directory.known(wanted.namespace, request.job) or await self._directory.job(
             wanted.namespace, request.job
         )
+        if wanted.origin in BY_NAME:
+            refuse_part(stored.job)
         self._directory.check_accepts(stored.queue)
         return stored
 

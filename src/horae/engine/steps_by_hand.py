@@ -61,7 +61,7 @@ class StepsByHand:
 
     async def _force(self, who: Principal, ref: str | UUID, ended: Ended) -> ExecutionView:
         execution = (await self._executions.find(who.namespace, ref)).execution.id
-        await self._decide(execution, partial(flow_by_hand.decide, execution, ended, self._env.new_id))
+        await self._decide(execution, partial(flow_by_hand.decide, execution, ended, who.role, self._env.new_id))
         return await self._executions.get(who.namespace, execution)
 
     async def _decide(self, execution: UUID, move: Move) -> None:

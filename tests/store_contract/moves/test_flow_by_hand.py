@@ -18,7 +18,7 @@ from tests.store_contract.world import World, success
 
 
 async def decide(world: World, execution, ended: Ended) -> str:
-    move = partial(flow_by_hand.decide, execution, ended, world.env.new_id)
+    move = partial(flow_by_hand.decide, execution, ended, "operator", world.env.new_id)
     return (await world.store.change(lambda now: move(now, Started()))).verdict
 
 

@@ -170,7 +170,7 @@ async def test_a_step_is_taken_as_done_or_left_out(world: World):
     (a,) = await worker.claim(1)
 
     async def decide(ended: Ended) -> str:
-        move = partial(flow_by_hand.decide, execution, ended, world.env.new_id)
+        move = partial(flow_by_hand.decide, execution, ended, "operator", world.env.new_id)
         return (await world.store.change(lambda now: move(now, Started()))).verdict
 
     assert await decide(Ended(step="x", forced=True)) == "nothing"

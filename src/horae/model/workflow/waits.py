@@ -11,7 +11,7 @@ from horae.model.principal import includes
 from horae.model.protocol import Failure
 from horae.model.workflow.expressions import OF_EVENT, condition_of, scope_of, step_value
 from horae.model.workflow.flow import About, Ask, Deciding, Ended
-from horae.model.workflow.plan import Node
+from horae.model.workflow.plan import Node, Plan
 from horae.model.workflow.values import Approval, Callback, EventWait, SignalWait, Wait
 
 KINDS: dict[type, str] = {EventWait: "event", SignalWait: "signal", Approval: "approval", Callback: "callback"}
@@ -74,6 +74,21 @@ def answered(step: str, *, agreed: bool, by: str, comment: str) -> Ended:
 def may_answer(wait: Approval, role: str) -> bool:
     """Whether somebody of a role may say yes or no: of one that it names, or of one above it."""
     return not wait.roles or any(includes(role, named) for named in wait.roles)
+
+
+def approvals_before(plan: Plan, step: str) -> dict[str, Approval]:
+    """The approvals that must be given before what follows a step may start: its own, and those before it."""
+    found, looked, names = dict[str, Approval](), set[str](), [step]
+    while names:
+        name = names.pop()
+        if name in looked:
+            continue
+        looked.add(name)
+        node = plan.nodes[name]
+        if isinstance(node.step.wait, Approval):
+            found[name] = node.step.wait
+        names += node.upstreams
+    return found
 
 
 def _answer(agreed: bool, by: str, comment: str) -> bytes:

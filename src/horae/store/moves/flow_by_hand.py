@@ -10,7 +10,7 @@ from horae.env import Instant
 from horae.model.awaits import MOST_KEPT, Signal
 from horae.model.workflow.flow import FINAL, Ended
 from horae.model.workflow.values import Approval
-from horae.model.workflow.waits import may_answer
+from horae.model.workflow.waits import approvals_before, may_answer
 from horae.store.moves import flow_locks, flow_rows, flow_waits
 from horae.store.moves.advance import Board
 from horae.store.moves.deferred import Deferred
@@ -90,8 +90,11 @@ def _not_asked(course: Course, step: str | None) -> Script[Told]:
     return Told("final" if all(row.is_final for row, _ in rows.values()) else "idle", [step])
 
 
-def decide(execution: UUID, ended: Ended, new_id: NewId, now: Instant, done: Started) -> Script[Told]:
-    """Take a step as done, or leave it out, whatever it is doing: what it runs is cancelled."""
+def decide(execution: UUID, ended: Ended, role: str, new_id: NewId, now: Instant, done: Started) -> Script[Told]:
+    """Take a step as done, or leave it out, whatever it is doing: what it runs is cancelled.
+
+    An approval is passed by so only by who may give it, also if the step comes after it.
+    """
     board = yield from _board(execution, new_id, now, done)
     if board is None or board.courses[execution].is_over:
         return Told("ended" if board is not None else "unknown")
@@ -102,8 +105,21 @@ def decide(execution: UUID, ended: Ended, new_id: NewId, now: Instant, done: Sta
     course.learn(rows.values())
     if course.rows[ended.step].state in FINAL:
         return Told("final", [ended.step])
+    barred = yield from _barred(course, ended.step, role)
+    if barred:
+        return Told("forbidden", barred)
     yield from settle(board, {execution: [ended]}, new_id, now, done)
     return Told("done", [ended.step])
+
+
+def _barred(course: Course, step: str, role: str) -> Script[Sequence[str]]:
+    """The roles that are asked for before a step by an approval that is open and not for this role; none otherwise."""
+    asked = {name: wait for name, wait in approvals_before(course.plan, step).items() if not may_answer(wait, role)}
+    if not asked:
+        return ()
+    rows = yield from flow_rows.steps_of([(*course.held.place, name, False) for name in sorted(asked)])
+    ended = {row.step for row, _ in rows.values() if row.is_final}
+    return next((wait.roles for name, wait in sorted(asked.items()) if name not in ended), ())
 
 
 def _board(execution: UUID, new_id: NewId, now: Instant, done: Started) -> Script[Board | None]:
