@@ -237,7 +237,7 @@ async def test_queues_tell_their_depth(api: Api, node: Node):
     (queue,) = (await api.get("/api/v1/queues")).json()["items"]
     assert queue["queued"] == 5
     assert sum(lane["queued"] for lane in queue["lanes"]) == 5
-    assert 'horae_queued_executions{queue="default"} 5.0' in (await api.get("/metrics")).text
+    assert 'horae_queued_executions{namespace="default",queue="default"} 5.0' in (await api.get("/metrics")).text
 
 
 async def test_counts(api: Api):

@@ -26,7 +26,7 @@ async def test_a_queue_is_held_listed_and_released(api: Api, clock):
     assert (await api.get("/api/v1/holds")).json()["items"] == [hold]
     (queue,) = (await api.get("/api/v1/queues")).json()["items"]
     assert (queue["state"], queue["running"], queue["holds"]) == ("held", 0, [hold])
-    assert 'horae_held_queues{queue="default"} 1.0' in (await api.get("/metrics")).text
+    assert 'horae_held_queues{namespace="default",queue="default"} 1.0' in (await api.get("/metrics")).text
 
     released = await api.delete(URL, params={"reason": "deploy-123"})
     assert (released.status_code, released.json()["note"], released.json()["holds"]) == (200, "1 hold released.", [])

@@ -243,7 +243,7 @@ def test_a_server_of_any_part_says_that_it_is_there(node: Node, part: str):
 async def test_metrics_tell_of_requests_and_workers(worker: Api, api: Api):
     await register(worker)
     text = (await api.get("/metrics")).text
-    assert 'horae_workers{status="live"} 1.0' in text
+    assert 'horae_workers{namespace="default",status="live"} 1.0' in text
     assert 'horae_http_requests_total{route="sessions.register",status="201"} 1.0' in text
     assert "horae_ready 1.0" in text
 

@@ -1,5 +1,6 @@
 """Workers as people see them: each worker's newest session, and how it is."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 from uuid import UUID
@@ -18,6 +19,7 @@ from horae.store.moves.sessions import held_by_lane
 Status = Literal["live", "late", "draining", "lost"]
 REMEMBERED = DAY  # how long a lost worker is listed
 MOST = 1000
+MOST_COUNTED = 100_000
 
 
 class Worker(Struct, frozen=True, kw_only=True):
@@ -59,6 +61,14 @@ class Workers:
     async def list(self, namespace: int) -> Sequence[Worker]:
         """Workers that are there or were lost lately, newest first; those that left are not listed."""
         return await self._shown(_newest(await self._sessions(namespace)))
+
+    async def counts(self) -> Mapping[tuple[int, Status], int]:
+        """How many workers of each namespace are how."""
+        sessions: dict[int, list[Session]] = {}
+        for session in await self._store.sessions(0, self._env.now() - REMEMBERED, MOST_COUNTED):
+            if session.state != "closed":
+                sessions.setdefault(session.namespace, []).append(session)
+        return Counter((id, self._status(one)) for id, some in sessions.items() for one in _newest(some))
 
     async def show(self, namespace: int, ref: str) -> Worker:
         """One worker by its name or by its session's id."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import accumulate
 from typing import get_args
 
+from msgspec import Struct, field
 from prometheus_client import CollectorRegistry, Gauge, Metric, generate_latest
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -17,11 +18,12 @@ from horae.model.circuit import CircuitState
 from horae.server.call import Call
 from horae.server.route import Route
 from horae.store.moves import backfills, circuit_reads, replays, watches
-from horae.store.moves.depths import depths
+from horae.store.moves.depths import all_depths
 from horae.version import __version__
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4.encode()
 MOST_CIRCUITS = 10_000
+Labels = tuple[str, ...]
 MOST_BACKFILLED = 1_000  # jobs and states
 BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 
@@ -130,39 +132,39 @@ class Metrics:
         self._answers = Answers()
         self.registry.register(self._answers)
         self.queued = Gauge(
-            "horae_queued_executions", "Executions queued, by queue.", ["queue"], registry=self.registry
+            "horae_queued_executions", "Executions queued, by queue.", ["namespace", "queue"], registry=self.registry
         )
         self.held = Gauge(
             "horae_held_queues",
             "1 for each queue of which nothing is started, by a hold or a maintenance window.",
-            ["queue"],
+            ["namespace", "queue"],
             registry=self.registry,
         )
         self.circuits = Gauge(
             "horae_circuits",
             "Circuits of jobs that are open or half-open, by job and state.",
-            ["job", "state"],
+            ["namespace", "job", "state"],
             registry=self.registry,
         )
         self.backfills = Gauge(
             "horae_backfills",
             "Backfills that are not completed, by job and state: running, paused, or cancelled with executions to end.",
-            ["job", "state"],
+            ["namespace", "job", "state"],
             registry=self.registry,
         )
         self.backfill_fires = Gauge(
             "horae_backfill_fires",
             "Fires of these backfills, by job and how they stand: to_come, left_alone, live, succeeded, failed or"
             " ended_otherwise.",
-            ["job", "standing"],
+            ["namespace", "job", "standing"],
             registry=self.registry,
         )
         self.replays = Gauge(
-            "horae_replays", "Replays of dead letters that go on or are paused, by state.", ["state"],
+            "horae_replays", "Replays of dead letters that go on or are paused, by state.", ["namespace", "state"],
             registry=self.registry,
         )  # fmt: skip
         self.registry.register(Counted(node))
-        self.workers = Gauge("horae_workers", "Workers, by status.", ["status"], registry=self.registry)
+        self.workers = Gauge("horae_workers", "Workers, by status.", ["namespace", "status"], registry=self.registry)
         self.ready = Gauge("horae_ready", "Whether the store answers.", registry=self.registry)
         self.troubled = Gauge(
             "horae_troubled_triggers",
@@ -191,48 +193,76 @@ class Metrics:
 async def exposition(call: Call) -> bytes:
     """The text Prometheus reads."""
     metrics: Metrics = call.scope["app"].metrics
-    await _look(metrics, call.node, call.namespace)
+    node = call.node
+    looked = await _look(node)
+    # From here on nobody else looks: what two write at once would be told twice.
+    metrics.ready.set(node.ready)
+    metrics.troubled.set(looked.troubled)
+    metrics.watches_in_trouble.set(looked.watches)
+    gauges: tuple[tuple[Gauge, Mapping[Labels, float]], ...] = (
+        (metrics.queued, looked.queued),
+        (metrics.held, looked.held),
+        (metrics.circuits, looked.circuits),
+        (metrics.backfills, looked.backfills),
+        (metrics.backfill_fires, looked.fires),
+        (metrics.replays, looked.replays),
+        (metrics.workers, looked.workers),
+    )
+    for gauge, values in gauges:
+        gauge.clear()
+        for labels, value in values.items():
+            gauge.labels(*labels).set(value)
     return generate_latest(metrics.registry)
 
 
-async def _look(metrics: Metrics, node: Node, namespace: int) -> None:
-    """Set what only the store knows."""
-    metrics.ready.set(node.ready)
-    metrics.troubled.set(await node.store.troubled_triggers())
-    metrics.watches_in_trouble.set(await node.store.read(watches.troubled))
+class Looked(Struct):
+    """What only the store knows, of all namespaces: by their names and what else tells it apart."""
+
+    troubled: int
+    watches: int
+    queued: Tally[Labels] = field(default_factory=Tally)
+    held: Tally[Labels] = field(default_factory=Tally)
+    circuits: Tally[Labels] = field(default_factory=Tally)
+    backfills: Tally[Labels] = field(default_factory=Tally)
+    fires: Tally[Labels] = field(default_factory=Tally)
+    replays: Tally[Labels] = field(default_factory=Tally)
+    workers: Tally[Labels] = field(default_factory=Tally)
+
+
+async def _look(node: Node) -> Looked:
     directory = await node.store.directory()
+    names = {tenant.id: tenant.name for tenant in directory.namespaces}
+    queues = {queue.id: (names.get(queue.namespace, ""), queue.name) for queue in directory.queues}
     lanes = {lane.id: lane.queue for lane in directory.lanes}
-    names = {queue.id: queue.name for queue in directory.queues}
-    metrics.queued.clear()
-    for lane, count in (await node.store.read(lambda: depths(namespace))).items():
+    looked = Looked(await node.store.troubled_triggers(), await node.store.read(watches.troubled))
+    for lane, count in (await node.store.read(all_depths)).items():
         if lane in lanes:
-            metrics.queued.labels(names[lanes[lane]]).inc(count)
-    metrics.held.clear()
+            looked.queued[queues[lanes[lane]]] += count
     for queue in directory.queues:
-        if queue.namespace == namespace and node.hold_watch.of_queue(namespace, queue.id):
-            metrics.held.labels(queue.name).set(1)
-    metrics.circuits.clear()
-    for standing, name in await node.store.read(lambda: circuit_reads.shut_in(namespace, MOST_CIRCUITS)):
-        metrics.circuits.labels(name, standing.state).inc()
-    await _look_at_backfills(metrics, node, namespace)
-    metrics.replays.clear()
-    for state, count in (await node.store.read(lambda: replays.standing(namespace))).items():
-        metrics.replays.labels(state).set(count)
-    metrics.workers.clear()
-    for status, count in Tally(worker.status for worker in await node.workers.list(namespace)).items():
-        metrics.workers.labels(status).set(count)
+        if node.hold_watch.of_queue(queue.namespace, queue.id):
+            looked.held[queues[queue.id]] = 1
+    shut = (await node.store.read(circuit_reads.shut))[:MOST_CIRCUITS]
+    jobs = await node.store.read(lambda: circuit_reads.owners({one.job for one in shut}))
+    for standing in shut:
+        namespace, name = jobs.get(standing.job, (0, ""))
+        looked.circuits[names.get(namespace, ""), name, standing.state] += 1
+    await _look_at_backfills(looked, node, names)
+    for (namespace, state), count in (await node.store.read(replays.standing)).items():
+        looked.replays[names.get(namespace, ""), state] = count
+    for (namespace, status), count in (await node.workers.counts()).items():
+        looked.workers[names.get(namespace, ""), status] = count
+    return looked
 
 
-async def _look_at_backfills(metrics: Metrics, node: Node, namespace: int) -> None:
+async def _look_at_backfills(looked: Looked, node: Node, names: Mapping[int, str]) -> None:
     """How far unfinished backfills are: those of one job together."""
-    metrics.backfills.clear()
-    metrics.backfill_fires.clear()
-    for one in await node.store.read(lambda: backfills.standing(namespace, MOST_BACKFILLED)):
-        metrics.backfills.labels(one.job, one.state).set(one.backfills)
+    for one in await node.store.read(lambda: backfills.standing(MOST_BACKFILLED)):
+        whose = names.get(one.namespace, ""), one.job
+        looked.backfills[*whose, one.state] = one.backfills
         c = one.counts
         standing = {
             "to_come": c.to_come, "left_alone": c.already + c.unknown, "live": c.live, "succeeded": c.succeeded,
             "failed": c.failed, "ended_otherwise": c.ended,
         }  # fmt: skip
         for name, count in standing.items():
-            metrics.backfill_fires.labels(one.job, name).inc(count)
+            looked.fires[*whose, name] += count

@@ -45,9 +45,10 @@ LIVE_RUNS = Statement(
 )
 STANDING = Statement(
     "standing_backfills",
-    "SELECT j.name, b.state, count(*), sum(b.total), sum(b.already), sum(b.unknown), sum(b.started), sum(b.succeeded),"
-    " sum(b.failed), sum(b.ended) FROM backfills b JOIN jobs j ON j.id = b.job"
-    " WHERE b.namespace = $1 AND b.completed_at IS NULL GROUP BY j.name, b.state ORDER BY j.name, b.state LIMIT $2",
+    "SELECT b.namespace, j.name, b.state, count(*), sum(b.total), sum(b.already), sum(b.unknown), sum(b.started),"
+    " sum(b.succeeded), sum(b.failed), sum(b.ended) FROM backfills b JOIN jobs j ON j.id = b.job"
+    " WHERE b.completed_at IS NULL GROUP BY b.namespace, j.name, b.state"
+    " ORDER BY b.namespace, j.name, b.state LIMIT $1",
 )
 OLD_RUNS = Statement(
     "expire_backfill_runs",
@@ -150,19 +151,18 @@ def live_runs(id: UUID) -> Script[list[tuple[UUID, Instant, UUID]]]:
 class Standing(Struct, frozen=True):
     """Backfills of one job in one state that are not completed: how many, and how far they are together."""
 
+    namespace: int
     job: str
     state: BackfillState
     backfills: int
     counts: Counts
 
 
-def standing(namespace: int, most: int) -> Script[list[Standing]]:
-    """Backfills that are not completed, by job and state."""
-    rows = yield Fetch(STANDING, (namespace, most))
+def standing(most: int) -> Script[list[Standing]]:
+    """Backfills of all namespaces that are not completed, by job and state."""
+    rows = yield Fetch(STANDING, (most,))
     fields = Counts.__struct_fields__
-    return [
-        Standing(row[0], row[1], row[2], Counts(**dict(zip(fields, map(int, row[3:]), strict=True)))) for row in rows
-    ]
+    return [Standing(*row[:4], Counts(**dict(zip(fields, map(int, row[4:]), strict=True)))) for row in rows]
 
 
 def forget(before: Instant, most: int = 1000) -> Script[bool]:

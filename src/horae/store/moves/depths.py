@@ -3,8 +3,14 @@
 from horae.store.script import Fetch, Script, Statement
 
 DEPTHS = Statement("depths", "SELECT lane, sum(hi - lo) FROM queued WHERE namespace = $1 GROUP BY lane")
+ALL_DEPTHS = Statement("all_depths", "SELECT lane, sum(hi - lo) FROM queued GROUP BY lane")
 
 
 def depths(namespace: int) -> Script[dict[int, int]]:
     """Queued executions by lane."""
     return {lane: int(count) for lane, count in (yield Fetch(DEPTHS, (namespace,)))}
+
+
+def all_depths() -> Script[dict[int, int]]:
+    """The same of all namespaces."""
+    return {lane: int(count) for lane, count in (yield Fetch(ALL_DEPTHS))}

@@ -50,13 +50,13 @@ ADVANCE = Statement(
 FORGET = Statement("expire_replays", "DELETE FROM replays WHERE completed_at < $1")
 STANDING = Statement(
     "standing_replays",
-    "SELECT state, count(*) FROM replays WHERE namespace = $1 AND completed_at IS NULL GROUP BY state",
+    "SELECT namespace, state, count(*) FROM replays WHERE completed_at IS NULL GROUP BY namespace, state",
 )
 
 
-def standing(namespace: int) -> Script[dict[str, int]]:
-    """How many replays of a namespace have not ended, by their state."""
-    return dict((yield Fetch(STANDING, (namespace,))))
+def standing() -> Script[dict[tuple[int, str], int]]:
+    """How many replays have not ended, by namespace and state."""
+    return {(namespace, state): count for namespace, state, count in (yield Fetch(STANDING))}
 
 
 def put(replay: Replay) -> Script[None]:
