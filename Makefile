@@ -67,6 +67,7 @@ prove: install-dev browser
 	HORAE_PROVE=1 $(BIN)/pytest -n $(PYTEST_WORKERS) --hypothesis-profile=prove --timeout=900 $(PYTEST_FLAGS) $(TESTS)
 	tools/races
 	tools/time
+	tools/security
 
 audit:
 	tools/audit

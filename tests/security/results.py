@@ -1,0 +1,136 @@
+"""Runs every attack on record and writes what came of it: `tools/security`, into docs/RESULTS-security.md.
+
+With `--before FOLDER`, a clone of an earlier commit, also what security costs: throughput of both, in turn.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from xml.etree import ElementTree
+
+import msgspec
+
+from horae.bench.results import machine
+from horae.model.principal import ROLES
+from horae.server.routes import ROUTES
+
+PAGE = Path("docs/RESULTS-security.md")
+AREAS = {
+    "test_matrix": "Roles: every route by every role, and every path in every spelling",
+    "test_scopes": "Keys that are for some queues and jobs",
+    "test_keys": "Keys: rotation, revocation, what a dump holds",
+    "test_commands": "Who may define commands, by every way in",
+    "test_tenants": "Tenants: another's ids in path, query, body, batch, report and stream",
+    "test_people": "People: passwords, sessions, CSRF, identity providers",
+    "test_secrets": "Secrets: a canary through every sink",
+    "test_sensitive": "Params and results that are sealed",
+    "test_audit_log": "The audit log: delete, edit, reorder, cut",
+    "test_outbound": "Requests to the inside: spellings, redirects, rebound names",
+    "test_poison": "Commands: injection, fork bombs, memory, output, users",
+    "test_transport": "TLS, certificates, slow and crowding clients",
+    "test_enrolment": "Enrolment of workers",
+    "test_source": "The source: no shell, no SQL put together",
+}
+HEAD = """# Security: results
+
+Written by a command, not by hand. Every test in `tests/security/` with the long versions (`HORAE_PROVE=1`), on real
+sockets, real processes and both stores where a store matters. What each line stands against is in the
+[threat model](threat-model.md).
+"""
+
+
+def run_tests() -> dict[str, list[int]]:
+    """How many tests of each file there were, how many failed, were skipped, and how many seconds they took."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n2",
+            "--timeout=900",
+            f"--junitxml={report}",
+            "tests/security",
+        ]
+        subprocess.run(command, env={**os.environ, "HORAE_PROVE": "1"}, check=False)
+        found: dict[str, list[int]] = {}
+        for case in ElementTree.parse(report).iter("testcase"):
+            row = found.setdefault(case.get("classname", "").rpartition(".")[2], [0, 0, 0, 0])
+            row[0] += 1
+            row[1] += any(child.tag in ("failure", "error") for child in case)
+            row[2] += any(child.tag == "skipped" for child in case)
+            row[3] += round(float(case.get("time", 0)) * 1000)
+    return found
+
+
+def throughput(source: Path, store: str) -> dict[str, float]:
+    """Executions a second of each way, by the code in a folder."""
+    command = [sys.executable, "-m", "horae.cli.main", "bench", "throughput", "--repeats", "1", "--store", store]
+    env = {**os.environ, "PYTHONPATH": str(source / "src")}
+    told = subprocess.run([*command, "-o", "jsonl"], env=env, capture_output=True, check=True).stdout
+    lines = [msgspec.json.decode(line) for line in told.splitlines() if line.startswith(b"{")]
+    return {line["case"]: line["value"] for line in lines if line["metric"] == "executions"}
+
+
+def costs(before: Path, pairs: int) -> list[str]:
+    """Both in turn, so that what else the machine does counts for both."""
+    rates: dict[str, list[tuple[float, float]]] = {}
+    for store in ("sqlite://", "postgresql://"):
+        for _ in range(pairs):
+            old, new = throughput(before, store), throughput(Path(), store)
+            for case, rate in old.items():
+                rates.setdefault(case, []).append((rate, new[case]))
+    lines = ["", "## What it costs", "", f"`horae bench throughput` before (commit {commit(before)}) and now, in turn,"]
+    lines += [
+        f"{pairs} pairs. Asked: a ratio of at least 0.9.",
+        "",
+        "| case | before | now | median ratio |",
+        "|---|---:|---:|---:|",
+    ]
+    for case, found in rates.items():
+        ratio = median(new / old for old, new in found)
+        middle = [median(side) for side in zip(*found, strict=True)]
+        lines.append(f"| {case} | {middle[0]:,.0f}/s | {middle[1]:,.0f}/s | {ratio:.2f} |")
+    return lines
+
+
+def commit(folder: Path = Path()) -> str:
+    told = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"], cwd=folder, capture_output=True, check=True)
+    return told.stdout.decode().strip()
+
+
+def main() -> int:
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--before", type=Path, help="A clone of an earlier commit to compare throughput with.")
+    asked.add_argument("--pairs", type=int, default=3)
+    asked.add_argument("--page", type=Path, default=PAGE)
+    options = asked.parse_args()
+    found, at = run_tests(), machine()
+    tests, failed, skipped = (sum(row[i] for row in found.values()) for i in range(3))
+    lines = [
+        HEAD,
+        f"- **{tests - skipped:,} tests, {failed} failed{f', {skipped} not run' if skipped else ''}**",
+        f"- {len(ROUTES)} routes x {len(ROLES) + 2} callers (five roles, nobody, a wrong key)",
+        f"- Command: `tools/security{f' --before DIR --pairs {options.pairs}' if options.before else ''}`",
+        f"- Commit: {commit()}",
+        f"- Date: {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        f"- Machine: {at['cores']} cores, {at['memoryGb']:.0f} GB, {at['cpu']}, {at['system']}, Python {at['python']}",
+        "",
+        "| area | tests | failed | not run | seconds |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, row in sorted(found.items(), key=lambda item: list(AREAS).index(item[0]) if item[0] in AREAS else 99):
+        lines.append(f"| {AREAS.get(name, name)} | {row[0]} | {row[1]} | {row[2]} | {row[3] / 1000:.0f} |")
+    lines += costs(options.before, options.pairs) if options.before else []
+    options.page.write_text("\n".join(lines) + "\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
