@@ -162,7 +162,10 @@ def standing(most: int) -> Script[list[Standing]]:
     """Backfills of all namespaces that are not completed, by job and state."""
     rows = yield Fetch(STANDING, (most,))
     fields = Counts.__struct_fields__
-    return [Standing(*row[:4], Counts(**dict(zip(fields, map(int, row[4:]), strict=True)))) for row in rows]
+    return [
+        Standing(row[0], row[1], row[2], row[3], Counts(**dict(zip(fields, map(int, row[4:]), strict=True))))
+        for row in rows
+    ]
 
 
 def forget(before: Instant, most: int = 1000) -> Script[bool]:
