@@ -14,7 +14,7 @@ from horae.model.confines import Confines
 from horae.model.definition import parse_definition
 from horae.model.definition.job_template import read_template
 from horae.model.job import Command, Python
-from horae.worker.processes import all_processes, mark_of
+from horae.worker.processes import all_processes, mark_of, tasks_of
 from tests.waiting import eventually
 from tests.worker.local import Jobs, result, shop
 
@@ -298,6 +298,19 @@ async def test_a_command_runs_as_another_user_with_that_ones_group_only(tmp_path
         assert said[:3] == [str(nobody.pw_uid), str(nobody.pw_gid), f"{nobody.pw_dir} nobody"]
         assert len(said) == 3, "it may not read what only root reads"
         assert it.transport.artifacts["a.txt"][1] == b"kept\n"
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
+async def test_the_kernel_counts_another_users_processes():
+    async with shop() as it:
+        told = Command(shell="cat /proc/self/limits", user="nobody", limits=Confines(processes=20))
+        parcel = it.submit(told)
+        await it.outcome(parcel)
+
+        line = next(line for line in it.gateway.lines(parcel, 0, "stdout") if line.startswith("Max processes"))
+        soft, hard = line.split()[2:4]
+        assert soft == hard
+        assert int(hard) <= 2 * 20 + 256 + tasks_of(pwd.getpwnam("nobody").pw_uid)
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")

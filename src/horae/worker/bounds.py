@@ -11,6 +11,7 @@ from horae.worker.failure import failed
 from horae.worker.holding import Fate
 
 CLOSELY = 0.1  # seconds between looks at what has limits of its own
+LOOSELY = 256  # processes more than twice those that are allowed: a bomb goes no further before it is seen
 SPARE = 256 << 20  # bytes that a process may reserve beyond twice its memory: what it touches of it is watched
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes"))
 _WORDS = {
@@ -40,6 +41,7 @@ class Bounds(Struct, frozen=True):
             "NOFILE": self.all.files,
             "FSIZE": self.all.file_size,
             "CPU": None if cpu is None else int(cpu) + 2,
+            "NPROC": None if self.own.processes is None else 2 * self.own.processes + LOOSELY,
             "DATA": None if self.own.memory is None else 2 * self.own.memory + SPARE,
         }
         return {name: said for name, given in (("watch", watch), ("rlimits", rlimits)) if (said := _said(given))}

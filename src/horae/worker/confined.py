@@ -11,14 +11,14 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING or __package__:
-    from horae.worker.processes import Process, proportional
+    from horae.worker.processes import Process, proportional, tasks_of
 else:  # beside it in the guard, which is a program of its own
-    from processes import proportional
+    from processes import proportional, tasks_of
 
 FIRST, LAST = 0.1, 0.5  # seconds between looks: soon at first, and when much has changed; at most
 THREADS = 16  # for each process that is allowed
 FAILED = struct.Struct("<i16s")
-LIMITS = {name: getattr(resource, f"RLIMIT_{name}") for name in ("NOFILE", "FSIZE", "CPU", "DATA")}
+LIMITS = {name: getattr(resource, f"RLIMIT_{name}") for name in ("NOFILE", "FSIZE", "CPU", "DATA", "NPROC")}
 DEFAULTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -86,11 +86,14 @@ def _become(program: str, frame: dict[str, Any], fds: list[int], nofile: int, te
         for i, fd in enumerate(fds, 1):
             os.dup2(fd, i)
         step = b"limit"
+        uid, gid = frame.get("user") or (os.getuid(), 0)
+        rlimits = dict(frame.get("rlimits") or {})
+        if "NPROC" in rlimits:
+            rlimits["NPROC"] += tasks_of(uid)  # it is of all that the user has; root is not bound by it
         _limit({"NOFILE": nofile}, hard=False)
-        _limit(frame.get("rlimits") or {}, hard=True)
+        _limit(rlimits, hard=True)
         step = b"user"
         if frame.get("user"):
-            uid, gid = frame["user"]
             os.setgroups([])
             os.setresgid(gid, gid, gid)
             os.setresuid(uid, uid, uid)

@@ -5,7 +5,8 @@ over a socket (a length and a JSON object, file descriptors attached); it answer
 
     {"spawn": id, "argv": [...], "env": {...}, "cwd": path | null}  with descriptors for the child's 1, 2, 3, ...
         "watch": {"memory", "processes", "cpu"}: bounds of all that it starts, together
-        "rlimits": {"NOFILE", "FSIZE", "CPU", "DATA"}, "user": [uid, gid]: what it has before it begins
+        "rlimits": {"NOFILE", "FSIZE", "CPU", "DATA", "NPROC" (more than there are)}, "user": [uid, gid]: what it has
+            before it begins
         -> {"started": id, "pid": pid} or {"failed": id, "errno": number, "step": "limit" | "user" | "chdir" | "exec"}
     {"term": id}   SIGTERM to the child's process group; from then on its processes may finish in peace
     {"kill": id}   SIGKILL to everything the child has started
@@ -53,6 +54,7 @@ if TYPE_CHECKING or __package__:
         send_signal,
         signal_group,
         spare_others,
+        tasks_of,
     )
 else:  # a program of its own, which finds what lies beside it
     sys.path.append(os.path.dirname(os.path.abspath(__file__)))
@@ -70,12 +72,14 @@ else:  # a program of its own, which finds what lies beside it
         send_signal,
         signal_group,
         spare_others,
+        tasks_of,
     )
 
 TICK = 0.05  # seconds between looks at what should be gone
 IDLE = 5.0  # seconds between looks at what died unnoticed
 PR_SET_CHILD_SUBREAPER = 36
 HEADER = struct.Struct("<I")
+HEADROOM = 8192  # processes and threads of the worker's user, beyond those that there are at its start
 STEPS = ("limit", "user", "chdir", "exec")
 MAX_FDS = 8
 MARK = b"HORAE_GUARD"
@@ -116,6 +120,15 @@ class Urgency:
             yield
         finally:
             os.sched_setscheduler(0, urgent, os.sched_param(1))
+
+
+def bound_tasks() -> None:
+    """Have the kernel end what forks without end before the machine is full; it binds no one who is root."""
+    if os.getuid() != 0 and LINUX:
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        most = tasks_of(os.getuid()) + HEADROOM
+        if hard == resource.RLIM_INFINITY or hard > most:
+            resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
 
 
 def now() -> float:
@@ -445,6 +458,7 @@ def main() -> None:
     for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    bound_tasks()
     sock = socket.socket(fileno=int(sys.argv[1]))
     sock.set_inheritable(False)
     Guard(sock, sys.argv[2], int(sys.argv[3])).run()

@@ -75,6 +75,15 @@ def children(parent: Process) -> list[int]:
     return found
 
 
+def tasks_of(uid: int) -> int:
+    """How many processes and threads a user has, as the kernel counts them against the user's limit."""
+    count = 0
+    for one in all_processes():
+        with contextlib.suppress(OSError):
+            count += one.threads if os.stat(f"/proc/{one.pid}").st_uid == uid else 0
+    return count
+
+
 def own_children() -> list[int]:
     """This process's direct children, adopted ones included."""
     me = os.getpid()
