@@ -41,6 +41,7 @@ from horae.store.moves import submit as submits
 from horae.store.moves.claim import Claimed
 from horae.store.moves.delays import NO_DELAYS, Delays
 from horae.store.moves.effects import Effects, free_keys
+from horae.store.moves.flow_locks import Kin
 from horae.store.moves.parcels import read_parcels
 from horae.store.moves.report import Asked, requests_of
 from horae.store.moves.starts import Started
@@ -61,6 +62,7 @@ class Store:
         self.driver = driver
         self.env = env
         self.bounds: Bounds = UNBOUNDED  # what this server knows of quotas
+        self._kin = Kin()
         self.on_made: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of executions that were made
         self.on_started: Callable[[Started], object] = lambda started: None  # told of what a cancellation let go on
 
@@ -132,8 +134,9 @@ class Store:
         is claimed, and their number taken if they get something.
         """
         now, chance = self.env.now(), rng or self.env.rng
+        new_id, kin = self.env.new_id, self._kin
         return await self.driver.write(
-            lambda: exchanges.exchange(heads, views, paused, policies, now, chance, self.env.new_id, arising, parked)
+            lambda: exchanges.exchange(heads, views, paused, policies, now, chance, new_id, arising, parked, kin)
         )
 
     async def look(self, heads: Sequence[exchanges.Head]) -> list[exchanges.Reply]:

@@ -43,7 +43,10 @@ async def test_a_step_that_follows_is_given_out_without_standing_in_the_queue(wo
     assert await step_of(world, b) == "b"
     assert await world.on("queued") == []
     assert not any(world.driver.statements[name] - before[name] for name in ("insert queued", "pick_queued"))
+    before = world.driver.statements.copy()
     (c,) = await asked(worker, b, job)
+    looked_up = ("lock_flow_of_child", "flows_of_children", "targets_of_pins", "queue_policies")
+    assert not any(world.driver.statements[name] - before[name] for name in looked_up), "whose step it is was known"
     await asked(worker, c, job)
     assert await steps(world, execution) == {"a": "success", "b": "success", "c": "success"}
     assert await state(world, execution) == "success"

@@ -42,8 +42,10 @@ News = dict[UUID, list[Ended]]  # by workflow
 class Board:
     """The workflows that one transaction advances. Their roots are locked, or nobody else knows of them yet."""
 
-    def __init__(self, moves: Deferred, new_id: NewId, now: Instant, done: Started) -> None:
-        self.moves, self.new_id, self.now, self.done = moves, new_id, now, done
+    def __init__(
+        self, moves: Deferred, new_id: NewId, now: Instant, done: Started, kin: flow_locks.Kin | None = None
+    ) -> None:
+        self.moves, self.new_id, self.now, self.done, self._kin = moves, new_id, now, done, kin
         self.courses: dict[UUID, Course] = {}
         self.finished: list[Finished] = []  # parents that have ended
         self.terms = Terms()
@@ -51,7 +53,7 @@ class Board:
 
     def hear(self, finished: Sequence[Finished]) -> Script[News]:
         """Lock the workflows whose steps have ended, and learn what is known of them."""
-        told = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished})
+        told = yield from flow_locks.lock_of_children({f.slice.parcel for f in finished}, self._kin)
         plans = yield from plans_of((child.digest, child.job, child.version) for child in told.values())
         lying = [f for f in finished if flow_results.some_elsewhere(f) and _is_single(told.get(f.slice.parcel), plans)]
         large = (yield from self._large(lying)) if lying else {}
@@ -129,7 +131,21 @@ class Board:
                     self.done.look(at)
         for begun in self._begun:
             self.moves.add(changes_of(begun, self.now, self.done))
+            if self._kin is not None:
+                self._remember(begun, self._kin)
         self.done.open |= self.terms.open
+
+    def _remember(self, begun: Begun, kin: flow_locks.Kin) -> None:
+        """Whose steps were made: their ends are most likely told to this server."""
+        for parcel, _ in begun.parcels:
+            course = self.courses.get(parcel.envelope.parent or parcel.id)
+            if course is not None:
+                mine, digest = course.flow, course.held.digest
+                kin.add(
+                    flow_locks.Child(
+                        parcel.id, parcel.extras, mine.execution, digest, mine.job, mine.version, mine.root
+                    )
+                )
 
     def _go_on(self) -> Script[News]:
         """Start what is to start and end what has ended; what they bring to other workflows, or back to their own."""
@@ -187,13 +203,18 @@ def _ends(finished: Sequence[Finished]) -> list[Change]:
 
 
 def follow(
-    finished: Sequence[Finished], moves: Deferred, new_id: NewId, now: Instant, done: Started
+    finished: Sequence[Finished],
+    moves: Deferred,
+    new_id: NewId,
+    now: Instant,
+    done: Started,
+    kin: flow_locks.Kin | None = None,
 ) -> Script[list[Finished]]:
     """Go on with the workflows whose steps have ended; the parents that ended by it, all the way up.
 
     What is to be written is left with the other changes; what was started is told by `done`.
     """
-    board = Board(moves, new_id, now, done)
+    board = Board(moves, new_id, now, done, kin)
     news = yield from board.hear(finished)
     if news:
         yield from board.settle(news)

@@ -15,6 +15,7 @@ from horae.store.moves.advance import follow
 from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects, take_in
+from horae.store.moves.flow_locks import Kin
 from horae.store.moves.starts import NewId, Started
 from horae.store.moves.told import Ended, is_step
 from horae.store.script import Script
@@ -45,7 +46,13 @@ def pass_on(ended: Sequence[Finished], new_id: NewId, now: Instant, done: Starte
 
 
 def follow_steps(
-    effects: Effects, moves: Deferred, new_id: NewId, now: Instant, *, keeps_newborn: bool = False
+    effects: Effects,
+    moves: Deferred,
+    new_id: NewId,
+    now: Instant,
+    kin: Kin | None = None,
+    *,
+    keeps_newborn: bool = False,
 ) -> Script[None]:
     """Steps that a report ended are told to their workflows. Keys and dependents of parents come with the others'.
 
@@ -53,7 +60,7 @@ def follow_steps(
     """
     steps, effects.children = effects.children, []
     done = Started(keeps_newborn=keeps_newborn)
-    parents = yield from follow(steps, moves, new_id, now, done)
+    parents = yield from follow(steps, moves, new_id, now, done, kin)
     effects.newborn += done.newborn
     effects.open |= done.open
     take_in(effects, done)

@@ -22,6 +22,7 @@ from horae.store.moves import dealing, report, shelves
 from horae.store.moves.claim import Claimed, claim
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects
+from horae.store.moves.flow_locks import Kin
 from horae.store.moves.parcels import heads as lowest
 from horae.store.moves.starts import NewId
 from horae.store.script import Among, ForEach, Script, Statement
@@ -126,6 +127,7 @@ def exchange(
     new_id: NewId,
     arising: Arising | None = None,
     parked: Sequence[Parked] = (),
+    kin: Kin | None = None,
 ) -> Script[Exchanged]:
     """Settle the outcomes of these exchanges, and claim for those whose number is next.
 
@@ -139,7 +141,7 @@ def exchange(
     for head in heard:
         _drain(head, sessions[head.session])
     moves = Deferred()
-    effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id)
+    effects = yield from report.settle(heard, sessions, policies, moves, now, rng, new_id, kin)
     asking = [head for head in heard if _asks(head, sessions[head.session])]
     heads_of = {(head.session, head.exchange.channel) for head in heads}
     waiting = [p for p in parked if p.place not in heads_of and _awaits(sessions.get(p.want.session), p.want)]

@@ -31,6 +31,9 @@ ROOTS = Statement(
 )
 
 
+MOST_KIN = 10_000
+
+
 class Child(Struct, frozen=True):
     """A parcel of children, and the workflow that they belong to."""
 
@@ -43,13 +46,34 @@ class Child(Struct, frozen=True):
     root: UUID
 
 
-def lock_of_children(parcels: Collection[UUID]) -> Script[dict[UUID, Child]]:
-    """Lock the workflows whose steps these parcels are, by parcel."""
-    given = [(id,) for id in sorted(parcels)]
-    rows = yield ForEach(OF_CHILD if len(given) == 1 else OF_CHILDREN, (("parcel", "uuid"),), given)
-    if len(given) > 1:
-        yield Among(ROOTS, sorted({row[6] for row in rows}))
-    return {row[0]: Child(*row) for row in rows}
+class Kin:
+    """Parcels of children that this server has made of late, and whose they are: that never changes.
+
+    A parcel of a transaction that was undone after all is here, too; nobody will ever ask for it.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[UUID, Child] = {}
+
+    def get(self, parcel: UUID) -> Child | None:
+        return self._known.get(parcel)
+
+    def add(self, child: Child) -> None:
+        self._known[child.parcel] = child
+        if len(self._known) > MOST_KIN:
+            del self._known[next(iter(self._known))]
+
+
+def lock_of_children(parcels: Collection[UUID], kin: Kin | None = None) -> Script[dict[UUID, Child]]:
+    """Lock the workflows whose steps these parcels are, by parcel; what is known of them need not be looked up."""
+    known = {id: child for id in parcels if (child := kin.get(id)) is not None} if kin is not None else {}
+    given = [(id,) for id in sorted(parcels) if id not in known]
+    alone = len(given) == 1 and not known
+    rows = (yield ForEach(OF_CHILD if alone else OF_CHILDREN, (("parcel", "uuid"),), given)) if given else []
+    found = known | {row[0]: Child(*row) for row in rows}
+    if not alone:
+        yield Among(ROOTS, sorted({child.root for child in found.values()}))
+    return found
 
 
 def lock(executions: Collection[UUID]) -> Script[set[UUID]]:

@@ -24,6 +24,7 @@ from horae.store.moves import awaits, shelves
 from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
 from horae.store.moves.ends import follow_steps
+from horae.store.moves.flow_locks import Kin
 from horae.store.moves.starts import NewId
 from horae.store.moves.stops import NO_STOPS, Cancels, cancel_asked, stops_of
 from horae.store.moves.told import Moved
@@ -102,6 +103,7 @@ def settle(
     now: Instant,
     rng: Random,
     new_id: NewId,
+    kin: Kin | None = None,
 ) -> Script[Effects]:
     """Settle the outcomes and notes of these exchanges; their sessions are locked and live.
 
@@ -123,7 +125,7 @@ def settle(
             row.dirty = True
             yield from _settle_one(head, row, mine, policies, effects, moves, now, rng)
     if effects.children:
-        yield from follow_steps(effects, moves, new_id, now, keeps_newborn=True)
+        yield from follow_steps(effects, moves, new_id, now, kin, keeps_newborn=True)
     if effects.freed:
         yield from moves.make()
         yield from free_keys(effects, now)
