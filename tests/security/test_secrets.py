@@ -16,8 +16,9 @@ import structlog
 from horae.cli.inside import InsideTransport
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
-from horae.env import system_env, virtual_env
+from horae.env import SECOND, system_env, virtual_env
 from horae.errors import Conflict, MasterKeyMissing
+from horae.model.events.signature import sign
 from horae.model.protocol import Answer, Exchange, Register, Submit
 from horae.outbound.allow import Allowed
 from horae.server.app import Application
@@ -312,3 +313,41 @@ async def test_without_a_master_key_nothing_is_set_and_it_is_said_how_to_give_on
         assert (await api.get("/api/v1/secrets")).json()["items"] == []
         assert issubclass(MasterKeyMissing, Conflict)
         assert found_in(json.dumps((await api.get("/api/v1/audit/log")).json()).encode()) == []
+
+
+async def delivered(node: Node, api: Api, made: dict[str, Any], secret: str, id: str) -> int:
+    """What a webhook answers to a message that was signed with a secret."""
+    at = node.env.now() // SECOND
+    headers = {"webhook-id": id, "webhook-timestamp": str(at), "webhook-signature": sign(secret, id, at, b"{}")}
+    return (await api.post(made["url"][made["url"].index("/api/") :], content=b"{}", headers=headers)).status_code
+
+
+async def test_secrets_of_webhooks_are_sealed_may_be_references_and_are_sealed_anew(tmp_path):
+    url, shared = f"sqlite:///{tmp_path}/horae.db", "a secret that somebody shares with us"
+    hooks: dict[str, dict[str, Any]] = {}
+    async with installed(url, tmp_path) as (node, api):
+        await api.put("/api/v1/secrets/shared", json={"value": shared})
+        await api.put("/api/v1/secrets/short", json={"value": "short"})
+        triggers = [{"name": name, "webhook": True} for name in ("made", "named", "none")]
+        await define(api, {"name": "j", "command": "x", "triggers": triggers})
+        for name, body in (("made", {}), ("named", {"secret": "secret://shared"})):
+            hooks[name] = (await api.post(f"/api/v1/jobs/j/triggers/{name}/webhook", json=body)).json()
+        for wrong in ("secret://nothing", "secret://short", "secret://env/HOME"):
+            refused = await api.post("/api/v1/jobs/j/triggers/none/webhook", json={"secret": wrong})
+            assert refused.status_code == 400, refused.text
+        own = hooks["made"]["secret"]
+        assert await delivered(node, api, hooks["made"], own, "m1") == 202
+        assert await delivered(node, api, hooks["named"], shared, "m2") == 202
+        assert await delivered(node, api, hooks["named"], own, "m3") == 401
+        assert (await api.delete("/api/v1/secrets/shared")).json()["jobs"] == ["j"]
+        dump = await dumped(node)
+    assert hooks["named"]["secret"] == "secret://shared"
+    assert own.encode() not in dump
+    assert shared.encode() not in dump
+    async with installed(url, tmp_path, keys=NEW) as (node, api):
+        assert await delivered(node, api, hooks["made"], own, "m4") == 503
+    async with installed(url, tmp_path, keys=f"{NEW},{OLD}") as (node, api):
+        assert (await api.post("/api/v1/master-key/rotation")).json()["resealed"] == 3
+    async with installed(url, tmp_path, keys=NEW) as (node, api):
+        assert await delivered(node, api, hooks["made"], own, "m5") == 202
+        assert await delivered(node, api, hooks["named"], shared, "m6") == 202

@@ -10,6 +10,7 @@ import structlog
 from msgspec import UNSET, Struct
 
 from horae.engine.event_intake import EventIntake
+from horae.engine.hook_secrets import HookSecrets
 from horae.engine.keys import new_hook_secret, new_hook_token
 from horae.engine.refs import find_job
 from horae.env import Env, Instant, Micros
@@ -17,7 +18,7 @@ from horae.errors import BadInput, BadSignature, HoraeError, NotFound
 from horae.model.duration import DAY
 from horae.model.events.delivery import read_delivery
 from horae.model.events.notifications import Notice
-from horae.model.events.signature import Signed, check_secret, verify
+from horae.model.events.signature import Signed, verify
 from horae.model.events.values import NewEvent
 from horae.model.events.view import Delivered, HookView
 from horae.model.instant import format_instant
@@ -45,8 +46,10 @@ class _Of(Struct, frozen=True):
 class Hooks:
     """Makes webhooks, and takes what they bring."""
 
-    def __init__(self, env: Env, store: Store, intake: EventIntake, url: Callable[[], str]) -> None:
-        self._env, self._store, self._intake, self._url = env, store, intake, url
+    def __init__(
+        self, env: Env, store: Store, intake: EventIntake, url: Callable[[], str], secrets: HookSecrets
+    ) -> None:
+        self._env, self._store, self._intake, self._url, self._secrets = env, store, intake, url, secrets
         self.counts: Counter[Told] = Counter()
 
     async def make(
@@ -58,11 +61,12 @@ class Hooks:
         `new_url` makes a new URL as well; a webhook that verifies nothing always gets one, for its URL is its secret.
         """
         of, now = await self._of(namespace, ref, name), self._env.now()
-        text = new_hook_secret() if secret is None else check_secret(secret)
+        text = new_hook_secret() if secret is None else await self._secrets.check(namespace, secret)
         token, until = new_hook_token(), now + min(old_for, LONGEST_OLD)
         hook = Hook(
-            hash=_hash(token), namespace=namespace, job=of.job, trigger=of.name, secrets=[Secret(text)], created_at=now
-        )
+            hash=_hash(token), namespace=namespace, job=of.job, trigger=of.name, created_at=now,
+            secrets=[Secret(self._secrets.kept(of.job, of.name, text))],
+        )  # fmt: skip
         anew = new_url or of.trigger.verify == "none"
         made, rotated = await self._store.write(lambda: _make(hook, until, now, anew=anew))
         return HookView(
@@ -101,7 +105,7 @@ class Hooks:
             raise NotFound("There is no such webhook.", "Check its URL: it may have ended, or its trigger.")
         hook, trigger = found
         try:
-            signed = self._verified(hook, trigger, headers, body, now)
+            signed = await self._verified(hook, trigger, headers, body, now)
             told = self._read(hook, trigger, headers, body, signed)
         except BadSignature as error:
             self.counts["unsigned"] += 1
@@ -112,10 +116,10 @@ class Hooks:
             raise
         return await self._deliver(hook, trigger, told)
 
-    def _verified(
+    async def _verified(
         self, hook: Hook, trigger: Event, headers: Mapping[bytes, bytes], body: bytes, now: Instant
     ) -> Signed | None:
-        return None if trigger.verify == "none" else verify(headers, body, hook.valid_secrets(now), now)
+        return None if trigger.verify == "none" else verify(headers, body, await self._secrets.of(hook, now), now)
 
     def _read(
         self, hook: Hook, trigger: Event, headers: Mapping[bytes, bytes], body: bytes, signed: Signed | None

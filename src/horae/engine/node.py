@@ -36,6 +36,7 @@ from horae.engine.graphs import Graphs
 from horae.engine.hints import Hint, Hints
 from horae.engine.hold_watch import HoldWatch
 from horae.engine.holds import Holds
+from horae.engine.hook_secrets import HookSecrets
 from horae.engine.hooks import Hooks
 from horae.engine.job_deletions import Deletions
 from horae.engine.jobs import Jobs
@@ -156,7 +157,9 @@ class Node:
         self.sweeper = Sweeper(env, store, self.id, self.settings, self.promoter, self.clock, self.deletions)
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.intake = EventIntake(env, store, self.directory, self.hints, self.quotas)
-        self.hooks = Hooks(env, store, self.intake, lambda: self.presence.url)
+        hook_secrets = HookSecrets(store, self.sealer, self.secrets)
+        self.secrets.reseal_others = hook_secrets.reseal
+        self.hooks = Hooks(env, store, self.intake, lambda: self.presence.url, hook_secrets)
         places = Places(self.settings.watch_roots)
         self.watcher = Watcher(env, store, self.directory, self.hints, self.clock, self.intake.check, places)
         self.intake.on_blocked = self.watcher.on_blocked = self.turns.alarm.ring

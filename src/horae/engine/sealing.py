@@ -62,6 +62,11 @@ class Sealer:
         if self._refusal is None and keys[0].name not in known:
             await self._store.write(lambda: sealing.note(keys[0].name, self._env.now()))
 
+    @property
+    def can_seal(self) -> bool:
+        """Whether there is a key to trust."""
+        return self._refusal is None
+
     def seal(self, plain: bytes, context: bytes) -> bytes:
         """Encrypt a value for one place; raises MasterKeyMissing when there is no key to trust."""
         if self._refusal is not None:

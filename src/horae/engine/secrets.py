@@ -1,6 +1,6 @@
 """Secrets of namespaces: set, listed, removed and sealed anew. Values go to workers with grants, and nowhere else."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import msgspec
 import structlog
@@ -28,6 +28,13 @@ MOST_KNOWN = 1000  # names among which a near one is looked for
 log = structlog.get_logger("horae.engine")
 
 
+Reseal = Callable[[], Awaitable[tuple[int, int]]]  # how many were sealed anew, and how many need not be
+
+
+async def _nothing_else() -> tuple[int, int]:
+    return 0, 0
+
+
 class Given(Struct, frozen=True):
     """What a grant gets: values by name, and why there is none of the others."""
 
@@ -44,6 +51,7 @@ class Secrets:
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
         self._env, self._store, self._sealer = env, store, sealer
         self._opened: dict[tuple[int, str], tuple[float, str]] = {}
+        self.reseal_others: Reseal = _nothing_else
 
     async def put(self, namespace: int, name: str, value: str) -> tuple[SecretView, bool]:
         """Give a secret a value; whether it is new. Raises BadInput, MasterKeyMissing."""
@@ -81,7 +89,7 @@ class Secrets:
 
     async def rotate(self) -> RotationView:
         """Seal every secret of all namespaces with the first master key. Raises MasterKeyMissing at a lost one."""
-        resealed = current = 0
+        resealed, current = await self.reseal_others()
         at = (0, "")
         while rows := await self._store.read(lambda at=at: secrets.all_after(*at)):  # type: ignore[misc]
             for namespace, name, sealed in rows:
@@ -130,9 +138,10 @@ class Secrets:
         return value
 
     async def _users(self, namespace: int, name: str) -> "list_of[str]":
-        """The jobs whose present definition refers to a secret."""
+        """The jobs whose present definition refers to a secret, and those whose webhooks are verified by it."""
         found = await self._store.read(lambda: secrets.mentions(namespace, name))
-        return [job for job, spec in found if name in msgspec.json.decode(spec, type=Spec).references]
+        named = [job for job, spec in found if name in msgspec.json.decode(spec, type=Spec).references]
+        return sorted({*named, *await self._store.read(lambda: secrets.verifies(namespace, name))})
 
 
 list_of = list  # the class has a method of that name

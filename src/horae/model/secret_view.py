@@ -4,7 +4,7 @@ from horae.model.view import View
 
 
 class SecretView(View, frozen=True, kw_only=True):
-    """A secret; `version` counts the values it has had, `jobs` are those whose definition refers to it."""
+    """A secret; `version` counts the values it has had, `jobs` refer to it in their definition or for a webhook."""
 
     name: str
     version: int
@@ -14,7 +14,7 @@ class SecretView(View, frozen=True, kw_only=True):
 
 
 class RotationView(View, frozen=True, kw_only=True):
-    """What a rotation did: how many secrets were sealed anew, how many were sealed with the first key already."""
+    """What a rotation did: how many secrets, also of webhooks, were sealed anew, and how many need not be."""
 
     resealed: int
     current: int

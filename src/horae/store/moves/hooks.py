@@ -1,4 +1,4 @@
-"""Webhooks: the URLs at which others fire a trigger. A token is kept as its hash; secrets as they are, for they verify.
+"""Webhooks: the URLs at which others fire a trigger. A token is kept as its hash; secrets sealed, for they verify.
 
 A webhook belongs to a trigger's name, so that it outlives the trigger's versions.
 """
@@ -31,6 +31,10 @@ ADD = Statement(
     "INSERT INTO hooks (hash, namespace, job, trigger, secrets, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
 )
 SET_SECRETS = Statement("set_hook_secrets", "UPDATE hooks SET secrets = $2 WHERE hash = $1")
+SOME = Statement("some_hooks", f"SELECT {_HOOK} FROM hooks h WHERE h.hash > $1 ORDER BY h.hash LIMIT $2")
+REPLACE = Statement(
+    "replace_hook_secrets", "UPDATE hooks SET secrets = $3 WHERE hash = $1 AND secrets = $2 RETURNING hash"
+)
 END = Statement(
     "end_hooks",
     "UPDATE hooks SET until = $3 WHERE job = $1 AND trigger = $2 AND (until IS NULL OR until > $3) RETURNING hash",
@@ -41,7 +45,7 @@ MOST_SECRETS = 4  # valid at a time
 class Secret(Struct, frozen=True, array_like=True):
     """What a sender signs with, until when it is valid."""
 
-    text: str
+    text: str  # as it is kept: sealed, a reference to a secret, or itself where there is no master key
     until: Instant | None = None
 
 
@@ -91,6 +95,17 @@ def set_secret(hook: Hook, text: str, old_until: Instant, now: Instant) -> Scrip
     kept = [s for s in old if s.until is not None and s.until > now and s.text != text]
     secrets: Sequence[Secret] = [Secret(text), *kept][:MOST_SECRETS]
     yield Fetch(SET_SECRETS, (hook.hash, msgspec.json.encode(secrets).decode()))
+
+
+def some_after(hash: bytes, limit: int) -> Script[list[Hook]]:
+    """Webhooks of everybody, in the order of their hashes, after one of them."""
+    return [_hook(row) for row in (yield Fetch(SOME, (hash, limit)))]
+
+
+def replace_secrets(hook: Hook, secrets: Sequence[Secret]) -> Script[bool]:
+    """Keep the same secrets otherwise; false when somebody changed them meanwhile."""
+    before, after = (msgspec.json.encode(kept).decode() for kept in (hook.secrets, list(secrets)))
+    return bool((yield Fetch(REPLACE, (hook.hash, before, after))))
 
 
 def end(job: UUID, trigger: str, until: Instant) -> Script[int]:

@@ -61,7 +61,7 @@ LIMITS = Statement(
 )
 DROPS = tuple(
     Statement(f"drop_{table}_of_namespace", f"DELETE FROM {table} WHERE namespace = $1")
-    for table in ("hooks", "quotas", "lanes", "queues", "unique_keys", "idempotency")
+    for table in ("hooks", "secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency")
 )
 _read_spec = msgspec.json.Decoder(NamespaceSpec).decode
 _read_policy = msgspec.json.Decoder(Policy).decode

@@ -38,6 +38,11 @@ MENTIONS = Statement(
     "jobs_that_mention",
     f"SELECT j.name, v.spec {FROM} WHERE j.namespace = $1 AND j.state <> 'deleted' AND v.spec LIKE $2 ORDER BY j.name",
 )
+HOOKS = Statement(
+    "jobs_whose_hooks_mention",
+    "SELECT j.name FROM hooks h JOIN jobs j ON j.id = h.job WHERE h.namespace = $1 AND j.state <> 'deleted'"
+    " AND h.secrets LIKE $2 ORDER BY j.name",
+)
 PAGE_OF_ALL = 500
 
 
@@ -89,3 +94,8 @@ def reseal(namespace: int, name: str, before: bytes, after: bytes) -> Script[boo
 def mentions(namespace: int, name: str) -> Script[list[tuple[str, str]]]:
     """Jobs whose present definition may refer to a secret, each with that."""
     return [(row[0], row[1]) for row in (yield Fetch(MENTIONS, (namespace, f"%{SCHEME}{name}%")))]
+
+
+def verifies(namespace: int, name: str) -> Script[list[str]]:
+    """Jobs with a webhook whose senders sign with a secret."""
+    return [row[0] for row in (yield Fetch(HOOKS, (namespace, f'%"{SCHEME}{name}"%')))]

@@ -257,7 +257,7 @@ class LocalPort:
             self._run.host.post(self._flush)
 
     def log(self, stream: str, text: str) -> None:
-        self._journal.write(stream, self.hide(text))
+        self._journal.write(stream, text if self._secrets is None else self._secrets.text(text))
 
     def hide(self, text: str) -> str:
         return text if self._secrets is None else self._secrets.text(text)
