@@ -17,11 +17,17 @@ PUBLIC = {
     "GET /",
     "GET /ui/{file}",
     "POST /api/v1/sign-in",
+    "GET /api/v1/sign-in",
+    "POST /api/v1/sign-in/password",
+    "GET /api/v1/sign-in/oidc",
+    "GET /api/v1/sign-in/oidc/callback",
+    "POST /api/v1/enrolments/redeem",
     "POST /api/v1/hooks/{token}",
     "POST /api/v1/callbacks/{token}",
 }
 CLOSED = [route for route in ROUTES if not is_public(route)]
-FOR_WORKERS = {route.name for route in ROUTES if route.tag == "sessions"} | {"me.get", "me.sign-out", "openapi.read"}
+OF_ALL = {"me.get", "me.sign-out", "me.password", "openapi.read"}  # whoever has a credential
+FOR_WORKERS = {route.name for route in ROUTES if route.tag == "sessions"} | OF_ALL
 
 
 def path_of(route: Route) -> str:
