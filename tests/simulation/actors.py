@@ -1,11 +1,14 @@
 """Workers that run pretend jobs through the real session core, and clients that submit and cancel."""
 
+from collections.abc import Awaitable, Callable
 from random import Random
+from typing import TypeVar
 from uuid import UUID
 
 import msgspec
 from msgspec import Raw, Struct
 
+from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import Busy, HoraeError, SessionEnded
 from horae.model.ids import execution_id
@@ -13,8 +16,10 @@ from horae.model.protocol import Answer, Exchange, Failure, Function, Register, 
 from horae.store.moves.submission import Idempotency, Receipt
 from horae.worker.holding import Begun, Chunk, Fate
 from horae.worker.session import Interrupt, Session
+from tests.simulation.durable import SIGNAL, Course, Kept
 from tests.simulation.world import Actor, Lost, World
 
+T = TypeVar("T")
 _answers = msgspec.json.Decoder(Answer)
 
 
@@ -33,6 +38,7 @@ class Observer:
     def __init__(self) -> None:
         self.begun: list[Begin] = []
         self.ended: dict[tuple[UUID, int], int] = {}
+        self.kept: dict[tuple[UUID, str], Kept] = {}  # remembered steps of durable executions
 
 
 class Worker(Actor):
@@ -118,12 +124,25 @@ class Worker(Actor):
             execution, attempt = execution_id(lot.grant.parcel, index), lot.grant.attempt
             assert chunk.pile.spec is not None
             params = {**chunk.pile.spec.params, **msgspec.json.decode(lot.item(index))}
-            self.observer.begun.append(Begin(execution, attempt, session.id, self.world.clock.now()))
+            began_at = self.world.clock.now()
+            self.observer.begun.append(Begin(execution, attempt, session.id, began_at))
             await self.world.clock.sleep(params["ms"] / 1000)
+            steps = params.get("steps", 0)
+            stopped = await Course(self, session, begun, began_at).run(steps) if steps else None
             await self._thaw()
             self.observer.ended[execution, attempt] = self.world.clock.now()
-            chunk.end(begun, self.world.clock.monotonic(), _fate(params, lot.grant.failures, attempt))
+            chunk.end(begun, self.world.clock.monotonic(), stopped or _fate(params, lot.grant.failures, attempt))
         session.finish(chunk)
+
+    async def ask(self, session: Session, act: Callable[[Node], Awaitable[T]]) -> T:
+        """Put a question to the servers until one answers."""
+        while not session.ended:
+            await self._thaw()
+            try:
+                return await self.world.call(act)
+            except (Lost, Busy):
+                await self.world.clock.sleep(self.rng.uniform(0.05, 0.3))
+        raise SessionEnded("The session has ended.")
 
     def _interrupt(self, session: Session, interrupt: Interrupt) -> None:
         kinds = {"cancel": "cancelled", "preempt": "released", "drain": "released"}
@@ -170,6 +189,8 @@ class Client(Actor):
             await self.submit(self.rng.choice([1, 1, 1, 3, 40]))
             if self.acknowledged and self.rng.random() < 0.2:
                 await self.cancel(self.rng.choice(list(self.acknowledged)))
+            if self.acknowledged and self.rng.random() < 0.5:
+                await self.signal(self.rng.choice(list(self.acknowledged)))
             await self.world.clock.sleep(self.rng.uniform(0.1, 3))
 
     def _params(self) -> dict[str, int]:
@@ -198,6 +219,13 @@ class Client(Actor):
                 )
             except (Lost, Busy, HoraeError):
                 await self.world.clock.sleep(0.2)
+
+    async def signal(self, execution: UUID) -> None:
+        """Tell one what it waits for, or will, if it is one of those."""
+        try:
+            await self.world.call(lambda node: node.signals.send(1, execution, SIGNAL, Raw(b'"now"')))
+        except (Lost, HoraeError):
+            return
 
     async def cancel(self, execution: UUID) -> None:
         from horae.model.ids import index_of, parcel_of

@@ -53,7 +53,7 @@ async def simulate(seed: int) -> dict[str, int]:
     observer = Observer()
     checker = Checker(world.driver, observer)
     await _define(world)
-    client = Client(world, "client", ["short", "solid", *(["hasty"] if _is_hasty(world) else [])])
+    client = Client(world, "client", ["short", "solid", *_others(world)])
     workers = [Worker(world, observer, f"worker-{i}", 1 + world.rng.randrange(4)) for i in range(2)]
     for worker in workers:
         worker.start()
@@ -79,6 +79,8 @@ async def _define(world: World) -> None:
     store = Store(world.driver, world.env)
     await _add_job(world, store, "short", 2)
     await _add_job(world, store, "solid", 2)
+    if _is_durable(world):
+        await _add_job(world, store, "durable", 2, durable=True, steps=4)
     tick = await _add_job(world, store, "tick", 0)
     trigger, id = Interval(every=2 * SECOND, since=world.env.now()), world.env.new_id()
     await store.change(lambda now: triggers.add(id, triggers.Owner(tick, 1, 1), When(trigger=trigger), now))
@@ -88,6 +90,16 @@ async def _define(world: World) -> None:
         budgets = Budgets(error=2, timeout=1)
         retry = RetryPolicy(delay=SECOND, budgets=budgets, within=9 * SECOND)
         await _add_job(world, store, "hasty", 0, retry=retry, timeouts=Timeouts(queue=4 * SECOND))
+
+
+def _others(world: World) -> list[str]:
+    """Further jobs that there are in some worlds."""
+    return [name for name, there in (("hasty", _is_hasty(world)), ("durable", _is_durable(world))) if there]
+
+
+def _is_durable(world: World) -> bool:
+    """Whether some executions remember what they did, and sleep and wait for signals without a worker."""
+    return world.seed % 11 == 1
 
 
 def _is_hasty(world: World) -> bool:
@@ -108,9 +120,10 @@ async def _add_job(
     world: World, store: Store, name: str, retries: int, needed: dict[UUID, Condition] | None = None, **more: Any
 ) -> UUID:
     more = {"retry": RetryPolicy(retries=retries, delay=SECOND), **more}
+    steps = {"steps": more.pop("steps")} if "steps" in more else {}
     conditions = {str(id): condition for id, condition in (needed or {}).items()}
     spec = Spec(
-        name=name, task=Python(function="work"), params={"i": 0, "ms": 1, "fail": 0},
+        name=name, task=Python(function="work"), params={"i": 0, "ms": 1, "fail": 0, **steps},
         dependencies=tuple(conditions), conditions=conditions, **more,
     )  # fmt: skip
     queue, lane = await store.ensure_lane(1, "default", spec.capabilities)

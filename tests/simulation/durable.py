@@ -1,0 +1,109 @@
+"""Durable jobs in the simulation: steps that are remembered, with a nap and a wait for a signal between them."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw, Struct
+
+from horae.engine.node import Node
+from horae.env import SECOND
+from horae.errors import Conflict, NotFound, SessionEnded
+from horae.model.ids import execution_id
+from horae.model.protocol import Await, KnownSteps, Remember, Step
+from horae.worker.holding import RELEASED, Begun, Fate
+from horae.worker.session import Session
+
+if TYPE_CHECKING:
+    from tests.simulation.actors import Worker
+
+SIGNAL = "go"
+PATIENCE = 4 * SECOND  # for a signal that may never come
+
+
+class Kept(Struct, frozen=True):
+    """What a worker was told to be remembered, and when."""
+
+    result: bytes
+    at: int
+
+
+class Course:
+    """One attempt of a durable execution: it recalls what was done, does what was not, and sleeps in between."""
+
+    def __init__(self, worker: "Worker", session: Session, begun: Begun, began_at: int) -> None:
+        self.worker, self.session, self.began_at = worker, session, began_at
+        self.parcel, self.item, self.attempt = begun[0].grant.parcel, begun[1], begun[0].grant.attempt
+        self.execution: UUID = execution_id(self.parcel, self.item)
+        self.known: dict[str, bytes] = {}
+
+    async def run(self, count: int) -> Fate | None:
+        """None when all steps are done; else why it stops here."""
+        try:
+            await self._recall()
+            for i in range(count):
+                stopped = await (self._nap, self._signal, self._effect)[i % 3](f"s{i}")
+                if stopped is not None:
+                    return stopped
+        except (Conflict, NotFound, SessionEnded):
+            return RELEASED  # it runs elsewhere; whatever is said of it is ignored
+        return None
+
+    async def _recall(self) -> None:
+        after: str | None = ""
+        while after is not None:
+            page = await self.worker.ask(self.session, partial(self._page, after))
+            for step, result in page.steps.items():
+                self._learn(step, bytes(result))
+            after = page.next
+        for (execution, name), kept in self.worker.observer.kept.items():
+            if execution == self.execution and kept.at <= self.began_at:
+                assert name in self.known, f"{execution} forgot {name}"
+
+    async def _page(self, after: str, node: Node) -> KnownSteps:
+        return await node.gateway.memory.known(1, self.session.id, self.parcel, self.item, after)
+
+    def _learn(self, name: str, result: bytes) -> None:
+        """A step has one result, whoever asks."""
+        self.known[name] = result
+        now = self.worker.world.clock.now()
+        first = self.worker.observer.kept.setdefault((self.execution, name), Kept(result, now))
+        assert first.result == result, f"{name} of {self.execution} was {first.result!r} and is {result!r}"
+
+    async def _keep(self, name: str, value: object) -> bytes:
+        if name not in self.known:
+            step = Step(
+                parcel=self.parcel, item=self.item, attempt=self.attempt, name=name,
+                result=Raw(msgspec.json.encode(value)),
+            )  # fmt: skip
+            told = await self.worker.ask(
+                self.session, lambda node: node.gateway.memory.remember(1, self.session.id, Remember(steps=[step]))
+            )
+            if told.steps[0].refused:
+                raise Conflict("it runs elsewhere")
+            self._learn(name, bytes(told.steps[0].result if told.steps[0].known else step.result))
+        return self.known[name]
+
+    async def _effect(self, name: str) -> None:
+        """Something that must not be done again once it is known to be done."""
+        if name not in self.known:
+            await self.worker.world.clock.sleep(0.02)
+            await self._keep(name, [name, self.attempt])
+
+    async def _nap(self, name: str) -> Fate | None:
+        clock = self.worker.world.clock
+        until = int(await self._keep(name, clock.now() + self.worker.rng.choice([0, SECOND, 3 * SECOND])))
+        return Fate(outcome="suspended", wake_at=until) if clock.now() < until else None
+
+    async def _signal(self, name: str) -> Fate | None:
+        if name in self.known:
+            return None
+        body = Await(
+            parcel=self.parcel, item=self.item, attempt=self.attempt, step=name, signal=SIGNAL, timeout=PATIENCE
+        )
+        told = await self.worker.ask(self.session, lambda node: node.gateway.memory.wait(1, self.session.id, body))
+        if told.result:
+            self._learn(name, bytes(told.result))
+            return None
+        return Fate(outcome="suspended", wake_at=told.deadline, waits=(name,))
