@@ -84,6 +84,7 @@ class Course:
 
     def __init__(self, held: Held, plan: Plan, *, is_new: bool = False) -> None:
         self.held, self.plan = held, plan
+        self.place = held.place  # which never changes
         self.flow: Flow = held.flow
         self.rows: dict[str, StepRow] = {}
         self.pins: dict[str, Pin | None] = {}
@@ -113,7 +114,7 @@ class Course:
         lacking = {name for name in ask.rows | ask.items if name not in self.rows}
         lacking |= {name for name in ask.results if name not in self._known}
         if lacking and not self._is_new:
-            given = [(*self.held.place, name, name in ask.results) for name in sorted(lacking)]
+            given = [(*self.place, name, name in ask.results) for name in sorted(lacking)]
             for (_, name), (row, pin) in (yield from flow_rows.steps_of(given)).items():
                 if name in self.rows:
                     row = structs.replace(self.rows[name], result=row.result)
@@ -125,11 +126,11 @@ class Course:
         lying = [row for row in asked if flow_results.lies_elsewhere(row, self.plan)]
         if lying:
             yield from moves.make()
-            rows |= yield from flow_results.read(self.held.place, lying, self.plan)
+            rows |= yield from flow_results.read(self.place, lying, self.plan)
         for name in sorted(ask.items):
             yield from moves.make()
             row = rows.get(name, self.rows[name])
-            rows[name] = structs.replace(row, done=(yield from flow_results.succeeded(self.held.place, row)))
+            rows[name] = structs.replace(row, done=(yield from flow_results.succeeded(self.place, row)))
         return rows
 
     def decide(
@@ -179,7 +180,7 @@ class Course:
             yield from self._end_rest(decisions, moves, now)
         self.flow = decisions.flow
         if decisions.fresh and not self._pinned:
-            self.pins |= yield from flow_rows.pins_of(self.held.place)
+            self.pins |= yield from flow_rows.pins_of(self.place)
             self._pinned = True
         for name, row in decisions.rows.items():
             self._put(name, row, fresh=name in decisions.fresh)
@@ -195,7 +196,7 @@ class Course:
         rest = decisions.rest
         assert rest is not None
         yield from moves.make(*self.changes())
-        yield ForEach(flow_rows.REST, flow_rows.REST_COLUMNS, [(*self.held.place, rest, GIVEN_UP, now)])
+        yield ForEach(flow_rows.REST, flow_rows.REST_COLUMNS, [(*self.place, rest, GIVEN_UP, now)])
         for name, row in self.rows.items():
             if row.state in ("pending", "held"):
                 self.rows[name] = structs.replace(row, state=rest, reason=GIVEN_UP, ended_at=now)
@@ -233,9 +234,9 @@ class Course:
 
     def changes(self, now: Instant = 0) -> list[Change]:
         """What is to be written; with an instant, the workflow itself as well."""
-        fresh = [(self.held.place, self.rows[name], self.pins.get(name)) for name in sorted(self._fresh)]
+        fresh = [(self.place, self.rows[name], self.pins.get(name)) for name in sorted(self._fresh)]
         known = sorted(self._changed - self._fresh)
-        changed = [(self.held.place, self.rows[name], name in self._known) for name in known]
+        changed = [(self.place, self.rows[name], name in self._known) for name in known]
         self._changed.clear()
         self._fresh.clear()
         changes: list[Change] = [flow_rows.put_steps(fresh)] if fresh else []
@@ -244,8 +245,8 @@ class Course:
         if now and self._is_new:
             self._is_new = False
             changes.append(flow_rows.put_flows([self.stands(now)]))
-        elif now and self.stands(now) != self.held:
-            changes.append(flow_rows.set_flows([self.stands(now)]))
+        elif now and (stands := self.stands(now)) != self.held:
+            changes.append(flow_rows.set_flows([stands]))
         return changes
 
 

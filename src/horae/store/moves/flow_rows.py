@@ -101,6 +101,7 @@ class Marks(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 _read_marks = msgspec.json.Decoder(Marks).decode
+_UNMARKED = msgspec.json.encode(Marks()).decode()
 
 
 class Held(Struct, frozen=True, kw_only=True):
@@ -182,10 +183,11 @@ def _once(held: Held) -> tuple[Any, ...]:
 
 def _stands(held: Held) -> tuple[Any, ...]:
     flow = held.flow
-    marks = Marks(tuple(sorted(flow.breakpoints)), flow.undo)
+    marked = flow.breakpoints or flow.undo
+    marks = _text(Marks(tuple(sorted(flow.breakpoints)), flow.undo)) if marked else _UNMARKED
     return (
         held.state, flow.phase, flow.verdict, flow.left, flow.open, flow.ended, flow.stopped, flow.paused, flow.cause,
-        flow.reason, json_or_none(flow.error), _text(marks), _text(sorted(held.stops)), held.wake_at,
+        flow.reason, json_or_none(flow.error), marks, _text(sorted(held.stops)) if held.stops else "[]", held.wake_at,
     )  # fmt: skip
 
 
