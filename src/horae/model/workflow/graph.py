@@ -115,7 +115,7 @@ def show_graph(
     now: Instant,
     waits: Mapping[str, Wait] = NO_WAITS,
 ) -> GraphView:
-    """A workflow with its steps in the order in which they can run, those of phases to come, or that never came, too."""
+    """A workflow with its steps in the order in which they can run; those of phases that have not come, too."""
     stored = {row.step: (row, pin) for row, pin in rows}
     order = [*plan.order["main"], *_undoings(stored)]
     order += [name for phase, names in plan.order.items() if phase != "main" for name in names]
