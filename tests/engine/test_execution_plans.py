@@ -48,8 +48,10 @@ async def fill(world: World, job: TestJob, other: TestJob) -> None:
 
 def indexes(world: World) -> dict[str, str]:
     if world.driver.dialect == "sqlite":
-        return {"key": "sqlite_autoindex_history_1", "job": "history_job", "failed": "history_dead"}
-    return {"key": "_pkey", "job": "_job_parcel_idx", "failed": "_namespace_parcel_idx"}
+        names = ("sqlite_autoindex_history_1", "history_job", "history_dead", "history_tenant")
+    else:
+        names = ("_pkey", "_job_parcel_idx", "_namespace_parcel_idx", "_namespace_parcel_lo_idx")
+    return dict(zip(("key", "job", "failed", "tenant"), names, strict=True))
 
 
 @pytest.mark.parametrize("since", [False, True])
@@ -68,6 +70,17 @@ async def test_history_is_read_in_order_along_an_index(world, since):
         assert "Seq Scan on history" not in told
         assert by_job or "Bitmap Heap Scan on history" not in told  # of one job's few rows it does no harm
         assert "SCAN history" not in told.replace("SCAN history_slices", "")
+
+
+@pytest.mark.parametrize("since", [False, True])
+async def test_a_small_namespace_does_not_read_over_what_a_large_one_did(world, since):
+    job, other = await world.job("job"), await world.job("other")
+    await fill(world, job, other)
+    low: list[UUID] = [UUID(int=FIRST.int + 1)] if since else []
+    told = await plan(world, _window(ALL, False, False, since, 64, tenant=True), *END, 2, *low)
+    assert indexes(world)["tenant"] in told, told
+    assert "Seq Scan on history" not in told
+    assert "SCAN history" not in told.replace("SCAN history_slices", "")
 
 
 async def test_parcels_of_a_parent_are_found_by_an_index(world):

@@ -124,10 +124,13 @@ _SAID = ", ".join(f"s.{name}" for name, _ in SAYS if name != "worker")
 
 @cache
 def _window(
-    shelves: tuple[str, ...], by_job: bool, failed: bool, since: bool, size: int, head: int = HEAD
+    shelves: tuple[str, ...], by_job: bool, failed: bool, since: bool, size: int, head: int = HEAD, tenant: bool = False
 ) -> Statement:
-    """The statement for a window: of each shelf the newest slices before a place, merged."""
-    newest = " UNION ALL ".join(_newest(shelf, by_job, failed, since, size, head) for shelf in shelves)
+    """The statement for a window: of each shelf the newest slices before a place, merged.
+
+    What a `tenant` has, which is every namespace but the first, has an index of its own.
+    """
+    newest = " UNION ALL ".join(_newest(shelf, by_job, failed, since, size, head, tenant) for shelf in shelves)
     slices = f"(SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size})"
     return Statement(f"list_{'_'.join(shelves)}", listing(slices))
 
@@ -150,12 +153,14 @@ def told_by(shelf: str, head: int = HEAD) -> str:
     return f"parcel, job, queue, {says(shelf)}, {error} AS error_head"
 
 
-def _newest(shelf: str, by_job: bool, failed: bool, since: bool, size: int, head: int) -> str:
-    dead = failed and shelf == "history"
+def _newest(shelf: str, by_job: bool, failed: bool, since: bool, size: int, head: int, tenant: bool) -> str:
+    dead, own = failed and shelf == "history", tenant and shelf == "history" and not by_job and not failed
     where = ["(parcel, lo) < ($1, $2)"]
     # An equality, or two bounds of one column, would make PostgreSQL expect few rows of a table it has not analyzed
     # yet: it would read all and sort, instead of a few in order.
-    where += ["namespace = $3" if dead and not by_job else "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END"]
+    indexed = own or (dead and not by_job)
+    where += ["namespace = $3" if indexed else "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END"]
+    where += ["namespace <> 1"] if own else []
     where += ["state = 'failed'"] if dead else []
     where += ["parcel >= $4"] if since else []
     where += [f"job = ${4 + since}"] if by_job else []
@@ -174,7 +179,8 @@ def page(
     chosen: list[Chosen] = []
     for _ in range(MOST_WINDOWS):
         head = HEAD if wanted.text is None else LONG_HEAD
-        statement = _window(wanted.shelves, wanted.job is not None, failed, wanted.low != FIRST, size, head)
+        by_job, since, tenant = wanted.job is not None, wanted.low != FIRST, namespace != 1
+        statement = _window(wanted.shelves, by_job, failed, since, size, head, tenant)
         bounds = [bound for bound in (wanted.low, wanted.job) if bound not in (None, FIRST)]
         rows = yield Fetch(statement, (*before, namespace, *bounds))
         slices = [Listed(*row) for row in rows]

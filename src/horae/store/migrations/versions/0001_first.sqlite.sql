@@ -460,6 +460,8 @@ CREATE INDEX history_dead ON history (namespace, parcel) WHERE state = 'failed';
 
 CREATE INDEX history_job ON history (job, parcel);
 
+CREATE INDEX history_tenant ON history (namespace, parcel, lo) WHERE namespace <> 1;
+
 CREATE TABLE holders (
     "key" TEXT NOT NULL,
     parcel UUID NOT NULL,
