@@ -15,7 +15,8 @@ import horae
 from horae.config.settings import TABLE
 from horae.errors import HoraeError
 from horae.model.definition.read import FIELDS
-from horae.model.view import ExecutionView, JobView
+from horae.model.execution_view import ExecutionView
+from horae.model.job_view import JobView
 from horae.server.bodies import NewExecution
 from horae.server.routes import ROUTES
 from tests.docs import tables

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from horae.env import Instant
+from horae.model.dead_letter_view import DeadLetterGroup
 from horae.model.instant import format_instant
-from horae.model.view import DeadLetterGroup
 from horae.store.moves.execution_lists import Chosen
 from horae.store.moves.execution_reads import Found
 

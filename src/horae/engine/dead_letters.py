@@ -12,17 +12,12 @@ from horae.engine.refs import execution_ref, find_job
 from horae.env import Env
 from horae.errors import Conflict, NotFound
 from horae.model.cursor import check_limit, make_cursor
+from horae.model.dead_letter_view import BulkView, DeadLetterGroups, DeadLetterView
 from horae.model.execution import FAILED, Execution
+from horae.model.execution_view import ExecutionView
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.replay import Letters
-from horae.model.view import (
-    BulkView,
-    DeadLetterGroups,
-    DeadLetterView,
-    ExecutionView,
-    Page,
-    shown_time,
-)
+from horae.model.view import Page, shown_time
 from horae.store.contract import Store
 from horae.store.moves import dead_letters as moves
 from horae.store.moves import execution_lists as lists

@@ -9,9 +9,11 @@ from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.refs import find_job
 from horae.model.dependency import Join, Needed, Parts, in_words, missing
+from horae.model.dependency_view import DependenciesView, DependencyView, JoinView, PartView
+from horae.model.execution_view import shown_interval
 from horae.model.instant import format_instant
 from horae.model.job import Job
-from horae.model.view import DependenciesView, DependencyView, JoinView, PartView, shown_interval, shown_time
+from horae.model.view import shown_time
 from horae.store.contract import Store
 from horae.store.moves import dependency_reads as reads
 from horae.store.moves import execution_reads, job_reads

@@ -14,6 +14,7 @@ from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.event import Event
 from horae.model.execution import FAILED, FINAL, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
+from horae.model.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogLineView, LogPage
 from horae.model.gates import BY_REASON
 from horae.model.hint import why_queued
 from horae.model.ids import first_id_at, index_of, instant_of, parcel_of
@@ -21,7 +22,7 @@ from horae.model.instant import format_instant
 from horae.model.job import DAY
 from horae.model.namespace import Retention
 from horae.model.show import show_attempt, show_execution
-from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogLineView, LogPage, Page, shown_time
+from horae.model.view import Page, shown_time
 from horae.store.contract import Store
 from horae.store.moves import child_lists, log_reads, namespaces
 from horae.store.moves import execution_lists as lists

@@ -19,11 +19,11 @@ from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.duration import DAY, HOUR
 from horae.model.events.decide import EventDisposition
+from horae.model.fire_view import FirePage, FireView
 from horae.model.instant import format_instant, parse_instant
 from horae.model.trigger import Disposition, Timed, due_at, upcoming
 from horae.model.trigger.count import count_fires, fires_left
 from horae.model.trigger.course import Course
-from horae.model.view import FirePage, FireView
 from horae.store.contract import Store
 from horae.store.moves import calendars, fire_reads, job_reads
 from horae.store.moves.dependency_fires import DependencyDisposition

@@ -6,7 +6,7 @@ from horae.engine.executions import Executions
 from horae.env import Env
 from horae.errors import Conflict
 from horae.model.execution import FINAL
-from horae.model.view import ExecutionView
+from horae.model.execution_view import ExecutionView
 from horae.model.workflow.graph import GraphView, show_graph
 from horae.store.contract import Store
 from horae.store.moves import flow_pause, flow_reads

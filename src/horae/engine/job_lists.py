@@ -16,7 +16,8 @@ from horae.model.definition.diff import differences
 from horae.model.definition.values import a_text
 from horae.model.instant import format_instant
 from horae.model.job import JobVersion, Spec
-from horae.model.view import AutoPaused, JobDiffView, JobVersionView, JobView, Page, shown_time
+from horae.model.job_view import AutoPaused, JobDiffView, JobVersionView, JobView
+from horae.model.view import Page, shown_time
 from horae.model.workflow.naming import is_owned_name
 from horae.store.contract import Store
 from horae.store.moves import dependency_reads, job_pages, job_reads, streaks, triggers

@@ -22,8 +22,8 @@ from horae.model.definition import Definition
 from horae.model.event import Event
 from horae.model.job import NAME, Job, Spec
 from horae.model.job_template import JobTemplate, source_of
+from horae.model.job_view import JobView
 from horae.model.queue import DEFAULT_QUEUE
-from horae.model.view import JobView
 from horae.store.contract import Store
 from horae.store.moves import cancel_job, job_reads, owned, streaks
 from horae.store.moves.jobs import StoredJob

@@ -10,11 +10,11 @@ from msgspec import Raw, structs
 
 from horae.engine.sealing import Sealer
 from horae.errors import BadInput, HoraeError
+from horae.model.execution_view import ExecutionView
 from horae.model.ids import parcel_of
 from horae.model.principal import Principal
 from horae.model.protocol import Exchange, Outcome
 from horae.model.sealed import is_sealed, read, spell
-from horae.model.view import ExecutionView
 
 HIDDEN = "(sealed)"
 

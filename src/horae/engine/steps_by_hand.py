@@ -9,10 +9,10 @@ from msgspec import Raw
 from horae.engine.executions import Executions
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, Forbidden, NotFound, TooLarge
+from horae.model.execution_view import ExecutionView
 from horae.model.parcel import check_item
 from horae.model.principal import Principal
 from horae.model.protocol import MAX_INLINE_RESULT
-from horae.model.view import ExecutionView
 from horae.model.workflow.flow import Ended
 from horae.model.workflow.waits import MOST_COMMENT, answered
 from horae.store.contract import Store

@@ -8,9 +8,10 @@ from horae.engine.trigger_calendars import next_runs
 from horae.env import Instant
 from horae.model.definition.by_calendar import describe_outside
 from horae.model.definition.schedule import render_when
+from horae.model.fire_view import TriggerView
 from horae.model.instant import format_instant
 from horae.model.trigger import Timed, describe, kind_of
-from horae.model.view import TriggerView, shown_time
+from horae.model.view import shown_time
 from horae.store.contract import Store
 from horae.store.moves import event_reads
 from horae.store.moves.trigger_reads import Shown

@@ -7,8 +7,9 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from horae.model.execution import FAILED, QUEUED, READS_AS_RUNNING, RUNNING, SUCCESS, WAITING, Attempt, Execution, State
+from horae.model.execution_view import AttemptView, ErrorView, ExecutionView, shown_interval
 from horae.model.protocol import Failure
-from horae.model.view import AttemptView, ErrorView, ExecutionView, shown_interval, shown_time
+from horae.model.view import shown_time
 
 RETRY_KEY = "retryOf:"  # the key under which a dead letter is submitted again: Horae's own, not the user's
 MOST_SHOWN = 4 * 1024  # bytes of params or a result that a list shows

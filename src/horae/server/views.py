@@ -1,4 +1,4 @@
-"""What answers say beyond `model.view`: workers, keys, servers, queues, receipts and who one is."""
+"""What answers say beyond `model`: workers, keys, servers, queues, receipts and who one is."""
 
 from typing import Annotated, Any
 from uuid import UUID

@@ -2,9 +2,10 @@
 
 from horae.engine.probes.case import Case, ExecutionCase, Sources
 from horae.model.dependency import in_words, missing
+from horae.model.execution_view import shown_interval
 from horae.model.gates import Blocker, closed
 from horae.model.instant import format_instant
-from horae.model.view import shown_interval, shown_time
+from horae.model.view import shown_time
 from horae.store.moves import dependency_reads, explain_reads
 
 

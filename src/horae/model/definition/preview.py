@@ -8,12 +8,12 @@ from horae.errors import BadInput
 from horae.model.calendar import Calendar
 from horae.model.definition.by_calendar import describe_outside
 from horae.model.definition.schedule import parse_when, render_when
+from horae.model.fire_view import ComingView, PreviewView
 from horae.model.instant import format_instant
 from horae.model.trigger import SCHEDULE, Cron, Timed, When, describe, kind_of
 from horae.model.trigger.describe import warnings
 from horae.model.trigger.preview import preview
 from horae.model.trigger.rules import Rules
-from horae.model.view import ComingView, PreviewView
 
 
 def show_preview(

@@ -4,8 +4,9 @@ from msgspec import structs
 
 from horae.engine.letters import Which
 from horae.errors import BadInput, Conflict, Gone, NotFound, OverQuota
+from horae.model.dead_letter_view import BulkView, DeadLetterGroups, DeadLetterView
 from horae.model.replay_view import ReplayView
-from horae.model.view import BulkView, DeadLetterGroups, DeadLetterView, Page
+from horae.model.view import Page
 from horae.server.bodies import DeadLetterChoice, DeadLetterFilter, DeadLetterRetry, DeadLetterWhich, ReplayBody
 from horae.server.call import Call
 from horae.server.queries import DeadLetterGroupsOf, DeadLetterList, ReplayList

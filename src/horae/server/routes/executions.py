@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
+from horae.model.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogPage
 from horae.model.protocol import Submit
-from horae.model.view import AttemptView, CancelView, CountsView, ExecutionView, LogPage, Page
+from horae.model.view import Page
 from horae.server.bodies import ManyExecutions, ManyOfOneJob, NewExecution, Reason, Submission
 from horae.server.call import Call
 from horae.server.once import submission_key

@@ -1,7 +1,7 @@
 """Fires: what became of each nominal fire, and what is to come."""
 
 from horae.errors import BadInput, NotFound
-from horae.model.view import FirePage
+from horae.model.fire_view import FirePage
 from horae.server.call import Call
 from horae.server.queries import FireList
 from horae.server.reply import Reply, ok

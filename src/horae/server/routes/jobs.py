@@ -5,7 +5,10 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
-from horae.model.view import DependenciesView, ExecutionView, JobView, Page
+from horae.model.dependency_view import DependenciesView
+from horae.model.execution_view import ExecutionView
+from horae.model.job_view import JobView
+from horae.model.view import Page
 from horae.model.workflow.naming import owner_of
 from horae.server.bodies import JobBody, JobPatch, Trigger
 from horae.server.call import Call

@@ -6,8 +6,8 @@ from msgspec import Meta, Raw, field
 
 from horae.engine.reruns import Wish
 from horae.errors import Conflict, Forbidden, Gone, NotFound, OverQuota, TooLarge
+from horae.model.execution_view import ExecutionView
 from horae.model.protocol import ABSENT
-from horae.model.view import ExecutionView
 from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.reply import Reply, ok

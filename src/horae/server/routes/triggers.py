@@ -3,7 +3,8 @@
 from typing import Any
 
 from horae.errors import BadInput, Conflict, NotFound, Stale
-from horae.model.view import Page, PreviewView, TriggerView
+from horae.model.fire_view import PreviewView, TriggerView
+from horae.model.view import Page
 from horae.server.bodies import PreviewBody, TriggerBody, TriggerPatch
 from horae.server.call import Call
 from horae.server.queries import TriggerList

@@ -1,7 +1,8 @@
 """Versions of jobs: what each says, what tells two apart, and the way back to one."""
 
 from horae.errors import Conflict, NotFound, Stale
-from horae.model.view import JobDiffView, JobVersionView, JobView, Page
+from horae.model.job_view import JobDiffView, JobVersionView, JobView
+from horae.model.view import Page
 from horae.server.bodies import Rollback
 from horae.server.call import Call
 from horae.server.reply import Reply, ok

@@ -1,7 +1,7 @@
 """Workflows under way: their graphs, and that they are paused or go on."""
 
 from horae.errors import Conflict, Gone, NotFound
-from horae.model.view import ExecutionView
+from horae.model.execution_view import ExecutionView
 from horae.model.workflow.graph import GraphView
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
