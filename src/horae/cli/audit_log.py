@@ -59,7 +59,7 @@ async def list_rows(api: Api, **asked: Any) -> None:
     api.out.list(page.raw, COLUMNS, "Nobody has changed anything that these filters let through.")
 
 
-@log.command(examples=("horae audit log export > audit.jsonl", "horae audit log export --from 2026-11-01T00:00:00Z"))
+@log.command(examples=("horae audit log export", "horae audit log export --from 2026-11-01T00:00:00Z"))
 @_filters
 @remote
 async def export(api: Api, **asked: Any) -> None:

@@ -44,7 +44,7 @@ from_input = click.option("--password-stdin", "from_input", is_flag=True, help="
 
 
 @users.command(
-    examples=("horae users create ada --role editor", "pass ada | horae users create ada --role admin --password-stdin")
+    examples=("horae users create ada --role editor", "horae users create ada --role admin --password-stdin")
 )
 @click.argument("name")
 @_role
