@@ -759,6 +759,18 @@ TEMPLATES = [
     ),
 ]  # fmt: skip
 
+NAMESPACES = [
+    one(
+        "a job is made without the lock of its namespace", "horae.engine.job_changes.create",
+        ", shared=namespaces.lock_name(namespace)", "", by="a namespace is deleted / a job is made in it",
+    ),
+    one(
+        "a job is made whether or not its namespace is there", "horae.engine.job_changes._refuse_closed",
+        "if not (yield from namespaces.is_open(namespace))", "if (yield from namespaces.is_open(namespace)) is None",
+        by="a namespace is deleted / a job is made in it",
+    ),
+]  # fmt: skip
+
 ROLLOUTS = [
     one(
         "a rollout ends without waiting for fires under way", "rollouts.hold", "triggers.of_job(job, lock=True)",
@@ -1055,7 +1067,7 @@ MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
-        *(CIRCUITS, ROLLOUTS, TEMPLATES),
+        *(CIRCUITS, ROLLOUTS, TEMPLATES, NAMESPACES),
         *(CALENDARS, PREEMPTS, LIMITS, FLOWS, MEETINGS, OTHERS, SIGNALS),
     )
     for mutation in group

@@ -1430,6 +1430,7 @@ from tests.races import (  # noqa: E402
     hold_scenes,  # noqa: F401
     limit_scenes,  # noqa: F401
     meeting_scenes,  # noqa: F401
+    namespace_scenes,  # noqa: F401
     owned_scenes,  # noqa: F401
     placement_scenes,  # noqa: F401
     preempt_scenes,  # noqa: F401

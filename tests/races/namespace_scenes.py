@@ -1,0 +1,31 @@
+"""Scenes of namespaces: one that is deleted and what is put into it do not pass each other."""
+
+from typing import Any
+
+from msgspec import structs
+
+from horae.engine import job_changes
+from horae.engine.job_changes import Draft
+from horae.errors import Conflict
+from horae.model.definition.namespace import Said
+from horae.store.moves import namespaces
+from tests.races.scenes import cast, scene
+from tests.races.stage import Move, Scene
+from tests.store_contract.world import World
+
+
+@scene("a namespace is deleted / a job is made in it")
+async def _(world: World) -> Scene:
+    c = await cast(world)
+    id = await world.store.write(lambda: namespaces.create("other", Said(), c.now))
+    assert id is not None
+    draft, job = Draft(spec=structs.replace(c.job.spec, name="late")), world.env.new_id()
+    delete = Move("delete", lambda: namespaces.delete(id, c.now))
+    create = Move("create", lambda: job_changes.create(job, id, draft, c.new_id, c.now), refusals=(Conflict,))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        ((state,),) = await world.rows("SELECT state FROM namespaces WHERE id = $1", id)
+        jobs = await world.rows("SELECT id FROM jobs WHERE namespace = $1", id)
+        assert (state, len(jobs)) in (("deleted", 0), ("active", 1)), "a job came to be in a namespace that is gone"
+
+    return Scene(left=[delete], right=[create], check=check)
