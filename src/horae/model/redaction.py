@@ -83,6 +83,7 @@ class Redactor:
         forms = frozenset[str]().union(*(forms_of(value) for value in values))
         self._forms = tuple(sorted(forms))
         self._bytes = tuple(form.encode() for form in self._forms)
+        self._in_json = tuple(msgspec.json.encode(form)[1:-1] for form in self._forms)
 
     def text(self, text: str) -> str:
         """The text with every occurrence covered; itself when there is none."""
@@ -99,12 +100,13 @@ class Redactor:
 
     def json(self, encoded: bytes) -> bytes:
         """A JSON value with every occurrence in its texts, names and numbers covered; itself when there is none."""
+        if not any(form in encoded for form in self._in_json):
+            return encoded
         try:
             value = msgspec.json.decode(encoded)
             hidden = self.tree(value)
         except RecursionError:
-            covered = self.data(encoded)
-            return encoded if covered == encoded else msgspec.json.encode(MASK)
+            return msgspec.json.encode(MASK)
         return encoded if hidden is value else msgspec.json.encode(hidden)
 
     def tree(self, value: Any) -> Any:

@@ -82,7 +82,9 @@ class TaskRunner(Runner):
                 if outcome.__class__ is Fate and is_large(outcome) and run.plan.spec.sensitive:
                     outcome = too_private()
                 elif outcome.__class__ is Fate and is_large(outcome) and begun not in told:
-                    outcome = await bring_result(run.context_of(begun)._port, run.covered(begun, outcome))
+                    if begun[0].secrets is not None:
+                        outcome = await asyncio.to_thread(run.covered, begun, outcome)
+                    outcome = await bring_result(run.context_of(begun)._port, outcome)
                 if begun in told:
                     run.grip.uncancel()  # what was cancelled is this item, not the task
                 run.settle(begun, monotonic(), outcome)
