@@ -68,6 +68,7 @@ RARE_MOVES = {
     "audit_flows",
     "audit_log",
     "enrolments",
+    "erasure",
     "people",
     "templates",
     *("sealing", "secrets"),

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from horae.cli.artifacts import artifacts
+from horae.cli.erase import erase
 from horae.cli.flows import COMMANDS
 from horae.cli.lazy import Group
 from horae.cli.output import Column
@@ -153,3 +154,4 @@ async def attempts(api: Api, execution: str) -> None:
 
 for command in (artifacts, *COMMANDS):
     executions.add_command(command)
+executions.add_command(erase)

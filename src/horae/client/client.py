@@ -13,6 +13,7 @@ from horae.client.calendars import Calendars
 from horae.client.calls import Caller, Patience, path_of
 from horae.client.circuits import Circuits
 from horae.client.encode import circumstances, encode, given, instant, span
+from horae.client.erasures import Erasures
 from horae.client.events import Events
 from horae.client.executions import Executions
 from horae.client.http import HttpTransport
@@ -65,6 +66,7 @@ class Client:
         self.calendars = Calendars(self._caller)
         self.backfills = Backfills(self._caller, self._env)
         self.executions = Executions(self._caller, self._env)
+        self.erasures = Erasures(self._caller)
         self.events = Events(self._caller)
         self.dlq = DeadLetters(self._caller)
         self.workers = Workers(self._caller)

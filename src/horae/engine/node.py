@@ -24,6 +24,7 @@ from horae.engine.dependencies import Dependencies
 from horae.engine.directory import Directory
 from horae.engine.enrolments import Enrolments
 from horae.engine.epochs import Epochs
+from horae.engine.erasures import Erasures
 from horae.engine.event_intake import EventIntake
 from horae.engine.events import Events
 from horae.engine.executions import Executions
@@ -197,6 +198,7 @@ class Node:
         )
         self.signals = Signals(env, store, self.executions, self.hints)
         self.callbacks = Callbacks(store, self.signals)
+        self.erasures = Erasures(store, self.executions, self.seals)
         self.graphs = Graphs(env, store, self.executions)
         self.steps_by_hand = StepsByHand(env, store, self.executions)
         self.explainer = Explainer(env, store, self.directory, self.hold_watch, self.executions)

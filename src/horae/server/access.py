@@ -107,6 +107,7 @@ ACCESS: Mapping[str, Access] = {
     "executions.get": VIEW,
     "executions.explain": VIEW,
     "executions.cancel": OPERATE,
+    "erasures.create": ADMIN,
     "executions.graph": VIEW,
     "executions.pause": OPERATE,
     "executions.resume": OPERATE,

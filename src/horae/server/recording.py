@@ -32,7 +32,7 @@ COMPARED = frozenset(
     {"jobs", "triggers", "calendars", "queues", "templates", "rollouts", "circuits", "namespaces", "backfills", "holds"}
 )
 # Whose requests hold what nobody else should read.
-SILENT = frozenset({"me", "secrets", "users", "hooks", "enrolments"})
+SILENT = frozenset({"me", "secrets", "users", "hooks", "enrolments", "erasures"})
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
 # What is different at every look, and is nobody's doing.
 PASSING = frozenset(

@@ -1,0 +1,82 @@
+"""Erasing somebody's data: what executions were given, said, returned and left behind, with those that they submitted.
+
+It goes part by part, newest first, so that none takes long; each part that is done is in the audit log.
+"""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from horae.engine.executions import Executions, start
+from horae.engine.refs import find_job, tag_ref
+from horae.engine.sealed import Seals
+from horae.errors import HoraeError
+from horae.model.cursor import check_limit, make_cursor
+from horae.model.erasure import ErasureView, Which
+from horae.model.execution import FINAL
+from horae.model.ids import index_of, parcel_of
+from horae.store.contract import Store
+from horae.store.moves import child_lists, erasure
+from horae.store.moves import execution_lists as lists
+from horae.store.moves.execution_lists import END, ExecutionFilter
+from horae.store.moves.execution_reads import Found
+
+MOST_LIVE = 100  # that are named
+CHILDREN = 500  # that are read together
+
+
+class Erasures:
+    """Finds what is meant and erases it."""
+
+    def __init__(self, store: Store, executions: Executions, seals: Seals) -> None:
+        self._store, self._executions, self._seals = store, executions, seals
+
+    async def erase(self, namespace: int, which: Which, cursor: str | None, limit: int) -> ErasureView:
+        """Look at so many executions and erase those that are meant. Raises BadInput and NotFound."""
+        which.check()
+        job = None if which.job is None else (await find_job(self._store, namespace, which.job)).job.id
+        wanted = ExecutionFilter(job=job, tag=tag_ref(which.tag))
+        place = start(None, cursor)
+        chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, place, check_limit(limit)))
+        found = await self._store.read(lambda: lists.unfold(chosen, namespace))
+        erased, live = 0, list[UUID]()
+        for one in found:
+            if which.fits(one.execution.extra, self._params(one)):
+                done, left = await self._with_children(namespace, [one])
+                erased += done
+                live += left
+        return ErasureView(
+            looked_at=len(found), erased=erased, live=live[:MOST_LIVE],
+            next_cursor=None if following is None else make_cursor(following),
+        )  # fmt: skip
+
+    def _params(self, found: Found) -> bytes:
+        """What an execution was given; what cannot be opened is nobody's."""
+        try:
+            return self._seals.open_params(found.execution.job, found.execution.params)
+        except HoraeError:
+            return b"{}"
+
+    async def _with_children(self, namespace: int, found: Sequence[Found]) -> tuple[int, list[UUID]]:
+        """Erase these and all below them; how many, and what has not ended yet."""
+        erased, live, below = 0, list[UUID](), list(found)
+        while below:
+            one = below.pop().execution
+            below += await self._children(namespace, one.id)
+            place = parcel_of(one.id), index_of(one.id)
+            if one.state in FINAL and await self._store.write(lambda: erasure.erase(*place)):  # noqa: B023
+                erased += 1
+            else:
+                live.append(one.id)
+        return erased, live
+
+    async def _children(self, namespace: int, parent: UUID) -> list[Found]:
+        wanted, place = ExecutionFilter(parent=parent), END
+        found: list[Found] = []
+        while True:
+            chosen, following = await self._store.read(
+                lambda: child_lists.page(namespace, wanted, place, CHILDREN)  # noqa: B023
+            )
+            found += await self._store.read(lambda: lists.unfold(chosen, namespace))  # noqa: B023
+            if following is None:
+                return found
+            place = following

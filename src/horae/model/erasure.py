@@ -1,0 +1,44 @@
+"""Erasures: whose data goes, and what came of it."""
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw, Struct
+
+from horae.errors import BadInput
+from horae.model.execution import Extra
+from horae.model.view import View
+
+
+class Which(Struct, frozen=True, kw_only=True):
+    """The executions whose data goes: all that is said must hold."""
+
+    job: str | None = None
+    tag: str | None = None
+    key: str | None = None
+    params: dict[str, Any] = {}  # each of these is what the execution was given
+
+    def check(self) -> None:
+        """Refuse what would erase everything."""
+        if self.tag is None and self.key is None and not self.params:
+            remedy = 'Name a tag, a key or params, as {"params": {"customer": "c-17"}}.'
+            raise BadInput("Nothing says whose data it is.", remedy, field="where")
+
+    def fits(self, extra: Extra, params: bytes | Raw) -> bool:
+        """Whether an execution of such a job and tag is meant."""
+        if self.key is not None and extra.key != self.key:
+            return False
+        if not self.params:
+            return True
+        given = msgspec.json.decode(params)
+        return isinstance(given, dict) and all(given.get(name) == value for name, value in self.params.items())
+
+
+class ErasureView(View, frozen=True, kw_only=True):
+    """What one part of an erasure did; `live` have not ended: cancel them or wait, and erase again."""
+
+    looked_at: int
+    erased: int
+    live: list[UUID]
+    next_cursor: str | None = None
