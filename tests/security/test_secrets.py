@@ -193,8 +193,8 @@ async def test_a_secret_that_is_gone_or_that_nobody_can_open_starts_nothing(tmp_
     async with installed(url, tmp_path) as (node, api), working(node):
         await api.put("/api/v1/secrets/canary", json={"value": CANARY})
         await api.put("/api/v1/secrets/other", json={"value": CANARY})
-        await define(api, {"name": "c", "command": "touch ran", "env": {"A": "secret://canary"}})
-        await define(api, {"name": "d", "command": "touch ran", "env": {"A": "secret://other"}})
+        await define(api, {"name": "c", "command": "true", "env": {"A": "secret://canary"}})
+        await define(api, {"name": "d", "command": "true", "env": {"A": "secret://other"}})
         assert (await ran(api, "c"))["status"] == "success"
         await api.delete("/api/v1/secrets/other?force=true")
         gone = await ran(api, "d")
