@@ -66,6 +66,13 @@ def test_every_form_is_covered_and_the_rest_stays(written):
     assert not any(form in shown for form in forms_of(CANARY))
 
 
+@pytest.mark.parametrize("value", ["it's me", 'say "so"', "both ' and \"", "back\\slash'"])
+def test_a_value_is_known_whatever_quotes_stand_around_it(value):
+    for text in (f"a '{value}", f'a "{value}', f"a 'b\" {value}"):
+        assert Redactor([value]).text(repr(text)).count(MASK) == 1
+        assert Redactor([value]).text(repr(text.encode())).count(MASK) == 1
+
+
 def test_base64_of_a_long_value_is_covered_also_in_lines():
     value = "".join(random.Random(7).choices("abcdefghijklmnop", k=300))
     printed = subprocess.run(["base64"], input=value.encode(), capture_output=True, check=True).stdout.decode()

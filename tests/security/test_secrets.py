@@ -113,7 +113,7 @@ async def dumped(node: Node) -> bytes:
 
 
 @both
-async def test_a_canary_goes_through_every_sink_and_is_found_in_none(store, request, tmp_path, capfd):
+async def test_a_canary_goes_through_every_sink_and_is_found_in_none(store, request, tmp_path, capfd, caplog):
     """Logs, errors, tracebacks, results, checkpoints, steps, names, events, audit, metrics, views, dumps, output."""
     command = {"command": [sys.executable, "-c", leaks.SCRIPT, "${params.code}"], "params": {"code": "0"}}
     env = {"TOKEN": "secret://canary", "DSN": "pg://app:secret://canary@db", "SHOWN": "a plain value"}
@@ -146,6 +146,7 @@ async def test_a_canary_goes_through_every_sink_and_is_found_in_none(store, requ
     if store == "sqlite":
         sinks["file"] = b"".join(path.read_bytes() for path in tmp_path.glob("horae.db*"))
     sinks |= {"artifacts": b"".join(p.read_bytes() for p in (tmp_path / "artifacts").rglob("*") if p.is_file())}
+    sinks["other handlers"] = caplog.text.encode()
     sinks |= {"logs": repr(logs).encode(), "output": "".join(capfd.readouterr()).encode()}
 
     assert {sink: found for sink, data in sinks.items() if (found := found_in(data))} == {}
@@ -156,6 +157,7 @@ async def test_a_canary_goes_through_every_sink_and_is_found_in_none(store, requ
     assert everything.count(b"***") > 100
     assert b"secret://canary" in sinks["diff"]
     assert b"a plain value" in everything
+    assert b"there: ***" in sinks["other handlers"]
     parts = [part for part in (CANARY[:7], CANARY[-6:]) if part.encode() in everything]  # what was cut leaves none
     assert parts == []
 

@@ -37,6 +37,9 @@ def _escaped(text: str) -> Iterator[str]:
         once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
         yield from (once, once.replace("/", "\\/"), json.dumps(once, ensure_ascii=ascii_only)[1:-1])
     yield from (repr(text)[1:-1], repr(text.encode())[2:-1], html.escape(text), html.escape(text, quote=False))
+    # Within a text that has both kinds of quotes.
+    yield repr(text + "'\"")[1:-1].removesuffix("\\'\"")
+    yield repr(text.encode() + b"'\"")[2:-1].removesuffix("\\'\"")
     yield shlex.quote(text).removeprefix("'").removesuffix("'")
 
 
