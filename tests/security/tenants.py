@@ -280,8 +280,8 @@ BODIES: Mapping[str, Bodies] = {
     "sessions.remember": lambda v: [{"steps": [{**_items(v), "name": "mine"}]}],
     "sessions.wait": lambda v: [{**_items(v), "step": "mine", "signal": v["signal"]}],
 }
-# People are known to the whole installation, by names: who administers a namespace may invite any of them.
-COMMON = {"users.create", "users.grant"}
+# People are known to the whole installation, by names: no two have the same one.
+COMMON = {"users.create"}
 # By these one makes something of one's own, whatever others call theirs.
 MAKES = {
     *("queues.put", "calendars.put", "templates.put", "holds.open", "holds.window", "keys.create", "events.send"),

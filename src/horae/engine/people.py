@@ -4,7 +4,7 @@ from horae.engine.passwords import Passwords
 from horae.engine.sign_ins import SignIns
 from horae.env import Env
 from horae.errors import BadInput, Conflict, Forbidden, NotFound
-from horae.model.principal import DEFAULT_NAMESPACE, NESTED, PERMISSIONS, Principal
+from horae.model.principal import DEFAULT_NAMESPACE, NESTED, PERMISSIONS, Principal, refuse_more
 from horae.model.user import Member, User, check_name, check_password
 from horae.store.contract import Store
 from horae.store.moves import people
@@ -50,19 +50,29 @@ class People:
         return await self.get(who, name)
 
     async def join(self, name: str, member: Member, who: Principal) -> User:
-        """Make somebody something in a namespace."""
+        """Make somebody something in a namespace. Who is in none of one's own is there for the installation only.
+
+        Else an administrator of one namespace could draw others into it, where requests then go that choose none.
+        """
         _check_grant(member, who)
-        if await self._store.read(lambda: people.one(name)) is None:
-            raise _unknown(name)
+        await self._refuse_more(name, who)
         await self._store.write(lambda: people.join(name, member))
         self._sign_ins.forget()
         return await self.get(who, name)
 
     async def leave(self, name: str, who: Principal) -> None:
         """Take somebody out of a namespace."""
+        await self._refuse_more(name, who)
         if not await self._store.write(lambda: people.leave(name, who.namespace)):
             raise _unknown(name)
         self._sign_ins.forget()
+
+    async def _refuse_more(self, name: str, who: Principal) -> None:
+        """Nobody takes from somebody what they do not have themselves. Raises NotFound, Forbidden."""
+        user = await self.get(who, name)
+        for member in user.members:
+            if member.namespace == who.namespace:
+                refuse_more(who, member.permissions)
 
     async def set_password(self, name: str, password: str, keep: bytes = b"") -> None:
         """Give somebody another password; their browsers are signed out, but for one."""

@@ -1,0 +1,70 @@
+"""What lies between one part of the trust and the next: each test is a way in that was found open, and was closed."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from argon2 import PasswordHasher
+
+from tests.security.people import Api, People, done, opened
+
+USERS, ME = "/api/v1/users", "/api/v1/me"
+PASSWORD = "correct horse battery"
+both = pytest.mark.parametrize("people", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def fast_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("horae.engine.passwords.Passwords._hasher", PasswordHasher(1, 8, 1))
+
+
+@pytest.fixture
+async def people(request: pytest.FixtureRequest) -> AsyncIterator[People]:
+    is_plain = getattr(request, "param", "sqlite") == "sqlite"
+    async with opened("sqlite://" if is_plain else request.getfixturevalue("postgres_url")) as people:
+        yield people
+
+
+async def signed_in(people: People, name: str, **headers: str) -> Api:
+    api = people.bearing(**headers)
+    me = await done(api.post("/api/v1/sign-in/password", json={"name": name, "password": PASSWORD}))
+    api.headers["x-csrf-token"] = me["csrf"]
+    return api
+
+
+async def let_in(by: Api, name: str, role: str, *permissions: str) -> None:
+    body = {"name": name, "password": PASSWORD, "role": role, "permissions": list(permissions)}
+    await done(by.post(USERS, json=body))
+
+
+# Users, as keys
+
+
+@both
+async def test_nobody_takes_from_a_user_what_it_does_not_have(people: People):
+    """As with keys: an administrator of the first namespace does not dethrone those of the installation."""
+    root, boss = await people.a("admin", "installation"), await people.a("admin")
+    await let_in(root, "root", "admin", "installation")
+
+    demoted = await boss.put(f"{USERS}/root/member", json={"role": "viewer"})
+    expelled = await boss.delete(f"{USERS}/root/member")
+
+    assert (demoted.status_code, expelled.status_code) == (403, 403)
+    assert "installation" in (await done(root.get(f"{USERS}/root")))["members"][0]["permissions"]
+    await done(root.put(f"{USERS}/root/member", json={"role": "viewer"}))
+
+
+async def test_an_administrator_of_a_namespace_does_not_draw_others_into_it(people: People):
+    """Whom it put into its own, their requests would go there that choose none, with all that they hold."""
+    root = await people.a("admin", "installation")
+    for name in ("attackers", "workshop"):
+        await done(root.post("/api/v1/namespaces", json={"name": name}))
+    workshop = people.bearing(root.headers["authorization"][7:], **{"horae-namespace": "workshop"})
+    attackers = people.bearing(root.headers["authorization"][7:], **{"horae-namespace": "attackers"})
+    await let_in(workshop, "bob", "admin")
+    key = (await done(attackers.post("/api/v1/keys", json={"name": "eve", "role": "admin"})))["key"]
+
+    drawn = await people.bearing(key).put(f"{USERS}/bob/member", json={"role": "viewer"})
+
+    assert drawn.status_code == 404  # nor does it learn that there is a bob
+    assert (await done((await signed_in(people, "bob")).get(ME)))["namespace"] == "workshop"
+    await done(attackers.put(f"{USERS}/bob/member", json={"role": "viewer"}))
