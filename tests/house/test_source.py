@@ -15,7 +15,7 @@ WORLD = source.CLOCK | source.STOPWATCH | source.CHANCE | source.SECRETS | sourc
 # Who may touch the outside world, and which part of it.
 EXEMPT = {
     "env.py": WORLD,
-    "engine/keys.py": source.SECRETS,
+    "engine/tokens.py": source.SECRETS,
     "engine/sealing.py": source.SECRETS,
     "worker/guard.py": {"time.monotonic"},  # a program of its own, without Env
     "bench/": source.STOPWATCH,
@@ -118,7 +118,7 @@ def test_the_check_sees_what_is_forbidden(text):
     ("name", "text"),
     [
         ("env.py", "import time\ntime.time_ns()"),
-        ("engine/keys.py", "import secrets\nsecrets.token_bytes(32)"),
+        ("engine/tokens.py", "import secrets\nsecrets.token_bytes(32)"),
         ("bench/throughput.py", "import time\ntime.perf_counter()"),
         ("engine/claim.py", "from random import Random\ndef pick(rng: Random): return rng.random()"),
         ("engine/claim.py", "import random\nrandom.Random(7)"),

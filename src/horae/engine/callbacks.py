@@ -4,8 +4,8 @@ from uuid import uuid5
 
 from msgspec import Raw
 
-from horae.engine.keys import new_callback_secret
 from horae.engine.signals import Signals
+from horae.engine.tokens import new_callback_secret
 from horae.errors import Conflict, NotFound
 from horae.model.awaits import Signal
 from horae.model.signal_view import SignalView

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from horae.engine.keys import NewKey, digest_of, new_enrolment_token, new_key_text
+from horae.engine.keys import NewKey
+from horae.engine.tokens import digest_of, new_enrolment_token, new_key_text
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, Unauthorized
 from horae.model.duration import DAY

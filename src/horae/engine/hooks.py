@@ -11,8 +11,8 @@ from msgspec import UNSET, Struct
 
 from horae.engine.event_intake import EventIntake
 from horae.engine.hook_secrets import HookSecrets
-from horae.engine.keys import new_hook_secret, new_hook_token
 from horae.engine.refs import find_job
+from horae.engine.tokens import new_hook_secret, new_hook_token
 from horae.env import Env, Instant, Micros
 from horae.errors import BadInput, BadSignature, HoraeError, NotFound
 from horae.model.duration import DAY

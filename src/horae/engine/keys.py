@@ -1,14 +1,9 @@
-"""Keys: who may talk to Horae. The only file that makes secrets; the store keeps their hashes.
+"""Keys: who may talk to Horae.
 
-A key reads `hk_<id>_<secret>`: the id is shown in lists, the secret is 256 random bits. So a plain SHA-256 is enough at
-rest. A revoked key stops working within `CACHED` seconds on every server, and so does whatever else changes about it.
+A revoked key stops working within `CACHED` seconds on every server, and so does whatever else changes about it.
 """
 
-import base64
-import hashlib
 import hmac
-import re
-import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Literal, Protocol
@@ -16,6 +11,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from horae.engine.tokens import digest_of, id_of, new_code, new_cookie, new_key_id, new_key_text
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, Conflict, Forbidden, NotFound, StoreUnavailable, Unauthorized
 from horae.model.job import DAY
@@ -44,8 +40,6 @@ LEAST_PRESET = 32  # characters: a preset key is as hard to guess as a made one
 Credential = tuple[Literal["key", "cookie"], bytes]  # its hash; a cookie is never taken for a key
 
 OF_INSTALLATION = keys.Grant(namespace=DEFAULT_NAMESPACE, role="admin", permissions=("installation",))
-
-_KEY = re.compile(r"hk_([a-z0-9]{4,32})_([A-Za-z0-9_-]{32,128})")
 
 
 class NewKey(Struct, frozen=True):
@@ -269,7 +263,7 @@ class Keys:
             remedy = "Sign in on the other device with your name and password, or at your identity provider."
             raise Forbidden("Sign-in links are made with keys, not by people.", remedy)
         maker = await self._store.read(lambda: keys.one(who.key)) if who.csrf else None
-        code, now = secrets.token_urlsafe(32), self._env.now()
+        code, now = new_code(), self._env.now()
         until = now + CODE_LIFE
         grant = keys.Grant(
             namespace=who.namespace, role=who.role, queues=who.queues, jobs=who.jobs,
@@ -281,8 +275,7 @@ class Keys:
 
     async def sign_in(self, code: str) -> SignedIn:
         """Exchange a code for a cookie."""
-        cookie, csrf, id = secrets.token_urlsafe(32), secrets.token_urlsafe(24), secrets.token_hex(6)
-        now = self._env.now()
+        (cookie, csrf), id, now = new_cookie(), new_key_id(), self._env.now()
         until = now + SIGNED_IN_FOR
         key = await self._store.write(lambda: keys.sign_in(digest_of(code), id, digest_of(cookie), csrf, until, now))
         if key is None:
@@ -313,45 +306,3 @@ def _principal(stored: keys.StoredKey, csrf: str | None) -> Principal:
 def _beyond(namespace: int) -> frozenset[str]:
     """The permissions that nothing has which is made in a namespace: a link into one does not lead to the others."""
     return frozenset() if namespace == DEFAULT_NAMESPACE else frozenset({"installation"})
-
-
-def id_of(text: str) -> str:
-    """The id in a key's text; a preset key of another form is known by the beginning of its hash."""
-    found = _KEY.fullmatch(text)
-    return found[1] if found else f"preset-{digest_of(text).hex()[:12]}"
-
-
-def new_key_text() -> tuple[str, str]:
-    """A new key's id and text."""
-    id = secrets.token_hex(6)
-    return id, f"hk_{id}_{secrets.token_hex(32)}"
-
-
-def new_cookie() -> tuple[str, str]:
-    """A browser's secret, and the token that its writes must show."""
-    return secrets.token_urlsafe(32), secrets.token_urlsafe(24)
-
-
-def new_enrolment_token() -> str:
-    """What a worker exchanges for a key of its own."""
-    return f"he_{secrets.token_urlsafe(32)}"
-
-
-def new_hook_token() -> str:
-    """The part of a webhook's URL that nobody guesses."""
-    return f"hook_{secrets.token_urlsafe(32)}"
-
-
-def new_callback_secret() -> str:
-    """With which the URLs of callbacks are made."""
-    return secrets.token_hex(32)
-
-
-def new_hook_secret() -> str:
-    """A secret that webhooks are signed with, as Standard Webhooks spell it."""
-    return f"whsec_{base64.b64encode(secrets.token_bytes(32)).decode()}"
-
-
-def digest_of(text: str) -> bytes:
-    """What is kept of a secret that nobody can guess."""
-    return hashlib.sha256(text.encode()).digest()

@@ -12,9 +12,10 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from horae.engine.keys import SignedIn, digest_of, new_cookie
+from horae.engine.keys import SignedIn
 from horae.engine.settings import OidcSettings
 from horae.engine.sign_ins import SignIns
+from horae.engine.tokens import digest_of, new_cookie
 from horae.env import SECOND, Env, Micros
 from horae.errors import Busy, Forbidden, Unauthorized
 from horae.model.user import NAME, Mapped, Member

@@ -9,9 +9,10 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from horae.engine.keys import CACHED, MOST_CACHED, NOTED_EVERY, PERSONAL, SignedIn, digest_of, new_cookie
+from horae.engine.keys import CACHED, MOST_CACHED, NOTED_EVERY, PERSONAL, SignedIn
 from horae.engine.passwords import Passwords
 from horae.engine.throttle import Throttle
+from horae.engine.tokens import digest_of, new_cookie
 from horae.env import Env, Instant, Micros
 from horae.errors import Forbidden, NotFound, StoreUnavailable, TooOften, Unauthorized
 from horae.model.principal import Principal

@@ -7,7 +7,8 @@ from urllib.parse import quote
 
 from msgspec import Meta
 
-from horae.engine.keys import SignedIn, digest_of
+from horae.engine.keys import SignedIn
+from horae.engine.tokens import digest_of
 from horae.env import SECOND
 from horae.errors import Forbidden, HoraeError, NotFound, TooOften, Unauthorized
 from horae.model.view import View
