@@ -224,7 +224,8 @@ async def test_tls_is_spoken_with_the_name(monkeypatch, tmp_path):
 
     async def answer(reader, writer):
         told.append((await reader.readuntil(b"\r\n\r\n")).decode().lower())
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nfine")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nfine")
+        await closed(writer)
 
     outbound = Outbound()
     async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls) as server:
@@ -355,28 +356,40 @@ async def test_what_is_packed_small_is_not_unpacked_large(near):
 
 @asynccontextmanager
 async def dripping():
-    """A site that sends a byte now and then, for ever."""
+    """A site that sends a byte now and then, until nobody listens."""
+    left = asyncio.Event()
+    left.set()
 
     async def drip(reader, writer):
+        left.clear()
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n")
         with suppress(ConnectionError):
             while not writer.is_closing():
                 writer.write(b".")
                 await writer.drain()
                 await system_env().clock.sleep(0.01)
-        writer.close()
+        await closed(writer)
+        left.set()
 
     async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        await left.wait()
+
+
+async def closed(writer):
+    """Let go of a connection, whatever state it is in."""
+    writer.close()
+    with suppress(OSError):
+        await writer.wait_closed()
 
 
 async def test_what_only_drips_ends(monkeypatch):
-    monkeypatch.setattr(fetch, "WHOLE", 0.2)
+    monkeypatch.setattr(fetch, "WHOLE", 0.5)
     async with dripping() as url, shop(outbound=NEAR) as it:
         error = (await it.run(Http(url=url))).error
 
         assert (error.type, error.permanent) == ("TimeoutError", False)
-        assert "no whole answer within 0.2 seconds" in error.message
+        assert "no whole answer within 0.5 seconds" in error.message
 
 
 # As jobs
