@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from argon2 import PasswordHasher
 
+from horae.env import SECOND
 from tests.security.people import Api, People, done, opened
 
 USERS, ME = "/api/v1/users", "/api/v1/me"
@@ -22,6 +23,10 @@ async def people(request: pytest.FixtureRequest) -> AsyncIterator[People]:
     is_plain = getattr(request, "param", "sqlite") == "sqlite"
     async with opened("sqlite://" if is_plain else request.getfixturevalue("postgres_url")) as people:
         yield people
+
+
+def advance(people: People, span: int) -> None:
+    people.node.env.clock.advance(span)  # type: ignore[attr-defined]
 
 
 async def signed_in(people: People, name: str, **headers: str) -> Api:
@@ -68,3 +73,37 @@ async def test_an_administrator_of_a_namespace_does_not_draw_others_into_it(peop
     assert drawn.status_code == 404  # nor does it learn that there is a bob
     assert (await done((await signed_in(people, "bob")).get(ME)))["namespace"] == "workshop"
     await done(attackers.put(f"{USERS}/bob/member", json={"role": "viewer"}))
+
+
+# What a credential has made ends with it
+
+
+@both
+async def test_browsers_end_with_the_overlap_of_a_rotated_key(people: People):
+    """A key is rotated when somebody else may know it: then they may have signed a browser in with it."""
+    admin = await people.a("admin")
+    old = await done(admin.post("/api/v1/keys", json={"name": "leaked", "role": "admin"}))
+    thief = people.bearing()
+    code = (await done(people.bearing(old["key"]).post("/api/v1/sign-in/codes")))["code"]
+    await done(thief.post("/api/v1/sign-in", json={"code": code}))
+
+    await done(admin.post(f"/api/v1/keys/{old['keyId']}/rotate", json={"overlap": "1m"}))
+
+    assert (await thief.get(ME)).status_code == 200
+    advance(people, 60 * SECOND)
+    assert (await thief.get(ME)).status_code == 401
+
+
+async def test_tokens_end_with_the_key_or_the_user_that_made_them(people: People):
+    """No list shows them: nobody would miss one that somebody took along."""
+    root, redeem = await people.a("admin", "installation"), "/api/v1/enrolments/redeem"
+    left = await done(root.post("/api/v1/keys", json={"name": "left", "role": "admin"}))
+    await let_in(root, "eve", "admin")
+    makers = (people.bearing(left["key"]), await signed_in(people, "eve"), root)
+    tokens = [(await done(maker.post("/api/v1/enrolments", json={})))["token"] for maker in makers]
+
+    await done(root.delete(f"/api/v1/keys/{left['keyId']}"))
+    await done(root.patch(f"{USERS}/eve", json={"active": False}))
+
+    tried = [(await people.bearing().post(redeem, json={"token": token})).status_code for token in tokens]
+    assert tried == [401, 401, 201]

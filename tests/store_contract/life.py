@@ -87,6 +87,7 @@ RARE = {
     *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "drop_cookie", "keys", "old_cookies"),
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
     *("revoke_browsers_of_key", "revoke_codes_of_key", "replace_key", "owned_jobs_to_restore"),
+    *("end_browsers_of_key", "revoke_enrolments_of"),
     *RARE_SHARING,
     *RARE_LIMITS,
     *RARE_FAILURES,

@@ -44,7 +44,13 @@ REVOKE_BROWSERS = Statement(
     "UPDATE keys SET revoked_at = $2 WHERE id IN (SELECT c.key_id FROM cookies c) AND made_by = $1"
     " AND revoked_at IS NULL",
 )
+# Whoever knew a rotated key may have signed a browser in: it ends with the overlap, or sooner.
+END_BROWSERS = Statement(
+    "end_browsers_of_key",
+    "UPDATE keys SET expires_at = $2 WHERE id IN (SELECT c.key_id FROM cookies c) AND made_by = $1 AND expires_at > $2",
+)
 REVOKE_CODES = Statement("revoke_codes_of_key", "DELETE FROM sign_in_codes WHERE made_by = $1")
+REVOKE_TOKENS = Statement("revoke_enrolments_of", "DELETE FROM enrolments WHERE made_by = $1")
 USED = Statement(
     "key_used", "UPDATE keys SET last_used_at = $2 WHERE id = $1 AND (last_used_at IS NULL OR last_used_at <= $3)"
 )
@@ -194,10 +200,11 @@ def row_of(grant: Grant) -> Row:
 
 
 def revoke(namespace: int, id: str, now: Instant) -> Script[bool]:
-    """End a key, and with it the browsers that its links signed in; false when there is none that is valid."""
+    """End a key, the browsers that its links signed in and its tokens; false when there is none that is valid."""
     if not (yield Fetch(REVOKE, (namespace, id, now))):
         return False
     yield Fetch(REVOKE_CODES, (id,))
+    yield Fetch(REVOKE_TOKENS, (id,))
     yield Fetch(REVOKE_BROWSERS, (id, now))
     return True
 
@@ -207,6 +214,7 @@ def succeed(id: str, by: StoredKey, until: Instant, now: Instant) -> Script[bool
     if not (yield Fetch(REPLACE, (id, by.id, until, now))):
         return False
     yield from add(by)
+    yield Fetch(END_BROWSERS, (id, until))
     return True
 
 

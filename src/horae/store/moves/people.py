@@ -5,6 +5,7 @@ from msgspec import Struct
 
 from horae.env import Instant
 from horae.model.user import Member, User
+from horae.store.moves.keys import REVOKE_TOKENS
 from horae.store.script import Fetch, Row, Script, Statement
 
 _USER = "name, active, password IS NOT NULL, created_at, signed_in_at"
@@ -125,7 +126,7 @@ def set_active(name: str, active: bool) -> Script[bool]:
     if not (yield Fetch(SET_ACTIVE, (name, active))):
         return False
     if not active:
-        yield Fetch(END_ALL, (name, b""))
+        yield from _let_go(name)
     return True
 
 
@@ -134,8 +135,14 @@ def delete(name: str) -> Script[bool]:
     if not (yield Fetch(DELETE, (name,))):
         return False
     yield Fetch(LEAVE_ALL, (name,))
-    yield Fetch(END_ALL, (name, b""))
+    yield from _let_go(name)
     return True
+
+
+def _let_go(name: str) -> Script[None]:
+    """What somebody signed in with ends, and what they made that nobody has used yet."""
+    yield Fetch(END_ALL, (name, b""))
+    yield Fetch(REVOKE_TOKENS, (f"user:{name}",))
 
 
 def sign_in(
