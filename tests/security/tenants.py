@@ -268,6 +268,11 @@ BODIES: Mapping[str, Bodies] = {
     "users.create": lambda v: [{"name": v["user"], "password": "not what it was", "role": "viewer"}],
     "users.edit": lambda v: [{"active": False}],
     "users.grant": lambda v: [{"role": "viewer"}],
+    "erasures.create": lambda v: [
+        {"where": {"tag": v["tag"]}},
+        {"where": {"tag": v["tag"], "job": v["job"]}},
+        {"where": {"params": {"told": "x"}, "job": v["job_name"]}},
+    ],
     "secrets.put": lambda v: [{"value": "not what it was"}],
     "namespaces.create": lambda v: [{"name": v["namespace"]}],
     "namespaces.edit": lambda v: [{"description": "mine"}],

@@ -112,7 +112,8 @@ def judged(attack: Attack, answer: httpx2.Response, alike: bool) -> str:
         return "it tells that something is there"
     if answer.status_code < 300 and attack.names and attack.operation not in {*MAKES, "audit.log"}:
         told = answer.json()
-        nothing = told.get("items") == [] or told.get("matched") == 0 or told.get("accepted") == 0
+        counts = (told.get(name) for name in ("matched", "accepted", "erased"))
+        nothing = told.get("items") == [] or 0 in counts
         return "" if nothing else "it answers"
     return ""
 

@@ -2,6 +2,7 @@
 
 from horae.model.definition.namespace import Said, parse_namespace
 from horae.model.policy import Policy
+from horae.store import schema
 from horae.store.moves import lanes, namespaces
 from tests.store_contract.world import NAMESPACE, World
 
@@ -67,3 +68,17 @@ async def test_a_deleted_one_leaves_its_name_and_keeps_its_number(world: World):
     directory = await world.store.directory()
     assert {queue.namespace for queue in directory.queues} == {NAMESPACE, second}
     assert first not in {lane.namespace for lane in directory.lanes}
+
+
+async def test_nothing_opens_a_deleted_one(world: World):
+    id = await create(world, "billing")
+    key = "INSERT INTO keys (id, hash, name, namespace, role, created_at, permissions, queues, jobs)"
+    await world.do(f"{key} VALUES ('k', '', '', {id}, 'admin', 0, '[]', '[]', '[]')")
+    code = "INSERT INTO sign_in_codes (hash, namespace, role, until, permissions, queues, jobs)"
+    await world.do(f"{code} VALUES ('c', {id}, 'admin', 1, '[]', '[]', '[]')")
+    assert await world.store.change(lambda now: namespaces.delete(id, now)) is None
+    assert await world.rows(f"SELECT count(*) FROM keys WHERE namespace = {id} AND revoked_at IS NULL") == [(0,)]
+    for table in ("sign_in_codes", "enrolments", "members", "secrets", "hooks", "queues", "quotas"):
+        assert await world.rows(f"SELECT count(*) FROM {table} WHERE namespace = {id}") == [(0,)], table
+    for statement in namespaces.DROPS:
+        assert statement.name.split("_of_")[0].removeprefix("drop_") in schema.metadata.tables

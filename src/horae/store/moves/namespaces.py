@@ -45,7 +45,6 @@ END = Statement("end_namespace", "UPDATE namespaces SET state = 'deleted', updat
 REVOKE = Statement(
     "revoke_keys_of_namespace", "UPDATE keys SET revoked_at = $2 WHERE namespace = $1 AND revoked_at IS NULL"
 )
-CODES = Statement("drop_codes_of_namespace", "DELETE FROM sign_in_codes WHERE namespace = $1")
 END_HOLDS = Statement(
     "end_holds_of_namespace", "UPDATE holds SET ended_at = $2 WHERE namespace = $1 AND ended_at IS NULL"
 )
@@ -61,7 +60,10 @@ LIMITS = Statement(
 )
 DROPS = tuple(
     Statement(f"drop_{table}_of_namespace", f"DELETE FROM {table} WHERE namespace = $1")
-    for table in ("hooks", "secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency")
+    for table in (
+        *("hooks", "secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency"),
+        *("sign_in_codes", "enrolments", "members"),  # what lets somebody in
+    )
 )
 _read_spec = msgspec.json.Decoder(NamespaceSpec).decode
 _read_policy = msgspec.json.Decoder(Policy).decode
@@ -161,7 +163,6 @@ def delete(id: int, now: Instant) -> Script[Alive | None]:
         return found
     for statement in (END, REVOKE, END_HOLDS, END_CALENDARS, END_TEMPLATES):
         yield Fetch(statement, (id, now))
-    yield Fetch(CODES, (id,))
     yield Fetch(LIMITS, (id, namespace_limit(id)))
     for statement in DROPS:
         yield Fetch(statement, (id,))

@@ -1,0 +1,46 @@
+"""`horae namespaces`: made, shown, changed and deleted as the options say."""
+
+import json
+
+from tests.cli.fake_api import FakeApi, page, run
+
+BILLING = {
+    "name": "billing", "description": "", "weight": 2.0, "retention": {"success": "7d"}, "defaults": {},
+    "queuePolicy": None, "state": "active", "createdAt": "2027-01-15T07:59:00Z", "updatedAt": "2027-01-15T07:59:00Z",
+}  # fmt: skip
+
+
+def test_one_is_made_with_what_holds_in_it():
+    api = FakeApi({"POST /namespaces": BILLING})
+    said = "--weight 2 --retention success=7d --retention failed=90d --default retries=3 --default timeout=1h"
+    run(api, "namespaces", "create", "billing", *said.split(), "--queue-policy", '{"kind": "fair"}')
+    assert api.requests[-1].body == {
+        "name": "billing", "weight": 2.0, "retention": {"success": "7d", "failed": "90d"},
+        "defaults": {"retries": 3, "timeout": "1h"}, "queuePolicy": {"kind": "fair"},
+    }  # fmt: skip
+
+
+def test_they_are_listed_and_shown():
+    api = FakeApi(
+        {"GET /namespaces": page(BILLING), "GET /namespaces/billing": BILLING, "GET /me": {"namespace": "billing"}}
+    )
+    assert run(api, "namespaces", "list").stdout.splitlines()[1].split() == ["billing", "2", "1m", "ago"]
+    assert json.loads(run(api, "namespaces", "show", "-o", "json").stdout) == BILLING
+    assert json.loads(run(api, "namespaces", "show", "billing", "-o", "json").stdout) == BILLING
+
+
+def test_what_is_not_named_stays_and_none_takes_back():
+    api = FakeApi({"PATCH /namespaces/billing": BILLING})
+    run(api, "namespaces", "set", "billing", "--retention", "none", "--default", "none", "--queue-policy", "none")
+    run(api, "namespaces", "set", "billing", "--retention", "30d", "--description", "Billing")
+    assert [one.body for one in api.requests] == [
+        {"retention": None, "defaults": None, "queuePolicy": None},
+        {"retention": "30d", "description": "Billing"},
+    ]
+    assert run(api, "namespaces", "set", "billing").exit_code == 2
+    assert run(api, "namespaces", "set", "billing", "--retention", "a", "--retention", "b").exit_code != 0
+
+
+def test_one_is_deleted():
+    api = FakeApi({"DELETE /namespaces/billing": None})
+    assert run(api, "namespaces", "delete", "billing").stdout == "Deleted namespace billing.\n"
