@@ -133,6 +133,17 @@ async def test_it_ends_when_the_key_is_revoked(app: Application, node: Node, clo
         assert await reader.next() == ""
 
 
+async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: Node):
+    """What happens all the time leaves no quiet moment to look whether the credential is still good."""
+    async with following(app, node) as reader:
+        tell(node)
+        assert (await reader.event())["event"] == "execution"
+        (key,) = await node.keys.list(1)
+        await node.keys.revoke(1, key.id)
+        tell(node)
+        assert await reader.next() == ""
+
+
 async def test_it_ends_when_the_server_stops(app: Application, node: Node):
     async with following(app, node) as reader:
         node.events.close()

@@ -47,7 +47,10 @@ class Wanted(Struct, frozen=True):
 
 
 class Stream(Reply):
-    """An answer that goes on until the client leaves, its credential ends or the server stops."""
+    """An answer that goes on until the client leaves, its credential ends or the server stops.
+
+    Whether the credential is still good is asked before each event: one that is busy has no quiet moment for it.
+    """
 
     __slots__ = ("_admitted", "_namespace", "_node", "_wanted")
 
@@ -77,6 +80,8 @@ class Stream(Reply):
                     if event is None:
                         return
                     coming = asyncio.ensure_future(subscription.get())
+                    if event in self._wanted and not await self._admitted():
+                        return
                     await self._tell(event, subscription, send)
                 elif await self._admitted():
                     await _part(send, b": still here\n\n")
