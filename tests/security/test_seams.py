@@ -1,15 +1,20 @@
 """What lies between one part of the trust and the next: each test is a way in that was found open, and was closed."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
 
+import httpx2
 import pytest
 from argon2 import PasswordHasher
 
+from horae.engine.sign_ins import FREE_OF_ADDRESS, FREE_OF_NAME
 from horae.env import SECOND
 from tests.security.people import Api, People, done, opened
 
 USERS, ME = "/api/v1/users", "/api/v1/me"
 PASSWORD = "correct horse battery"
+Where = Callable[[int], tuple[str, str]]  # an address, and what a header says of it
 both = pytest.mark.parametrize("people", ["sqlite", "postgresql"], indirect=True)
 
 
@@ -107,3 +112,50 @@ async def test_tokens_end_with_the_key_or_the_user_that_made_them(people: People
 
     tried = [(await people.bearing().post(redeem, json={"token": token})).status_code for token in tokens]
     assert tried == [401, 401, 201]
+
+
+# Guessing
+
+
+def far(people: People, address: str, **headers: str) -> Api:
+    """A client from an address."""
+    transport = httpx2.ASGITransport(app=people.app, client=(address, 5))
+    client = httpx2.AsyncClient(transport=transport, base_url="http://horae.test", headers=headers)
+    people.clients.append(client)
+    return client
+
+
+def guess(api: Api, name: str = "ada", password: str = "wrong") -> Awaitable[httpx2.Response]:
+    return api.post("/api/v1/sign-in/password", json={"name": name, "password": password})
+
+
+async def test_guesses_that_come_together_are_counted_one_by_one(people: People):
+    await let_in(await people.a("admin"), "ada", "viewer")
+    answers = await asyncio.gather(*(guess(far(people, f"10.0.0.{n}")) for n in range(30)))
+    assert Counter(answer.status_code for answer in answers) == {401: FREE_OF_NAME, 429: 30 - FREE_OF_NAME}
+
+
+async def test_who_has_a_browser_does_not_guess_the_password_behind_it(people: People):
+    await let_in(await people.a("admin"), "ada", "viewer")
+    stolen = await signed_in(people, "ada")
+    body = {"current": "wrong", "password": "a new long password"}
+    answers = [(await stolen.post("/api/v1/me/password", json=body)).status_code for _ in range(FREE_OF_NAME + 1)]
+    assert answers == [403] * FREE_OF_NAME + [429]
+
+
+@pytest.mark.parametrize(
+    "client", [lambda n: (f"2001:db8::{n:x}", ""), lambda n: ("127.0.0.1", f"nonsense-{n}")], ids=["network", "header"]
+)
+async def test_another_spelling_of_where_one_is_begins_no_new_count(people: People, client: Where):
+    """A network of one household has 2^64 addresses, and a header can hold anything."""
+    answers = []
+    for n in range(FREE_OF_ADDRESS + 1):
+        address, said = client(n)
+        answers.append((await guess(far(people, address, **{"x-forwarded-for": said}), f"user{n}")).status_code)
+    assert answers == [401] * FREE_OF_ADDRESS + [429]
+
+
+async def test_the_right_password_costs_its_address_nothing(people: People):
+    await let_in(await people.a("admin"), "ada", "viewer")
+    api = far(people, "10.0.0.1")
+    assert {(await guess(api, password=PASSWORD)).status_code for _ in range(FREE_OF_ADDRESS + 5)} == {200}

@@ -81,12 +81,11 @@ class People:
             raise _unknown(name)
         self._sign_ins.forget()
 
-    async def change_password(self, who: Principal, current: str, password: str, keep: bytes) -> None:
-        """Change one's own password, which takes the present one."""
+    async def change_password(self, who: Principal, current: str, password: str, keep: bytes, address: str) -> None:
+        """Change one's own password, which takes the present one; who guesses that is slowed down, too."""
         if who.kind != "user":
             raise BadInput("Only people have passwords.", "Sign in with yours first.")
-        found = await self._store.read(lambda: people.one(who.name))
-        if not await self._passwords.is_right(found[1] if found else None, current):
+        if await self._sign_ins.prove(who.name, current, address) is None:
             raise Forbidden("The present password is another one.", "Send it as `current`.")
         await self.set_password(who.name, password, keep)
 

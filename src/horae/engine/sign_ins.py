@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from horae.engine.keys import CACHED, MOST_CACHED, NOTED_EVERY, PERSONAL, SignedIn
 from horae.engine.passwords import Passwords
-from horae.engine.throttle import Throttle
+from horae.engine.throttle import Throttle, neighbourhood
 from horae.engine.tokens import digest_of, new_cookie
 from horae.env import Env, Instant, Micros
 from horae.errors import Forbidden, NotFound, StoreUnavailable, TooOften, Unauthorized
 from horae.model.principal import Principal
-from horae.model.user import LONGEST, Member, home_of, principal_of
+from horae.model.user import LONGEST, Member, User, home_of, principal_of
 from horae.store.contract import Store
 from horae.store.moves import people, quotas
 
@@ -43,20 +43,29 @@ class SignIns:
 
     async def with_password(self, name: str, password: str, address: str) -> SignedIn:
         """Open a session for who knows the password; who guesses is slowed down."""
-        wait = max(self._names.wait(name), self._addresses.wait(address))
-        if wait:
-            raise TooOften("Too many wrong passwords.", f"Try again in {wait:.0f} seconds.", retryAfter=int(wait) + 1)
-        found = await self._store.read(lambda: people.one(name))
-        is_right = len(password) <= LONGEST and await self._passwords.is_right(found[1] if found else None, password)
-        if found is None or not is_right or not found[0].is_active:
-            self._names.wrong(name)
-            self._addresses.wrong(address)
+        found = await self.prove(name, password, address)
+        if found is None:
             raise Unauthorized("The name or the password is wrong.", "Try again, or ask an administrator for another.")
-        self._names.right(name)
         if found[1] is not None and self._passwords.is_old(found[1]):
             kept = await self._passwords.hash(password)
             await self._store.write(lambda: people.keep_password(name, kept))
         return await self.open(name, found[0].members, None)
+
+    async def prove(self, name: str, password: str, address: str) -> tuple[User, str | None] | None:
+        """Who is called this, knows the password and is let in; with the hash of it. Raises TooOften."""
+        where = neighbourhood(address)
+        wait = max(self._names.wait(name), self._addresses.wait(where))
+        if wait:
+            raise TooOften("Too many wrong passwords.", f"Try again in {wait:.0f} seconds.", retryAfter=int(wait) + 1)
+        self._names.guess(name)
+        self._addresses.guess(where)
+        found = await self._store.read(lambda: people.one(name))
+        is_right = len(password) <= LONGEST and await self._passwords.is_right(found[1] if found else None, password)
+        if found is None or not is_right or not found[0].is_active:
+            return None
+        self._names.right(name)
+        self._addresses.take_back(where)
+        return found
 
     async def open(self, name: str, members: tuple[Member, ...], said: tuple[Member, ...] | None) -> SignedIn:
         """Open a session for somebody who has shown who they are; `said` is what an identity provider says of them."""

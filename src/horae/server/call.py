@@ -7,6 +7,7 @@ from uuid import UUID
 from horae.engine.node import Node
 from horae.errors import BadInput, NotFound
 from horae.model.principal import Principal
+from horae.server.address import is_address
 from horae.server.reading import read_pieces
 from horae.server.reply import Receive, Scope
 from horae.server.route import Route
@@ -67,7 +68,7 @@ class Call:
         """From where: the connection's other end; from a proxy on this machine, whom it speaks for."""
         host: str = (self.scope.get("client") or ("",))[0]
         spoken_for = self.headers.get(b"x-forwarded-for", b"").decode("latin-1").rpartition(",")[2].strip()
-        return spoken_for[:64] if spoken_for and host in LOCAL else host
+        return spoken_for if host in LOCAL and is_address(spoken_for) else host
 
     def path(self, name: str) -> str:
         """A part of the path."""

@@ -75,11 +75,11 @@ async def with_password(call: Call, body: PasswordBody) -> Reply:
     return reply
 
 
-@post(f"{API}/me/password", "me.password", status=204, repeats="by itself", refuses=(Forbidden,))
+@post(f"{API}/me/password", "me.password", status=204, repeats="by itself", refuses=(Forbidden, TooOften))
 async def change_password(call: Call, body: NewPasswordBody) -> Reply:
     """Change one's own password; one's other browsers are signed out."""
     keep = digest_of(cookie_of(call.headers) or "")
-    await call.node.people.change_password(call.who, body.current, body.password, keep)
+    await call.node.people.change_password(call.who, body.current, body.password, keep, call.address)
     return nothing()
 
 
