@@ -302,3 +302,46 @@ async def test_a_provider_that_does_not_answer_is_told(node: Node, provider: Pro
     await provider.listener.stop(0.1)
     async with browser(node) as api:
         assert (await api.get("/api/v1/sign-in/oidc")).status_code == 503
+
+
+async def test_a_name_at_the_provider_is_of_who_had_it_first(node: Node, admin: Api, provider: Provider):
+    """At many providers people choose their own names: another one who takes ada's is not ada here."""
+    first, _ = await come_back(node, provider)
+    provider.claims["sub"] = "2"
+    assert "somebody%20else" in await refused(node, provider)
+    assert (await first.get("/api/v1/me")).status_code == 200
+    await first.aclose()
+    assert (await admin.delete("/api/v1/users/ada")).status_code == 204
+    second, back = await come_back(node, provider)
+    assert back.headers["location"] == "/"
+    await second.aclose()
+
+
+async def test_what_a_provider_says_is_read_as_it_spells_it(node: Node, provider: Provider):
+    api = browser(node)
+    url = (await api.get("/api/v1/sign-in/oidc")).headers["location"]
+    asked = {"state": parse_qs(urlsplit(url).query)["state"][0], "session_state": "s", "scope": "openid"}
+    said = {"error": "access_denied", "error_description": "ask your boss"}
+    back = await api.get("/api/v1/sign-in/oidc/callback", params={**asked, **said})
+    assert "ask%20your%20boss" in back.headers["location"]
+    await api.aclose()
+
+
+async def test_nobody_is_told_by_a_link_what_no_provider_said(node: Node, provider: Provider):
+    async with browser(node) as api:
+        said = {"error": "x", "error_description": "call 0800-EVIL"}
+        back = await api.get("/api/v1/sign-in/oidc/callback", params=said)
+    assert "EVIL" not in back.headers["location"]
+
+
+async def test_cookies_of_others_do_not_stand_in_the_way(node: Node, admin: Api):
+    """Whoever has a page beside this one can set cookies for it that a strict reader stumbles over."""
+    await let_in(admin)
+    api, _ = await sign_in(node)
+    own = api.cookies.get("horae")
+    odd = browser(node, cookie=f"a@b=1; path; x[y]=2; horae={own}; {{")
+    assert (await odd.get("/api/v1/me")).status_code == 200
+    back = await browser(node, cookie="a@b=1").get("/api/v1/sign-in/oidc/callback", params={"state": "x"})
+    assert back.status_code == 302
+    for each in (api, odd):
+        await each.aclose()

@@ -113,18 +113,22 @@ class Oidc:
         if not NAME.fullmatch(name):
             raise Forbidden(f"The provider calls you {name[:60]!r}, which is no name here.", "Set oidc_name_claim.")
         members = await self._members(claims.get(self._settings.groups_claim))
-        now = self._env.now()
-        known = await self._store.read(lambda: people.one(name))
-        if known is not None and not known[0].is_active:
-            raise Forbidden(f'"{name}" is not let in any more.', "Ask an administrator.")
-        if known is not None and known[1] is not None:
-            raise Forbidden(
-                f'"{name}" signs in with a password here.',
-                f"Let an administrator delete that user first: horae users delete {name}",
-            )
-        if known is None:
-            await self._store.write(lambda: people.add(name, None, None, now))
+        if members:  # who may nothing here takes no name either
+            await self._check_known(name, str(claims["sub"]))
         return await self._sign_ins.open(name, members, members)
+
+    async def _check_known(self, name: str, subject: str) -> None:
+        """A name belongs to who had it first: at many providers people choose their own, and it is in the audit log."""
+        now = self._env.now()
+        await self._store.write(lambda: people.add(name, None, None, now, subject))
+        known = await self._store.read(lambda: people.one(name))
+        if known is None or not known[0].is_active:
+            raise Forbidden(f'"{name}" is not let in any more.', "Ask an administrator.")
+        remedy = f"Let an administrator delete that user first: horae users delete {name}"
+        if known[1] is not None:
+            raise Forbidden(f'"{name}" signs in with a password here.', remedy)
+        if known[0].subject != subject:
+            raise Forbidden(f'"{name}" is somebody else at the identity provider.', remedy)
 
     async def _members(self, groups: Any) -> tuple[Member, ...]:
         """What somebody's groups stand for: of several in one namespace, the first that the setting names."""

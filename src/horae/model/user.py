@@ -29,6 +29,7 @@ class User(Struct, frozen=True, kw_only=True):
     has_password: bool = False
     created_at: Instant
     signed_in_at: Instant | None = None
+    subject: str | None = None  # who the name belongs to at the identity provider
     members: tuple[Member, ...] = ()
 
 

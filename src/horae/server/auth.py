@@ -2,7 +2,6 @@
 
 import hmac
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 
 from horae.engine.keys import Keys
 from horae.errors import Forbidden, Unauthorized
@@ -56,13 +55,13 @@ def _check_csrf(who: Principal, headers: Mapping[bytes, bytes]) -> None:
         )
 
 
-def cookie_of(headers: Mapping[bytes, bytes]) -> str | None:
-    """The sign-in cookie's text."""
-    try:
-        cookies = SimpleCookie(headers.get(b"cookie", b"").decode("latin-1"))
-    except CookieError:
-        return None
-    return cookies[COOKIE].value if COOKIE in cookies else None
+def cookie_of(headers: Mapping[bytes, bytes], name: str = COOKIE) -> str | None:
+    """A cookie's text, whatever other cookies there are: a page beside this one may have set what no reader expects."""
+    for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):
+        own, _, text = pair.strip().partition("=")
+        if own == name:
+            return text
+    return None
 
 
 def set_cookie(text: str, seconds: int, *, secure: bool, name: str = COOKIE, path: str = "/") -> Header:

@@ -1,7 +1,6 @@
 """How people sign in: with a password, or at an identity provider."""
 
 import hmac
-from http.cookies import SimpleCookie
 from typing import Annotated
 from urllib.parse import quote
 
@@ -45,15 +44,13 @@ class NewPasswordBody(Body, frozen=True, kw_only=True):
     password: Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
-class CameBack(Query, frozen=True, kw_only=True):
-    """What a browser brings back from an identity provider."""
+class CameBack(Query, frozen=True, kw_only=True, rename=None, forbid_unknown_fields=False):
+    """What a browser brings back from an identity provider, as OAuth spells it; each provider adds some of its own."""
 
     state: Text = ""
     code: Annotated[str, Meta(max_length=4096)] = ""
     error: Text | None = None
     error_description: Annotated[str, Meta(max_length=1024)] | None = None
-    session_state: Annotated[str, Meta(max_length=1024)] | None = None
-    iss: Annotated[str, Meta(max_length=1024)] | None = None
 
 
 @get(f"{API}/sign-in", "me.ways", Ways)
@@ -98,11 +95,11 @@ async def finish(call: Call, query: CameBack) -> Reply:
     if call.node.oidc is None:
         raise NotFound("There is no identity provider here.", "Set oidc_issuer and oidc_client_id.")
     try:
-        if query.error is not None:
-            raise Unauthorized(f"The identity provider said: {query.error_description or query.error}", "Begin again.")
-        begun = _begun(call)
+        begun = cookie_of(call.headers, FLOW)
         if not begun or not hmac.compare_digest(begun.encode(), query.state.encode()):
             raise Unauthorized("This sign-in was begun in another browser.", "Begin again in this one.")
+        if query.error is not None:
+            raise Unauthorized(f"The identity provider said: {query.error_description or query.error}", "Begin again.")
         signed = await call.node.oidc.finish(query.code, query.state, call.here)
     except HoraeError as error:
         return _go(f"/#problem={quote(str(error))}", _flow("", 0, call))
@@ -117,11 +114,6 @@ def _cookie(call: Call, signed: SignedIn) -> tuple[bytes, bytes]:
 
 def _flow(state: str, seconds: int, call: Call) -> tuple[bytes, bytes]:
     return set_cookie(state, seconds, secure=call.secure, name=FLOW, path=f"{API}/sign-in")
-
-
-def _begun(call: Call) -> str:
-    cookies = SimpleCookie(call.headers.get(b"cookie", b"").decode("latin-1"))
-    return cookies[FLOW].value if FLOW in cookies else ""
 
 
 def _go(url: str, *headers: tuple[bytes, bytes]) -> Reply:

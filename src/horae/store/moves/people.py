@@ -8,17 +8,18 @@ from horae.model.user import Member, User
 from horae.store.moves.keys import REVOKE_TOKENS
 from horae.store.script import Fetch, Row, Script, Statement
 
-_USER = "name, active, password IS NOT NULL, created_at, signed_in_at"
+_USER = "name, active, password IS NOT NULL, created_at, signed_in_at, subject"
 ONE = Statement("user", f"SELECT {_USER}, password FROM users WHERE name = $1")
 PAGE = Statement("users", f"SELECT {_USER} FROM users WHERE name > $1 ORDER BY name LIMIT $2")
 PAGE_OF = Statement(
     "users_of_namespace",
-    "SELECT u.name, u.active, u.password IS NOT NULL, u.created_at, u.signed_in_at FROM members m"
+    "SELECT u.name, u.active, u.password IS NOT NULL, u.created_at, u.signed_in_at, u.subject FROM members m"
     " JOIN users u ON u.name = m.user_name WHERE m.namespace = $1 AND m.user_name > $2 ORDER BY m.user_name LIMIT $3",
 )
 ADD = Statement(
     "add_user",
-    "INSERT INTO users (name, password, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING name",
+    "INSERT INTO users (name, password, created_at, subject) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
+    " RETURNING name",
 )
 SET_PASSWORD = Statement("set_password", "UPDATE users SET password = $2 WHERE name = $1 RETURNING name")
 SET_ACTIVE = Statement("set_user_active", "UPDATE users SET active = $2 WHERE name = $1 RETURNING name")
@@ -71,7 +72,7 @@ def one(name: str) -> Script[tuple[User, str | None] | None]:
     if not rows:
         return None
     members = yield from members_of(name)
-    return _user(rows[0], members), rows[0][5]
+    return _user(rows[0], members), rows[0][6]
 
 
 def members_of(name: str) -> Script[tuple[Member, ...]]:
@@ -89,9 +90,11 @@ def page(namespace: int | None, after: str, limit: int) -> Script[list[User]]:
     return users
 
 
-def add(name: str, password: str | None, member: Member | None, now: Instant) -> Script[bool]:
-    """A new user; false when the name is taken."""
-    if not (yield Fetch(ADD, (name, password, now))):
+def add(
+    name: str, password: str | None, member: Member | None, now: Instant, subject: str | None = None
+) -> Script[bool]:
+    """A new user, perhaps one whom an identity provider knows; false when the name is taken."""
+    if not (yield Fetch(ADD, (name, password, now, subject))):
         return False
     if member is not None:
         yield from join(name, member)
@@ -193,7 +196,7 @@ def use_flow(state: bytes, now: Instant) -> Script[tuple[str, str] | None]:
 def _user(row: Row, members: tuple[Member, ...]) -> User:
     return User(
         name=row[0], is_active=bool(row[1]), has_password=bool(row[2]), created_at=row[3], signed_in_at=row[4],
-        members=members,
+        subject=row[5], members=members,
     )  # fmt: skip
 
 

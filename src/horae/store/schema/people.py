@@ -11,6 +11,7 @@ users = table(
     col("active", BOOL, "true"),
     col("created_at", BIG),
     opt("signed_in_at", BIG),
+    opt("subject", TEXT),  # who the name belongs to at the identity provider
 )
 
 members = table(

@@ -1175,6 +1175,7 @@ CREATE TABLE users (
     active BOOLEAN DEFAULT true NOT NULL,
     created_at BIGINT NOT NULL,
     signed_in_at BIGINT,
+    subject TEXT,
     PRIMARY KEY (name)
 );
 
