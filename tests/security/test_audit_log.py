@@ -8,6 +8,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from horae.engine.audit_log import MOST_DENIED_OF_ONE
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import virtual_env
@@ -195,3 +196,41 @@ async def test_the_chain_holds_beside_many_writers(api: Api, node: Node):
     await asyncio.gather(*(api.post("/api/v1/jobs", json={**JOB, "name": f"j{n}"}) for n in range(20)))
     found = await verdict(api)
     assert (found["broken"], found["rows"]) == (None, 40)
+
+
+async def test_it_is_told_who_came_in_by_a_link_who_left_and_who_took_a_copy(api: Api, node: Node):
+    code = (await api.post("/api/v1/sign-in/codes")).json()["code"]
+    own = httpx2.ASGITransport(app=Application(node))
+    async with Api(transport=own, base_url="http://horae.test") as browser:
+        csrf = (await browser.post("/api/v1/sign-in", json={"code": code})).json()["csrf"]
+        await browser.post("/api/v1/sign-out", headers={"x-csrf-token": csrf})
+    await api.get("/api/v1/backup")
+    told = [row["action"] for row in await rows(api)]
+    assert told == ["backup.read", "me.sign-out", "me.sign-in", "me.code"]
+    assert code not in str(await rows(api))
+
+
+async def test_who_is_denied_a_thousand_things_does_not_fill_the_log(api: Api):
+    made = (await api.post("/api/v1/keys", json={"name": "v", "role": "viewer"})).json()
+    for n in range(3 * MOST_DENIED_OF_ONE):
+        await api.delete(f"/api/v1/jobs/{n}", headers={"authorization": f"Bearer {made['key']}"})
+    found = [row for row in await rows(api, limit=200) if row["outcome"] == "denied"]
+    assert len(found) == MOST_DENIED_OF_ONE
+
+
+async def test_what_jobs_are_given_is_not_told_wherever_it_stands(api: Api):
+    trigger = {"name": "nightly", "every": "1h", "params": {"iban": "canary-4711"}}
+    made = await api.post("/api/v1/jobs", json={**JOB, "params": {"iban": "canary-4711"}, "triggers": [trigger]})
+    assert made.status_code == 201, made.text
+    changed = await api.patch("/api/v1/jobs/etl", json={"params": {"iban": "canary-0815"}, "triggers": [trigger]})
+    assert changed.status_code == 200, changed.text
+    told = await rows(api)
+    assert "canary" not in str(told)
+    assert "params" in told[0]["detail"]["changed"]  # that they were changed is told
+
+
+async def test_a_request_of_any_depth_is_told(api: Api):
+    """What is told is made of what was asked: nothing in that may keep it from being told."""
+    deep = '{"name": "etl", "command": ["true"], "steps": ' + "[" * 400 + "]" * 400 + "}"
+    assert (await api.post("/api/v1/jobs", content=deep)).status_code == 400
+    assert [row["outcome"] for row in await rows(api)] == ["refused"]

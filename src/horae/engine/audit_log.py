@@ -14,6 +14,7 @@ from horae.store.moves import audit_log as moves
 MOST_TOGETHER = 64
 CHECKED_TOGETHER = 2000  # rows that are read at a time
 DENIED_EVERY = 60.0  # seconds between two rows that say the same of somebody who has no permission
+MOST_DENIED_OF_ONE = 20  # rows of one credential in that time, whatever it tries
 MOST_DENIED = 10_000
 
 
@@ -23,7 +24,7 @@ class AuditLog:
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
         """`sealer` signs the head, by a key that does not lie in the store."""
         self._env, self._store, self._sealer = env, store, sealer
-        self._denied: dict[tuple[str, str, str], float] = {}
+        self._denied: dict[str, dict[tuple[str, str], float]] = {}  # by credential: what was denied, and when
         self._batcher: Batcher[Entry, int] = Batcher(self._write, most=MOST_TOGETHER)
 
     async def append(self, entry: Entry) -> int:
@@ -49,12 +50,13 @@ class AuditLog:
 
     async def deny(self, entry: Entry) -> None:
         """Write that something was denied, but not each time: who asks again and again does not fill the store."""
-        now, what = self._env.clock.monotonic(), (entry.actor, entry.action, entry.target)
-        if now - self._denied.get(what, -DENIED_EVERY) < DENIED_EVERY:
+        now, what = self._env.clock.monotonic(), (entry.action, entry.target)
+        lately = {known: at for known, at in self._denied.get(entry.actor, {}).items() if now - at < DENIED_EVERY}
+        if what in lately or len(lately) >= MOST_DENIED_OF_ONE:
             return
         if len(self._denied) >= MOST_DENIED:
             self._denied.clear()
-        self._denied[what] = now
+        self._denied[entry.actor] = {**lately, what: now}
         await self.append(entry)
 
     async def close(self) -> None:

@@ -24,9 +24,10 @@ MOST_DETAIL = 16 * 1024  # bytes
 UNRECORDED = frozenset(
     {
         *("executions.submit", "jobs.trigger", "events.send", "hooks.receive", "callbacks.receive"),
-        *("triggers.preview", "me.sign-in", "me.sign-in-with-password", "me.sign-out", "enrolments.redeem"),
+        *("triggers.preview", "me.sign-in", "me.sign-in-with-password", "enrolments.redeem"),
     }
 )
+READS = frozenset({"backup.read"})  # that are told, because they take everything along
 # Nouns whose definitions are compared.
 COMPARED = frozenset(
     {"jobs", "triggers", "calendars", "queues", "templates", "rollouts", "circuits", "namespaces", "backfills", "holds"}
@@ -34,6 +35,8 @@ COMPARED = frozenset(
 # Whose requests hold what nobody else should read.
 SILENT = frozenset({"me", "secrets", "users", "hooks", "enrolments", "erasures"})
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
+UNTOLD = "(not recorded)"
+DEEPEST = 30  # levels of a request that are looked at
 # What is different at every look, and is nobody's doing.
 PASSING = frozenset(
     {"updatedAt", "nextFireAt", "lastExecution", "startedAt", "progress", "executionId", "status", "next", "depth"}
@@ -44,7 +47,9 @@ log = structlog.get_logger("horae.server")
 
 def is_recorded(route: Route) -> bool:
     """Whether the audit log tells of this route."""
-    return route.method != "GET" and route.tag != "sessions" and route.name not in UNRECORDED
+    if route.method == "GET":
+        return route.name in READS
+    return route.tag != "sessions" and route.name not in UNRECORDED
 
 
 def _readers(routes: tuple[Route, ...]) -> Mapping[str, Route]:
@@ -126,7 +131,8 @@ def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
     """Each field that is another one now, before and after."""
     old, new = before or {}, after or {}
     names = sorted({*old, *new} - PASSING)
-    return {name: [old.get(name), new.get(name)] for name in names if old.get(name) != new.get(name)}
+    changed = (name for name in names if old.get(name) != new.get(name))
+    return {name: [_public({name: each.get(name)})[name] for each in (old, new)] for name in changed}
 
 
 def _request(call: Call) -> dict[str, Any]:
@@ -140,10 +146,15 @@ def _request(call: Call) -> dict[str, Any]:
     return said
 
 
-def _public(asked: Any) -> Any:
+def _public(asked: Any, deep: int = 0) -> Any:
+    """Without what jobs are given, wherever it stands: in a definition, its triggers or its steps."""
+    if deep > DEEPEST:
+        return UNTOLD
+    if isinstance(asked, list):
+        return [_public(one, deep + 1) for one in asked]
     if not isinstance(asked, dict):
         return asked
-    return {name: "(not recorded)" if name in PERSONAL else value for name, value in asked.items()}
+    return {name: UNTOLD if name in PERSONAL and value else _public(value, deep + 1) for name, value in asked.items()}
 
 
 def _made(reply: Reply) -> str | None:

@@ -19,6 +19,7 @@ async def sign_in(call: Call, body: Code) -> Reply:
     X-CSRF-Token.
     """
     signed = await call.node.keys.sign_in(body.code)
+    await call.node.audit_log.note(signed.who, call.address, call.route.name)
     seconds = (signed.until - call.node.env.now()) // SECOND
     reply = ok(Me.of(signed.who))
     reply.headers = (UNCACHED, set_cookie(signed.cookie, seconds, secure=call.secure))
