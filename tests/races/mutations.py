@@ -335,8 +335,7 @@ REPORTS = [
         caught_by="test_report.test_progress_and_logs_of_an_older_attempt_are_refused",
     ),
     one(
-        "a large result may be stored once", "effects.put_fates", 'fates.blobs, conflict="ON CONFLICT DO NOTHING"',
-        "fates.blobs",
+        "a large result may be stored once", "shelves.put_blobs", "list(blobs), conflict=newest", "list(blobs)",
         because="an item succeeds once, so its result is stored once; after a repair it must not stand in the way",
     ),
     one(

@@ -53,14 +53,14 @@ async def let_in(by: Api, name: str, role: str, *permissions: str) -> None:
 async def test_nobody_takes_from_a_user_what_it_does_not_have(people: People):
     """As with keys: an administrator of the first namespace does not dethrone those of the installation."""
     root, boss = await people.a("admin", "installation"), await people.a("admin")
-    await let_in(root, "root", "admin", "installation")
+    await let_in(root, "chief", "admin", "installation")
 
-    demoted = await boss.put(f"{USERS}/root/member", json={"role": "viewer"})
-    expelled = await boss.delete(f"{USERS}/root/member")
+    demoted = await boss.put(f"{USERS}/chief/member", json={"role": "viewer"})
+    expelled = await boss.delete(f"{USERS}/chief/member")
 
     assert (demoted.status_code, expelled.status_code) == (403, 403)
-    assert "installation" in (await done(root.get(f"{USERS}/root")))["members"][0]["permissions"]
-    await done(root.put(f"{USERS}/root/member", json={"role": "viewer"}))
+    assert "installation" in (await done(root.get(f"{USERS}/chief")))["members"][0]["permissions"]
+    await done(root.put(f"{USERS}/chief/member", json={"role": "viewer"}))
 
 
 async def test_an_administrator_of_a_namespace_does_not_draw_others_into_it(people: People):

@@ -180,7 +180,7 @@ ACCESS: Mapping[str, Access] = {
     "servers.list": OVERSEE,
     "store.get": OVERSEE,
     "audit.log": ADMIN,
-    "audit.verify": ADMIN,
+    "audit.verify": OVERSEE,
     "audit.executions": OVERSEE,
     "audit.repair": INSTALLATION,
     "audit.fires": VIEW,
