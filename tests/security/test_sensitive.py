@@ -191,3 +191,38 @@ async def test_a_workflow_does_not_run_a_sensitive_job(api: Api):
     again = await api.patch("/api/v1/jobs/pay", json={"sensitive": True})
     assert again.status_code == 400
     assert "flow" in again.json()["detail"]
+
+
+async def test_who_may_not_see_it_does_not_unseal_it(node: Node, api: Api):
+    """Run again by a job that is sensitive no more, its params would be open to everybody."""
+    for more in ([], ["commands"]):
+        key = (await api.post("/api/v1/keys", json={"name": "e", "role": "editor", "permissions": more})).json()["key"]
+        async with client(node, key) as editor:
+            refused = await editor.patch("/api/v1/jobs/pay", json={"sensitive": False})
+            assert refused.status_code == 403
+            refused = await editor.put("/api/v1/jobs/pay", json={**JOB, "sensitive": False})
+            assert refused.status_code == 403
+    assert (await api.patch("/api/v1/jobs/pay", json={"sensitive": False})).status_code == 200
+
+
+async def test_lists_show_as_much_as_one_by_one(node: Node, api: Api):
+    """Not what the store keeps either: sent back as params it would be opened."""
+    id = await submit(api, iban=CANARY)
+    await Worker(api).run("failed")
+    key = (await api.post("/api/v1/keys", json={"name": "v", "role": "viewer"})).json()["key"]
+    async with client(node, key) as viewer:
+        for path in ("executions", "jobs/pay/executions", "dlq", f"dlq/{id}"):
+            shown = await viewer.get(f"/api/v1/{path}")
+            assert "(sealed)" in shown.text, path
+            assert "$sealed" not in shown.text
+    assert CANARY not in (await api.get("/api/v1/executions")).text  # one by one, for who may
+
+
+async def test_a_result_that_only_looks_sealed_does_not_hide_its_execution(node: Node, api: Api):
+    id, worker = await submit(api, iban=CANARY), Worker(api)
+    [grant] = (await worker.exchange())["slices"]
+    place = {name: grant[name] for name in ("parcel", "lo", "hi", "attempt")}
+    told = {"outcome": "success", "startedAt": [1], "endedAt": [2], "results": [{"$sealed": "no"}]}
+    await worker.exchange(outcomes=[{**place, **told}])
+    shown = await api.get(f"/api/v1/executions/{id}")
+    assert (shown.status_code, shown.json()["params"]) == (200, {"iban": CANARY})

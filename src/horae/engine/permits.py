@@ -24,11 +24,16 @@ Change = tuple[Spec | None, Spec]  # before, if there was one, and after
 def check_changes(changes: Iterable[Change]) -> None:
     """Refuse definitions that are not for whoever acts."""
     who = ACTING.get()
-    if who.may("commands") and not who.scoped:
+    if who.may("commands") and who.may("sensitive") and not who.scoped:
         return
     for before, after in changes:
         if isinstance(after.task, Command) and not who.may("commands") and not _is_same(before, after):
             raise no_commands(who, f'Job "{after.name}" runs a command')
+        if before is not None and before.sensitive and not after.sensitive and not who.may("sensitive"):
+            raise Forbidden(
+                f'Job "{after.name}" is sensitive, and this credential does not have the permission "sensitive".',
+                "What it was given could be read by everybody once it is run again. Ask somebody who has it.",
+            )
         if not who.covers(owner_of(after.name), after.queue):
             raise outside(who, f'job "{after.name}" in queue "{after.queue}"')
 

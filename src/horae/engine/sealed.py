@@ -15,6 +15,7 @@ from horae.model.ids import parcel_of
 from horae.model.principal import Principal
 from horae.model.protocol import Exchange, Outcome
 from horae.model.sealed import is_sealed, read, spell
+from horae.model.view import Page
 
 HIDDEN = "(sealed)"
 
@@ -59,15 +60,22 @@ class Seals:
 
     def shown(self, who: Principal, view: ExecutionView) -> ExecutionView:
         """An execution as somebody may see it."""
+        if not who.may("sensitive"):
+            return hidden(view)
         params, result = view.params, view.result
         if isinstance(params, Raw) and is_sealed(params):
-            opened = Raw(self.open_params(view.job_id, params)) if who.may("sensitive") else HIDDEN
-            view = structs.replace(view, params=opened, sensitive=True)
+            view = structs.replace(view, params=self._seen(params, b"params" + view.job_id.bytes), sensitive=True)
         if isinstance(result, Raw) and is_sealed(result):
             context = b"result" + parcel_of(view.execution_id).bytes
-            opened = Raw(self._open(result, context)) if who.may("sensitive") else HIDDEN
-            view = structs.replace(view, result=opened, sensitive=True)
+            view = structs.replace(view, result=self._seen(result, context), sensitive=True)
         return view
+
+    def _seen(self, value: Raw, context: bytes) -> Raw | str:
+        """What is sealed, opened; a result that only looks so, which any job can return, hides nothing else."""
+        try:
+            return Raw(self._open(value, context))
+        except HoraeError as error:
+            return f"{HIDDEN}: {error.detail}"
 
     def _open(self, value: bytes | Raw, context: bytes) -> bytes:
         try:
@@ -76,3 +84,17 @@ class Seals:
             remedy = "Send the params themselves: `$sealed` is how the store spells what it keeps."
             raise BadInput("This was not sealed here.", remedy, field="params") from None
         return self._sealer.open(sealed, context)
+
+
+def hidden(view: ExecutionView) -> ExecutionView:
+    """An execution without what is sealed: for lists, and for answers that are kept."""
+    if isinstance(view.params, Raw) and is_sealed(view.params):
+        view = structs.replace(view, params=HIDDEN, sensitive=True)
+    if isinstance(view.result, Raw) and is_sealed(view.result):
+        view = structs.replace(view, result=HIDDEN, sensitive=True)
+    return view
+
+
+def hidden_page(page: Page[ExecutionView]) -> Page[ExecutionView]:
+    """The same of a list of them."""
+    return structs.replace(page, items=[hidden(view) for view in page.items])

@@ -3,6 +3,7 @@
 from msgspec import structs
 
 from horae.engine.letters import Which
+from horae.engine.sealed import hidden
 from horae.errors import BadInput, Conflict, Gone, NotFound, OverQuota
 from horae.model.dead_letter_view import BulkView, DeadLetterGroups, DeadLetterView
 from horae.model.replay_view import ReplayView
@@ -20,7 +21,8 @@ async def list_dead_letters(call: Call, query: DeadLetterList) -> Reply:
     page = await call.node.dead_letters.list(
         call.namespace, state=query.state, limit=query.limit, cursor=query.cursor, **which(query)
     )
-    return ok(page)
+    items = [structs.replace(letter, execution=hidden(letter.execution)) for letter in page.items]
+    return ok(structs.replace(page, items=items))
 
 
 @get(f"{API}/dlq/groups", "dlq.groups", DeadLetterGroups, refuses=(NotFound,))

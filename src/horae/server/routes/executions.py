@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
+from horae.engine.sealed import hidden_page
 from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.model.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogPage
 from horae.model.protocol import Submit
@@ -72,12 +73,12 @@ async def _submit_lot(call: Call, body: Submission, job: str, items: Sequence[Ra
 
 @get(f"{API}/executions", "executions.list", Page[ExecutionView], refuses=(NotFound,))
 async def list_executions(call: Call, query: ExecutionList) -> Reply:
-    """List executions, newest first; large params and results are left out."""
+    """List executions, newest first; large params and results are left out, and those of sensitive jobs are sealed."""
     page = await call.node.executions.list(
         call.namespace, status=query.status, job=query.job, queue=query.queue, parent=query.parent, tag=query.tag,
         worker=query.worker, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
-    return ok(page)
+    return ok(hidden_page(page))
 
 
 @get(f"{API}/executions/counts", "executions.counts", CountsView)

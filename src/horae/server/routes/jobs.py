@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from horae.engine.sealed import hidden_page
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
 from horae.model.dependency_view import DependenciesView
 from horae.model.execution_view import ExecutionView
@@ -141,7 +142,7 @@ async def executions(call: Call, query: JobExecutions) -> Reply:
         call.namespace, job=call.path("ref"), status=query.status, tag=query.tag, worker=query.worker,
         since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
-    return ok(page)
+    return ok(hidden_page(page))
 
 
 @delete(f"{API}/jobs/{{ref}}/cache", "jobs.forget-results", Forgotten, status=200, refuses=(NotFound,))

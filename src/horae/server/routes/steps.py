@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Raw, field
 
 from horae.engine.reruns import Wish
+from horae.engine.sealed import hidden
 from horae.errors import Conflict, Forbidden, Gone, NotFound, OverQuota, TooLarge
 from horae.model.execution_view import ExecutionView
 from horae.model.protocol import ABSENT
@@ -65,20 +66,20 @@ async def rerun(call: Call, body: RerunBody) -> Reply:
 async def approve(call: Call, body: StepAnswer) -> Reply:
     """Agree to a step of a workflow that waits for it."""
     told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=True)
-    return ok(await told)
+    return ok(hidden(await told))
 
 
 @post(f"{API}/executions/{{id}}/reject", "executions.reject", ExecutionView, refuses=_REFUSES)
 async def reject(call: Call, body: StepAnswer) -> Reply:
     """Refuse a step of a workflow that waits for it: it fails."""
     told = call.node.steps_by_hand.answer(call.who, call.id(), body.step, body.comment, agreed=False)
-    return ok(await told)
+    return ok(hidden(await told))
 
 
 @post(f"{API}/executions/{{id}}/steps/{{step}}/skip", "executions.skip-step", ExecutionView, refuses=_REFUSES)
 async def skip(call: Call, body: StepSkip) -> Reply:
     """Leave a step of a workflow out; what it runs is cancelled."""
-    return ok(await call.node.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason))
+    return ok(hidden(await call.node.steps_by_hand.skip(call.who, call.id(), call.path("step"), body.reason)))
 
 
 @post(
@@ -87,4 +88,4 @@ async def skip(call: Call, body: StepSkip) -> Reply:
 async def complete(call: Call, body: StepDone) -> Reply:
     """Take a step of a workflow as done, with a result; what it runs is cancelled."""
     done = call.node.steps_by_hand.complete(call.who, call.id(), call.path("step"), body.result, body.reason)
-    return ok(await done)
+    return ok(hidden(await done))

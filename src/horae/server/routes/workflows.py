@@ -1,5 +1,6 @@
 """Workflows under way: their graphs, and that they are paused or go on."""
 
+from horae.engine.sealed import hidden
 from horae.errors import Conflict, Gone, NotFound
 from horae.model.execution_view import ExecutionView
 from horae.model.workflow.graph import GraphView
@@ -17,10 +18,10 @@ async def graph(call: Call) -> Reply:
 @post(f"{API}/executions/{{id}}/pause", "executions.pause", ExecutionView, refuses=(NotFound, Gone, Conflict))
 async def pause(call: Call) -> Reply:
     """Let no step of a workflow start, nor of those below it, until it is resumed; what runs goes on."""
-    return ok(await call.node.graphs.pause(call.namespace, call.id()))
+    return ok(hidden(await call.node.graphs.pause(call.namespace, call.id())))
 
 
 @post(f"{API}/executions/{{id}}/resume", "executions.resume", ExecutionView, refuses=(NotFound, Gone, Conflict))
 async def resume(call: Call) -> Reply:
     """Let a paused workflow go on, also from a step before which it stopped."""
-    return ok(await call.node.graphs.resume(call.namespace, call.id()))
+    return ok(hidden(await call.node.graphs.resume(call.namespace, call.id())))
