@@ -345,3 +345,15 @@ async def test_cookies_of_others_do_not_stand_in_the_way(node: Node, admin: Api)
     assert back.status_code == 302
     for each in (api, odd):
         await each.aclose()
+
+
+async def test_a_form_of_another_site_signs_nobody_in(node: Node, admin: Api):
+    """Else somebody works on in an attacker's name, and gives away what they set up: forms cannot send JSON."""
+    await let_in(admin, "eve")
+    form = browser(node, **{"content-type": "text/plain"})
+    text = f'{{"name": "eve", "password": "{PASSWORD}"}}'
+    code = (await admin.post("/api/v1/sign-in/codes")).json()["code"]
+    for path, content in (("/password", text), ("", f'{{"code": "{code}"}}')):
+        refused = await form.post(f"/api/v1/sign-in{path}", content=content)
+        assert (refused.status_code, "set-cookie" in refused.headers) == (403, False)
+    await form.aclose()

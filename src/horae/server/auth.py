@@ -55,6 +55,16 @@ def _check_csrf(who: Principal, headers: Mapping[bytes, bytes]) -> None:
         )
 
 
+def refuse_forms(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse what a form of another site could send, where there is no token yet that it could not know.
+
+    Else somebody would work on in an attacker's name without noticing. Browsers ask first before they let another
+    site's page send JSON, and are told no.
+    """
+    if headers.get(b"content-type", b"").partition(b";")[0].strip().lower() != b"application/json":
+        raise Forbidden("A browser is signed in by JSON only.", "Send `Content-Type: application/json`.")
+
+
 def cookie_of(headers: Mapping[bytes, bytes], name: str = COOKIE) -> str | None:
     """A cookie's text, whatever other cookies there are: a page beside this one may have set what no reader expects."""
     for pair in headers.get(b"cookie", b"").decode("latin-1").split(";"):

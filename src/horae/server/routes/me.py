@@ -1,9 +1,9 @@
 """Who one is: browsers sign in with a single-use code and sign out; every credential can ask."""
 
 from horae.env import SECOND
-from horae.errors import Unauthorized
+from horae.errors import Forbidden, Unauthorized
 from horae.model.instant import format_instant
-from horae.server.auth import cookie_of, set_cookie
+from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.bodies import Code
 from horae.server.call import Call
 from horae.server.reply import UNCACHED, Reply, nothing, ok
@@ -11,13 +11,14 @@ from horae.server.route import API, get, post
 from horae.server.views import Me, SignInCode
 
 
-@post(f"{API}/sign-in", "me.sign-in", Me, repeats="by itself", refuses=(Unauthorized,))
+@post(f"{API}/sign-in", "me.sign-in", Me, repeats="by itself", refuses=(Unauthorized, Forbidden))
 async def sign_in(call: Call, body: Code) -> Reply:
     """Exchange the code of a sign-in link for a cookie.
 
     The code works once, so a repeated request is refused. Writes with the cookie must carry `csrf` as the header
     X-CSRF-Token.
     """
+    refuse_forms(call.headers)
     signed = await call.node.keys.sign_in(body.code)
     await call.node.audit_log.note(signed.who, call.address, call.route.name)
     seconds = (signed.until - call.node.env.now()) // SECOND

@@ -11,7 +11,7 @@ from horae.engine.tokens import digest_of
 from horae.env import SECOND
 from horae.errors import Forbidden, HoraeError, NotFound, TooOften, Unauthorized
 from horae.model.view import View
-from horae.server.auth import cookie_of, set_cookie
+from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.queries import Query, Text
@@ -65,6 +65,7 @@ async def ways(call: Call) -> Reply:
 )  # fmt: skip
 async def with_password(call: Call, body: PasswordBody) -> Reply:
     """Sign a browser in with a name and a password; wrong ones are looked at more and more slowly."""
+    refuse_forms(call.headers)
     signed = await call.node.sign_ins.with_password(body.name, body.password, call.address)
     await call.node.audit_log.note(signed.who, call.address, call.route.name)
     reply = ok(Me.of(signed.who))
