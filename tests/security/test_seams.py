@@ -8,8 +8,10 @@ import httpx2
 import pytest
 from argon2 import PasswordHasher
 
+from horae.engine.keys import SIGNED_IN_FOR
 from horae.engine.sign_ins import FREE_OF_ADDRESS, FREE_OF_NAME
 from horae.env import SECOND
+from horae.store.moves.sweep import forget_expired
 from tests.security.people import Api, People, done, opened
 
 USERS, ME = "/api/v1/users", "/api/v1/me"
@@ -159,3 +161,23 @@ async def test_the_right_password_costs_its_address_nothing(people: People):
     await let_in(await people.a("admin"), "ada", "viewer")
     api = far(people, "10.0.0.1")
     assert {(await guess(api, password=PASSWORD)).status_code for _ in range(FREE_OF_ADDRESS + 5)} == {200}
+
+
+# What is over is forgotten
+
+
+@both
+async def test_browsers_that_left_leave_nothing_behind(people: People):
+    """Else whoever may sign in fills the store, row by row, for ever."""
+    reader = await people.a("viewer")
+    for _ in range(3):
+        browser, code = people.bearing(), (await done(reader.post("/api/v1/sign-in/codes")))["code"]
+        me = await done(browser.post("/api/v1/sign-in", json={"code": code}))
+    await done(browser.post("/api/v1/sign-out", headers={"x-csrf-token": me["csrf"]}))
+    assert (await browser.get(ME)).status_code == 401
+
+    for left, later in ((3, 0), (1, SIGNED_IN_FOR)):  # one has left, two stay away
+        advance(people, later)
+        now = people.node.env.now()
+        await people.node.store.write(lambda: forget_expired(now, now))  # noqa: B023
+        assert len(await people.node.keys.list(1)) == left

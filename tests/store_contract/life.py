@@ -84,7 +84,7 @@ RARE = {
     *("backfill", "backfill_runs", "backfills", "live_backfill_runs", "lock_backfill", "set_backfill_state"),
     "standing_backfills",
     *("drop_dependent", "drop_some_dependencies", "jobs_below", "open_joins_of", "set_job_state", "upstream"),
-    *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "drop_cookie", "keys", "old_cookies"),
+    *("add_cookie", "add_key", "add_sign_in_code", "admin_keys", "cookie", "end_cookie", "keys"),
     *("old_sign_in_codes", "revoke_key", "revoke_key_of_cookie", "use_sign_in_code"),
     *("revoke_browsers_of_key", "revoke_codes_of_key", "replace_key", "owned_jobs_to_restore"),
     *("end_browsers_of_key", "revoke_enrolments_of"),

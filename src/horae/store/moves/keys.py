@@ -69,9 +69,9 @@ USE_CODE = Statement(
 ADD_COOKIE = Statement(
     "add_cookie", "INSERT INTO cookies (hash, key_id, csrf, created_at, until) VALUES ($1, $2, $3, $4, $5)"
 )
-OLD_COOKIES = Statement("old_cookies", "DELETE FROM cookies WHERE until <= $1")
 COOKIE = Statement("cookie", "SELECT key_id, csrf FROM cookies WHERE hash = $1 AND until > $2")
-DROP_COOKIE = Statement("drop_cookie", "DELETE FROM cookies WHERE hash = $1 RETURNING key_id")
+# It stays until the sweep takes it away together with its key.
+END_COOKIE = Statement("end_cookie", "UPDATE cookies SET until = $2 WHERE hash = $1 AND until > $2 RETURNING key_id")
 REVOKE_ANY = Statement("revoke_key_of_cookie", "UPDATE keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
 FREE = Statement(
     "free_idempotency", "DELETE FROM idempotency WHERE namespace = $1 AND route = $2 AND key = $3 AND until <= $4"
@@ -245,7 +245,6 @@ def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now:
         return None
     key = StoredKey(id=id, hash=cookie, name="browser", grant=grant, created_at=now, expires_at=until)
     yield from add(key)
-    yield Fetch(OLD_COOKIES, (now,))
     yield Fetch(ADD_COOKIE, (cookie, id, csrf, now, until))
     return key
 
@@ -260,8 +259,8 @@ def signed_in(cookie: bytes, now: Instant) -> Script[tuple[StoredKey, str] | Non
 
 
 def sign_out(cookie: bytes, now: Instant) -> Script[None]:
-    """Forget a cookie and end its key."""
-    for row in (yield Fetch(DROP_COOKIE, (cookie,))):
+    """End a cookie and its key."""
+    for row in (yield Fetch(END_COOKIE, (cookie, now))):
         yield Fetch(REVOKE_ANY, (row[0], now))
 
 

@@ -53,9 +53,14 @@ OLD_MINUTES = Statement(
     " DELETE FROM job_minutes WHERE (job, minute, server) IN (SELECT job, minute, server FROM old) RETURNING 1",
 )
 OLD_SERVERS = Statement("forget_servers", "DELETE FROM servers WHERE last_seen < $1")
+# A browser's key is nothing without its cookie: they go together, and what nobody finished goes, too.
 EXPIRED_SIGN_INS = (
+    Statement("expire_browsers", "DELETE FROM keys WHERE id IN (SELECT c.key_id FROM cookies c WHERE c.until <= $1)"),
     Statement("expire_cookies", "DELETE FROM cookies WHERE until <= $1"),
     Statement("expire_codes", "DELETE FROM sign_in_codes WHERE until <= $1"),
+    Statement("expire_sign_ins", "DELETE FROM sign_ins WHERE until <= $1"),
+    Statement("expire_oidc_flows", "DELETE FROM oidc_flows WHERE until <= $1"),
+    Statement("expire_enrolments", "DELETE FROM enrolments WHERE until <= $1"),
 )
 OLD_SESSIONS = Statement(
     "forget_sessions",
