@@ -10,6 +10,7 @@ import pytest
 from argon2 import PasswordHasher
 from joserfc.jwk import ECKey, OctKey
 
+from horae.engine.keys import CACHED
 from horae.engine.node import Node
 from horae.engine.settings import DAY, EngineSettings, OidcSettings
 from horae.env import SECOND, VirtualClock, virtual_env
@@ -357,3 +358,26 @@ async def test_a_form_of_another_site_signs_nobody_in(node: Node, admin: Api):
         refused = await form.post(f"/api/v1/sign-in{path}", content=content)
         assert (refused.status_code, "set-cookie" in refused.headers) == (403, False)
     await form.aclose()
+
+
+async def test_what_a_provider_said_of_a_deleted_namespace_is_over(
+    node: Node, admin: Api, provider: Provider, clock: VirtualClock
+):
+    assert (await admin.post("/api/v1/namespaces", json={"name": "nowhere"})).status_code == 201
+    provider.claims["groups"] = ["gone"]
+    api, _ = await come_back(node, provider)
+    assert (await api.get("/api/v1/me")).json()["namespace"] == "nowhere"
+    assert (await admin.delete("/api/v1/namespaces/nowhere")).status_code == 204
+    clock.advance(int(CACHED * SECOND))
+    assert (await api.get("/api/v1/me")).status_code == 401
+    await api.aclose()
+
+
+@both
+async def test_two_names_differ_in_more_than_case(node: Node, admin: Api, provider: Provider):
+    """Who reads the audit log takes Ada for ada."""
+    await let_in(admin)
+    twin = await admin.post("/api/v1/users", json={"name": "Ada", "password": PASSWORD, "role": "viewer"})
+    assert twin.status_code == 409
+    provider.claims["preferred_username"] = "ADA"
+    assert "case" in await refused(node, provider)

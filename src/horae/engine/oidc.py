@@ -122,7 +122,9 @@ class Oidc:
         now = self._env.now()
         await self._store.write(lambda: people.add(name, None, None, now, subject))
         known = await self._store.read(lambda: people.one(name))
-        if known is None or not known[0].is_active:
+        if known is None:
+            raise Forbidden(f'There is a user whose name is "{name}" but for its case.', "Ask an administrator.")
+        if not known[0].is_active:
             raise Forbidden(f'"{name}" is not let in any more.', "Ask an administrator.")
         remedy = f"Let an administrator delete that user first: horae users delete {name}"
         if known[1] is not None:

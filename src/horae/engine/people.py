@@ -46,7 +46,9 @@ class People:
         _check_grant(member, who)
         now = self._env.now()
         if not await self._store.write(lambda: people.add(name, kept, member, now)):
-            raise Conflict(f'There is a user "{name}".', "Choose another name, or change that one.")
+            raise Conflict(
+                f'There is a user "{name}", in this case or another.', "Choose another name, or change that one."
+            )
         return await self.get(who, name)
 
     async def join(self, name: str, member: Member, who: Principal) -> User:

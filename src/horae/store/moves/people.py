@@ -18,8 +18,9 @@ PAGE_OF = Statement(
 )
 ADD = Statement(
     "add_user",
-    "INSERT INTO users (name, password, created_at, subject) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING"
-    " RETURNING name",
+    "INSERT INTO users (name, password, created_at, subject)"
+    " SELECT CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT)"
+    " WHERE NOT EXISTS (SELECT 1 FROM users u WHERE lower(u.name) = lower($1)) ON CONFLICT DO NOTHING RETURNING name",
 )
 SET_PASSWORD = Statement("set_password", "UPDATE users SET password = $2 WHERE name = $1 RETURNING name")
 SET_ACTIVE = Statement("set_user_active", "UPDATE users SET active = $2 WHERE name = $1 RETURNING name")
@@ -30,6 +31,7 @@ MEMBERS = Statement(
     "SELECT m.namespace, n.name, m.role, m.permissions FROM members m JOIN namespaces n ON n.id = m.namespace"
     " WHERE m.user_name = $1 ORDER BY n.name",
 )
+ALIVE = Statement("namespace_of_member", "SELECT id FROM namespaces WHERE id = $1 AND state <> 'deleted'")
 JOIN = Statement(
     "join_namespace",
     "INSERT INTO members (user_name, namespace, role, permissions) VALUES ($1, $2, $3, $4)"
@@ -93,7 +95,7 @@ def page(namespace: int | None, after: str, limit: int) -> Script[list[User]]:
 def add(
     name: str, password: str | None, member: Member | None, now: Instant, subject: str | None = None
 ) -> Script[bool]:
-    """A new user, perhaps one whom an identity provider knows; false when the name is taken."""
+    """A new user, perhaps one whom an identity provider knows; false when the name is taken, in whatever case."""
     if not (yield Fetch(ADD, (name, password, now, subject))):
         return False
     if member is not None:
@@ -167,8 +169,16 @@ def signed_in(hash: bytes) -> Script[SignIn | None]:
     users = yield Fetch(ONE, (name,))
     if not users or not users[0][1]:
         return None
-    members = _members(said) if said is not None else (yield from members_of(name))
+    members = (yield from members_of(name)) if said is None else (yield from _still_there(_members(said)))
     return SignIn(hash=hash, user=name, csrf=csrf, seen_at=seen_at, until=until, members=members)
+
+
+def _still_there(members: tuple[Member, ...]) -> Script[tuple[Member, ...]]:
+    """Those of namespaces that were not deleted since somebody signed in."""
+    alive = set[int]()
+    for member in members:
+        alive |= {row[0] for row in (yield Fetch(ALIVE, (member.namespace,)))}
+    return tuple(member for member in members if member.namespace in alive)
 
 
 def see(hash: bytes, now: Instant, unless_since: Instant) -> Script[None]:
