@@ -123,7 +123,12 @@ def test_every_bench_is_tried_here():
     assert SMALL.keys() == METRICS.keys() == BENCHES.keys()
 
 
-@pytest.mark.parametrize("name", BENCHES)
+LONG = ("timers", "policies", "growth", "disk")  # these are tried by `make prove` only
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.prove) if name in LONG else name for name in BENCHES]
+)
 def test_a_line_a_result(folder, name):
     where = [] if name in WITHOUT_STORE else ["--store", "sqlite://"]
     found = results(bench(folder, name, *SMALL[name], *where, "-o", "jsonl"))

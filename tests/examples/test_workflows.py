@@ -125,7 +125,7 @@ def test_a_week_is_backfilled_with_a_day_for_each_execution(up):
 
 def test_a_day_is_run_by_hand_when_it_is_named(up):
     nothing = ran(up, "daily-sales", code=1)
-    assert nothing["errorMessage"] == "${execution.interval.start}: execution.interval is null."
+    assert nothing["errorMessage"] == 'Step "sales-extract": ${execution.interval.start}: execution.interval is null.'
     day = "2025-06-01T00:00:00Z/2025-06-02T00:00:00Z"
     done = up.json("jobs", "trigger", "daily-sales", "--interval", day, "--wait")
     assert done["result"] == {"day": "2025-06-01T00:00:00Z", "sums": {"north": 12.0}}

@@ -22,7 +22,7 @@ from tests.simulation.check import Checker, all_final, rows
 from tests.simulation.test_simulation import _add_job, _replace, _restore, _trouble_worker
 from tests.simulation.world import Actor, Lost, World
 
-SEEDS = 60
+SEEDS, MORE = 20, 60  # in `make test`, and in `make prove`
 GROUP = 20
 ONLY = os.environ.get("HORAE_SEED")
 EVERY = 2 * SECOND
@@ -31,7 +31,12 @@ MOST = 3  # executions of a backfill that may be live
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("first", [int(ONLY)] if ONLY else range(0, SEEDS, GROUP))
+@pytest.mark.parametrize(
+    "first",
+    [int(ONLY)]
+    if ONLY
+    else [*range(0, SEEDS, GROUP), *(pytest.param(n, marks=pytest.mark.prove) for n in range(SEEDS, MORE, GROUP))],
+)
 def test_every_fire_of_the_past_runs_once_whatever_happens(first):
     for seed in range(first, first + (1 if ONLY else GROUP)):
         try:

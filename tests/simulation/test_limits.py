@@ -24,7 +24,7 @@ from tests.simulation.check import Checker, all_final, rows
 from tests.simulation.test_simulation import _done, _restore, _trouble
 from tests.simulation.world import World
 
-SEEDS, MORE = 12, 240  # in `make test`, and in `make prove`
+SEEDS, MORE = 6, 240  # in `make test`, and in `make prove`
 GROUP = 6
 TROUBLED = 12.0
 HEALING = 600.0

@@ -25,7 +25,7 @@ from tests.simulation.check import all_final, rows
 from tests.simulation.test_simulation import _replace, _restore, _trouble_worker
 from tests.simulation.world import Actor, Lost, World
 
-SEEDS, MORE = 12, 240  # in `make test`, and in `make prove`
+SEEDS, MORE = 6, 240  # in `make test`, and in `make prove`
 GROUP = 6
 TROUBLED = 25  # simulated seconds of faults, outages aside
 ONLY = os.environ.get("HORAE_SEED")
