@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 CLOCK = {
     "time.time",
@@ -30,9 +31,15 @@ LOOP_TIMERS = {"call_later", "call_at"}
 ALLOWED = {"random.Random"}  # a type, and a generator when it is given a seed
 
 
+@lru_cache(maxsize=4)
+def parsed(source: str) -> ast.Module:
+    """A file's tree; several looks are taken at each."""
+    return ast.parse(source)
+
+
 def uses(source: str, forbidden: set[str]) -> Iterator[str]:
     """Every use of a forbidden dotted name, or of a name within a forbidden module, with its line."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     names = dict(_imported(tree))
     harmless = set(_zero_sleeps(tree, names))
     for node in ast.walk(tree):
@@ -45,7 +52,7 @@ def uses(source: str, forbidden: set[str]) -> Iterator[str]:
 
 def unseeded(source: str) -> Iterator[str]:
     """Generators made without a seed: chance that nobody can replay."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     names = dict(_imported(tree))
     for call in _calls(tree):
         if _dotted(call.func, names) == "random.Random" and not call.args:
@@ -54,7 +61,7 @@ def unseeded(source: str) -> Iterator[str]:
 
 def loop_time(source: str) -> Iterator[str]:
     """Readings and timers of the event loop's own clock."""
-    for call in _calls(ast.parse(source)):
+    for call in _calls(parsed(source)):
         if not isinstance(call.func, ast.Attribute):
             continue
         owner = ast.unparse(call.func.value)
@@ -64,7 +71,7 @@ def loop_time(source: str) -> Iterator[str]:
 
 def imports(source: str) -> Iterator[tuple[int, str]]:
     """Every module or name that is imported, wherever in the file, with its line."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
