@@ -123,7 +123,8 @@ def test_every_bench_is_tried_here():
     assert SMALL.keys() == METRICS.keys() == BENCHES.keys()
 
 
-LONG = ("timers", "policies", "growth", "disk")  # these are tried by `make prove` only
+# These are tried by `make prove` only.
+LONG = ("timers", "policies", "growth", "disk", "concurrency", "reads", "sustain", "idle")
 
 
 @pytest.mark.parametrize(

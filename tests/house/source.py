@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 
 CLOCK = {
     "time.time",
@@ -31,7 +31,7 @@ LOOP_TIMERS = {"call_later", "call_at"}
 ALLOWED = {"random.Random"}  # a type, and a generator when it is given a seed
 
 
-@lru_cache(maxsize=4)
+@cache
 def parsed(source: str) -> ast.Module:
     """A file's tree; several looks are taken at each."""
     return ast.parse(source)

@@ -121,7 +121,7 @@ async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request:
     serving = await serve(node, "127.0.0.1", 0)
     try:
         config = tmp_path / "schemathesis.toml"
-        config.write_text(CONFIG.format(examples=2, **await prepare(node)))
+        config.write_text(CONFIG.format(examples=1, **await prepare(node)))
         key = (await node.keys.create(1, "schemathesis", "admin", permissions=["installation"])).text
         run = await asyncio.create_subprocess_exec(
             str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run",

@@ -22,8 +22,8 @@ from tests.simulation.check import Checker, all_final, rows
 from tests.simulation.test_simulation import _add_job, _replace, _restore, _trouble_worker
 from tests.simulation.world import Actor, Lost, World
 
-SEEDS, MORE = 20, 60  # in `make test`, and in `make prove`
-GROUP = 20
+SEEDS, MORE = 10, 60  # in `make test`, and in `make prove`
+GROUP = 10
 ONLY = os.environ.get("HORAE_SEED")
 EVERY = 2 * SECOND
 LAST = UUID(int=2**128 - 1)
