@@ -1,5 +1,6 @@
 """Erasure: somebody's data goes from history, logs and files, with a receipt; that something ran stays."""
 
+import base64
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import virtual_env
+from horae.errors import MasterKeyMissing
 from horae.model.protocol import PROTOCOL
 from horae.server.app import Application
 from horae.store.contract import Store
@@ -19,6 +21,7 @@ from horae.store.script import Statement
 
 Api = httpx2.AsyncClient
 CANARY = "canary-4711"
+KEY = base64.b64encode(b"k" * 32).decode()
 TABLES = ("parcels", "history", "attempts", "logs", "progress", "artifacts", "unique_keys", "steps", "signals", "blobs")
 both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
 
@@ -29,7 +32,7 @@ async def node(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
     is_plain = getattr(request, "param", "sqlite") == "sqlite"
     driver = await open_store_driver("sqlite://" if is_plain else request.getfixturevalue("postgres_url"), env)
     await driver.migrate()
-    node = Node(env, Store(driver, env), EngineSettings(artifacts=str(tmp_path / "artifacts")))
+    node = Node(env, Store(driver, env), EngineSettings(artifacts=str(tmp_path / "artifacts"), master_keys=KEY))
     await node.prepare()
     yield node
     await node.stop()
@@ -139,8 +142,25 @@ async def test_only_what_is_meant_goes_also_from_a_parcel_of_many(api: Api, wher
 
 async def test_what_has_not_ended_is_named_and_left(api: Api):
     id = await submit(api, params={"to": CANARY})
-    assert await erase(api, params={"to": CANARY}) == {"lookedAt": 1, "erased": 0, "live": [id], "nextCursor": None}
+    assert await erase(api, params={"to": CANARY}) == {
+        "lookedAt": 1,
+        "erased": 0,
+        "live": [id],
+        "unread": [],
+        "nextCursor": None,
+    }
     assert (await api.get(f"/api/v1/executions/{id}")).json()["params"] == {"to": CANARY}
+
+
+async def test_what_nobody_can_read_is_named_and_left(api: Api, node: Node):
+    await api.post("/api/v1/jobs", json={"name": "pay", "command": ["true"], "sensitive": True})
+    made = await api.post("/api/v1/executions", json={"job": "pay", "params": {"to": CANARY}})
+    assert made.status_code == 201, made.text
+    await Worker(api).run()
+    node.sealer._keys.clear()
+    node.sealer._refusal = MasterKeyMissing("gone", "give it")
+    done = await erase(api, params={"to": CANARY})
+    assert (done["erased"], done["unread"]) == (0, [made.json()["executionId"]])
 
 
 async def test_the_receipt_is_in_the_audit_log_and_does_not_say_whose_it_was(api: Api):

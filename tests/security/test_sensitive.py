@@ -11,6 +11,7 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import virtual_env
+from horae.errors import MasterKeyMissing
 from horae.model.protocol import PROTOCOL
 from horae.server.app import Application
 from horae.store.contract import Store
@@ -153,6 +154,19 @@ async def test_without_the_key_nothing_is_begun_and_it_is_said_why(node: Node, a
     [grant] = (await Worker(api).exchange())["slices"]
     assert grant["items"] == [{}]
     assert "key" in grant["problem"]
+
+
+async def test_a_key_that_goes_while_it_runs_neither_runs_it_again_nor_leaves_its_result_open(node: Node, api: Api):
+    id = await submit(api, iban=CANARY)
+    worker = Worker(api)
+    [grant] = (await worker.exchange())["slices"]
+    node.sealer._refusal = MasterKeyMissing("gone", "give it")
+    place = {name: grant[name] for name in ("parcel", "lo", "hi", "attempt")}
+    ended = {**place, "outcome": "success", "startedAt": [1], "endedAt": [2], "sensitive": True}
+    await worker.exchange(outcomes=[{**ended, "results": [{"number": ANSWER}]}])
+    shown = (await api.get(f"/api/v1/executions/{id}")).json()
+    assert (shown["status"], list(shown["result"])) == ("success", ["$notKept"])
+    assert ANSWER not in await everything(node)
 
 
 async def test_a_sealed_text_of_another_job_is_refused(node: Node, api: Api):

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from horae.cli.remote import World, connect
 from horae.client.client import Client
 from horae.client.http import HttpTransport as ClientTransport
 from horae.client.trust import trust
@@ -65,6 +66,17 @@ async def test_clients_that_trust_the_authority_talk_over_tls(private: tuple[Ser
     client = Client(key=key, transport=ClientTransport([serving.url], lambda: trust(settings)))
     await client.jobs.create("etl", command=["true"])
     assert [job.name for job in await client.jobs.list()] == ["etl"]
+    await client.close()
+
+
+async def test_commands_trust_the_authority_that_their_settings_file_names(
+    private: tuple[Serving, str], authority: Authority, tmp_path: Path
+):
+    serving, key = private
+    file = tmp_path / "own.toml"
+    file.write_text(f'ca = "{authority.certificate}"\n')
+    client = connect(World(), system_env(), serving.url, key, config=file)
+    assert await client.jobs.list() == []
     await client.close()
 
 

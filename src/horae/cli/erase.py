@@ -23,7 +23,7 @@ async def erase(
     """Erase somebody's data from executions that have ended.
 
     Params, results, errors, logs, files, tags and keys go, also of what these executions submitted; that they ran, when
-    and how they ended stays. The audit log keeps a receipt. Exit 1 names those that have not ended yet.
+    and how they ended stays. The audit log keeps a receipt. Exit 1 names those that were left, and why.
     """
     if not yes:
         click.confirm("What is erased does not come back. Go on?", abort=True, err=True)
@@ -34,5 +34,7 @@ async def erase(
         api.out.say(f"Erased {done['erased']:,} of {done['lookedAt']:,} executions that were looked at.")
         for id in done["live"]:
             api.out.say(f"Not erased, because it has not ended: {id}")
-    if done["live"]:
+        for id in done["unread"]:
+            api.out.say(f"Not erased, because the server has no key to read what it was given: {id}")
+    if done["live"] or done["unread"]:
         click.get_current_context().exit(1)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import click
 from horae.cli.output import Output
 from horae.client.calls import Patience
 from horae.client.client import Client
+from horae.client.http import HttpTransport
 from horae.client.local import find_key, where
 from horae.client.transport import Transport
+from horae.client.trust import trust
 from horae.config import load
 from horae.env import Env, system_env
 
@@ -113,4 +115,5 @@ def connect(
         return Client(key=key or "", namespace=namespace, transport=world.transport, env=env, patience=patience)
     settings = load({"url": server, "key": key, "namespace": namespace}, file=config).settings
     urls, found = where(None, settings), settings.namespace
-    return Client(",".join(urls), find_key(urls, settings), namespace=found, env=env, patience=patience)
+    over = HttpTransport(urls, partial(trust, settings))
+    return Client(key=find_key(urls, settings), namespace=found, transport=over, env=env, patience=patience)

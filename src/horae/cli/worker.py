@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,13 +98,15 @@ async def enrolled(settings: "Settings", urls: list[str]) -> str:
     """The key of its own that a worker has, or gets with a token; empty without either, or when another one is set."""
     from horae.cli.firstkey import make_folder, write_private
     from horae.client.client import Client
+    from horae.client.http import HttpTransport
     from horae.client.local import read_key
+    from horae.client.trust import trust
 
     known = "" if settings.key else read_key(settings.worker_key_file)
     if known or settings.key or not settings.enrol:
         return known
     make_folder(settings.data)
-    client = Client(",".join(urls), "")
+    client = Client(key="", transport=HttpTransport(urls, partial(trust, settings)))
     try:
         made = await client.workers.redeem(str(settings.enrol), settings.worker_name or socket.gethostname())
     finally:

@@ -22,13 +22,17 @@ class Erasures:
         key: str | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> View:
-        """Erase all that is meant, part by part: how many were looked at and erased, and what has not ended yet."""
+        """Erase all that is meant, part by part: how many were looked at and erased, and what was left.
+
+        `live` have not ended yet; what `unread` were given is sealed with a key that the server does not have.
+        """
         where = given(job=job, tag=tag, key=key, params=None if params is None else dict(params))
-        looked_at, erased, live, cursor = 0, 0, list[str](), None
+        looked_at, erased, left, cursor = 0, 0, {"live": list[str](), "unread": list[str]()}, None
         while True:
             body = {"where": where, **given(cursor=cursor)}
             done = await self._caller.post(path_of("erasures"), body, timeout=600.0)
-            looked_at, erased, live = looked_at + done["lookedAt"], erased + done["erased"], live + done["live"]
+            looked_at, erased = looked_at + done["lookedAt"], erased + done["erased"]
+            left = {why: ids + done[why] for why, ids in left.items()}
             cursor = done["nextCursor"]
             if cursor is None:
-                return View.of({"lookedAt": looked_at, "erased": erased, "live": live})
+                return View.of({"lookedAt": looked_at, "erased": erased, **left})

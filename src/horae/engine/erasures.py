@@ -20,7 +20,7 @@ from horae.store.moves import execution_lists as lists
 from horae.store.moves.execution_lists import END, ExecutionFilter
 from horae.store.moves.execution_reads import Found
 
-MOST_LIVE = 100  # that are named
+MOST_NAMED = 100  # of those that were not erased
 CHILDREN = 500  # that are read together
 
 
@@ -38,23 +38,31 @@ class Erasures:
         place = start(None, cursor)
         chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, place, check_limit(limit)))
         found = await self._store.read(lambda: lists.unfold(chosen, namespace))
-        erased, live = 0, list[UUID]()
+        erased, live, unread = 0, list[UUID](), list[UUID]()
         for one in found:
-            if which.fits(one.execution.extra, self._params(one)):
+            meant = self._is_meant(one, which)
+            if meant is None:
+                unread.append(one.execution.id)
+            elif meant:
                 done, left = await self._with_children(namespace, [one])
                 erased += done
                 live += left
         return ErasureView(
-            looked_at=len(found), erased=erased, live=live[:MOST_LIVE],
+            looked_at=len(found), erased=erased, live=live[:MOST_NAMED], unread=unread[:MOST_NAMED],
             next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
 
-    def _params(self, found: Found) -> bytes:
-        """What an execution was given; what cannot be opened is nobody's."""
+    def _is_meant(self, found: Found, which: Which) -> bool | None:
+        """Whether an execution is meant; None when its params would tell, and cannot be opened."""
+        execution = found.execution
+        if not which.names(execution.extra):
+            return False
+        if not which.params:
+            return True
         try:
-            return self._seals.open_params(found.execution.job, found.execution.params)
+            return which.fits(self._seals.open_params(execution.job, execution.params))
         except HoraeError:
-            return b"{}"
+            return None
 
     async def _with_children(self, namespace: int, found: Sequence[Found]) -> tuple[int, list[UUID]]:
         """Erase these and all below them; how many, and what has not ended yet."""

@@ -6,10 +6,11 @@ Params are sealed for their job, results for their parcel: what was moved to ano
 from collections.abc import Sequence
 from uuid import UUID
 
+import structlog
 from msgspec import Raw, structs
 
 from horae.engine.sealing import Sealer
-from horae.errors import BadInput, HoraeError
+from horae.errors import BadInput, HoraeError, MasterKeyMissing
 from horae.model.execution_view import ExecutionView
 from horae.model.ids import parcel_of
 from horae.model.principal import Principal
@@ -18,6 +19,9 @@ from horae.model.sealed import is_sealed, read, spell
 from horae.model.view import Page
 
 HIDDEN = "(sealed)"
+UNKEPT = Raw(b'{"$notKept":"The server had no secret key to seal it with."}')
+
+log = structlog.get_logger("horae.engine")
 
 
 class Seals:
@@ -52,10 +56,14 @@ class Seals:
         if not outcome.sensitive or not outcome.results:
             return outcome
         context = b"result" + outcome.parcel.bytes
-        results = [
-            result if bytes(result) == b"null" else Raw(spell(self._sealer.seal(bytes(result), context)))
-            for result in outcome.results
-        ]
+        try:
+            results = [
+                result if bytes(result) == b"null" else Raw(spell(self._sealer.seal(bytes(result), context)))
+                for result in outcome.results
+            ]
+        except MasterKeyMissing as error:  # it has run: to refuse the report would run it again, and hold up the others
+            log.error("a result could not be sealed, and is not kept", parcel=str(outcome.parcel), error=str(error))
+            results = [UNKEPT] * len(outcome.results)
         return structs.replace(outcome, results=results)
 
     def shown(self, who: Principal, view: ExecutionView) -> ExecutionView:

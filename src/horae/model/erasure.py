@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from horae.errors import BadInput
 from horae.model.execution import Extra
@@ -25,20 +25,25 @@ class Which(Struct, frozen=True, kw_only=True):
             remedy = 'Name a tag, a key or params, as {"params": {"customer": "c-17"}}.'
             raise BadInput("Nothing says whose data it is.", remedy, field="where")
 
-    def fits(self, extra: Extra, params: bytes | Raw) -> bool:
-        """Whether an execution of such a job and tag is meant."""
-        if self.key is not None and extra.key != self.key:
-            return False
-        if not self.params:
-            return True
+    def names(self, extra: Extra) -> bool:
+        """Whether an execution of such a job and tag is meant, as far as its params do not matter."""
+        return self.key is None or extra.key == self.key
+
+    def fits(self, params: bytes) -> bool:
+        """Whether it is meant by what it was given."""
         given = msgspec.json.decode(params)
         return isinstance(given, dict) and all(given.get(name) == value for name, value in self.params.items())
 
 
 class ErasureView(View, frozen=True, kw_only=True):
-    """What one part of an erasure did; `live` have not ended: cancel them or wait, and erase again."""
+    """What one part of an erasure did.
+
+    `live` have not ended: cancel them or wait, and erase again. `unread` have params that are sealed with a key that
+    this server does not have, so nobody can tell whether they are meant.
+    """
 
     looked_at: int
     erased: int
     live: list[UUID]
+    unread: list[UUID]
     next_cursor: str | None = None
