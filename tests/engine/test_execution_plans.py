@@ -1,5 +1,6 @@
 """Lists cost what a page costs: each database reads history along an index, whether it has statistics or not."""
 
+import re
 from uuid import UUID
 
 import pytest
@@ -15,13 +16,16 @@ from tests.store_contract.world import NAMESPACE, TestJob, World
 
 ALL = ("waiting", "queued", "running", "history")
 ROWS = 4000
+EMPTY = re.compile(r"Seq Scan on \w+_default\b.*\(cost=0\.00\.\.[01]\.00 rows=[01] ")
+"""What a partition says that PostgreSQL knows to be empty: whether it had looked depends on its autovacuum."""
 
 
 async def plan(world: World, statement: Statement, *params: object) -> str:
     explain = "EXPLAIN QUERY PLAN " if world.driver.dialect == "sqlite" else "EXPLAIN "
     text = translate(statement.text) if world.driver.dialect == "sqlite" else statement.text
     rows = await world.driver.read(one(Statement("plan", explain + text), *params))
-    return "\n".join(str(row[-1]) for row in rows)
+    told = (str(row[-1]) for row in rows)
+    return "\n".join(line for line in told if not EMPTY.search(line))
 
 
 async def fill(world: World, job: TestJob, other: TestJob) -> None:
