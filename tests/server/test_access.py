@@ -142,7 +142,7 @@ async def test_websockets_are_refused(app):
     assert sent == ["websocket.close"]
 
 
-@pytest.mark.parametrize("path", ["/", "/ui/page.css", "/healthz", "/api/v1/jobs", "/nothing"])
+@pytest.mark.parametrize("path", ["/", "/ui/styles/base.css", "/healthz", "/api/v1/jobs", "/nothing"])
 async def test_every_page_has_the_safety_headers(path: str, anonymous: Api):
     headers = (await anonymous.get(path)).headers
     assert headers["content-security-policy"].startswith("default-src 'self'")

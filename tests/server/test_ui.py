@@ -1,15 +1,13 @@
-"""The placeholder page: public, without anything inline, and it signs in by itself."""
+"""The UI's files: public, without anything inline, packed for who can unpack, and no other file is reached."""
 
+import hashlib
+import json
 import re
 
 import pytest
 
-from horae.engine.node import Node
-from horae.env import system_env
 from horae.server.routes.ui import _files
-from horae.server.run import serve
 from tests.server.conftest import Api
-from tests.waiting import eventually
 
 
 async def test_the_page_and_its_files_are_served_to_everybody(anonymous: Api):
@@ -20,8 +18,34 @@ async def test_the_page_and_its_files_are_served_to_everybody(anonymous: Api):
 
 
 async def test_nothing_is_inline():
-    page = _files()["index.html"].decode()
+    page = _files()["index.html"].content.decode()
     assert not re.search(r"<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=", page)
+    own = {name: file.content.decode() for name, file in _files().items() if not name.startswith("vendor/")}
+    unsafe = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|dangerouslySet|document\.write|\beval\(|new Function|javascript:"
+    )
+    assert [name for name, text in own.items() if unsafe.search(text)] == []
+
+
+async def test_libraries_are_as_they_were_published():
+    for entry in json.loads(_files()["vendor/VENDOR.json"].content):
+        assert hashlib.sha256(_files()[f"vendor/{entry['file']}"].content).hexdigest() == entry["sha256"], entry
+
+
+async def test_what_the_page_reads_by_itself_is_the_page(anonymous: Api):
+    page = await anonymous.get("/")
+    for path in ("/ui/jobs", "/ui/jobs/a.b", "/ui/executions/x", "/ui/dead-letters"):
+        assert (await anonymous.get(path)).content == page.content
+
+
+async def test_what_a_browser_has_is_not_sent_again(anonymous: Api):
+    first = await anonymous.get("/ui/core/app.js")
+    assert first.headers["content-encoding"] == "gzip"
+    again = await anonymous.get("/ui/core/app.js", headers={"if-none-match": first.headers["etag"]})
+    assert again.status_code == 304
+    assert not again.content
+    plain = await anonymous.get("/ui/core/app.js", headers={"accept-encoding": "identity"})
+    assert plain.content == first.content
 
 
 @pytest.mark.parametrize(
@@ -30,32 +54,3 @@ async def test_nothing_is_inline():
 )
 async def test_only_the_uis_own_files_are_there(path: str, api: Api):
     assert (await api.get(f"http://horae.test{path}")).status_code == 404
-
-
-@pytest.mark.browser
-async def test_a_browser_signs_in_by_its_link_and_sees_the_counts(page):
-    node = await Node.open(system_env(), "sqlite://")
-    serving = await serve(node, "127.0.0.1", 0)
-    try:
-        code = (await node.keys.new_sign_in_code()).text
-        await page.goto(f"{serving.url}/#code={code}")
-        await page.wait_for_selector("#counts:not([hidden])")
-        assert await page.text_content("#state") == "ready"
-        await eventually(lambda: shows(page, "#jobs", "0"))
-        assert "code" not in page.url
-
-        await page.click("#sign-out")
-        await page.wait_for_selector("#sign-in:not([hidden])")
-
-        await page.goto(f"{serving.url}/?again#code={code}")
-        await eventually(lambda: says(page, "#sign-in", "Make a new link with `horae sign-in`"))
-    finally:
-        await serving.stop()
-
-
-async def says(page, selector: str, text: str) -> bool:
-    return text in await page.text_content(selector)
-
-
-async def shows(page, selector: str, text: str) -> bool:
-    return await page.text_content(selector) == text

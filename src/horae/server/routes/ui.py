@@ -1,11 +1,15 @@
-"""The UI's files, as they lie in the package."""
+"""The UI's files, as they lie in the package. What is a page of it and not a file is answered with the one page there is."""
 
+import hashlib
+import zlib
 from functools import cache
 from importlib.resources import files
 
+from msgspec import Struct
+
 from horae.errors import NotFound
 from horae.server.call import Call
-from horae.server.reply import Reply
+from horae.server.reply import Header, Reply
 from horae.server.route import get
 
 KINDS = {
@@ -14,38 +18,64 @@ KINDS = {
     "js": b"text/javascript; charset=utf-8",
     "svg": b"image/svg+xml",
     "json": b"application/json",
+    "txt": b"text/plain; charset=utf-8",
 }
-FRESH = ((b"cache-control", b"no-cache"),)
+# The first parts of addresses that the page itself reads (ui/core/pages.js); the folders of its files are others.
+PAGES = frozenset(
+    "overview jobs executions schedule queues workers dead-letters alerts audit settings sign-in".split()
+)
+
+
+class File(Struct, frozen=True):
+    """A file, whole and packed, and the mark by which a browser knows that it has it."""
+
+    content: bytes
+    packed: bytes
+    kind: bytes
+    mark: bytes
+
+
+def _read(content: bytes, kind: bytes) -> File:
+    packer = zlib.compressobj(9, wbits=31)
+    packed = packer.compress(content) + packer.flush()
+    mark = b'"%b"' % hashlib.sha256(content).hexdigest()[:16].encode()
+    return File(content, packed, kind, mark)
 
 
 @cache
-def _files() -> dict[str, bytes]:
+def _files() -> dict[str, File]:
     """Every file there is, by its path: what a client names is looked up here and never opened."""
-    found: dict[str, bytes] = {}
+    found: dict[str, File] = {}
     folders = [("", files("horae.ui"))]
     for prefix, folder in folders:
         for entry in folder.iterdir():
             if entry.is_dir():
                 folders.append((f"{prefix}{entry.name}/", entry))
-            elif entry.name.rpartition(".")[2] in KINDS:
-                found[prefix + entry.name] = entry.read_bytes()
+            elif (kind := KINDS.get(entry.name.rpartition(".")[2])) is not None:
+                found[prefix + entry.name] = _read(entry.read_bytes(), kind)
     return found
 
 
-def _file(name: str) -> Reply:
-    content = _files().get(name)
-    if content is None:
+def _file(call: Call, name: str) -> Reply:
+    file = _files().get(name)
+    if file is None:
         raise NotFound("There is no such page.", "Begin at /.")
-    return Reply(200, content, KINDS[name.rpartition(".")[2]], FRESH)
+    headers: list[Header] = [(b"cache-control", b"no-cache"), (b"etag", file.mark), (b"vary", b"accept-encoding")]
+    if call.headers.get(b"if-none-match") == file.mark:
+        return Reply(304, b"", file.kind, headers)
+    if b"gzip" not in call.headers.get(b"accept-encoding", b""):
+        return Reply(200, file.content, file.kind, headers)
+    return Reply(200, file.packed, file.kind, [*headers, (b"content-encoding", b"gzip")])
 
 
 @get("/", "ui.page", str, media="text/html")
 async def page(call: Call) -> Reply:
     """Read the UI's page."""
-    return _file("index.html")
+    return _file(call, "index.html")
 
 
 @get("/ui/{file}", "ui.file", str, media="*/*", refuses=(NotFound,))
 async def file(call: Call) -> Reply:
-    """Read a file of the UI."""
-    return _file(call.path("file").lstrip("/"))
+    """Read a file of the UI, or its page for what the page shows by itself, such as /ui/jobs/nightly."""
+    name = call.path("file").lstrip("/")
+    return _file(call, "index.html" if name.partition("/")[0] in PAGES else name)

@@ -1,0 +1,62 @@
+// Every action goes through here: it says what it will do, does it, says what it did, and how a script would do it.
+
+import { html, signal, useState } from "./html.js";
+import { can, curl, send, shell } from "./api.js";
+import { confirm, Menu } from "../parts/dialog.js";
+
+export const toasts = signal([]);
+let count = 0;
+
+/** Say something for a while: {text, tone, undo, command, curl, error}. */
+export function toast(given) {
+  const id = ++count;
+  toasts.value = [...toasts.value.slice(-3), { id, ...given }];
+  const away = () => dismiss(id);
+  const timer = setTimeout(away, given.error ? 15000 : given.undo ? 10000 : 6000);
+  return () => { clearTimeout(timer); away(); };
+}
+
+export const dismiss = (id) => { toasts.value = toasts.value.filter((one) => one.id !== id); };
+
+/**
+ * Do something: {title, method, path, params, body, headers, cli: ["jobs", "pause", name], confirm: {...}, done: (answer) => text,
+ * undo: an action of the same shape, after: (answer) => ...}. Answers what the server said, or undefined if it was not done.
+ */
+export async function act(action) {
+  const { method = "POST", path, params, body, headers, done, undo, after } = action;
+  if (action.confirm && !(await confirm({ action: action.title, ...action.confirm }))) return undefined;
+  try {
+    const answer = await send(method, path, { params, body, headers });
+    const text = typeof done === "function" ? done(answer) : done ?? `${action.title}: done.`;
+    toast({ text, undo: undo && { title: undo.title ?? "Undo", run: () => act({ ...undo, after: undo.after ?? after }) }, ...copies(action) });
+    await after?.(answer);
+    return answer ?? null;
+  } catch (error) {
+    toast({ text: `${action.title}: ${error.detail ?? error.message}`, remedy: error.remedy, error: true, ...copies(action) });
+    return undefined;
+  }
+}
+
+/** What a script would do instead. */
+export const copies = ({ method = "POST", path, params, body, cli }) => ({
+  curl: curl(method, path, body, params),
+  command: cli ? shell(["horae", ...cli]) : null,
+});
+
+export async function copy(text, what) {
+  try { await navigator.clipboard.writeText(text); toast({ text: `${what} copied.` }); } catch { toast({ text, error: true }); }
+}
+
+/** A button for an action, with copy-as-curl and copy-as-CLI behind it. It is shown to who may, and says so to others. */
+export function ActionButton({ action, kind = "", role = "operator", label, children, disabled }) {
+  const [busy, setBusy] = useState(false);
+  const allowed = can(role);
+  const run = async () => { setBusy(true); try { await act(typeof action === "function" ? action() : action); } finally { setBusy(false); } };
+  const same = () => copies(typeof action === "function" ? action() : action);
+  const shown = typeof action === "function" ? { title: label } : action;
+  const items = [
+    { title: "copy as curl", run: () => copy(same().curl, "The curl command") },
+    same().command && { title: "copy as command", run: () => copy(same().command, "The command") },
+  ];
+  return html`<span class="split"><button type="button" class=${kind} disabled=${!allowed || busy || disabled} title=${allowed ? "" : `This needs the role ${role}.`} onClick=${run}>${children ?? label ?? shown.title}</button><${Menu} label=${html`<span aria-hidden="true">▾</span><span class="unseen">more of ${label ?? shown.title}</span>`} items=${items} title="the same by script" /></span>`;
+}

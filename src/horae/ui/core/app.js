@@ -1,0 +1,26 @@
+// The beginning: who is there? Then the frame, or the way in.
+
+import { html, render, useEffect, useState } from "./html.js";
+import { askWho, me } from "./api.js";
+import "./prefs.js";
+import { Frame } from "../parts/frame.js";
+import { Failure } from "../parts/basics.js";
+import { SignIn, signInByLink } from "../pages/sign-in.js";
+
+function App({ problem }) {
+  const [trouble, setTrouble] = useState(null);
+  const ask = () => askWho().then(() => setTrouble(null), setTrouble);
+  useEffect(() => { ask(); }, []);
+  useEffect(() => {
+    if (!trouble) return undefined;
+    const timer = setInterval(ask, 2000);
+    return () => clearInterval(timer);
+  }, [trouble]);
+  if (trouble && me.value === undefined) return html`<main class="sign-in" id="content"><${Failure} error=${trouble} retry=${ask} /></main>`;
+  if (me.value === undefined) return null;
+  return me.value === null ? html`<${SignIn} problem=${problem} />` : html`<${Frame} />`;
+}
+
+const problem = await signInByLink();
+addEventListener("hashchange", () => { if (/[#&]code=/.test(location.hash)) location.reload(); });
+render(html`<${App} problem=${problem} />`, document.getElementById("app"));

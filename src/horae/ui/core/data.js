@@ -1,0 +1,72 @@
+// Data of a view: read, kept while it is read anew, and read again when something changed.
+
+import { useState, useEffect, useRef, useCallback } from "./html.js";
+import { get } from "./api.js";
+import { useLive } from "./live.js";
+
+const NOTHING = Object.freeze({ data: undefined, error: null, loading: true });
+
+/**
+ * Read a path. `live` names kinds of events after which it is read again, `poll` ms without any.
+ * A null path reads nothing. Old data stays while the new is on its way, and when it cannot be had.
+ */
+export function useData(path, params, { live, wait = 1000, poll, only } = {}) {
+  const [state, setState] = useState(NOTHING);
+  const current = useRef(null);
+  const key = path === null ? null : path + JSON.stringify(params ?? {});
+  const load = useCallback(async () => {
+    if (path === null) return;
+    current.current?.abort();
+    const abort = (current.current = new AbortController());
+    try {
+      const data = await get(path, params, { signal: abort.signal });
+      if (current.current === abort) setState({ data, error: null, loading: false });
+    } catch (error) {
+      if (error.name !== "AbortError" && current.current === abort) setState((old) => ({ data: old.data, error, loading: false }));
+    }
+  }, [key]);
+  const first = useRef(key);
+  useEffect(() => {
+    setState((old) => (first.current === key ? old : { ...NOTHING, data: old.data }));
+    first.current = key;
+    load();
+    return () => current.current?.abort();
+  }, [load]);
+  useEffect(() => {
+    const every = poll ?? (state.error?.status === 0 ? 3000 : null);
+    if (!every || path === null) return undefined;
+    const timer = setInterval(() => document.hidden || load(), every);
+    return () => clearInterval(timer);
+  }, [load, poll, state.error?.status === 0]);
+  useLive(path === null ? null : live, load, { wait, only });
+  return { ...state, reload: load };
+}
+
+/** A list with a cursor: pages are added by `more`; live changes are counted as `fresh` while further pages are shown. */
+export function useList(path, params, options = {}) {
+  const [later, setLater] = useState({ items: [], cursor: undefined });
+  const [fresh, setFresh] = useState(0);
+  const key = path + JSON.stringify(params ?? {});
+  const first = useData(path, params, { ...options, live: later.items.length ? null : options.live });
+  useLive(path && later.items.length ? options.live : null, () => setFresh((n) => n + 1), { wait: options.wait });
+  useEffect(() => { setLater({ items: [], cursor: undefined }); setFresh(0); }, [key]);
+  const cursor = later.cursor === undefined ? first.data?.nextCursor : later.cursor;
+  const more = cursor
+    ? async () => {
+      const page = await get(path, { ...params, cursor });
+      setLater((old) => ({ items: [...old.items, ...page.items], cursor: page.nextCursor }));
+    }
+    : null;
+  const top = () => { setLater({ items: [], cursor: undefined }); setFresh(0); first.reload(); };
+  return { ...first, items: first.data ? [...first.data.items, ...later.items] : undefined, more, fresh, top };
+}
+
+/** The time of now, ticking every `every` ms while the page is seen. */
+export function useNow(every = 1000) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => document.hidden || setNow(Date.now()), every);
+    return () => clearInterval(timer);
+  }, [every]);
+  return now;
+}

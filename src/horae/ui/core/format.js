@@ -1,0 +1,69 @@
+// How numbers, spans and instants are said. Exact values belong into titles; see parts/basics.js.
+
+const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+
+/** A span as people say it: "2m 14s", "3h 5m", "240 ms". */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return "–";
+  if (seconds < 0) return "–" + duration(-seconds);
+  if (seconds === 0) return "0 s";
+  if (seconds < 0.001) return "<1 ms";
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  const at = UNITS.findIndex(([, size]) => whole >= size);
+  const [unit, size] = UNITS[at];
+  const count = Math.floor(whole / size);
+  const next = UNITS[at + 1];
+  const rest = next ? Math.floor((whole - count * size) / next[1]) : 0;
+  return rest ? `${count}${unit} ${rest}${next[0]}` : `${count}${unit}`;
+}
+
+export const seconds = (from, to) => (from && to ? (new Date(to) - new Date(from)) / 1000 : null);
+
+/** How far an instant is from now: "4m ago", "in 3h". */
+export function relative(at, now = Date.now()) {
+  if (!at) return "–";
+  const away = (new Date(at) - now) / 1000;
+  if (Math.abs(away) < 1) return "now";
+  const span = duration(Math.abs(away) < 10 ? Math.round(Math.abs(away)) : Math.abs(away)).replace(".0 s", "s").replace(" s", "s");
+  return away < 0 ? `${span} ago` : `in ${span}`;
+}
+
+const parts = (options) => new Intl.DateTimeFormat(undefined, { hourCycle: "h23", ...options });
+const CLOCK = parts({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const SHORT = parts({ hour: "2-digit", minute: "2-digit" });
+const DAY = parts({ weekday: "short", day: "numeric", month: "short" });
+const FULL = parts({ weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
+
+export const clock = (at) => (at ? CLOCK.format(new Date(at)) : "–");
+export const shortClock = (at) => (at ? SHORT.format(new Date(at)) : "–");
+export const day = (at) => (at ? DAY.format(new Date(at)) : "–");
+
+/** An instant in the viewer's zone: today only the time, otherwise the day as well. */
+export function when(at) {
+  if (!at) return "–";
+  const then = new Date(at);
+  return then.toDateString() === new Date().toDateString() ? CLOCK.format(then) : `${DAY.format(then)} ${SHORT.format(then)}`;
+}
+
+/** An instant in full, in the viewer's zone, in UTC and, if told, in a job's zone. */
+export function exact(at, zone) {
+  if (!at) return "";
+  const then = new Date(at);
+  const lines = [FULL.format(then), then.toISOString()];
+  if (zone && zone !== "UTC") lines.push(`${parts({ timeZone: zone, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" }).format(then)} ${zone}`);
+  return lines.join("\n");
+}
+
+export const number = (n) => (n === null || n === undefined ? "–" : n.toLocaleString());
+export const percent = (share) => (share === null || share === undefined ? "–" : `${(share * 100).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)}%`);
+export const plural = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
+export const shortId = (id) => (id && id.length > 13 ? `…${id.slice(-8)}` : id);
+
+export function bytes(n) {
+  if (n === null || n === undefined) return "–";
+  let at = 0;
+  while (n >= 1024 && at < 4) { n /= 1024; at += 1; }
+  return `${n >= 10 || at === 0 ? Math.round(n) : n.toFixed(1)} ${["B", "KiB", "MiB", "GiB", "TiB"][at]}`;
+}

@@ -1,0 +1,96 @@
+// One stream of events per tab. Events are hints: whoever listens reads again, at most once in a while.
+
+import { signal, useEffect, useRef } from "./html.js";
+import { address, headers, me } from "./api.js";
+
+const TOPICS = "executions,steps,jobs,workers,holds,circuits,rollouts";
+const listeners = new Set();
+const followed = []; // executions whose log and steps are followed; the last one that asked counts
+let stream = null;
+let again = null;
+let pause = 1000;
+
+export const connected = signal(false);
+
+function tell(event) {
+  for (const listener of listeners) listener(event);
+}
+
+async function read(abort) {
+  const execution = followed.at(-1);
+  const response = await fetch(address("/stream", { topics: TOPICS, execution }), { headers: headers({ accept: "text/event-stream" }), signal: abort.signal });
+  if (!response.ok) throw new Error(`the stream answered ${response.status}`);
+  if (!connected.value) tell({ kind: "missed" });
+  connected.value = true;
+  pause = 1000;
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    const blocks = (rest + value).split("\n\n");
+    rest = blocks.pop();
+    for (const block of blocks) {
+      const kind = /^event: (.*)$/m.exec(block)?.[1];
+      if (!kind) continue;
+      tell(kind === "missed" ? { kind } : { ...JSON.parse(/^data: (.*)$/m.exec(block)?.[1] ?? "{}"), kind });
+    }
+  }
+}
+
+async function follow() {
+  clearTimeout(again);
+  stream?.abort();
+  stream = null;
+  if (!listeners.size || document.hidden || !me.value) return;
+  const abort = (stream = new AbortController());
+  try { await read(abort); } catch { /* tried again below */ }
+  if (stream !== abort) return;
+  connected.value = false;
+  pause = Math.min(pause * 1.7, 15000);
+  again = setTimeout(follow, pause * (0.7 + Math.random() * 0.6));
+}
+
+let planned = false;
+function restart() {
+  if (planned) return;
+  planned = true;
+  queueMicrotask(() => { planned = false; follow(); });
+}
+
+document.addEventListener("visibilitychange", () => { if (!document.hidden) { connected.value = false; restart(); } else follow(); });
+export const reconnect = () => { connected.value = false; restart(); };
+
+/** Call back, at most once in `wait` ms, when a thing of these kinds changed; `only` may look at the event. */
+export function useLive(kinds, callback, { wait = 1000, only } = {}) {
+  const latest = useRef(callback);
+  const test = useRef(only);
+  latest.current = callback;
+  test.current = only;
+  const key = kinds?.join();
+  useEffect(() => {
+    if (!key) return undefined;
+    const wanted = new Set(key.split(","));
+    let timer = null;
+    let last = 0;
+    const seen = (event) => {
+      if (event.kind !== "missed" && (!wanted.has(event.kind) || (test.current && !test.current(event)))) return;
+      if (timer) return;
+      timer = setTimeout(() => { timer = null; last = Date.now(); latest.current(event); }, Math.max(0, last + wait - Date.now()));
+    };
+    listeners.add(seen);
+    if (!stream) restart();
+    return () => { clearTimeout(timer); listeners.delete(seen); };
+  }, [key, wait]);
+}
+
+/** Follow one execution with its steps and its log while the component is shown. */
+export function useExecution(id, callback, options) {
+  useEffect(() => {
+    if (!id) return undefined;
+    followed.push(id);
+    restart();
+    return () => { followed.splice(followed.lastIndexOf(id), 1); restart(); };
+  }, [id]);
+  useLive(["execution", "step", "log"], callback, options);
+}

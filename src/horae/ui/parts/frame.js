@@ -1,0 +1,90 @@
+// The frame: the rail, the counters that live on every page, and the page itself.
+
+import { html, useEffect, useState } from "../core/html.js";
+import { me, namespace, online, post } from "../core/api.js";
+import { reconnect } from "../core/live.js";
+import { useData, useNow } from "../core/data.js";
+import { chosen, load, PAGES } from "../core/pages.js";
+import { go, link, route } from "../core/route.js";
+import { theme } from "../core/prefs.js";
+import { useKeys } from "../core/keys.js";
+import { number, shortClock, exact } from "../core/format.js";
+import { Glyph } from "../core/states.js";
+import { Failure, Loading, Empty } from "./basics.js";
+import { Dialog } from "./dialog.js";
+import { Palette } from "./palette.js";
+import { Toasts } from "./toasts.js";
+
+const Icon = ({ path }) => html`<svg class="icon" width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d=${path} /></svg>`;
+
+function Rail() {
+  return html`<nav class="rail" aria-label="Pages"><a class="brand" href=${link("/")} aria-label="Horae, overview"><img src="/ui/mark.svg" alt="" width="24" height="24" /><span>Horae</span></a>
+    ${PAGES.map((one) => html`<a key=${one.page} href=${link(one.path)} aria-current=${route.value.page === one.page ? "page" : null} title=${one.title}><${Icon} path=${one.icon} /><span>${one.title}</span></a>`)}</nav>`;
+}
+
+function Namespaces() {
+  const names = me.value.namespaces ?? [];
+  const all = [...new Set([namespace.value, ...names])];
+  if (all.length < 2) return html`<span class="namespace soft" title="the namespace">${namespace.value}</span>`;
+  return html`<label class="namespace"><span class="unseen">namespace</span><select value=${namespace.value} onChange=${(event) => { go(route.value.path, { ns: event.target.value }); reconnect(); }}>${all.map((one) => html`<option key=${one} value=${one} selected=${one === namespace.value}>${one}</option>`)}</select></label>`;
+}
+
+const COUNTERS = [["running", "running"], ["queued", "queued"], ["failed", "failed"]];
+
+function Counters() {
+  const counts = useData("/executions/counts", undefined, { live: ["execution"], wait: 2000 });
+  if (!counts.data) return html`<span class="counters"></span>`;
+  return html`<span class="counters" aria-label="now">${COUNTERS.map(([state, word]) => html`<a key=${state} href=${link(state === "failed" ? "/dead-letters" : "/executions", state === "failed" ? {} : { status: state })}><${Glyph} of=${state} /><b>${number(counts.data[state])}</b> <span class="wide-only">${word}</span></a>`)}</span>`;
+}
+
+function Clock() {
+  const now = new Date(useNow(5000)).toISOString();
+  return html`<time class="clock soft" datetime=${now} title=${exact(now)}>${shortClock(now)}</time>`;
+}
+
+function Top({ palette }) {
+  const signOut = async () => { try { await post("/sign-out"); } finally { me.value = null; } };
+  const next = { system: "light", light: "dark", dark: "system" }[theme.value];
+  return html`<header class="top"><${Namespaces} /><button type="button" class="finder" onClick=${palette}>Search or command <kbd>Ctrl K</kbd></button>
+    <${Counters} /><${Clock} />
+    <button type="button" class="link" title="theme: ${theme.value}" onClick=${() => { theme.value = next; }}>${theme.value}<span class="unseen"> theme, change to ${next}</span></button>
+    <span class="who soft wide-only" title="${me.value.role}">${me.value.name}</span><button type="button" class="link" onClick=${signOut}>sign out</button></header>`;
+}
+
+const KEYS = [["Ctrl K", "go to anything"], ["/", "search this page"], ["j, k", "the next and the previous row"], ["Enter", "open the row"], ["g then o, j, e, s, q, w, d", "go to a page"], ["?", "this"]];
+
+function Help({ onClose }) {
+  return html`<${Dialog} title="Keys" onClose=${onClose}><dl class="facts">${KEYS.map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`;
+}
+
+const GO = { o: "/", j: "/jobs", e: "/executions", s: "/schedule", q: "/queues", w: "/workers", d: "/dead-letters", a: "/alerts" };
+
+function Content() {
+  const [name, props] = chosen(route.value);
+  const [shown, setShown] = useState({});
+  useEffect(() => {
+    let current = true;
+    if (name) load(name).then((View) => current && setShown({ name, View }), (error) => current && setShown({ name, error }));
+    return () => { current = false; };
+  }, [name]);
+  if (!name) return html`<${Empty} title="There is no such page.">Begin at the <a href=${link("/")}>overview</a>.<//>`;
+  if (shown.name !== name) return html`<${Loading} what="the page" />`;
+  if (shown.error) return html`<${Failure} error=${{ detail: "This page could not be brought.", remedy: "Is the server there? Reload to try again." }} retry=${() => location.reload()} />`;
+  return html`<${shown.View} key=${name + route.value.path + (route.value.query.ns ?? "")} ...${props} />`;
+}
+
+export function Frame() {
+  const [open, setOpen] = useState(null);
+  const [going, setGoing] = useState(false);
+  useKeys({
+    "ctrl-k": () => setOpen("palette"),
+    "?": () => setOpen("help"),
+    g: () => { setGoing(true); setTimeout(() => setGoing(false), 1200); },
+    ...(going ? Object.fromEntries(Object.entries(GO).map(([key, path]) => [key, () => { setGoing(false); go(link(path)); }])) : {}),
+  });
+  const close = () => setOpen(null);
+  return html`<a class="skip" href="#content">To the content</a><${Rail} /><div class="body"><${Top} palette=${() => setOpen("palette")} />
+    ${!online.value && html`<p class="offline" role="status">The server does not answer. What is shown is what was last known; it is tried again by itself.</p>`}
+    <main id="content" tabindex="-1"><${Content} /></main></div><${Toasts} />
+    ${open === "palette" && html`<${Palette} onClose=${close} />`}${open === "help" && html`<${Help} onClose=${close} />`}`;
+}

@@ -1,0 +1,53 @@
+// Tables: rows that are links, moved through with j and k, paged by cursors, and still while they are read.
+
+import { html, useState, useRef, useEffect } from "../core/html.js";
+import { useKeys } from "../core/keys.js";
+import { go } from "../core/route.js";
+import { plural } from "../core/format.js";
+import { Failure, Loading } from "./basics.js";
+
+/**
+ * columns: [{title, cell: (row) => content, className, key}], rows: the items or undefined while they are read.
+ * `href(row)` makes a row a link; `list` is what useList gives: `more`, `fresh`, `top`, `error`.
+ * `choose` ({chosen: Set, onChange, of: (row) => id}) gives each row a box to tick.
+ */
+export function Table({ columns, rows, keyOf, href, empty, list, label, what = "rows", choose, rowClass }) {
+  const [at, setAt] = useState(-1);
+  const [adding, setAdding] = useState(false);
+  const body = useRef(null);
+  const move = (step) => { if (rows?.length) setAt((old) => Math.max(0, Math.min(rows.length - 1, old + step))); };
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    Enter: () => (href && rows?.[at] && document.activeElement === document.body ? go(href(rows[at])) : false),
+    x: () => (choose && rows?.[at] ? tick(rows[at]) : false),
+  });
+  useEffect(() => { body.current?.children[at]?.scrollIntoView({ block: "nearest" }); }, [at]);
+  if (rows === undefined) return list?.error ? html`<${Failure} error=${list.error} retry=${list.reload} />` : html`<${Loading} what=${what} />`;
+  if (!rows.length) return html`${list?.error && html`<${Failure} error=${list.error} retry=${list.reload} />`}${empty ?? html`<p class="soft">Nothing here.</p>`}`;
+  const tick = (row) => {
+    const next = new Set(choose.chosen);
+    const id = choose.of(row);
+    if (!next.delete(id)) next.add(id);
+    choose.onChange(next);
+  };
+  const all = choose && rows.every((row) => choose.chosen.has(choose.of(row)));
+  const more = async () => { setAdding(true); try { await list.more(); } finally { setAdding(false); } };
+  const shown = columns.filter(Boolean);
+  return html`${list?.error && html`<${Failure} error=${list.error} retry=${list.reload} />`}
+  ${list?.fresh ? html`<button type="button" class="fresh" onClick=${list.top}>Something changed since: show the newest</button>` : null}
+  <div class="table-wrap" tabindex="0" role="region" aria-label=${label ?? what}><table>
+    <thead><tr>${choose && html`<th class="tick"><input type="checkbox" aria-label="choose all that are shown" checked=${all} onChange=${() => choose.onChange(all ? new Set() : new Set(rows.map(choose.of)))} /></th>`}${shown.map((column) => html`<th key=${column.key ?? column.title} class=${column.className ?? ""} scope="col">${column.title}</th>`)}</tr></thead>
+    <tbody ref=${body}>${rows.map((row, place) => html`<tr key=${keyOf(row)} class="${place === at ? "at" : ""} ${rowClass?.(row) ?? ""}" aria-current=${place === at ? "true" : null} onClick=${(event) => href && clicked(event, href(row))}>
+      ${choose && html`<td class="tick"><input type="checkbox" aria-label="choose" checked=${choose.chosen.has(choose.of(row))} onChange=${() => tick(row)} /></td>`}
+      ${shown.map((column, first) => html`<td key=${column.key ?? column.title} class=${column.className ?? ""}>${first === 0 && href ? html`<a href=${href(row)}>${column.cell(row)}</a>` : column.cell(row)}</td>`)}</tr>`)}</tbody>
+  </table></div>
+  ${list?.more ? html`<p class="more"><button type="button" onClick=${more} disabled=${adding}>${adding ? "Reading …" : "Show more"}</button> <span class="soft small">${plural(rows.length, "row")} so far</span></p>` : null}`;
+}
+
+// A click beside a link opens the row, unless text is being marked.
+function clicked(event, to) {
+  if (event.target.closest("a, button, input, select, label") || String(getSelection())) return;
+  if (event.metaKey || event.ctrlKey) open(to, "_blank", "noopener");
+  else go(to);
+}

@@ -1,0 +1,104 @@
+"""Real browsers at a real server: `site` is `horae up` in a process of its own, `page` a browser that has signed in.
+
+One server and one browser serve all tests of a module, and share its event loop.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+from msgspec import Struct
+
+from tests.acceptance.fleet import Fleet, Process, free_port
+from tests.conftest import BROWSER_FLAGS
+from tests.waiting import eventually_sync
+
+if TYPE_CHECKING:
+    from playwright.async_api import Browser, Page
+
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text()
+SERIOUS = ("serious", "critical")
+LARGE = {"width": 1440, "height": 900}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.asyncio(loop_scope="module"), append=False)
+
+
+class Site(Struct):
+    """A server with its worker, and a client that is its administrator's."""
+
+    url: str
+    fleet: Fleet
+
+    def get(self, path: str, **params: Any) -> Any:
+        return self.fleet.get(path, **params)
+
+    def post(self, path: str, body: Any = None) -> Any:
+        return self.fleet.post(path, body)
+
+
+@pytest.fixture(scope="module")
+def demo() -> bool:
+    """Whether the demo's jobs are there; a module may say so."""
+    return False
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, demo: bool) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    fleet = Fleet(folder, f"sqlite:///{folder}/horae.db")
+    url = f"http://127.0.0.1:{(port := free_port())}"
+    fleet.urls["up"] = url
+    args = ["up", "--data", str(folder), "--port", str(port), *(["--demo"] if demo else [])]
+    fleet.servers["up"] = Process(folder, "up", args, {})
+    try:
+        eventually_sync(lambda: fleet.is_ready(url) and fleet.get("/workers")["items"], within=30)
+        yield Site(url, fleet)
+    finally:
+        fleet.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser(chromium: str) -> AsyncIterator["Browser"]:
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=chromium, args=BROWSER_FLAGS)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(browser: "Browser", site: Site) -> AsyncIterator["Page"]:
+    """A signed-in page; whatever its console complains of fails the test."""
+    context = await browser.new_context(viewport=LARGE)
+    page = await context.new_page()
+    page.set_default_timeout(15_000)
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.complaints = complaints  # type: ignore[attr-defined]
+    await page.goto(f"{site.url}/#code={site.post('/sign-in/codes')['code']}")
+    await page.wait_for_selector(".rail")
+    yield page
+    await context.close()
+    assert complaints == []
+
+
+async def check(page: "Page") -> None:
+    """Nothing serious is wrong with who sees, hears or types differently."""
+    await page.evaluate(AXE)
+    found = await page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    worst = [
+        f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:3]]}"
+        for one in found["violations"]
+        if one["impact"] in SERIOUS
+    ]
+    assert worst == []
