@@ -23,7 +23,6 @@ from tests.store_contract.world import (
     began,
     cancelled,
     failed,
-    lines,
     progress,
     rank,
     released,
@@ -357,49 +356,6 @@ async def memory_executions(env):
     await driver.migrate()
     yield Executions(env, Store(driver, env))
     await driver.close()
-
-
-@pytest.mark.parametrize("together", [1, 2, 32])
-async def test_log_lines_are_followed_and_tailed(world, executions, together, monkeypatch):
-    monkeypatch.setattr("horae.store.moves.log_reads.CHUNKS", together)
-    (receipt,) = await world.submit(await world.job(retry=RetryPolicy(retries=1, delay=0, jitter=0)))
-    id = receipt.execution_id
-    worker = await world.worker()
-    (slice,) = await worker.claim(1)
-    await worker.exchange(logs=[lines(slice, 0, 0, "a", "b", "c")])
-    await worker.exchange(logs=[lines(slice, 0, 3, "d"), lines(slice, 0, 4, "e", "f")])
-
-    def texts(page: Any) -> list[str]:
-        return [line.text for line in page.items]
-
-    page = await executions.logs(NAMESPACE, id, limit=2)
-    assert (texts(page), page.ended) == (["a", "b"], False)
-    page = await executions.logs(NAMESPACE, id, cursor=page.next_cursor, limit=3)
-    assert texts(page) == ["c", "d", "e"]
-    page = await executions.logs(NAMESPACE, id, cursor=page.next_cursor)
-    assert texts(page) == ["f"]
-    empty = await executions.logs(NAMESPACE, id, cursor=page.next_cursor)
-    assert (texts(empty), empty.next_cursor) == ([], page.next_cursor)
-
-    await worker.report(failed(slice), policies={(slice.job, 1): RetryPolicy(retries=1, delay=0, jitter=0)})
-    await world.store.promote_due(0, 10, rank)
-    (slice,) = await worker.claim(1)
-    await worker.exchange(logs=[lines(slice, 0, 0, "g", "h")])
-    assert texts(await executions.logs(NAMESPACE, id, cursor=empty.next_cursor)) == ["g", "h"]
-    tail = await executions.logs(NAMESPACE, id, tail=3)
-    assert texts(tail) == ["f", "g", "h"]
-    assert [(line.attempt, line.seq) for line in tail.items] == [(1, 5), (2, 0), (2, 1)]
-    assert texts(await executions.logs(NAMESPACE, id, cursor=tail.next_cursor)) == []
-    assert texts(await executions.logs(NAMESPACE, id, attempt=1, tail=1)) == ["f"]
-    assert texts(await executions.logs(NAMESPACE, id, attempt=1)) == ["a", "b", "c", "d", "e", "f"]
-    none = await executions.logs(NAMESPACE, id, tail=0)
-    await worker.exchange(logs=[lines(slice, 0, 2, "i")])
-    assert "i" in texts(await executions.logs(NAMESPACE, id, cursor=none.next_cursor))
-    await worker.report(success(slice))
-    assert (await executions.logs(NAMESPACE, id)).ended
-    for bad in ({"cursor": "x"}, {"tail": -1}, {"limit": 0}, {"attempt": 2**40}):
-        with pytest.raises(BadInput):
-            await executions.logs(NAMESPACE, id, **bad)
 
 
 async def test_counts_by_state(world, executions):

@@ -323,7 +323,7 @@ REPORTS = [
         by="test_cancel.test_an_item_that_fails_after_being_asked_is_not_retried",
     ),
     one(
-        "known log lines are not ignored", "report._note", 'lines, conflict="ON CONFLICT DO NOTHING"', "lines",
+        "known log lines are not ignored", "log_lines.KEEP", " ON CONFLICT DO NOTHING", "",
         by="test_report.test_a_repeated_exchange_doubles_no_log_line",
     ),
     Mutation(

@@ -31,7 +31,7 @@ HISTORY = SLICE | {"state": ("text", "success"), "reason": ("text", ""), "worker
                    "completed_at": ("bigint", 0)}  # fmt: skip
 LOGS: dict[str, tuple[ColumnType, object]] = {
     "parcel": ("uuid", None), "item": ("int", 0), "attempt": ("int", 1), "seq": ("int", 1), "count": ("int", 1),
-    "lines": ("bytea", b"x"),
+    "base": ("int", 0), "upto": ("bigint", 1), "lines": ("bytea", b"x"),
 }  # fmt: skip
 BLOBS: dict[str, tuple[ColumnType, object]] = {"parcel": ("uuid", None), "item": ("int", 0), "content": ("bytea", b"")}
 TABLES = {"parcels": PARCEL, "waiting": WAITING, "history": HISTORY, "logs": LOGS, "blobs": BLOBS}

@@ -12,6 +12,7 @@ from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.values import read_json
 from horae.cli.waiting import finish, in_time, show_lines, timeout_option
+from horae.model.log_level import LEVELS
 
 STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
 
@@ -114,16 +115,24 @@ async def signal(api: Api, execution: str, name: str, payload: str | None, key: 
     return None
 
 
-@executions.command(examples=("horae executions logs EXECUTION", "horae executions logs -f EXECUTION"))
+@executions.command(
+    examples=(
+        "horae executions logs EXECUTION",
+        "horae executions logs -f EXECUTION",
+        "horae executions logs EXECUTION --grep 'timeout*ms' --level warning",
+    )
+)
 @click.argument("execution")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the execution ends; exit 1 if it fails.")
 @click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Begin with the last N lines.")
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only the lines of this attempt.")
+@click.option("--grep", metavar="TEXT", help="Only lines with this text in any case; * stands for anything.")
+@click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level, or worse.")
 @remote
-async def logs(api: Api, execution: str, follow: bool, tail: int | None, attempt: int | None) -> None:
+async def logs(api: Api, execution: str, follow: bool, **wanted: Any) -> None:
     """Show what an execution wrote."""
     found: list[Any] = []
-    async for page in api.client.executions.log_pages(execution, follow=follow, tail=tail, attempt=attempt):
+    async for page in api.client.executions.log_pages(execution, follow=follow, **wanted):
         if api.out.is_for_people:
             show_lines(api, page)
         else:

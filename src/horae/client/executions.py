@@ -135,27 +135,63 @@ class Executions:
         return await asyncio.gather(*(self.wait(id, timeout=timeout) for id in ids))
 
     async def logs(
-        self, id: str, *, follow: bool = False, attempt: int | None = None, tail: int | None = None
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        attempt: int | None = None,
+        tail: int | None = None,
+        grep: str | None = None,
+        level: str | None = None,
     ) -> AsyncIterator[LogLine]:
-        """The lines written so far, oldest first; with `follow` also those to come, until the execution is final."""
-        async for page in self.log_pages(id, follow=follow, attempt=attempt, tail=tail):
+        """The lines written so far, oldest first; with `follow` also those to come, until the execution is final.
+
+        With `grep` only lines with that text, `*` standing for anything; with `level` only those at least so serious.
+        """
+        async for page in self.log_pages(id, follow=follow, attempt=attempt, tail=tail, grep=grep, level=level):
             for line in page:
                 yield line
 
     async def log_pages(
-        self, id: str, *, follow: bool = False, attempt: int | None = None, tail: int | None = None
+        self,
+        id: str,
+        *,
+        follow: bool = False,
+        attempt: int | None = None,
+        tail: int | None = None,
+        grep: str | None = None,
+        level: str | None = None,
     ) -> AsyncIterator[Sequence[LogLine]]:
         """The same lines, as many together as came together."""
         pause = FIRST_LOOK
-        query = {"cursor": None, "tail": tail, "attempt": attempt}
+        wanted = {"attempt": attempt, "grep": grep, "level": level}
+        query: dict[str, Any] = {"cursor": None, "tail": tail, **wanted}
         while True:
             page = await self._caller.get(path_of("executions", id, "logs"), query)
-            query = {"cursor": page["nextCursor"], "attempt": attempt, "limit": LINES}
+            going_on = page.get("more", False) and query.get("tail") is None  # beyond the last ones are older ones
+            query = {"cursor": page["nextCursor"], "limit": LINES, **wanted}
             if page["items"]:
                 yield [LogLine.of(item) for item in page["items"]]
                 pause = FIRST_LOOK
+            elif going_on:
+                continue
             elif page["ended"] or not follow:
                 return
             else:
                 await self._env.clock.sleep(pause)
                 pause = min(LAST_LOOK, pause * 2)
+
+    async def read_log(
+        self,
+        id: str,
+        *,
+        attempt: int | None = None,
+        grep: str | None = None,
+        level: str | None = None,
+        times: bool = False,
+    ) -> AsyncIterator[bytes]:
+        """The log as one text, piece by piece; with `times` each line has its own before it."""
+        query = {"attempt": attempt, "grep": grep, "level": level, "times": "true" if times else None}
+        async with self._caller.open(path_of("executions", id, "logs", "download"), query, "text/plain") as opened:
+            async for chunk in opened.chunks:
+                yield chunk

@@ -236,6 +236,8 @@ class LogLine(View, frozen=True, kw_only=True):
     text: str = ""
     attempt: int | None = None
     seq: int | None = None
+    number: int | None = None  # of all lines of the execution, from 1
+    level: str = "info"
 
 
 class Worker(View, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ def engine_settings(settings: Settings) -> EngineSettings:
         watch_roots=tuple(watch_url(root, "watch_roots") for root in settings.watch_roots),
         artifacts=settings.artifacts_url,
         artifact_limit=settings.artifact_limit,
+        log_limit=settings.log_limit,
         master_keys=str(settings.secret_key),
         master_key_file=str(settings.secret_key_path),
         make_master_key=not settings.secret_key_file and settings.store_url.startswith("sqlite:"),

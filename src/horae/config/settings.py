@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from horae.env import SECOND
 from horae.model.duration import DAY, format_duration
+from horae.model.protocol import LOG_LIMIT
 
 DEFAULT_URL = "http://127.0.0.1:8420"
 
@@ -67,6 +68,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = ""
     artifact_limit: Annotated[int, Meta(ge=1), _about("Bytes of one artifact, at most.")] = 1 << 30
+    log_limit: Annotated[
+        int,
+        Meta(ge=65_536),
+        _about("Bytes that an attempt may write to its log; eight times that is kept of an execution."),
+    ] = LOG_LIMIT
     host: Annotated[
         str,
         _about(

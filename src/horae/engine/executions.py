@@ -13,24 +13,22 @@ from horae.errors import BadInput, Conflict
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.values import a_text
 from horae.model.event import Event
-from horae.model.execution import FAILED, FINAL, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
-from horae.model.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogLineView, LogPage
+from horae.model.execution import FAILED, QUEUED, RUNNING, STATES, SUCCESS, WAITING, Execution
+from horae.model.execution_view import AttemptView, CancelView, CountsView, ExecutionView
 from horae.model.gates import BY_REASON
 from horae.model.hint import why_queued
 from horae.model.ids import first_id_at, index_of, instant_of, parcel_of
-from horae.model.instant import format_instant
 from horae.model.job import DAY
 from horae.model.namespace import Retention
 from horae.model.show import show_attempt, show_execution
 from horae.model.view import Page, shown_time
 from horae.store.contract import Store
-from horae.store.moves import child_lists, log_reads, namespaces
+from horae.store.moves import child_lists, namespaces
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
 from horae.store.moves.execution_lists import END, FIRST, ExecutionFilter, Place
 
 PENDING = frozenset({WAITING, QUEUED})
-MOST_LINES = 10_000
 APART = 5 * SECOND  # by which the clocks of servers may differ: a child may seem older than its parent
 _STATUS = f"It is one of: {', '.join(STATES)}, or pending for waiting and queued."
 Bound = str | int | None
@@ -82,35 +80,6 @@ class Executions:
         found = await self.find(namespace, execution)
         tried = await self._store.read(lambda: reads.attempts(found.execution.id))
         return [*map(show_attempt, tried), *_latest(found.execution)]
-
-    async def logs(
-        self,
-        namespace: int,
-        execution: str | UUID,
-        *,
-        attempt: int | None = None,
-        cursor: str | None = None,
-        tail: int | None = None,
-        limit: int = 1000,
-    ) -> LogPage:
-        """Log lines from the beginning, after a cursor, or the last `tail`."""
-        place = (0, 0) if cursor is None else read_cursor(cursor, tuple[Count, Count])
-        if attempt is not None and not 0 <= attempt < 2**31:
-            raise BadInput(f"attempt cannot be {attempt}.", "Attempts count from 1.", field="attempt")
-        check_limit(limit, MOST_LINES)
-        if tail is not None and not 0 <= tail <= MOST_LINES:
-            raise BadInput(f"tail cannot be {tail}.", f"It runs from 0 to {MOST_LINES}.", field="tail")
-        e = (await self.find(namespace, execution)).execution
-        if tail is not None and cursor is None:
-            lines = await self._store.read(lambda: log_reads.last(e.id, attempt, tail))
-        else:
-            lines = await self._store.read(lambda: log_reads.after(e.id, attempt, place, limit))
-        following = (lines[-1][0], lines[-1][1] + 1) if lines else place if tail is None else (e.attempt, 0)
-        items = [
-            LogLineView(attempt=n, seq=seq, at=format_instant(at), stream=stream, text=text)
-            for n, seq, at, stream, text in lines
-        ]
-        return LogPage(items=items, next_cursor=make_cursor(following), ended=e.state in FINAL)
 
     async def counts(self, namespace: int, job: str | None = None) -> CountsView:
         """How many executions are in each state."""

@@ -43,6 +43,7 @@ from horae.model.protocol import (
 from horae.store.contract import Store
 from horae.store.moves import steps
 from horae.store.moves.exchange import Head, Reply, is_quiet, want_of
+from horae.store.moves.log_lines import ATTEMPTS_KEPT, pack_all
 from horae.store.moves.report import Asked
 from horae.store.moves.submission import Receipt
 
@@ -83,6 +84,7 @@ class Gateway:
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
         self._requests: Lookup[UUID, list[Asked]] = Lookup(store.requests_of_all, most=MOST_READ)
         self._epoch = 1
+        self._most_log = settings.log_limit * ATTEMPTS_KEPT
         hints.listen(self._on_hint)
 
     def begin(self, epoch: int) -> None:
@@ -97,6 +99,7 @@ class Gateway:
         return Registered(
             session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
             heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=self._epoch,
+            log_limit=self._settings.log_limit,
         )  # fmt: skip
 
     async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
@@ -107,7 +110,10 @@ class Gateway:
         known = await self.sessions.get(namespace, session)
         patient = up.wait > 0 and not self.lot.closed and session not in self._asked
         lanes = self.sessions.lanes(known)
-        head = Head(session=session, exchange=up, lanes=lanes, taste=known.taste, patient=patient)
+        head = Head(
+            session=session, exchange=up, lanes=lanes, taste=known.taste, patient=patient,
+            pieces=pack_all(up.logs) if up.logs else (), most_log=self._most_log,
+        )  # fmt: skip
         reply = await self._decide(head)
         match reply.decision:
             case "ended":

@@ -27,6 +27,7 @@ from horae.engine.epochs import Epochs
 from horae.engine.erasures import Erasures
 from horae.engine.event_intake import EventIntake
 from horae.engine.events import Events
+from horae.engine.execution_logs import ExecutionLogs
 from horae.engine.executions import Executions
 from horae.engine.explain import Explainer
 from horae.engine.fire import Scheduler
@@ -88,6 +89,7 @@ from horae.model.protocol import Submit
 from horae.store.connections import DEFAULT, Connections
 from horae.store.contract import Store
 from horae.store.moves.effects import Effects
+from horae.store.moves.log_lines import ATTEMPTS_KEPT
 from horae.store.moves.starts import Started
 from horae.store.moves.submission import Receipt
 from horae.store.open import open_store_driver
@@ -196,6 +198,7 @@ class Node:
             on_cancelled=self.statistics.cancelled,
             on_event=self._tell,
         )
+        self.logs = ExecutionLogs(store, self.executions, most=self.settings.log_limit * ATTEMPTS_KEPT)
         self.signals = Signals(env, store, self.executions, self.hints)
         self.callbacks = Callbacks(store, self.signals)
         self.erasures = Erasures(store, self.executions, self.seals)

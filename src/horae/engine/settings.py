@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from horae.env import SECOND, Micros
+from horae.model.protocol import LOG_LIMIT
 from horae.model.user import Mapped
 
 DAY: Micros = 86_400 * SECOND
@@ -41,6 +42,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     master_keys: str = ""  # what secrets are sealed with
     master_key_file: str = ""  # where they are read from instead
     make_master_key: bool = False  # in that file, at the first start of a store: only one that no other server shares
+    log_limit: int = LOG_LIMIT  # bytes of one attempt's log
     session_idle: Micros = DAY  # how long somebody who signed in may be away
     session_life: Micros = 7 * DAY  # how long a sign-in lasts at most
     oidc: OidcSettings | None = None

@@ -3,10 +3,11 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from msgspec import Meta, Raw, UnsetType
+from msgspec import Meta, Raw, UnsetType, field
 
 from horae.env import Instant
 from horae.model.instant import format_instant
+from horae.model.log_level import Level
 from horae.model.view import Time, View
 
 
@@ -83,24 +84,45 @@ class AttemptView(View, frozen=True, kw_only=True):
 
 
 class LogLineView(View, frozen=True, kw_only=True):
-    """One line that an attempt wrote; `stream` is stdout, stderr or log, `seq` counts an attempt's lines from 0."""
+    """One line that an attempt wrote; `stream` is stdout, stderr or log, `seq` counts an attempt's lines from 0.
 
+    `number` counts all lines of the execution from 1 and never changes. `level` is what the line says of itself, or
+    follows from its stream.
+    """
+
+    number: int
     attempt: int
     seq: int
     at: Time
     stream: str
+    level: Level
     text: str
+
+
+class CutView(View, frozen=True, kw_only=True):
+    """What is missing of a log because it was too much; no lines when nobody counted them."""
+
+    lines: int
+    bytes: int
+    notice: str
 
 
 class LogPage(View, frozen=True, kw_only=True):
     """Log lines in order; `nextCursor` asks for what follows, also when nothing does yet.
 
-    `ended` says that the execution has ended, so that an empty page is the end.
+    `ended` says that the execution has ended, so that an empty page without `more` is the end. `lines` is how many
+    there are, `from` and `to` the numbers of those that were looked at for this page; `more` says that there are others
+    beyond them.
     """
 
     items: list[LogLineView]
     next_cursor: str
     ended: bool
+    more: bool
+    lines: int
+    from_: int = field(name="from")
+    to: int
+    truncated: CutView | None = None
 
 
 class CountsView(View, frozen=True, kw_only=True):

@@ -24,6 +24,7 @@ MAX_CHECKPOINT = MAX_SIGNAL = 64 * 1024
 MAX_STEP_NAME = 512
 MAX_SIGNAL_NAME = 200
 MOST_STEPS = 1024  # in one call
+LOG_LIMIT = 16 * 1024 * 1024  # bytes of an attempt's log, where the server says nothing else
 
 ABSENT = Raw()  # no value: false, and left out on the wire
 
@@ -77,6 +78,7 @@ class Registered(Wire, frozen=True, kw_only=True):
     servers: list[str] = []
     now: Instant
     epoch: int = 1
+    log_limit: Amount = LOG_LIMIT  # bytes of text that an attempt may write to its log
 
 
 class Failure(Wire, frozen=True, kw_only=True):
@@ -137,7 +139,9 @@ class Progress(Wire, frozen=True, kw_only=True):
 class LogLines(Wire, frozen=True, kw_only=True):
     """Consecutive log lines of one attempt; `seq` numbers the first, and a known number is ignored.
 
-    A line is (at, stream, text); streams are stdout, stderr and log.
+    A line is (at, stream, text); streams are stdout, stderr and log. The lines of an attempt come in order: the next
+    ones, and its outcome, only when these were answered. `left_out` tells how many lines and bytes before them were
+    not sent because of the bound.
     """
 
     parcel: UUID
@@ -145,6 +149,7 @@ class LogLines(Wire, frozen=True, kw_only=True):
     attempt: Count
     seq: Count
     lines: list[tuple[At, str, str]]
+    left_out: tuple[Count, Amount] | None = None
 
 
 class Exchange(Wire, frozen=True, kw_only=True):

@@ -118,6 +118,7 @@ ACCESS: Mapping[str, Access] = {
     "executions.skip-step": OPERATE,
     "executions.complete-step": OPERATE,
     "executions.logs": VIEW,
+    "executions.log": VIEW,
     "executions.attempts": VIEW,
     "executions.artifacts": VIEW,
     "executions.artifact": VIEW,

@@ -54,6 +54,28 @@ class Stream(Reply):
             gone.cancel()
 
 
+class Text(Reply):
+    """A content that comes piece by piece and ends when it ends."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self, pieces: AsyncIterator[bytes], kind: bytes, headers: Iterable[Header] = ()) -> None:
+        super().__init__(200, kind=kind, headers=headers)
+        self._pieces = pieces
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await self.start(send, (b"content-type", self.kind))
+            async for piece in self._pieces:
+                if gone.done():
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+
+
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from msgspec import Meta, Struct, field
 
+from horae.model.log_level import Level
 from horae.model.protocol import MAX_STEP_NAME
 from horae.model.replay import ReplayState
 from horae.server.bodies import When
@@ -96,13 +97,34 @@ class ExecutionList(JobExecutions, frozen=True, kw_only=True):
     parent: Text | None = None
 
 
-class Logs(Query, frozen=True, kw_only=True):
+LineNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
+
+class LogLinesOf(Query, frozen=True, kw_only=True):
     """Which log lines."""
+
+    attempt: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    grep: (
+        Annotated[str, Meta(min_length=1, max_length=500, description="Only lines with this text, `*` for anything.")]
+        | None
+    ) = None
+    level: Annotated[Level, Meta(description="Only lines of this level, or worse.")] | None = None
+
+
+class Logs(LogLinesOf, frozen=True, kw_only=True):
+    """Which log lines, and from where on."""
 
     cursor: Cursor | None = None
     tail: Annotated[int, Meta(ge=1, le=10_000, description="Only the last lines: 1 to 10000.")] | None = None
-    attempt: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    after: Annotated[LineNumber, Meta(description="Only lines behind the one of this number.")] | None = None
+    before: Annotated[LineNumber, Meta(description="The last lines before the one of this number.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=10_000)] = 1000
+
+
+class LogText(LogLinesOf, frozen=True, kw_only=True):
+    """Which log lines, and how they look."""
+
+    times: Annotated[bool, Meta(description="Each line with its time before it.")] = False
 
 
 LetterState = Literal["open", "retried", "discarded", "all"]

@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
+from horae.model.log_chunk import unpack_lines
 from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Exchange, Failure
 from horae.model.retry import Budgets, RetryPolicy
 from tests.store_contract.world import (
@@ -495,7 +496,7 @@ async def test_a_repeated_exchange_doubles_no_log_line(world: World):
         await w.exchange(n=n, logs=[lines(slice, 0, 0, "a", "b"), lines(slice, 0, 2, f"c{n}")])
 
     rows = await world.rows("SELECT seq, count, lines FROM logs ORDER BY seq")
-    told = [text for _, _, blob in rows for _, _, text in msgspec.json.decode(bytes(blob))]
+    told = [text for _, _, blob in rows for text in unpack_lines(bytes(blob)).texts]
     assert [(seq, count) for seq, count, _ in rows] == [(0, 2), (2, 1)]
     assert told == ["a", "b", "c2"]
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
+from horae.engine.execution_logs import Wanted
 from horae.engine.sealed import hidden_page
 from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
 from horae.model.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogPage
@@ -11,10 +12,11 @@ from horae.model.protocol import Submit
 from horae.model.view import Page
 from horae.server.bodies import ManyExecutions, ManyOfOneJob, NewExecution, Reason, Submission
 from horae.server.call import Call
+from horae.server.download import Text
 from horae.server.once import submission_key
-from horae.server.queries import ExecutionList, Logs
+from horae.server.queries import ExecutionList, LogLinesOf, Logs, LogText
 from horae.server.reading import LARGE_LIMIT
-from horae.server.reply import Reply, ok
+from horae.server.reply import UNCACHED, Reply, ok
 from horae.server.route import API, get, post
 from horae.server.submission import (
     bulk,
@@ -101,11 +103,27 @@ async def cancel(call: Call, body: Reason) -> Reply:
 
 @get(f"{API}/executions/{{id}}/logs", "executions.logs", LogPage, refuses=(NotFound, Gone))
 async def logs(call: Call, query: Logs) -> Reply:
-    """Read log lines from the beginning, after a cursor, or the last ones; also while the execution runs."""
-    page = await call.node.executions.logs(
-        call.namespace, call.id(), attempt=query.attempt, cursor=query.cursor, tail=query.tail, limit=query.limit
-    )
+    """Read log lines from the beginning, after a cursor or a number, before a number, or the last ones.
+
+    Also while the execution runs. A page of a search may be empty while `more` says that there is more to look at.
+    """
+    page = await call.node.logs.read(
+        call.namespace, call.id(), _wanted(query), cursor=query.cursor, tail=query.tail, after=query.after,
+        before=query.before, limit=query.limit,
+    )  # fmt: skip
     return ok(page)
+
+
+@get(f"{API}/executions/{{id}}/logs/download", "executions.log", str, media="text/plain", refuses=(NotFound, Gone))
+async def download_log(call: Call, query: LogText) -> Reply:
+    """Read the whole log as one text."""
+    text = await call.node.logs.text(call.namespace, call.id(), _wanted(query), times=query.times)
+    name = (b"content-disposition", b'attachment; filename="%s.log"' % str(call.id()).encode())
+    return Text(text, b"text/plain; charset=utf-8", headers=(UNCACHED, name))
+
+
+def _wanted(query: LogLinesOf) -> Wanted:
+    return Wanted(attempt=query.attempt, grep=query.grep, level=query.level)
 
 
 @get(f"{API}/executions/{{id}}/attempts", "executions.attempts", Page[AttemptView], refuses=(NotFound, Gone))

@@ -18,7 +18,7 @@ from horae.model.protocol import Exchange, Range
 from horae.model.retry import RetryPolicy
 from horae.model.session import LIVE, see, seen_on
 from horae.model.slice import Running
-from horae.store.moves import dealing, report, shelves
+from horae.store.moves import dealing, log_lines, report, shelves
 from horae.store.moves.claim import Claimed, claim
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects
@@ -57,6 +57,8 @@ class Head(Struct, frozen=True, kw_only=True):
     lanes: frozenset[int]
     taste: Taste | None = None  # how its worker chooses between its queues
     patient: bool  # may wait for work; otherwise an empty answer is decided at once
+    pieces: Sequence[bytes] = ()  # its log lines as they are kept, if that was made ready
+    most_log: int = log_lines.MOST  # bytes of the lines of one execution
 
 
 class Reply(Struct, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from horae.store.moves.deferred import Change, Deferred
 from horae.store.moves.effects import Effects, free_keys, put_fates, tell_dependents
 from horae.store.moves.ends import follow_steps
 from horae.store.moves.flow_locks import Kin
+from horae.store.moves.log_lines import keep_lines
 from horae.store.moves.starts import NewId
 from horae.store.moves.stops import NO_STOPS, Cancels, cancel_asked, stops_of
 from horae.store.moves.told import Moved
@@ -78,9 +79,6 @@ PROGRESS: shelves.Columns = (
     ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("percent", "float"), ("message", "text"),
     ("at", "bigint"),
 )  # fmt: skip
-LOGS: shelves.Columns = (
-    ("parcel", "uuid"), ("item", "int"), ("attempt", "int"), ("seq", "int"), ("count", "int"), ("lines", "bytea"),
-)  # fmt: skip
 # A sign of life leaves standing what the attempt told of itself before.
 _SIGN = "excluded.percent IS NULL AND excluded.attempt = progress.attempt"
 _PROGRESS = (
@@ -120,6 +118,8 @@ def settle(
         if head.exchange.started:
             yield from _start(head, mine, moves, now)
         yield from _note(head, mine, effects, now)
+        if head.exchange.logs:
+            yield from keep_lines(head, _Holds(mine), effects)
         if head.exchange.outcomes:
             row = sessions[head.session]
             row.dirty = True
@@ -197,7 +197,7 @@ def _replace(
 
 
 def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[None]:
-    """Keep progress and log lines of items this session holds; known lines are ignored."""
+    """Keep progress of items this session holds."""
     up = head.exchange
     holds = _Holds(held)
     progress = {
@@ -208,14 +208,6 @@ def _note(head: "Head", held: Held, effects: Effects, now: Instant) -> Script[No
     if progress:
         yield Insert("progress", PROGRESS, list(progress.values()), conflict=_PROGRESS)
         effects.moved += [holds.moved(parcel, item) for parcel, item in progress]
-    lines = [
-        (log.parcel, log.item, log.attempt, log.seq, len(log.lines), msgspec.json.encode(log.lines))
-        for log in up.logs
-        if holds(log.parcel, log.item, log.attempt)
-    ]
-    if lines:
-        yield Insert("logs", LOGS, lines, conflict="ON CONFLICT DO NOTHING")
-        effects.logged += [holds.moved(parcel, item) for parcel, item, *_ in lines]
 
 
 class _Holds:

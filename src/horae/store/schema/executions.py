@@ -169,7 +169,12 @@ logs = table(
     key("attempt", INT),
     key("seq", INT),
     col("count", INT),
+    col("base", INT),  # lines of the attempts before: a line's number is base + seq + 1, and stays that
+    col("upto", BIG),  # bytes of the execution's lines, these included
+    opt("left_lines", INT),  # what its worker left out before these, because it was too much
+    opt("left_bytes", BIG),
     col("lines", BYTES),
+    partial("logs_cut", "parcel", "item", where="left_lines IS NOT NULL"),
     by="parcel",
 )
 

@@ -650,10 +650,16 @@ CREATE TABLE logs (
     attempt INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     count INTEGER NOT NULL,
+    base INTEGER NOT NULL,
+    upto BIGINT NOT NULL,
+    left_lines INTEGER,
+    left_bytes BIGINT,
     lines BYTEA NOT NULL,
     PRIMARY KEY (parcel, item, attempt, seq)
 )
  PARTITION BY RANGE (parcel);
+
+CREATE INDEX logs_cut ON logs (parcel, item) WHERE left_lines IS NOT NULL;
 
 CREATE TABLE marks (
     parcel UUID NOT NULL,

@@ -1,0 +1,135 @@
+"""What executions wrote: followed, in windows by number, searched, bounded."""
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from horae.engine.execution_logs import ExecutionLogs, Wanted
+from horae.engine.executions import Executions
+from horae.errors import BadInput
+from horae.model.protocol import LogLines
+from horae.model.retry import RetryPolicy
+from tests.store_contract.world import NAMESPACE, World, failed, lines, rank, success
+
+AT_ONCE = RetryPolicy(retries=1, delay=0, jitter=0)
+
+
+@pytest.fixture
+def logs(world: World) -> ExecutionLogs:
+    return ExecutionLogs(world.store, Executions(world.env, world.store))
+
+
+def texts(page: Any) -> list[str]:
+    return [line.text for line in page.items]
+
+
+def numbers(page: Any) -> list[int]:
+    return [line.number for line in page.items]
+
+
+@pytest.mark.parametrize("together", [1, 32])
+async def test_lines_are_followed_tailed_and_numbered_through(world, logs, together, monkeypatch):
+    monkeypatch.setattr("horae.engine.execution_logs.FEW", together)
+    monkeypatch.setattr("horae.engine.execution_logs.MANY", together)
+    (receipt,) = await world.submit(await world.job(retry=AT_ONCE))
+    id = receipt.execution_id
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    await worker.exchange(logs=[lines(slice, 0, 0, "a", "b", "c")])
+    await worker.exchange(logs=[lines(slice, 0, 3, "d"), lines(slice, 0, 4, "e", "f")])
+
+    page = await logs.read(NAMESPACE, id, limit=2)
+    assert (texts(page), page.ended, page.more, page.lines, page.from_, page.to) == (["a", "b"], False, True, 6, 1, 2)
+    page = await logs.read(NAMESPACE, id, cursor=page.next_cursor, limit=3)
+    assert texts(page) == ["c", "d", "e"]
+    page = await logs.read(NAMESPACE, id, cursor=page.next_cursor)
+    assert (texts(page), page.more) == (["f"], False)
+    empty = await logs.read(NAMESPACE, id, cursor=page.next_cursor)
+    assert (texts(empty), empty.next_cursor) == ([], page.next_cursor)
+
+    await worker.report(failed(slice), policies={(slice.job, 1): AT_ONCE})
+    await world.store.promote_due(0, 10, rank)
+    (slice,) = await worker.claim(1)
+    await worker.exchange(logs=[lines(slice, 0, 0, "g", "h")])
+    assert texts(await logs.read(NAMESPACE, id, cursor=empty.next_cursor)) == ["g", "h"]
+    tail = await logs.read(NAMESPACE, id, tail=3)
+    assert (texts(tail), tail.more, tail.from_, tail.to) == (["f", "g", "h"], True, 6, 8)
+    assert [(line.number, line.attempt, line.seq) for line in tail.items] == [(6, 1, 5), (7, 2, 0), (8, 2, 1)]
+    assert texts(await logs.read(NAMESPACE, id, cursor=tail.next_cursor)) == []
+
+    assert texts(await logs.read(NAMESPACE, id, Wanted(attempt=1), tail=1)) == ["f"]
+    assert texts(await logs.read(NAMESPACE, id, Wanted(attempt=1))) == ["a", "b", "c", "d", "e", "f"]
+    assert texts(await logs.read(NAMESPACE, id, Wanted(attempt=2))) == ["g", "h"]
+    assert numbers(await logs.read(NAMESPACE, id, after=4, limit=3)) == [5, 6, 7]
+    assert numbers(await logs.read(NAMESPACE, id, after=6)) == [7, 8]
+    assert numbers(await logs.read(NAMESPACE, id, after=99)) == []
+    window = await logs.read(NAMESPACE, id, before=8, limit=3)
+    assert (numbers(window), window.more) == ([5, 6, 7], True)
+    window = await logs.read(NAMESPACE, id, before=3, limit=3)
+    assert (numbers(window), window.more) == ([1, 2], False)
+    assert [piece async for piece in await logs.text(NAMESPACE, id)] == [b"a\nb\nc\nd\ne\nf\ng\nh\n"]
+
+    none = await logs.read(NAMESPACE, id, tail=0)
+    await worker.exchange(logs=[lines(slice, 0, 2, "i")])
+    assert "i" in texts(await logs.read(NAMESPACE, id, cursor=none.next_cursor))
+    await worker.report(success(slice))
+    assert (await logs.read(NAMESPACE, id)).ended
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"cursor": "x"}, {"tail": -1}, {"limit": 0}, {"after": 1, "before": 2}],
+)
+async def test_a_bad_place_is_refused(world, logs, bad):
+    (receipt,) = await world.submit(await world.job())
+    with pytest.raises(BadInput):
+        await logs.read(NAMESPACE, receipt.execution_id, **bad)
+
+
+async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, logs, monkeypatch):
+    monkeypatch.setattr("horae.engine.execution_logs.MOST_SEARCHED", 4)
+    (receipt,) = await world.submit(await world.job())
+    id = receipt.execution_id
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    said = ["INFO begin", "ERROR Timeout after 12 ms", "fine", "WARNING slow", "timeout of 30ms", "ERROR end"]
+    for seq, text in enumerate(said):
+        await worker.exchange(logs=[lines(slice, 0, seq, text)])
+
+    page = await logs.read(NAMESPACE, id, Wanted(grep="TIMEOUT*ms"))
+    assert (numbers(page), page.more, page.to) == ([2], True, 4)
+    page = await logs.read(NAMESPACE, id, Wanted(grep="TIMEOUT*ms"), cursor=page.next_cursor)
+    assert (numbers(page), page.more) == ([5], False)
+    back = await logs.read(NAMESPACE, id, Wanted(grep="begin"), before=6)
+    assert (numbers(back), back.more, back.from_) == ([], True, 2)
+    assert numbers(await logs.read(NAMESPACE, id, Wanted(grep="begin"), before=back.from_)) == [1]
+    worse = await logs.read(NAMESPACE, id, Wanted(level="warning"))
+    assert [(line.number, line.level) for line in worse.items] == [(2, "error"), (4, "warning")]
+    assert [piece async for piece in await logs.text(NAMESPACE, id, Wanted(level="error"))] == [
+        b"ERROR Timeout after 12 ms\n", b"ERROR end\n",
+    ]  # fmt: skip
+    for bad in (Wanted(grep="re:(a*)*b"), Wanted(grep="**"), Wanted(attempt=2**40)):
+        with pytest.raises(BadInput):
+            await logs.read(NAMESPACE, id, bad)
+
+
+async def test_a_log_is_bounded_and_says_what_it_lacks(world, logs, monkeypatch):
+    (receipt,) = await world.submit(await world.job())
+    id = receipt.execution_id
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    head = worker.head
+    told = LogLines(
+        parcel=slice.parcel, item=0, attempt=1, seq=1, lines=[(0, "log", "WARNING left out")], left_out=(70, 9000)
+    )
+    monkeypatch.setattr(worker, "head", lambda *given, **more: structs.replace(head(*given, **more), most_log=150))
+    await worker.exchange(logs=[lines(slice, 0, 0, "a"), told])
+    cut = (await logs.read(NAMESPACE, id)).truncated
+    assert (cut.lines, cut.bytes) == (70, 9000)
+
+    await worker.exchange(logs=[lines(slice, 0, 2, "b" * 200)])
+    await worker.exchange(logs=[lines(slice, 0, 3, "c")])
+    assert (await logs.read(NAMESPACE, id)).lines == 3
+    small = ExecutionLogs(world.store, Executions(world.env, world.store), most=150)
+    assert "70 lines" in (await small.read(NAMESPACE, id)).truncated.notice
