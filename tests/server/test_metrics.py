@@ -5,8 +5,12 @@ import asyncio
 from prometheus_client import CollectorRegistry, generate_latest
 
 from horae.engine.node import Node
-from horae.server.metrics import Answers
+from horae.env import SECOND, VirtualClock
+from horae.model.protocol import Failure
+from horae.server.metrics.answers import Answers
+from horae.server.metrics.families import bounded
 from tests.server.conftest import Api, Connect
+from tests.server.working import HandWorker
 
 
 def test_answers_are_counted_by_route_and_status_and_timed_by_route():
@@ -58,3 +62,92 @@ async def test_metrics_tell_of_all_namespaces_by_name_and_only_to_who_may_see_al
         assert 'horae_held_queues{namespace="default"' not in told
     key = (await api.post("/api/v1/keys", json={"name": "a", "role": "admin"}, headers=there)).json()["key"]
     assert (await connect(authorization=f"Bearer {key}").get("/metrics")).status_code == 403
+
+
+def told(text: str) -> dict[str, float]:
+    """Samples of an exposition."""
+    lines = (line.rpartition(" ") for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in lines}
+
+
+async def test_metrics_follow_executions_from_their_submission_to_their_end(
+    api: Api, worker: Api, node: Node, clock: VirtualClock
+):
+    await api.post("/api/v1/jobs", json={"name": "pay", "command": "true", "retries": 1})
+    for _ in range(2):
+        await api.post("/api/v1/executions", json={"job": "pay", "key": "once"})
+    clock.advance(3 * SECOND)
+    before = told((await api.get("/metrics")).text)
+    hand = await HandWorker.register(worker)
+    first = await hand.take()
+    clock.advance(2 * SECOND)
+    await hand.report(first, error=Failure(type="RunTimeout", kind="timeout"))
+    clock.advance(3600 * SECOND)
+    await node.promoter.step()
+    second = await hand.take()
+    busy = told((await api.get("/metrics")).text)
+    clock.advance(20 * SECOND)
+    await hand.report(second)
+    await hand.report(second)
+
+    after = told((await api.get("/metrics")).text)
+
+    assert before['horae_oldest_queued_seconds{namespace="default",queue="default"}'] == 3
+    assert busy['horae_worker_slots{namespace="default",state="busy"}'] == 1
+    assert busy['horae_worker_slots{namespace="default",state="idle"}'] == 1
+    for name, value in {
+        "horae_submitted_executions_total": 1,
+        "horae_deduplicated_executions_total": 1,
+        "horae_queue_wait_seconds_count": 2,
+        'horae_claims_total{result="granted"}': 2,
+        "horae_repeated_attempts_total": 1,
+        'horae_failed_attempts_total{class="timeout"}': 1,
+        'horae_failed_attempts_total{class="job"}': 0,
+        "horae_stale_reports_total": 1,
+        "horae_exchange_granted_executions_sum": 2,
+        "horae_exchange_reported_executions_count": 3,
+        'horae_outcomes_total{outcome="retried"}': 1,
+        'horae_outcomes_total{outcome="success"}': 1,
+        'horae_execution_seconds_sum{outcome="success"}': 20,
+        'horae_execution_seconds_bucket{le="30.0",outcome="success"}': 1,
+        'horae_group_commit_size_count{kind="submit"}': 2,
+        "horae_store_epoch": 1,
+    }.items():
+        assert (name, after[name]) == (name, value)
+    assert after['horae_store_seconds_count{operation="exchange"}'] >= 5
+    assert after["horae_exchange_answer_bytes_total"] > 0
+    assert [name for name in after if name.startswith("horae_build_info{") and 'store="sqlite"' in name]
+
+
+async def test_metrics_tell_of_late_fires_dead_letters_and_limits(
+    api: Api, worker: Api, node: Node, clock: VirtualClock
+):
+    await api.put("/api/v1/queues/slow", json={"concurrency": 3})
+    await api.post("/api/v1/jobs", json={"name": "tick", "command": "true", "schedule": "* * * * *", "queue": "slow"})
+    await api.post("/api/v1/jobs/tick/trigger")
+    clock.advance(61 * SECOND - clock.now() % (60 * SECOND))
+    await node.scheduler.step()
+    hand = await HandWorker.register(worker, queues=["slow"])
+    grants = await hand.take()
+    held = told((await api.get("/metrics")).text)
+    await hand.report(grants, error=Failure(type="Bad", permanent=True))
+
+    after = told((await api.get("/metrics")).text)
+
+    assert held['horae_limit_used{namespace="default",queue="slow"}'] == 2
+    assert held['horae_limit_size{namespace="default",queue="slow"}'] == 3
+    assert after["horae_fired_executions_total"] == after["horae_schedule_lag_seconds_count"] == 1
+    assert after["horae_schedule_lag_seconds_sum"] == 1
+    assert after['horae_dead_letters_total{namespace="default"}'] == 2
+    assert after['horae_failed_attempts_total{class="job"}'] == 2
+
+
+def test_what_users_name_makes_a_bounded_number_of_series():
+    queues = {("default", f"q{i}"): float(i) for i in range(10)}
+
+    assert bounded(queues, 2, most=10) == queues
+    kept = bounded(queues, 2, most=3)
+    assert kept == {("default", "q9"): 9, ("default", "q8"): 8, ("default", "q7"): 7, ("(others)", "(others)"): 21}
+    circuits = {("default", f"j{i}", state): 1.0 for i in range(3) for state in ("open", "half-open")}
+    assert bounded(circuits, 2, most=1)["(others)", "(others)", "open"] == 3
+    assert bounded(queues, 2, most=9, together=max)["(others)", "(others)"] == 0

@@ -15,6 +15,7 @@ RARE_LIMITS = {
     *("mark_running_of_namespace", "mark_running_of_queue", "paced_of_job", "unmarked_of_namespace"),
     *("unmarked_of_queue", "wake_paced", "whole_use_of_namespaces", "whole_use_of_queues", "limits_not_ready"),
     *("stale_holders", "stale_tickets", "limits"),  # of the sweep: once in some seconds
+    *("all_limited", "count_holders"),  # of metrics
 }
 
 

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
 from horae.errors import StoreUnavailable
+from horae.model.buckets import Buckets
 
 T = TypeVar("T")
 R = TypeVar("R")
+SIZES = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 
 
 class Batcher(Generic[T, R]):
@@ -34,6 +36,7 @@ class Batcher(Generic[T, R]):
     ) -> None:
         self._run, self._most, self._size, self._most_size = run, most, size, most_size
         self._key = key
+        self.sizes = Buckets(SIZES)  # of the batches so far
         self._busy: set[Hashable] = set()  # keys of what is under way
         self._pending: deque[tuple[T, asyncio.Future[R]]] = deque()
         self._in_flight = in_flight
@@ -64,6 +67,7 @@ class Batcher(Generic[T, R]):
             while batch := self._next():
                 keys = {self._key(what) for what, _ in batch} if self._key is not None else set()
                 self._busy |= keys
+                self.sizes.add(len(batch))
                 try:
                     await self._answer(batch)
                 finally:

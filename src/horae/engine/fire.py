@@ -6,6 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from horae.engine.clockwatch import ClockWatch
+from horae.engine.counters import Counters
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.promote import OTHERS, SAFETY, is_held, until
@@ -61,6 +62,7 @@ class Scheduler:
         self._scan_at = 0.0
         self._behind = False
         self.fired = 0
+        self.counters = Counters()
         self.alarm = Alarm()
         self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
         hints.listen(self._on_hint)
@@ -121,6 +123,7 @@ class Scheduler:
     def _tell(self, done: Fired) -> None:
         now = self._env.now()
         self.fired += sum(len(parcel) for parcel in done.parcels)
+        self.counters.fired(((parcel.envelope.due_at, len(parcel)) for parcel in done.parcels), now)
         for trouble in done.troubles:
             log.error(
                 "trigger cannot be decided", trigger=str(trouble.trigger), job=str(trouble.job), error=trouble.reason

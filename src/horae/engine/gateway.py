@@ -26,6 +26,7 @@ from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.env import Env
 from horae.errors import BadInput, Busy, HoraeError, ProtocolMismatch, SessionEnded
+from horae.model.buckets import Buckets
 from horae.model.deal import capacity
 from horae.model.ids import execution_id
 from horae.model.protocol import (
@@ -40,6 +41,7 @@ from horae.model.protocol import (
     Request,
     Submit,
 )
+from horae.model.slice import Running
 from horae.store.contract import Store
 from horae.store.moves import steps
 from horae.store.moves.exchange import Head, Reply, is_quiet, want_of
@@ -105,6 +107,8 @@ class Gateway:
     async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
         """Settle, claim, or wait for work; the encoded answer."""
         _check_exchange(up)
+        if up.outcomes:
+            self.lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
         if self.seals is not None:
             up = self.seals.seal_results(up)
         known = await self.sessions.get(namespace, session)
@@ -199,7 +203,7 @@ class Gateway:
         return self._env.rng.uniform(*FIRST_WAIT)
 
     async def _encode(
-        self, known: Known, granted: Sequence[object], ignored: Sequence[Range], draining: bool, *, telling: bool
+        self, known: Known, granted: Sequence[Running], ignored: Sequence[Range], draining: bool, *, telling: bool
     ) -> bytes:
         """Requests are told with answers that bring no work, and at once when somebody just asked."""
         session = known.session.id
@@ -212,14 +216,16 @@ class Gateway:
                 Request(parcel=parcel, item=item, attempt=attempt, kind=kind)  # type: ignore[arg-type]
                 for parcel, item, attempt, kind in await self._requests.get(session) or ()
             ]
-        return await self.answers.encode(
-            granted,  # type: ignore[arg-type]
+        answer = await self.answers.encode(
+            granted,
             namespace=known.session.namespace,
             requests=requests,
             hand_back=hand_back,
             ignored=ignored,
             drain=draining,
         )
+        self.lot.counters.answered(granted, len(answer))
+        return answer
 
     def _on_hint(self, hint: Hint) -> None:
         """Somebody asked something of a session: its parked exchanges are answered."""
@@ -249,6 +255,11 @@ class Gateway:
         self._forget(session)
         if await self._store.close_session(session):
             self._hints.tell(Hint(sessions=[session]))
+
+    @property
+    def batches(self) -> dict[str, Buckets]:
+        """How many of each met in one transaction."""
+        return {"exchange": self._batcher.sizes, "look": self._looks.sizes, "step": self.memory.batches}
 
     async def stop(self) -> None:
         """Answer what is parked and finish what was begun."""

@@ -12,6 +12,7 @@ from horae.engine.known_sessions import KnownSessions
 from horae.env import Env
 from horae.errors import BadInput, Conflict, TooLarge
 from horae.model.awaits import compile_wait
+from horae.model.buckets import Buckets
 from horae.model.protocol import (
     MAX_CHECKPOINT,
     MAX_RESULT,
@@ -42,6 +43,11 @@ class Memory:
         self._batcher: Batcher[Call, list[StepRemembered]] = Batcher(
             self._commit, most=MOST_CALLS, size=_size, most_size=MOST_BYTES, in_flight=2
         )
+
+    @property
+    def batches(self) -> Buckets:
+        """How many calls met in one transaction."""
+        return self._batcher.sizes
 
     async def remember(self, namespace: int, session: UUID, told: Remember) -> Remembered:
         """Keep the results of steps before the code goes on; those that its session does not hold are refused."""

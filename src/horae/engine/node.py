@@ -19,6 +19,7 @@ from horae.engine.callbacks import Callbacks
 from horae.engine.circuit_breakers import CircuitBreakers
 from horae.engine.circuits import Circuits
 from horae.engine.clockwatch import ClockWatch
+from horae.engine.counters import Counters
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.dependencies import Dependencies
 from horae.engine.directory import Directory
@@ -128,10 +129,12 @@ class Node:
         self.statistics.on_attempted = self.circuits.add
         self.events = Events(self.hints)
         self.quotas = Quotas(env, store, self.directory, self.hints, self.id)
-        self.statistics.on_effects = self.quotas.ended
+        self.counters = Counters()
+        self.statistics.on_effects = self._settled
         self.submitter = Submitter(env, store, self.directory, self.hints, self.settings)
         self.submitter.quotas = self.quotas
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
+        self.submitter.counters = self.gateway.lot.counters = self.counters
         self.gateway.answers.secrets = self.secrets
         self.seals = Seals(self.sealer)
         self.gateway.seals = self.gateway.answers.seals = self.submitter.seals = self.seals
@@ -141,6 +144,7 @@ class Node:
         self.reserver = Reserver(env, store, self.directory, self.fleet)
         self.promoter = Promoter(env, store, self.directory, self.hints, self.settings, self.clock)
         self.scheduler = Scheduler(env, store, self.directory, self.hints, self.settings, self.clock)
+        self.scheduler.counters = self.counters
         self.limits = Limits(env, store, self.hints)
         self.gateway.lot.on_freed = self.limits.freed
         store.on_started = self._started
@@ -346,6 +350,10 @@ class Node:
 
     def _on_store(self, reachable: bool) -> None:
         self.ready = reachable
+
+    def _settled(self, effects: Effects) -> None:
+        self.quotas.ended(effects)
+        self.counters.settled(effects)
 
     def _job_changed(self, job: UUID) -> None:
         self.hints.tell(Hint(jobs=[job], fire_at=self.env.now()))

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.counters import Counters
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.places import Parked, Place, Places, Served
@@ -50,6 +51,7 @@ class ParkingLot:
         self._looks_at = inf  # when `step` comes next, unless rung
         self._commits = 0  # of exchanges, which hold their sessions meanwhile
         self._passed_over = False
+        self.counters = Counters()
         self.on_freed: Callable[[Collection[UUID]], object] = lambda parcels: None  # told whose keys may have room
         self.closed = False
         self.alarm = Alarm()
@@ -247,6 +249,7 @@ class ParkingLot:
 
     def learn(self, claimed: Claimed, marks: dict[int, int]) -> dict[int, int]:
         """Learn from a claim what lanes hold and how large their slices are; returns what to hint again."""
+        self.counters.claimed(claimed)
         granted: dict[int, list[Running]] = {}
         for slice in claimed.running:
             granted.setdefault(slice.lane, []).append(slice)

@@ -6,6 +6,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.engine.batcher import Batcher
+from horae.engine.counters import Counters
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.parking import ParkingLot
@@ -15,6 +16,7 @@ from horae.engine.sealed import Seals
 from horae.engine.settings import EngineSettings
 from horae.env import Env, Instant
 from horae.errors import Busy, Conflict, HoraeError, KeyReused, NotFound, OverQuota
+from horae.model.buckets import Buckets
 from horae.model.event import Event
 from horae.model.execution import Extra
 from horae.model.parcel import Parcel
@@ -52,6 +54,7 @@ class Submitter:
         self.on_parcels: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of what was written
         self.lot: ParkingLot | None = None  # whose exchanges wait for what is submitted here
         self.quotas: Quotas | None = None  # what bounds it
+        self.counters = Counters()
         self._pending: dict[int, int] = {}  # requests that are under way, by namespace
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
             self._commit,
@@ -152,6 +155,11 @@ class Submitter:
             self.quotas.refused(wanted.namespace, wanted.count)
             raise
 
+    @property
+    def batches(self) -> Buckets:
+        """How many requests met in one transaction."""
+        return self._batcher.sizes
+
     async def close(self) -> None:
         """Finish what was accepted."""
         await self._batcher.close()
@@ -179,6 +187,7 @@ class Submitter:
         takers = self.lot.takers(amounts) if self.lot is not None and amounts else []
         done = await self._store.submit(submissions, takers, self._directory.paused)
         self.on_parcels(done.parcels)
+        self.counters.submitted(done)
         if self.lot is not None:
             self.lot.handed_over(done.running)
         self._tell(done)

@@ -42,6 +42,20 @@ class Worker(Struct, frozen=True, kw_only=True):
     status: Status
 
 
+class Slots(Struct):
+    """How many executions workers run at once at most, and how many they do."""
+
+    all: int = 0
+    busy: int = 0
+
+
+class Counted(Struct, frozen=True):
+    """How many workers of each namespace are how, and the slots of those that are there."""
+
+    by_status: Mapping[tuple[int, Status], int]
+    slots: Mapping[int, Slots]
+
+
 class Workers:
     """Lists workers and asks them to leave."""
 
@@ -62,13 +76,23 @@ class Workers:
         """Workers that are there or were lost lately, newest first; those that left are not listed."""
         return await self._shown(_newest(await self._sessions(namespace)))
 
-    async def counts(self) -> Mapping[tuple[int, Status], int]:
+    async def counts(self) -> Counted:
         """How many workers of each namespace are how."""
         sessions: dict[int, list[Session]] = {}
         for session in await self._store.sessions(0, self._env.now() - REMEMBERED, MOST_COUNTED):
             if session.state != "closed":
                 sessions.setdefault(session.namespace, []).append(session)
-        return Counter((id, self._status(one)) for id, some in sessions.items() for one in _newest(some))
+        by_status: Counter[tuple[int, Status]] = Counter()
+        slots: dict[int, Slots] = {}
+        for namespace, some in sessions.items():
+            for one in _newest(some):
+                status = self._status(one)
+                by_status[namespace, status] += 1
+                if status != "lost":
+                    own = slots.setdefault(namespace, Slots())
+                    own.all += one.concurrency
+                    own.busy += min(one.concurrency, one.running)
+        return Counted(by_status, slots)
 
     async def show(self, namespace: int, ref: str) -> Worker:
         """One worker by its name or by its session's id."""

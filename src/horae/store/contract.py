@@ -48,6 +48,7 @@ from horae.store.moves.starts import Started
 from horae.store.moves.submission import Submission, Submitted
 from horae.store.moves.targets import Lead
 from horae.store.script import Script, ScriptFactory
+from horae.store.timing import Timings, timed
 
 T = TypeVar("T")
 Paused = frozenset[UUID]
@@ -62,22 +63,27 @@ class Store:
         self.driver = driver
         self.env = env
         self.bounds: Bounds = UNBOUNDED  # what this server knows of quotas
+        self.timings = Timings()
         self._kin = Kin()
         self.on_made: Callable[[Sequence[Parcel]], object] = lambda parcels: None  # told of executions that were made
         self.on_started: Callable[[Started], object] = lambda started: None  # told of what a cancellation let go on
 
+    @timed
     async def write(self, make: ScriptFactory[T]) -> T:
         """Run a script in one transaction."""
         return await self.driver.write(make)
 
+    @timed
     async def read(self, make: ScriptFactory[T]) -> T:
         """Run a script that changes nothing."""
         return await self.driver.read(make)
 
+    @timed
     async def look_up(self, make: ScriptFactory[T]) -> T:
         """Run a script that changes nothing and is asked all day: planned once, by index, however the tables grow."""
         return await self.driver.read(make, hot=True)
 
+    @timed
     async def submit(
         self,
         submissions: Sequence[Submission],
@@ -113,6 +119,7 @@ class Store:
         """Parcels by id; they never change."""
         return await self.driver.read(lambda: read_parcels(ids))
 
+    @timed
     async def exchange(
         self,
         heads: Sequence[exchanges.Head],
@@ -139,6 +146,7 @@ class Store:
             lambda: exchanges.exchange(heads, views, paused, policies, now, chance, new_id, arising, parked, kin)
         )
 
+    @timed
     async def look(self, heads: Sequence[exchanges.Head]) -> list[exchanges.Reply]:
         """What exchanges that say nothing and ask for what is not there come to, as `exchange` would decide it.
 
@@ -146,6 +154,7 @@ class Store:
         """
         return await self.driver.read(lambda: exchanges.look(heads))
 
+    @timed
     async def claim_for_parked(
         self, parked: Sequence[exchanges.Parked], views: Sequence[LaneView], paused: Paused
     ) -> Claimed:
@@ -153,6 +162,7 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: exchanges.claim_for_parked(parked, views, paused, now))
 
+    @timed
     async def answer_empty(
         self, numbers: Sequence[tuple[UUID, int, int]]
     ) -> dict[tuple[UUID, int], tuple[answering.Emptied, bool]]:
@@ -172,6 +182,7 @@ class Store:
         """What is asked of the items that each of these sessions holds, by one statement."""
         return await self.driver.read(lambda: requests_of(sessions))
 
+    @timed
     async def promote_due(self, low: Instant, limit: int, rank: promote.Ranker) -> promote.Promoted:
         """Queue waiting slices that are due, earliest first. No slice is promoted twice."""
         now = self.env.now()
@@ -206,6 +217,7 @@ class Store:
         """When the earliest join has to be looked at."""
         return await self.driver.read(joins.next_due)
 
+    @timed
     async def end_overdue(self, limit: int) -> tuple[int, Effects]:
         """End what no worker holds and is over its time: how many parcels were looked at, and what became of them.
 
@@ -220,6 +232,7 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: rescues.mark_lost(session, last_seen, now))
 
+    @timed
     async def rescue(self, session: UUID, limit: int, *, charge: bool = True) -> Effects | None:
         """Take one batch of slices back from a session that has ended; None while it is live.
 
@@ -244,6 +257,7 @@ class Store:
         now = self.env.now()
         return await self.driver.write(lambda: rescues.close(session, now))
 
+    @timed
     async def cancel(self, parcel: UUID, item: int, reason: str) -> tuple[cancels.Cancelled, UUID | None]:
         """Cancel an item, or ask its worker to stop it. What has ended stays as it ended.
 
@@ -262,6 +276,7 @@ class Store:
                 return verdict, session
         raise Busy("The execution was on its way from one state to another whenever it was to be cancelled.")
 
+    @timed
     async def register(self, namespace: int, presence: Register, epoch: int) -> Session:
         """A worker presents itself; its session is live from now on."""
         id, now = self.env.new_id(), self.env.now()
@@ -327,6 +342,7 @@ class Store:
         """Specs as stored, by job and version: immutable."""
         return await self.driver.read(lambda: jobs.definitions(wanted))
 
+    @timed
     async def fire(self, limit: int, lead: Lead, low: due.Mark = due.FIRST, holds: Delays = NO_DELAYS) -> fires.Fired:
         """Decide timers that are due since `low`: their ledger rows, parcels and advance in one transaction.
 
@@ -340,6 +356,7 @@ class Store:
         self.on_made(done.parcels)
         return done
 
+    @timed
     async def work_backfill(self, id: UUID, lead: Lead) -> backfill_work.Worked | None:
         """See how a backfill's executions ended, and start its next fires: as many as it may have live beside them.
 
@@ -360,6 +377,7 @@ class Store:
         """How many triggers cannot be decided."""
         return await self.driver.read(due.troubled)
 
+    @timed
     async def change(self, make: Callable[[Instant], Script[T]]) -> T:
         """Run a change composed of moves, at one instant, in one transaction."""
         now = self.env.now()

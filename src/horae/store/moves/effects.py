@@ -14,7 +14,7 @@ from horae.model.keys import CHOSEN, CIRCUIT, KEYED
 from horae.model.parcel import Parcel
 from horae.model.protocol import Range
 from horae.model.rollout import Trial
-from horae.model.settle import Fates, Finished, time_worked, timing_of
+from horae.model.settle import Fates, Finished, Tried, time_worked, timing_of
 from horae.model.show import status_of
 from horae.model.slice import Queued, Running, Slice
 from horae.store.moves import beginnings, holders, shelves
@@ -32,6 +32,7 @@ class Effects(Struct):
     ignored: dict[Stamp, list[Range]] = {}
     ended: list[Ended] = []
     retried: int = 0
+    failures: dict[str, int] = {}  # attempts that failed or were lost, by the class of their failure
     wakes: list[Instant] = []
     requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
     logged: list[Moved] = []
@@ -121,10 +122,18 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
         effects.moved += [_moved(q, "queued") for q in fates.queued]
     if fates.tried:
         yield shelves.put_tried(fates.tried, worker, session)
+        _count_failures(fates.tried, effects)
     if fates.blobs:
         yield shelves.put_blobs(fates.blobs)
     if fates.begun:
         yield beginnings.remembered(fates.begun)
+
+
+def _count_failures(tried: Iterable[Tried], effects: Effects) -> None:
+    """Count attempts that failed, or were lost with their worker, by class."""
+    for t in tried:
+        if t.error is not None and t.outcome != "cancelled":
+            effects.failures[t.error.kind] = effects.failures.get(t.error.kind, 0) + t.hi - t.lo
 
 
 def _attempted(fates: Fates) -> Iterator[Attempted]:

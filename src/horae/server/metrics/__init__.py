@@ -1,0 +1,8 @@
+"""Metrics: what this server measured, and what the store says when it is asked. One module per family.
+
+`Metrics` is the application's; only the route of `/metrics` asks for an `exposition`.
+"""
+
+from horae.server.metrics.exposition import CONTENT_TYPE, Metrics, exposition
+
+__all__ = ["CONTENT_TYPE", "Metrics", "exposition"]

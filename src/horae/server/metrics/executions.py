@@ -1,0 +1,64 @@
+"""What became of executions at this server."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import get_args
+
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+
+from horae.engine.node import Node
+from horae.model.protocol import FailureKind
+from horae.server.metrics.families import bounded, by, counter, histogram
+
+# What operators call the classes of failures.
+CLASSES: Mapping[FailureKind, str] = {
+    "error": "job",
+    "timeout": "timeout",
+    "lost": "worker_lost",
+    "platform": "platform",
+}
+assert set(CLASSES) == set(get_args(FailureKind))
+
+
+class Executions(Collector):
+    """Executions from when they are asked for to their ends."""
+
+    def __init__(self, node: Node, names: Callable[[], Mapping[int, str]]) -> None:
+        """`names` are those of namespaces as they were last looked up."""
+        self._node, self._names = node, names
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._asked()
+        yield from self._tried()
+        yield from self._ended()
+
+    def _asked(self) -> Iterator[Metric]:
+        counted = self._node.counters
+        yield counter("submitted_executions", "Executions that were submitted to this server.", counted.accepted)
+        told = "Executions of submissions that a key stood for already: answered with what there is, nothing was made."
+        yield counter("deduplicated_executions", told, counted.known)
+        yield counter(
+            "fired_executions", "Executions that this server made for fires of triggers.", self._node.scheduler.fired
+        )
+        told = "How long after the instant that a trigger's fire was due at its execution was made."
+        yield histogram("schedule_lag_seconds", told, counted.lags)
+
+    def _tried(self) -> Iterator[Metric]:
+        counted = self._node.counters
+        told = "How long executions stood in a queue before this server gave them to a worker."
+        yield histogram("queue_wait_seconds", told, counted.waits)
+        yield counter("repeated_attempts", "Attempts after an execution's first that were begun.", counted.repeated)
+        told = "Attempts that failed, by class: job (its own), timeout, worker_lost or platform."
+        failures = {word: counted.failures[kind] for kind, word in CLASSES.items()}
+        yield counter("failed_attempts", told, by(failures), ["class"])
+        told = "Executions in reports of attempts that were over by then: refused, they changed nothing."
+        yield counter("stale_reports", told, counted.stale)
+
+    def _ended(self) -> Iterator[Metric]:
+        outcomes = by(self._node.statistics.totals)
+        yield counter("outcomes", "Executions by what became of them.", outcomes, ["outcome"])
+        told = "How long the last attempts of executions ran, by outcome; of those that ran together, their mean."
+        yield histogram("execution_seconds", told, by(self._node.counters.runs), ["outcome"])
+        names = self._names()
+        dead = {names.get(namespace, ""): count for namespace, count in self._node.counters.dead.items()}
+        yield counter("dead_letters", "Executions that failed for good.", bounded(by(dead), 1), ["namespace"])

@@ -1,0 +1,74 @@
+"""What every family is made of, and how its labels are bounded."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
+from typing import TypeVar
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+from horae.model.buckets import Buckets
+
+K = TypeVar("K", bound=str)
+V = TypeVar("V")
+Labels = tuple[str, ...]
+MOST_SERIES = 500  # of one family that users' own names tell apart
+OTHERS = "(others)"
+
+
+def by(values: Mapping[K, V]) -> Mapping[Labels, V]:
+    """What one label tells apart."""
+    return {(own,): value for own, value in values.items()}
+
+
+def counter(name: str, told: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
+    """What only grows while this server runs."""
+    if not isinstance(values, Mapping):
+        return CounterMetricFamily(f"horae_{name}", told, value=values)
+    family = CounterMetricFamily(f"horae_{name}", told, labels=labels)
+    for own, value in values.items():
+        family.add_metric(own, value)
+    return family
+
+
+def gauge(name: str, told: str, values: float | Mapping[Labels, float], labels: Sequence[str] = ()) -> Metric:
+    """What is so now."""
+    if not isinstance(values, Mapping):
+        return GaugeMetricFamily(f"horae_{name}", told, value=values)
+    family = GaugeMetricFamily(f"horae_{name}", told, labels=labels)
+    for own, value in values.items():
+        family.add_metric(own, value)
+    return family
+
+
+def histogram(name: str, told: str, values: Buckets | Mapping[Labels, Buckets], labels: Sequence[str] = ()) -> Metric:
+    """How often something was how large."""
+    family = HistogramMetricFamily(f"horae_{name}", told, labels=labels)
+    for own, buckets in (values if isinstance(values, Mapping) else {(): values}).items():
+        bounds = [*map(str, buckets.bounds), "+Inf"]
+        family.add_metric(own, list(zip(bounds, accumulate(buckets.counts), strict=True)), buckets.total)
+    return family
+
+
+def _sum(one: float, other: float) -> float:
+    return one + other
+
+
+def bounded(
+    values: Mapping[Labels, float],
+    names: int,
+    most: int = MOST_SERIES,
+    together: Callable[[float, float], float] = _sum,
+) -> Mapping[Labels, float]:
+    """The largest of what users' names tell apart; the rest together, as those of `(others)`.
+
+    The first so many labels are names; those after them are words of ours.
+    """
+    if len(values) <= most:
+        return values
+    ordered = sorted(values, key=lambda own: (-values[own], own))
+    kept = {own: values[own] for own in ordered[:most]}
+    for own in ordered[most:]:
+        others = (OTHERS,) * names + own[names:]
+        kept[others] = together(kept.get(others, 0), values[own])
+    return kept

@@ -1,0 +1,53 @@
+"""What this server's services did, and what it is."""
+
+import platform
+from collections.abc import Iterator
+from typing import get_args
+
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+
+from horae.engine.hooks import Told
+from horae.engine.node import Node
+from horae.server.metrics.families import by, counter, gauge
+from horae.version import __version__
+
+
+class Services(Collector):
+    """What services count as they go."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def collect(self) -> Iterator[Metric]:
+        node = self._node
+        yield counter(
+            "backfill_executions", "Executions that this server started for backfills.", node.backfiller.started
+        )
+        told = "Dead letters that this server ran again in replays."
+        yield counter("replayed_executions", told, node.replayer.retried)
+        yield counter("automatic_pauses", "Jobs that this server paused for failures in a row.", node.streaks.paused)
+        yield counter("preempted_executions", "Executions that this server asked to give way.", node.preemptor.asked)
+        told = "Executions that waited for limits that had room: a few after a server was killed, more are a fault."
+        yield counter("limit_repairs", told, node.limits.repaired)
+        told = "Changes of circuits that this server made, by what they changed to: open, half-open or closed."
+        yield counter("circuit_changes", told, by(node.circuits.changes), ["state"])
+        told = "Calls of webhooks, by what became of them: accepted, repeated, unsigned, unknown or unreadable."
+        calls = {outcome: node.hooks.counts.get(outcome, 0) for outcome in get_args(Told)}
+        yield counter("webhooks", told, by(calls), ["outcome"])
+
+
+class Itself(Collector):
+    """What this server is, and whether it trusts its clock."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def collect(self) -> Iterator[Metric]:
+        told = (
+            "Whether the clock is trusted: 0 after a jump, when nothing fires or expires until it is back or accepted."
+        )
+        yield gauge("clock_trusted", told, self._node.clock.trusted)
+        build = (__version__, platform.python_version(), self._node.store.driver.dialect)
+        told = "1, with what runs: its version, Python's, and the kind of store."
+        yield gauge("build_info", told, {build: 1}, ["version", "python", "store"])

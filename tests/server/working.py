@@ -1,0 +1,45 @@
+"""A worker of the tests' own: it registers, takes what there is, and reports what became of it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from horae.model.protocol import PROTOCOL, Answer, Exchange, Failure, Grant, Outcome, Registered
+from tests.server.conftest import Api
+
+
+class HandWorker:
+    """Speaks the protocol of workers, one exchange after another."""
+
+    def __init__(self, api: Api, session: Registered) -> None:
+        self._api, self.session, self._n = api, session.session_id, 0
+
+    @classmethod
+    async def register(cls, api: Api, **more: Any) -> "HandWorker":
+        body = {"protocol": PROTOCOL, "worker": "w1", "concurrency": 2, **more}
+        answer = await api.post("/api/v1/sessions", json=body)
+        assert answer.status_code == 201, answer.text
+        return cls(api, msgspec.json.decode(answer.content, type=Registered))
+
+    async def exchange(self, **more: Any) -> Answer:
+        """One exchange, answered at once."""
+        self._n += 1
+        body = msgspec.json.encode(Exchange(channel=0, n=self._n, **more))
+        answer = await self._api.post(f"/api/v1/sessions/{self.session}/exchange", content=body)
+        assert answer.status_code == 200, answer.text
+        return msgspec.json.decode(answer.content, type=Answer)
+
+    async def take(self, free: int = 2) -> list[Grant]:
+        return (await self.exchange(free=free)).slices
+
+    async def report(self, grants: Sequence[Grant], *, error: Failure | None = None) -> Answer:
+        """Everything of these succeeded, or failed by this."""
+        return await self.exchange(outcomes=[_outcome(grant, error) for grant in grants])
+
+
+def _outcome(grant: Grant, error: Failure | None) -> Outcome:
+    return Outcome(
+        parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, error=error,
+        outcome="success" if error is None else "failed",
+    )  # fmt: skip
