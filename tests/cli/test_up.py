@@ -214,7 +214,10 @@ def test_who_is_there(up):
 
 
 def test_the_demo_is_there(up):
-    assert {"demo-tick", "demo-primes", "demo-fails"} <= {job["name"] for job in up.json("jobs", "list")["items"]}
+    jobs = {job["name"]: job for job in up.json("jobs", "list")["items"]}
+    assert {"demo-tick", "demo-primes", "demo-fails", "demo-order", "demo-pipeline"} <= set(jobs)
+    assert jobs["demo-report"]["state"] == "paused"
+    assert "demo-orders" in up.json("workers", "list")["items"][0]["queues"]
     first = up.json("executions", "list", "--job", "demo-primes")["items"][-1]
     assert up.json("executions", "show", first["executionId"], "--wait")["result"] == {"primes": 5133, "largest": 49999}
 

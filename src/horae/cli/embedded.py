@@ -4,6 +4,9 @@ import platform
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Raw, structs
+from msgspec.json import encode
+
 from horae.cli.apps import load_app
 from horae.cli.inside import InsideTransport
 from horae.cli.worker import worker_settings
@@ -32,15 +35,26 @@ def registry_of(app: str, demo: bool) -> Registry:
     return Registry(apps)
 
 
+def with_demo(settings: Settings) -> Settings:
+    """The demo's orders have a queue of their own; a worker that was told which queues to take from keeps to them."""
+    from horae.cli.demo import QUEUE
+
+    is_default = settings.queues == Settings().queues
+    return structs.replace(settings, queues=(*settings.queues, QUEUE)) if is_default else settings
+
+
 async def apply_jobs(node: Node, registry: Registry) -> None:
-    """Make the store's jobs be as the apps define them; what is new of the demo runs once."""
+    """Make the store's jobs be as the apps define them; what is new of the demo runs once, or begins paused."""
     from horae.cli.apply import in_order
-    from horae.cli.demo import FIRST
+    from horae.cli.demo import FIRST, PAUSED
 
     for document in in_order(document for app in registry.apps for document in app.definitions()):
         job, outcome = await node.jobs.put(DEFAULT_NAMESPACE, document)
+        if outcome == "created" and job.name in PAUSED:
+            await node.jobs.pause(DEFAULT_NAMESPACE, job.name)
         if outcome == "created" and job.name in FIRST:
-            await node.submitter.submit(DEFAULT_NAMESPACE, [Submit(job=job.name)], origin="trigger", caller="demo")
+            first = Submit(job=job.name, params=Raw(encode(FIRST[job.name])))
+            await node.submitter.submit(DEFAULT_NAMESPACE, [first], origin="trigger", caller="demo")
 
 
 async def embedded_worker(node: Node, settings: Settings, registry: Registry) -> Worker:

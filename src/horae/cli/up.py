@@ -47,7 +47,7 @@ def up(demo: bool, config: Path | None, **flags: Any) -> None:
 
 
 async def _up(settings: "Settings", demo: bool) -> None:
-    from horae.cli.embedded import apply_jobs, embedded_worker, registry_of
+    from horae.cli.embedded import apply_jobs, embedded_worker, registry_of, with_demo
     from horae.cli.firstkey import ensure_key
     from horae.cli.process import signals, unless_aborted, work_until_told
     from horae.cli.serving import listen, open_node, warn_if_open
@@ -55,6 +55,8 @@ async def _up(settings: "Settings", demo: bool) -> None:
     from horae.env import system_env
 
     registry = registry_of(settings.app, demo)
+    if demo:
+        settings = with_demo(settings)
     node = await open_node(system_env(), settings, "horae up")
     stop = node.stop
     with signals(node.env.clock) as taken:
