@@ -44,3 +44,38 @@ def test_what_is_not_named_stays_and_none_takes_back():
 def test_one_is_deleted():
     api = FakeApi({"DELETE /namespaces/billing": None})
     assert run(api, "namespaces", "delete", "billing").stdout == "Deleted namespace billing.\n"
+
+
+PART = {
+    "namespace": "billing",
+    "before": "2027-01-15T07:59:00Z",
+    "files": 0,
+    "events": 2,
+    "records": 1,
+    "definitions": 0,
+}
+
+
+def test_one_is_erased_part_by_part_once_its_name_was_said_again():
+    parts = iter(
+        [
+            {**PART, "executions": 500, "live": 0, "done": False},
+            {**PART, "executions": 20, "live": 3, "done": False},
+            {**PART, "executions": 3, "live": 0, "done": True},
+        ]
+    )
+    api = FakeApi({"POST /namespaces/billing/erasure": lambda request: next(parts)})
+    assert run(api, "namespaces", "erase", "billing", "--confirm", "other").exit_code == 2
+    assert api.requests == []
+    done = run(api, "namespaces", "erase", "billing", "--cancel", "--confirm", "billing")
+    assert done.stdout == "Erased of namespace billing: 523 executions, 0 files, 6 events, 3 records.\n"
+    assert api.requests[0].body == {"confirm": "billing", "cancel": True, "definitions": False}
+    assert api.requests[1].body["before"] == PART["before"]
+
+
+def test_who_waits_too_long_for_what_was_cancelled_is_told_so():
+    left = {**PART, "executions": 0, "live": 3, "done": False}
+    api = FakeApi({"POST /namespaces/billing/erasure": left})
+    asked = ("namespaces", "erase", "billing", "--cancel", "--timeout", "5s", "--confirm", "billing")
+    done = run(api, *asked)
+    assert (done.exit_code, "3 executions of namespace billing" in done.output) == (1, True)

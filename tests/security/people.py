@@ -1,12 +1,15 @@
 """A node on either store, its application, and clients of whoever a test needs."""
 
+import base64
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
+import pytest
 
 from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
 from horae.env import Env, virtual_env
 from horae.model.principal import Permission, Role
 from horae.server.app import Application
@@ -14,23 +17,42 @@ from horae.store.contract import Store
 from horae.store.open import open_store_driver
 
 Api = httpx2.AsyncClient
+KEY = base64.b64encode(bytes(range(32))).decode()  # a master key
+both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
+
+
+@asynccontextmanager
+async def prepared(url: str, env: Env, settings: EngineSettings | None = None) -> AsyncIterator[Node]:
+    """A node that is ready but whose services do not run."""
+    driver = await open_store_driver(url, env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env), settings)
+    await node.prepare()
+    try:
+        yield node
+    finally:
+        await node.stop()
+        if node.oidc is not None:
+            await node.oidc.close()
 
 
 @asynccontextmanager
 async def opened(url: str = "sqlite://", env: Env | None = None) -> AsyncIterator["People"]:
-    """A node that is ready but whose services do not run."""
-    env = env or virtual_env()
-    driver = await open_store_driver(url, env)
-    await driver.migrate()
-    node = Node(env, Store(driver, env))
-    await node.prepare()
-    people = People(node)
-    try:
-        yield people
-    finally:
-        for client in people.clients:
-            await client.aclose()
-        await node.stop()
+    """A node, and those who come to it."""
+    async with prepared(url, env or virtual_env()) as node:
+        people = People(node)
+        try:
+            yield people
+        finally:
+            for one in people.clients:
+                await one.aclose()
+
+
+def client(node: Node, key: str = "", **headers: str) -> Api:
+    """Who comes with a key, or with none, from an address."""
+    own = {"authorization": f"Bearer {key}"} if key else {}
+    transport = httpx2.ASGITransport(app=Application(node), client=("10.1.2.3", 5))
+    return Api(transport=transport, base_url="http://horae.test", headers={**own, **headers})
 
 
 class People:

@@ -277,6 +277,9 @@ BODIES: Mapping[str, Bodies] = {
     "namespaces.create": lambda v: [{"name": v["namespace"]}],
     "namespaces.edit": lambda v: [{"description": "mine"}],
     "namespaces.set-quota": lambda v: [{"queued": 0}],
+    "namespaces.erase": lambda v: [
+        {"confirm": v["namespace"], "cancel": True, "definitions": whole} for whole in (False, True)
+    ],
     "sessions.register": lambda v: [
         {"protocol": PROTOCOL, "worker": v["worker"], "concurrency": 1, "queues": [v["queue"]]}
     ],

@@ -1,8 +1,6 @@
 """The audit log: every change leaves who, what, when and from where; tampering with the store is found."""
 
 import asyncio
-import base64
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
@@ -10,42 +8,13 @@ import pytest
 
 from horae.engine.audit_log import MOST_DENIED_OF_ONE
 from horae.engine.node import Node
-from horae.engine.settings import EngineSettings
-from horae.env import virtual_env
 from horae.errors import StoreUnavailable
 from horae.server.app import Application
-from horae.store.contract import Store
 from horae.store.driver import one
-from horae.store.open import open_store_driver
 from horae.store.script import Statement
+from tests.security.people import Api, both
 
-Api = httpx2.AsyncClient
 JOB = {"name": "etl", "command": ["true"]}
-
-
-both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
-
-
-@pytest.fixture
-async def node(request: pytest.FixtureRequest) -> AsyncIterator[Node]:
-    env = virtual_env()
-    is_plain = getattr(request, "param", "sqlite") == "sqlite"
-    url = "sqlite://" if is_plain else request.getfixturevalue("postgres_url")
-    driver = await open_store_driver(url, env)
-    await driver.migrate()
-    node = Node(env, Store(driver, env), EngineSettings(master_keys=base64.b64encode(b"k" * 32).decode()))
-    await node.prepare()
-    yield node
-    await node.stop()
-
-
-@pytest.fixture
-async def api(node: Node) -> AsyncIterator[Api]:
-    key = await node.keys.ensure_admin_key()
-    transport = httpx2.ASGITransport(app=Application(node), client=("10.1.2.3", 5))
-    headers = {"authorization": f"Bearer {key}"}
-    async with Api(transport=transport, base_url="http://horae.test", headers=headers) as api:
-        yield api
 
 
 async def rows(api: Api, **query: Any) -> list[dict[str, Any]]:

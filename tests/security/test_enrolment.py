@@ -1,6 +1,5 @@
 """Enrolment: a token gets one worker a key of its own, which is for its queues and no more."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx2
@@ -10,44 +9,14 @@ from horae.cli.worker import enrolled
 from horae.config import Settings
 from horae.config.settings import Secret
 from horae.engine.node import Node
-from horae.env import SECOND, VirtualClock, system_env, virtual_env
+from horae.env import SECOND, VirtualClock, system_env
 from horae.errors import HoraeError
-from horae.server.app import Application
 from horae.server.run import serve
-from horae.store.contract import Store
 from horae.store.driver import one
-from horae.store.open import open_store_driver
 from horae.store.script import Statement
+from tests.security.people import Api, both
 
-Api = httpx2.AsyncClient
-both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
 PRESENCE = {"protocol": 1, "worker": "w", "concurrency": 1}
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-async def node(request: pytest.FixtureRequest, clock: VirtualClock) -> AsyncIterator[Node]:
-    env = virtual_env(clock=clock)
-    is_plain = getattr(request, "param", "sqlite") == "sqlite"
-    driver = await open_store_driver("sqlite://" if is_plain else request.getfixturevalue("postgres_url"), env)
-    await driver.migrate()
-    node = Node(env, Store(driver, env))
-    await node.prepare()
-    yield node
-    await node.stop()
-
-
-@pytest.fixture
-async def api(node: Node) -> AsyncIterator[Api]:
-    key = await node.keys.ensure_admin_key()
-    transport = httpx2.ASGITransport(app=Application(node), client=("10.1.2.3", 5))
-    headers = {"authorization": f"Bearer {key}"}
-    async with Api(transport=transport, base_url="http://horae.test", headers=headers) as api:
-        yield api
 
 
 async def token(api: Api, **asked: object) -> str:

@@ -1,71 +1,30 @@
 """Erasure: somebody's data goes from history, logs and files, with a receipt; that something ran stays."""
 
-import base64
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from horae.engine.node import Node
-from horae.engine.settings import EngineSettings
-from horae.env import virtual_env
 from horae.errors import MasterKeyMissing
-from horae.model.protocol import PROTOCOL
-from horae.server.app import Application
-from horae.store.contract import Store
 from horae.store.driver import one
-from horae.store.open import open_store_driver
 from horae.store.script import Statement
+from tests.security.by_hand import WorkerByHand
+from tests.security.people import Api, both
 
-Api = httpx2.AsyncClient
 CANARY = "canary-4711"
-KEY = base64.b64encode(b"k" * 32).decode()
 TABLES = ("parcels", "history", "attempts", "logs", "progress", "artifacts", "unique_keys", "steps", "signals", "blobs")
-both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
 
 
 @pytest.fixture
-async def node(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Node]:
-    env = virtual_env()
-    is_plain = getattr(request, "param", "sqlite") == "sqlite"
-    driver = await open_store_driver("sqlite://" if is_plain else request.getfixturevalue("postgres_url"), env)
-    await driver.migrate()
-    node = Node(env, Store(driver, env), EngineSettings(artifacts=str(tmp_path / "artifacts"), master_keys=KEY))
-    await node.prepare()
-    yield node
-    await node.stop()
+async def api(api: Api) -> Api:
+    """With a job that sends mail."""
+    assert (await api.post("/api/v1/jobs", json={"name": "mail", "command": ["true"]})).status_code == 201
+    return api
 
 
-@pytest.fixture
-async def api(node: Node) -> AsyncIterator[Api]:
-    key = await node.keys.ensure_admin_key()
-    transport = httpx2.ASGITransport(app=Application(node))
-    headers = {"authorization": f"Bearer {key}"}
-    async with Api(transport=transport, base_url="http://horae.test", headers=headers) as api:
-        assert (await api.post("/api/v1/jobs", json={"name": "mail", "command": ["true"]})).status_code == 201
-        yield api
-
-
-class Worker:
-    """A worker over the API, by hand."""
-
-    def __init__(self, api: Api) -> None:
-        self._api, self._n, self._session = api, 0, ""
-
-    async def exchange(self, **said: Any) -> dict[str, Any]:
-        if not self._session:
-            presence = {"protocol": PROTOCOL, "worker": "w", "queues": ["default"], "concurrency": 9}
-            made = await self._api.post("/api/v1/sessions", json={**presence, "kinds": ["command"]})
-            self._session = made.json()["sessionId"]
-        self._n += 1
-        answer = await self._api.post(
-            f"/api/v1/sessions/{self._session}/exchange", json={"channel": 0, "n": self._n, "free": 9, **said}
-        )
-        assert answer.status_code == 200, answer.text
-        told: dict[str, Any] = answer.json()
-        return told
+class Worker(WorkerByHand):
+    """One that leaves traces."""
 
     async def run(self, ends: str = "success") -> None:
         """Take what there is, log, leave a file, and end it."""
@@ -75,8 +34,8 @@ class Worker:
                 line = [1, "stdout", f"to {CANARY}"]
                 await self.exchange(free=0, logs=[{**place, "item": item, "seq": 0, "lines": [line]}])
                 query = {"parcel": grant["parcel"], "item": item, "attempt": grant["attempt"]}
-                url = f"/api/v1/sessions/{self._session}/artifacts/letter.txt"
-                assert (await self._api.put(url, params=query, content=CANARY)).status_code in (200, 201)
+                url = f"/api/v1/sessions/{self.session}/artifacts/letter.txt"
+                assert (await self.api.put(url, params=query, content=CANARY)).status_code in (200, 201)
             more: dict[str, Any] = {"results": [{"to": CANARY}] * (grant["hi"] - grant["lo"])}
             if ends == "failed":
                 more = {"error": {"type": "Bounced", "message": CANARY, "traceback": CANARY, "permanent": True}}

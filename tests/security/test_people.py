@@ -13,29 +13,21 @@ from joserfc.jwk import ECKey, OctKey
 from horae.engine.keys import CACHED
 from horae.engine.node import Node
 from horae.engine.settings import DAY, EngineSettings, OidcSettings
-from horae.env import SECOND, VirtualClock, virtual_env
+from horae.env import SECOND, VirtualClock
 from horae.model.user import read_mapping
-from horae.server.app import Application
-from horae.store.contract import Store
 from horae.store.driver import one
-from horae.store.open import open_store_driver
 from horae.store.script import Statement
+from tests.security.people import Api, both
+from tests.security.people import client as browser
 from tests.security.provider import Provider
 
-Api = httpx2.AsyncClient
 PASSWORD = "correct horse battery"
-both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
 
 
 @pytest.fixture(autouse=True)
 def fast_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hashes that take a millisecond; how long real ones take is argon2's affair."""
     monkeypatch.setattr("horae.engine.passwords.Passwords._hasher", PasswordHasher(1, 8, 1))
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
 
 
 @pytest.fixture
@@ -49,25 +41,11 @@ async def provider(clock: VirtualClock) -> AsyncIterator[Provider]:
 
 
 @pytest.fixture
-async def node(request: pytest.FixtureRequest, clock: VirtualClock, provider: Provider) -> AsyncIterator[Node]:
-    env = virtual_env(clock=clock)
-    is_plain = getattr(request, "param", "sqlite") == "sqlite"
-    driver = await open_store_driver("sqlite://" if is_plain else request.getfixturevalue("postgres_url"), env)
-    await driver.migrate()
+def engine_settings(provider: Provider) -> EngineSettings:
     groups = {"platform": "default:admin", "readers": "default:viewer", "gone": "nowhere:admin"}
     roles = {group: read_mapping(group, text) for group, text in groups.items()}
     oidc = OidcSettings(issuer=provider.url, client_id="horae", client_secret="s", roles=roles, allow=("127.0.0.1",))
-    node = Node(env, Store(driver, env), EngineSettings(oidc=oidc))
-    await node.prepare()
-    yield node
-    await node.stop()
-    assert node.oidc is not None
-    await node.oidc.close()
-
-
-def browser(node: Node, **headers: str) -> Api:
-    transport = httpx2.ASGITransport(app=Application(node), client=("10.1.2.3", 5))
-    return Api(transport=transport, base_url="http://horae.test", headers=headers)
+    return EngineSettings(oidc=oidc)
 
 
 @pytest.fixture

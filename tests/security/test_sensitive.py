@@ -1,75 +1,31 @@
 """Sensitive jobs: what they are given and return is sealed in the store, and opened for workers and for few people."""
 
-import base64
-from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx2
 import msgspec
 import pytest
 
 from horae.engine.node import Node
-from horae.engine.settings import EngineSettings
-from horae.env import virtual_env
 from horae.errors import MasterKeyMissing
-from horae.model.protocol import PROTOCOL
-from horae.server.app import Application
-from horae.store.contract import Store
 from horae.store.driver import one
-from horae.store.open import open_store_driver
 from horae.store.script import Statement
+from tests.security.by_hand import WorkerByHand
+from tests.security.people import Api, both, client
 
-Api = httpx2.AsyncClient
-KEY = base64.b64encode(b"k" * 32).decode()
 CANARY, ANSWER = "canary-4711", "result-0815"
 JOB = {"name": "pay", "command": ["true"], "sensitive": True, "schema": {"type": "object", "required": ["iban"]}}
-both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
 
 
 @pytest.fixture
-async def node(request: pytest.FixtureRequest) -> AsyncIterator[Node]:
-    env = virtual_env()
-    is_plain = getattr(request, "param", "sqlite") == "sqlite"
-    driver = await open_store_driver("sqlite://" if is_plain else request.getfixturevalue("postgres_url"), env)
-    await driver.migrate()
-    node = Node(env, Store(driver, env), EngineSettings(master_keys=KEY))
-    await node.prepare()
-    yield node
-    await node.stop()
+async def api(api: Api) -> Api:
+    """With a job whose params and results are nobody else's."""
+    made = await api.post("/api/v1/jobs", json=JOB)
+    assert made.status_code == 201, made.text
+    return api
 
 
-@pytest.fixture
-async def api(node: Node) -> AsyncIterator[Api]:
-    key = await node.keys.ensure_admin_key()
-    async with client(node, str(key)) as api:
-        made = await api.post("/api/v1/jobs", json=JOB)
-        assert made.status_code == 201, made.text
-        yield api
-
-
-def client(node: Node, key: str) -> Api:
-    transport = httpx2.ASGITransport(app=Application(node))
-    return Api(transport=transport, base_url="http://horae.test", headers={"authorization": f"Bearer {key}"})
-
-
-class Worker:
-    """A worker over the API, by hand."""
-
-    def __init__(self, api: Api) -> None:
-        self._api, self._n, self._session = api, 0, ""
-
-    async def exchange(self, **said: Any) -> dict[str, Any]:
-        if not self._session:
-            presence = {"protocol": PROTOCOL, "worker": "w", "queues": ["default"], "concurrency": 9}
-            made = await self._api.post("/api/v1/sessions", json={**presence, "kinds": ["command"]})
-            assert made.status_code == 201, made.text
-            self._session = made.json()["sessionId"]
-        self._n += 1
-        body = {"channel": 0, "n": self._n, "free": 9, **said}
-        answer = await self._api.post(f"/api/v1/sessions/{self._session}/exchange", json=body)
-        assert answer.status_code == 200, answer.text
-        told: dict[str, Any] = answer.json()
-        return told
+class Worker(WorkerByHand):
+    """One that has an answer."""
 
     async def run(self, outcome: str = "success") -> dict[str, Any]:
         """Take what there is, and report it."""

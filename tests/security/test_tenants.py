@@ -1,10 +1,7 @@
 """Tenants: whatever one says of another's things is answered as if there were none, and changes nothing of them."""
 
 import asyncio
-import base64
 import re
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,21 +10,17 @@ import msgspec
 import pytest
 
 from horae.engine.node import Node
-from horae.engine.settings import EngineSettings
-from horae.env import virtual_env
 from horae.model.ids import parcel_of
-from horae.server.app import Application
 from horae.server.openapi import document
 from horae.store import schema
-from horae.store.contract import Store
 from horae.store.driver import one
-from horae.store.open import open_store_driver
 from horae.store.script import Statement
+from tests.security.conftest import Connect
+from tests.security.people import both
 from tests.security.tenants import (
     API,
     COMMON,
     MAKES,
-    Api,
     Attack,
     Tenant,
     attacks,
@@ -39,36 +32,7 @@ from tests.security.tenants import (
     secret,
 )
 
-both = pytest.mark.parametrize("node", ["sqlite", "postgresql"], indirect=True)
-Connect = Callable[..., Api]
 SHARED = {"audit_head"}  # the end of a chain that is common to all
-KEY = base64.b64encode(bytes(range(32))).decode()
-
-
-@pytest.fixture
-async def node(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Node]:
-    env = virtual_env()
-    is_plain = getattr(request, "param", "sqlite") == "sqlite"
-    url = "sqlite://" if is_plain else request.getfixturevalue("postgres_url")
-    driver = await open_store_driver(url, env)
-    await driver.migrate()
-    node = Node(env, Store(driver, env), EngineSettings(artifacts=str(tmp_path / "artifacts"), master_keys=KEY))
-    await node.prepare()
-    yield node
-    await node.stop()
-
-
-@pytest.fixture
-async def connect(node: Node) -> AsyncIterator[Connect]:
-    app, clients = Application(node), []
-
-    def make(**headers: str) -> Api:
-        clients.append(Api(transport=httpx2.ASGITransport(app=app), base_url="http://horae.test", headers=headers))
-        return clients[-1]
-
-    yield make
-    for client in clients:
-        await client.aclose()
 
 
 @pytest.fixture

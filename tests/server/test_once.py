@@ -37,6 +37,7 @@ BY_ITSELF = {
     "me.password": "the old password does not work twice",
     "enrolments.create": "another token harms nobody; its answer is a secret and never kept",
     "erasures.create": "what is erased is not found again",
+    "namespaces.erase": "what is erased is not found again",
     "enrolments.redeem": "a token works once; its answer is a secret and never kept",
     "me.sign-out": "who is signed out stays so",
     "secrets.rotate": "what is sealed with the first key is left as it is",

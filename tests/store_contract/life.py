@@ -69,7 +69,7 @@ RARE_MOVES = {
     "audit_log",
     "enrolments",
     "erasure",
-    "namespaces",
+    *("namespaces", "namespace_data", "namespace_end", "namespace_rows"),
     "people",
     "templates",
     *("sealing", "secrets"),

@@ -34,7 +34,7 @@ SECTIONS = {
     "Operate": {
         "workers": "List workers, enrol and drain them, and have as many as a queue wants.",
         "queues": "List queues; hold and release them.",
-        "namespaces": "Make, show and delete namespaces; what they may have and use, and what they used.",
+        "namespaces": "Make, show, erase and delete namespaces; what they may have and use, and what they used.",
         "keys": "Create, list, rotate and revoke keys.",
         "secrets": "Set and remove secrets, which jobs refer to as secret://NAME.",
         "users": "Let people sign in, and say what they may do.",

@@ -1,5 +1,6 @@
 """`horae namespaces`: tenants, what holds in each, what each may have and use, and what it used."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, remote
 from horae.cli.values import params, read_json
-from horae.errors import BadInput
+from horae.env import SECOND
+from horae.errors import BadInput, HoraeError
+from horae.model.duration import parse_duration
 
 _BOUNDS = {
     "queued": "queued",
@@ -21,6 +24,7 @@ _BOUNDS = {
     "starts_per_second": "startsPerSecond",
 }
 _NONE = "none"
+ERASED = ("executions", "files", "events", "records", "definitions")
 _SAID = (
     click.option("--description", metavar="TEXT", help="What it is for."),
     click.option("--weight", type=float, metavar="N", help="Of what servers do for all, against others; 1 otherwise."),
@@ -46,7 +50,7 @@ _SAID = (
     examples=("horae namespaces create billing --retention success=7d", "horae namespaces list"),
 )
 def namespaces() -> None:
-    """Make, show and delete namespaces; what they may have and use, and what they used."""
+    """Make, show, erase and delete namespaces; what they may have and use, and what they used."""
 
 
 def _said_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,6 +124,53 @@ async def delete(api: Api, name: str) -> None:
         return api.out.document({"name": name, "deleted": True})
     api.out.say(f"Deleted namespace {name}.")
     return None
+
+
+@namespaces.command(
+    examples=(
+        "horae namespaces erase billing",
+        "horae namespaces erase billing --cancel --definitions --confirm billing",
+    )
+)
+@click.argument("name")
+@click.option("--cancel", is_flag=True, help="Cancel what has not ended; otherwise that refuses it.")
+@click.option("--definitions", is_flag=True, help="Also jobs, keys, people and all else, and the namespace itself.")
+@click.option("--confirm", metavar="NAME", help="The name once more; asked for otherwise.")
+@click.option("--timeout", default="10m", metavar="SPAN", help="Wait no longer for what was cancelled; 10m otherwise.")
+@remote
+async def erase(api: Api, name: str, cancel: bool, definitions: bool, confirm: str | None, timeout: str) -> None:
+    """Erase all data of a namespace: executions, logs, files, events, keys.
+
+    Definitions stay, unless --definitions takes them and the namespace away, too; its workers must have been stopped
+    for that. What comes while it goes on is not meant. It may be repeated; the audit log keeps a receipt of each part.
+    """
+    if confirm is None:
+        what = "everything in it and the namespace itself" if definitions else "all its data"
+        confirm = click.prompt(f"This erases {what}, for good. Its name, to go on", err=True)
+    if confirm != name:
+        raise click.UsageError(f"That is not {name!r}: nothing was erased.")
+    done = await _erased(api, name, cancel, definitions, parse_duration(timeout, field="--timeout") / SECOND)
+    if not api.out.is_for_people:
+        return api.out.document(done)
+    counts = ", ".join(f"{done[what]:,} {what}" for what in ERASED[:-1])
+    ended = f", {done['definitions']:,} definitions and the namespace itself" if definitions else ""
+    api.out.say(f"Erased of namespace {name}: {counts}{ended}.")
+    return None
+
+
+async def _erased(api: Api, name: str, cancel: bool, definitions: bool, patience: float) -> dict[str, Any]:
+    """Ask until nothing is left; what was cancelled takes its time to end."""
+    counts: Counter[str] = Counter()
+    until = api.env.clock.monotonic() + patience
+    while True:
+        done: dict[str, Any] = (await api.client.namespaces.erase(name, cancel=cancel, definitions=definitions)).raw
+        counts.update({what: done[what] for what in ERASED})
+        if done["done"]:
+            return {**done, **counts}
+        if api.env.clock.monotonic() >= until:
+            said = f"{done['live']:,} executions of namespace {name} were cancelled and have not ended."
+            raise HoraeError(said, "See what they do with `horae executions list`, and erase again.")
+        await api.env.clock.sleep(1.0)
 
 
 def _said(

@@ -37,6 +37,20 @@ class Namespaces:
         """Delete a namespace in which nothing lives."""
         await self._caller.delete(path_of("namespaces", name))
 
+    async def erase(self, name: str, *, cancel: bool = False, definitions: bool = False) -> View:
+        """Erase all data of a namespace, part by part; with `definitions` also all that is defined, and itself.
+
+        What has not ended refuses it, or is cancelled: while `done` is false and some are `live`, ask again.
+        """
+        asked: dict[str, Any] = {"confirm": name, "cancel": cancel, "definitions": definitions}
+        counts = dict.fromkeys(("executions", "files", "events", "records", "definitions"), 0)
+        while True:
+            done = await self._caller.post(path_of("namespaces", name, "erasure"), asked, timeout=600.0)
+            counts = {what: count + done[what] for what, count in counts.items()}
+            asked["before"] = done["before"]
+            if done["done"] or done["live"]:
+                return View.of({**done, **counts})
+
     async def own(self) -> str:
         """The namespace that this client speaks of."""
         return str((await self._caller.get(path_of("me")))["namespace"])

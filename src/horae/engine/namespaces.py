@@ -44,7 +44,7 @@ class Namespaces:
         if await self._store.change(lambda now: moves.create(name, said, now)) is None:
             raise Conflict(f'There is a namespace "{name}" already.', "Change it with `horae namespaces set`.")
         log.info("namespace made", namespace=name)
-        await self._changed()
+        await self.changed()
         return await self._shown(name)
 
     async def list(self, who: Principal) -> list[NamespaceView]:
@@ -75,7 +75,7 @@ class Namespaces:
 
         if await self._store.change(lambda now: moves.change(name, make, now)) is None:
             raise missing(name)
-        await self._changed()
+        await self.changed()
         return await self._shown(name)
 
     def _refuse(self, before: Namespace, said: Said) -> None:
@@ -95,10 +95,11 @@ class Namespaces:
         alive = await self._store.change(lambda now: moves.delete(found.id, now))
         if alive is not None:
             told = ", ".join(_counted(alive))
-            remedy = "Delete its jobs, cancel what has not ended, stop its workers; or erase it."
+            remedy = "Delete its jobs, cancel what has not ended and stop its workers, or erase all of it:"
+            remedy += f" `horae namespaces erase {name} --definitions`."
             raise Conflict(f'Namespace "{name}" still has {told}.', remedy)
         log.info("namespace deleted", namespace=name)
-        await self._changed()
+        await self.changed()
 
     async def _shown(self, name: str) -> NamespaceView:
         found = await self._store.read(lambda: moves.named(name))
@@ -106,7 +107,8 @@ class Namespaces:
             raise missing(name)
         return view(found)
 
-    async def _changed(self) -> None:
+    async def changed(self) -> None:
+        """Know the namespaces as they are now, here and on other servers."""
         await self._directory.load()
         self._hints.tell(Hint(queues=True))
 

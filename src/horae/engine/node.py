@@ -46,6 +46,8 @@ from horae.engine.jobs import Jobs
 from horae.engine.joins import Joiner
 from horae.engine.keys import Keys
 from horae.engine.limits import Limits
+from horae.engine.namespace_ends import NamespaceEnds
+from horae.engine.namespace_erasures import NamespaceErasures
 from horae.engine.namespaces import Namespaces
 from horae.engine.oidc import Oidc
 from horae.engine.passwords import Passwords
@@ -226,6 +228,16 @@ class Node:
         )
         self.autoscale = Autoscale(env, store, self.directory)
         self.keys = Keys(env, store)
+        self.namespace_erasures = NamespaceErasures(
+            env,
+            store,
+            self.namespaces,
+            self.jobs,
+            self.backfills,
+            self.replays,
+            self.keys,
+            NamespaceEnds(store, self._session_asked),
+        )
         self.enrolments = Enrolments(env, store)
         passwords = Passwords()
         self.sign_ins = SignIns(env, store, passwords, self.settings.session_idle, self.settings.session_life)

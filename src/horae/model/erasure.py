@@ -6,9 +6,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
+from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.execution import Extra
-from horae.model.view import View
+from horae.model.view import Time, View
 
 
 class Which(Struct, frozen=True, kw_only=True):
@@ -47,3 +48,30 @@ class ErasureView(View, frozen=True, kw_only=True):
     live: list[UUID]
     unread: list[UUID]
     next_cursor: str | None = None
+
+
+class EraseNamespace(Struct, frozen=True, kw_only=True):
+    """What of a namespace is to be erased."""
+
+    confirm: str  # its name
+    cancel: bool = False
+    definitions: bool = False
+    before: Instant | None = None
+
+
+class NamespaceErasureView(View, frozen=True, kw_only=True):
+    """What one part of the erasure of a namespace did; it goes on until `done`.
+
+    `live` were cancelled and have not ended yet. `records` are keys, ended backfills, replays, sessions and holds, and
+    kept answers.
+    """
+
+    namespace: str
+    before: Time
+    executions: int
+    files: int
+    events: int
+    records: int
+    definitions: int
+    live: int
+    done: bool

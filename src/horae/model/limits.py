@@ -20,6 +20,7 @@ from horae.model.template import as_text
 MOST_LIMITS = 8
 _LONG = 128  # characters of a key's value that stand in its name as they are
 _PREFIX = "${params."
+BY_KEY = "limit:"  # how the names of limits by key begin
 _FAN = "fan"  # in the place of a template's digest
 UNLIMITED = 1 << 30
 
@@ -65,7 +66,7 @@ def namespace_limit(namespace: int) -> str:
 
 def key_name(job: UUID, template: str, value: str) -> str:
     """The key of a limit for one value: an edit that keeps the template keeps the key."""
-    return f"limit:{job}:{_digest(template)}:{_short(value)}"
+    return f"{BY_KEY}{job}:{_digest(template)}:{_short(value)}"
 
 
 def sequence_name(job: UUID, value: str) -> str:
@@ -74,12 +75,12 @@ def sequence_name(job: UUID, value: str) -> str:
 
 def fan_key(parent: UUID, step: str, most: int) -> str:
     """The key that all children of a step share that may not run all at once; no digest is spelled so."""
-    return f"limit:{parent}:{_FAN}{most}:{_short(step)}"
+    return f"{BY_KEY}{parent}:{_FAN}{most}:{_short(step)}"
 
 
 def is_fan(key: str) -> bool:
     """Whether a key is that of a step of a workflow."""
-    return key.startswith("limit:") and key.split(":", 3)[2].startswith(_FAN)
+    return key.startswith(BY_KEY) and key.split(":", 3)[2].startswith(_FAN)
 
 
 def is_sequence(key: str) -> bool:

@@ -175,6 +175,7 @@ ACCESS: Mapping[str, Access] = {
     "namespaces.get": VIEW,
     "namespaces.edit": ADMIN,
     "namespaces.delete": INSTALLATION,
+    "namespaces.erase": ADMIN,  # what is defined in it only with "installation"
     "namespaces.quota": VIEW,
     "namespaces.set-quota": INSTALLATION,  # a tenant does not raise its own
     "namespaces.usage": VIEW,

@@ -75,7 +75,7 @@ _FREE = {
     )
     for dialect in _SUFFIX
 }
-_FORGET = [
+FORGET = [
     Statement(f"forget_{name}", f"DELETE FROM {name} USING given WHERE {name}.{key} = given.id")
     for name, key in [("parcels", "id"), *((name, "parcel") for name in (*PARTITIONED[1:], *BESIDE))]
 ]
@@ -102,7 +102,7 @@ def walk(
             return end, 0
         free = yield ForEach(_FREE[dialect], (("id", "uuid"), ("newest", "bigint")), over)
         if free:
-            for statement in _FORGET:
+            for statement in FORGET:
                 yield ForEach(statement, (("id", "uuid"),), free)
         return end, len(free)
 
