@@ -22,7 +22,7 @@ async def test_a_circuit_is_opened_listed_and_reset(api: Api):
     assert told["by"].startswith("key:")
     assert (await api.get("/api/v1/circuits")).json()["items"] == [told]
     metrics = (await api.get("/metrics")).text
-    assert 'horae_circuits{job="pay",namespace="default",state="open"} 1.0' in metrics
+    assert 'horae_circuits{job_name="pay",namespace="default",state="open"} 1.0' in metrics
     assert 'horae_circuit_changes_total{state="open"} 1.0' in metrics
     blockers = (await api.get("/api/v1/jobs/pay/explain")).json()["blockers"]
     assert blockers[0]["gate"] == "circuit"

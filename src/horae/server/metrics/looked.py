@@ -80,7 +80,7 @@ class Shown(Collector):
         yield gauge("limit_holders", told, looked.holders)
 
     def _jobs(self) -> Iterator[Metric]:
-        looked, by_job = self.looked, ["namespace", "job", "state"]
+        looked, by_job = self.looked, ["namespace", "job_name", "state"]
         told = "Circuits of jobs that are open or half-open, by job and state."
         yield gauge("circuits", told, bounded(looked.circuits, 2), by_job)
         told = (
@@ -91,7 +91,7 @@ class Shown(Collector):
             "Fires of these backfills, by job and how they stand: to_come, left_alone, live, succeeded, failed or"
             " ended_otherwise."
         )
-        yield gauge("backfill_fires", told, bounded(looked.fires, 2), ["namespace", "job", "standing"])
+        yield gauge("backfill_fires", told, bounded(looked.fires, 2), ["namespace", "job_name", "standing"])
         told = "Replays of dead letters that go on or are paused, by state."
         yield gauge("replays", told, bounded(looked.replays, 1), ["namespace", "state"])
 
