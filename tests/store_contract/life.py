@@ -13,6 +13,7 @@ from horae.model.execution import Extra
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.protocol import Exchange, Step
 from horae.model.retry import RetryPolicy
+from horae.model.tally import Counts, JobTally, NamespaceTally
 from horae.model.trigger import Interval, Rules
 from horae.store import moves
 from horae.store.driver import op_name
@@ -75,6 +76,7 @@ RARE_MOVES = {
     *("sealing", "secrets"),
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
     *("adoption", "autoscale", "circuit_reads", "explain_reads"),
+    *("grid_reads", "live_reads", "statistics_reads"),
     *("child_lists", "execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }
 RARE = {
@@ -279,8 +281,14 @@ async def clean(world: World) -> None:
     now, server = world.now(), world.env.new_id()
     seen = sessions.Server(id=server, url="http://a", host="a", pid=1, version="1", parts=("api",))
     await world.store.write(lambda: sessions.server_seen(seen, now))
-    counts = {(server, n): statistics.Counts(success=1) for n in range(2)}
-    await world.store.write(lambda: statistics.add(server, counts, now))
+    counts = {(server, n): Counts(success=1) for n in range(2)}
+    await world.store.write(lambda: statistics.add(server, counts))
+    for span in (3600, 86_400):
+        await world.store.write(lambda: statistics.put_jobs(server, [((server, span, now), JobTally())]))  # noqa: B023
+        key = (1, span, now)
+        await world.store.write(lambda: statistics.put_namespaces(server, [(key, NamespaceTally())]))  # noqa: B023
+    await world.store.read(lambda: statistics.namespaces_of([server]))
+    await world.store.write(lambda: statistics.forget(now))
     await world.store.write(lambda: sweep.take_duty("sweep", server, now, now + 1))
     await world.store.write(lambda: sweep.forget_expired(now, 0))
     await world.store.write(lambda: sweep.forget_records(0, 0))

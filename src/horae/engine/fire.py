@@ -1,7 +1,7 @@
 """Fire: due triggers become executions, each nominal fire once, whichever server comes first."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
@@ -14,6 +14,7 @@ from horae.engine.service import Alarm, Wait
 from horae.engine.settings import EngineSettings
 from horae.engine.submit import created
 from horae.env import SECOND, Env, Instant
+from horae.model.parcel import Parcel
 from horae.store.contract import Store
 from horae.store.moves.due import FIRST, Mark
 from horae.store.moves.fire import Fired
@@ -65,6 +66,7 @@ class Scheduler:
         self.counters = Counters()
         self.alarm = Alarm()
         self.on_blocked: Callable[[], object] = lambda: None  # told when something began to wait for its turn
+        self.on_fired: Callable[[Sequence[Parcel], Instant], object] = lambda parcels, now: None
         hints.listen(self._on_hint)
 
     def _on_hint(self, hint: Hint) -> None:
@@ -124,6 +126,7 @@ class Scheduler:
         now = self._env.now()
         self.fired += sum(len(parcel) for parcel in done.parcels)
         self.counters.fired(((parcel.envelope.due_at, len(parcel)) for parcel in done.parcels), now)
+        self.on_fired(done.parcels, now)
         for trouble in done.troubles:
             log.error(
                 "trigger cannot be decided", trigger=str(trouble.trigger), job=str(trouble.job), error=trouble.reason

@@ -19,6 +19,7 @@ from horae.engine.callbacks import Callbacks
 from horae.engine.circuit_breakers import CircuitBreakers
 from horae.engine.circuits import Circuits
 from horae.engine.clockwatch import ClockWatch
+from horae.engine.coming import Coming
 from horae.engine.counters import Counters
 from horae.engine.dead_letters import DeadLetters
 from horae.engine.dependencies import Dependencies
@@ -35,13 +36,16 @@ from horae.engine.fire import Scheduler
 from horae.engine.fires import Fires
 from horae.engine.fleet import Fleet
 from horae.engine.gateway import Gateway
+from horae.engine.gauges import Gauges
 from horae.engine.graphs import Graphs
+from horae.engine.grid import Grid
 from horae.engine.hints import Hint, Hints
 from horae.engine.hold_watch import HoldWatch
 from horae.engine.holds import Holds
 from horae.engine.hook_secrets import HookSecrets
 from horae.engine.hooks import Hooks
 from horae.engine.job_deletions import Deletions
+from horae.engine.job_statistics import JobStatistics
 from horae.engine.jobs import Jobs
 from horae.engine.joins import Joiner
 from horae.engine.keys import Keys
@@ -50,6 +54,7 @@ from horae.engine.namespace_ends import NamespaceEnds
 from horae.engine.namespace_erasures import NamespaceErasures
 from horae.engine.namespaces import Namespaces
 from horae.engine.oidc import Oidc
+from horae.engine.overview import Overview
 from horae.engine.passwords import Passwords
 from horae.engine.people import People
 from horae.engine.placer import Placer
@@ -152,6 +157,7 @@ class Node:
         store.on_started = self._started
         self.turns = Turns(env, store, self.directory, self.hints, self._session_asked, self.statistics.cancelled)
         self.scheduler.on_blocked = self.turns.alarm.ring
+        self.scheduler.on_fired = self.statistics.fired
         self.zones = ZoneRules(env, store, self.hints)
         self.joiner = Joiner(env, store, self.hints, self.settings, self.statistics, self.clock)
         self.rescuer = Rescuer(env, store, self.hints, self.settings, self.statistics, self.clock)
@@ -227,6 +233,11 @@ class Node:
             env, store, self.settings, on_request=self._session_asked, costs=lambda: self.directory.demands.costs
         )
         self.autoscale = Autoscale(env, store, self.directory)
+        self.gauges = Gauges(env, store, self.id, self.statistics)
+        self.coming = Coming(env, store)
+        self.overview = Overview(env, store, self.directory, self.gauges, self.coming, self.workers)
+        self.job_statistics = JobStatistics(env, store)
+        self.grid = Grid(store)
         self.keys = Keys(env, store)
         self.namespace_erasures = NamespaceErasures(
             env,
@@ -287,6 +298,7 @@ class Node:
             self.circuits,
             self.rollouts,
             self.quotas,
+            self.coming,
         ]
         if "gateway" in parts:
             chosen += [self.gateway.lot, self.gateway.hand_backs, self.directory.fair, self.reserver]
@@ -310,6 +322,7 @@ class Node:
                 self.opener,
                 self.flows,
                 self.sweeper,
+                self.gauges,
                 self.artifact_sweeper,
             ]
             chosen.append(self.watcher)

@@ -1,21 +1,28 @@
-"""Statistics: each server adds up per job and minute in memory and writes its own rows every five seconds."""
+"""Statistics: each server adds up in memory, per job and per namespace, and writes its own rows every five seconds.
 
-from collections.abc import Callable, Sequence
+What happens all day is counted once, by minute; hours and days are added up from that when it is written.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from horae.engine.service import Alarm, Wait
-from horae.env import Env
+from horae.engine.tallies import Tallies
+from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
 from horae.model.circuit import Attempted
 from horae.model.event import Event
 from horae.model.ids import execution_id
+from horae.model.parcel import Parcel
 from horae.model.rollout import Trial
+from horae.model.tally import JOB_SPANS, NAMESPACE_SPANS, JobTally, NamespaceTally
 from horae.store.contract import Store
 from horae.store.moves import statistics
 from horae.store.moves.effects import Effects
 
 FLUSH = 5.0
 MINUTE = 60_000_000
+TELLING = ("success", "failed")  # how long the others took tells nothing of a job
 
 
 class Statistics:
@@ -25,7 +32,11 @@ class Statistics:
 
     def __init__(self, env: Env, store: Store, node: UUID) -> None:
         self._env, self._store, self._node = env, store, node
-        self._counts: dict[tuple[UUID, int], statistics.Counts] = {}
+        self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by minute: since the last flush
+        self._namespaces: dict[tuple[int, int], NamespaceTally] = {}
+        self._unowned: dict[tuple[UUID, int], int] = {}  # cancelled executions of jobs whose namespace nobody told
+        self._job_spans = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, env.new_id)
+        self._namespace_spans = Tallies(NAMESPACE_SPANS, NamespaceTally, statistics.put_namespaces, env.new_id)
         self.totals: dict[str, int] = {"success": 0, "failed": 0, "cancelled": 0, "skipped": 0, "retried": 0, "lost": 0}
         self._failed: set[UUID] = set()
         self.on_failed: Callable[[], object] = lambda: None  # told when an execution has failed
@@ -47,12 +58,21 @@ class Statistics:
             self.on_attempted(effects.attempted)
         minute = self._env.now() // MINUTE
         for ended in effects.ended:
-            counts = self._counts.setdefault((ended.job, minute), statistics.Counts())
-            counts.add(ended.state, ended.hi - ended.lo, ended.busy)
-            self.totals[ended.state] += ended.hi - ended.lo
+            count = ended.hi - ended.lo
+            job = self._of_job(ended.job, minute)
+            job.add(ended.state, count, ended.busy)
+            if ended.spans and ended.state in TELLING:
+                job.took(ended.spans, count)
+            self._of_namespace(ended.namespace, minute).add(ended.state, count, ended.busy)
+            self.totals[ended.state] += count
             if ended.state == "failed":
                 self._failed.add(ended.job)
-        self.totals["retried"] += effects.retried
+        for again in effects.repeats:
+            self._of_job(again.job, minute).add(again.what, again.count)
+            self._of_namespace(again.namespace, minute).add(again.what, again.count)
+            self.totals[again.what] += again.count
+        for waited in effects.waited:
+            self._of_namespace(waited.namespace, minute).waits.add(waited.micros, waited.count)
         if self._failed:
             self.on_failed()
         self.on_effects(effects)
@@ -60,9 +80,34 @@ class Statistics:
     def cancelled(self, job: UUID, count: int) -> None:
         """Count what was cancelled before it ran."""
         if count:
-            key = (job, self._env.now() // MINUTE)
-            self._counts.setdefault(key, statistics.Counts()).add("cancelled", count, 0)
+            minute = self._env.now() // MINUTE
+            self._of_job(job, minute).add("cancelled", count)
+            self._unowned[job, minute] = self._unowned.get((job, minute), 0) + count
             self.totals["cancelled"] += count
+
+    def fired(self, parcels: Sequence[Parcel], now: Instant) -> None:
+        """Count how late fires came."""
+        for parcel in parcels:
+            lag = max(0, now - parcel.envelope.due_at)
+            self._of_namespace(parcel.envelope.namespace, now // MINUTE).lagged(lag, len(parcel))
+
+    def sampled(self, queued: Mapping[int, int], now: Instant) -> None:
+        """So many executions stand in the queues of each namespace now."""
+        for namespace, count in queued.items():
+            tally = self._of_namespace(namespace, now // MINUTE)
+            tally.queued = max(count, tally.queued or 0)
+
+    def _of_job(self, job: UUID, minute: int) -> JobTally:
+        found = self._jobs.get((job, minute))
+        if found is None:
+            found = self._jobs[job, minute] = JobTally()
+        return found
+
+    def _of_namespace(self, namespace: int, minute: int) -> NamespaceTally:
+        found = self._namespaces.get((namespace, minute))
+        if found is None:
+            found = self._namespaces[namespace, minute] = NamespaceTally()
+        return found
 
     def events(self, effects: Effects) -> list[Event]:
         """What subscribers are told of a batch."""
@@ -85,18 +130,49 @@ class Statistics:
 
     async def step(self) -> Wait:
         """Write what was added up."""
-        if self._counts:
-            counts, self._counts = self._counts, {}
-            now = self._env.now()
-            try:
-                await self._store.write(lambda: statistics.add(self._node, counts, now))
-            except StoreUnavailable as error:
-                if not error.fields.get("unknown"):
-                    self._keep(counts)
-                raise
+        await self._write_minutes()
+        await self._own()
+        for (namespace, minute), happened in self._take_namespaces().items():
+            self._namespace_spans.add(namespace, minute * MINUTE, happened)
+        now = self._env.now()
+        await self._namespace_spans.flush(self._store, now)
+        await self._job_spans.flush(self._store, now)
         return FLUSH
 
-    def _keep(self, counts: dict[tuple[UUID, int], statistics.Counts]) -> None:
+    async def _write_minutes(self) -> None:
+        if not self._jobs:
+            return
+        counts, self._jobs = self._jobs, {}
+        try:
+            await self._store.write(lambda: statistics.add(self._node, counts))
+        except StoreUnavailable as error:
+            if not error.fields.get("unknown"):
+                self._keep(counts)
+                raise
+            self._widen(counts)
+            raise
+        self._widen(counts)
+
+    def _widen(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
+        for (job, minute), happened in counts.items():
+            self._job_spans.add(job, minute * MINUTE, happened)
+
+    def _keep(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
         """Nothing of these was written: they go with the next."""
-        for key, unwritten in counts.items():
-            self._counts.setdefault(key, statistics.Counts()).join(unwritten)
+        for (job, minute), unwritten in counts.items():
+            self._of_job(job, minute).join(unwritten)
+
+    async def _own(self) -> None:
+        """Find whose jobs they are of which something was cancelled."""
+        if not self._unowned:
+            return
+        jobs = {job for job, _ in self._unowned}
+        owners = await self._store.read(lambda: statistics.namespaces_of(jobs))
+        unowned, self._unowned = self._unowned, {}
+        for (job, minute), count in unowned.items():
+            if job in owners:
+                self._of_namespace(owners[job], minute).add("cancelled", count)
+
+    def _take_namespaces(self) -> dict[tuple[int, int], NamespaceTally]:
+        taken, self._namespaces = self._namespaces, {}
+        return taken

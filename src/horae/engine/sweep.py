@@ -15,7 +15,7 @@ from horae.model.quota import day_of
 from horae.store import expiry
 from horae.store.contract import Store
 from horae.store.fire_expiry import LATE_BY
-from horae.store.moves import backfills, meeting_sweep, namespaces, quotas, replays, sweep
+from horae.store.moves import backfills, meeting_sweep, namespaces, quotas, replays, statistics, sweep
 from horae.store.moves.event_sweep import forget_events
 
 TERM = 30 * SECOND  # how long a duty is held without renewal
@@ -72,6 +72,8 @@ class Sweeper:
         await self._forget_fires(now - self._settings.fire_retention)
         kept = now - self._settings.retention
         while await self._store.write(lambda: sweep.forget_records(now - self._settings.fire_retention, kept)):
+            await self._env.clock.sleep(0)
+        while await self._store.write(lambda: statistics.forget(now)):
             await self._env.clock.sleep(0)
         while await self._store.write(lambda: backfills.forget(kept)):
             await self._env.clock.sleep(0)

@@ -17,6 +17,7 @@ from horae.model.parcel import AT_MOST_ONCE
 from horae.model.protocol import MAX_INLINE_RESULT, MAX_RESULT, Failure, Outcome
 from horae.model.retry import GiveUp, RetryAt, RetryPolicy, Spent, after_failure, after_loss
 from horae.model.slice import Queued, Running, Slice, Waiting, part
+from horae.model.tally import some_of
 
 
 class Finished(Struct, frozen=True, kw_only=True):
@@ -304,12 +305,21 @@ def encode_timings(first: Instant, starts: Sequence[Instant], ends: Sequence[Ins
 
 def time_worked(first: Instant | None, last: Instant, timings: bytes | None) -> Micros:
     """How long workers were busy with the items together: the sum of each one's time, where that is known."""
-    if timings is None:
-        return max(0, last - (first or last))
+    return max(0, last - (first or last)) if timings is None else sum(_durations(timings))
+
+
+def spans_worked(first: Instant | None, last: Instant, timings: bytes | None) -> tuple[Micros, ...]:
+    """How long items took: each one, or some that stand for all where there are many; none if none began."""
+    if first is None:
+        return ()
+    return (max(0, last - first),) if timings is None else some_of(_durations(timings))
+
+
+def _durations(timings: bytes) -> "array[int]":
     spans = array("I", timings[len(timings) // 2 :])
     if sys.byteorder == "big":
         spans.byteswap()
-    return sum(spans)
+    return spans
 
 
 def _bounded(micros: int) -> int:

@@ -40,6 +40,9 @@ class JobList(Paged, frozen=True, kw_only=True):
     queue: Text | None = None
     owner: Annotated[Text, Meta(description="Only the jobs that this workflow keeps for its steps.")] | None = None
     owned: Annotated[bool, Meta(description="With the jobs that workflows keep for their steps.")] = False
+    statistics: Annotated[bool, Meta(description="With each job's newest executions, success rate and durations.")] = (
+        False
+    )
 
 
 class EventList(Paged, frozen=True, kw_only=True):
@@ -196,6 +199,23 @@ class Topics(Query, frozen=True, kw_only=True):
     execution: (
         Annotated[str, Meta(description="One, its steps and its log.", extra_json_schema={"format": "uuid"})] | None
     ) = None
+
+
+class Window(Query, frozen=True, kw_only=True):
+    """A window of the past."""
+
+    from_: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
+    to: Annotated[When, Meta(description="Before this; now unless said.")] | None = None
+
+
+class Days(Query, frozen=True, kw_only=True):
+    """Which days, of which time zone: at most 400."""
+
+    from_: Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant.")] | None = field(
+        default=None, name="from"
+    )
+    to: Annotated[Text, Meta(description="The last day.")] | None = None
+    timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
 
 
 class UsageDays(Query, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import asyncio
 
 from horae.model.ledger import LedgerRow
 from horae.model.protocol import Step
+from horae.model.tally import Counts
 from horae.model.trigger import Interval, Misfire, Rules
 from horae.store.moves import audit_fires, ledger, sessions, statistics, steps, sweep, triggers
 from tests.store_contract.world import NAMESPACE, World, add_trigger, lead, released
@@ -166,8 +167,8 @@ async def test_a_run_of_fires_is_kept_as_long_as_its_last(world: World):
 
 async def test_statistics_are_forgotten_in_batches_after_their_time(world: World):
     job, server, first = world.env.new_id(), world.env.new_id(), world.now() // MINUTE
-    counts = {(job, first + n): statistics.Counts(success=1) for n in range(5)}
-    await world.store.write(lambda: statistics.add(server, counts, world.now()))
+    counts = {(job, first + n): Counts(success=1) for n in range(5)}
+    await world.store.write(lambda: statistics.add(server, counts))
 
     async def forget():
         return await world.store.write(lambda: sweep.forget_records(0, (first + 3) * MINUTE, most=2))

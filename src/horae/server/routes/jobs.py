@@ -9,6 +9,7 @@ from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Sta
 from horae.model.dependency_view import DependenciesView
 from horae.model.execution_view import ExecutionView
 from horae.model.job_view import JobView
+from horae.model.statistics_view import ListedJobView
 from horae.model.view import Page
 from horae.model.workflow.naming import owner_of
 from horae.server.bodies import JobBody, JobPatch, Trigger
@@ -34,7 +35,7 @@ async def create(call: Call, body: dict[str, Any]) -> Reply:
     return _shown(await call.node.jobs.create(call.namespace, body), 201)
 
 
-@get(f"{API}/jobs", "jobs.list", Page[JobView], refuses=(NotFound,))
+@get(f"{API}/jobs", "jobs.list", Page[ListedJobView], refuses=(NotFound,))
 async def list_jobs(call: Call, query: JobList) -> Reply:
     """List jobs by name; deleted ones only when `state` asks for them.
 
@@ -47,6 +48,8 @@ async def list_jobs(call: Call, query: JobList) -> Reply:
     if call.who.scoped:
         mine = [job for job in page.items if call.who.covers(owner_of(job.name), job.queue)]
         page = msgspec.structs.replace(page, items=mine)
+    if query.statistics:
+        return ok(Page(items=await call.node.job_statistics.listed(page.items), next_cursor=page.next_cursor))
     return ok(page)
 
 

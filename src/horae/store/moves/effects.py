@@ -14,13 +14,13 @@ from horae.model.keys import CHOSEN, CIRCUIT, KEYED
 from horae.model.parcel import Parcel
 from horae.model.protocol import Range
 from horae.model.rollout import Trial
-from horae.model.settle import Fates, Finished, Tried, time_worked, timing_of
+from horae.model.settle import Fates, Finished, Tried, spans_worked, time_worked, timing_of
 from horae.model.show import status_of
 from horae.model.slice import Queued, Running, Slice
 from horae.store.moves import beginnings, holders, shelves
 from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.starts import NewId, Started
-from horae.store.moves.told import Ended, Moved, Stepped, is_step
+from horae.store.moves.told import Ended, Moved, Retried, Stepped, Waited, is_step
 from horae.store.script import Insert, Script
 
 Stamp = tuple[UUID, int]  # session and channel: one exchange of a batch
@@ -33,6 +33,8 @@ class Effects(Struct):
     ended: list[Ended] = []
     retried: int = 0
     failures: dict[str, int] = {}  # attempts that failed or were lost, by the class of their failure
+    repeats: list[Retried] = []  # the same by job, and what was lost with its worker
+    waited: list[Waited] = []  # of what has begun
     wakes: list[Instant] = []
     requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
     logged: list[Moved] = []
@@ -99,6 +101,8 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
     """Put settled items where they go."""
     effects.attempted += _attempted(fates)
     effects.trials += _trials(fates)
+    effects.repeats += _repeats(fates)
+    effects.waited += _waited(fates.finished)
     if fates.finished:
         yield shelves.put_finished(fates.finished)
         effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
@@ -170,6 +174,28 @@ def _spans(finished: Finished) -> tuple[Micros, ...]:
     )
 
 
+def _repeats(fates: Fates) -> Iterator[Retried]:
+    """What is tried again, and what was lost with its worker."""
+    for w in fates.waiting:
+        if w.reason == "retry":
+            yield Retried(w.job, w.namespace, w.hi - w.lo)
+    lost = [tried for tried in fates.tried if tried.outcome == "lost"]
+    if lost:
+        slices: dict[UUID, Slice] = {slice.parcel: slice for slice in [*fates.waiting, *fates.queued]}
+        slices |= {f.slice.parcel: f.slice for f in fates.finished}
+        for tried in lost:
+            slice = slices[tried.parcel]
+            yield Retried(slice.job, slice.namespace, tried.hi - tried.lo, "lost")
+
+
+def _waited(finished: Iterable[Finished]) -> Iterator[Waited]:
+    """How long they stood in the queue of which the beginning is told with the end."""
+    for f in finished:
+        slice = f.slice
+        if f.started_at is not None and isinstance(slice, Running) and slice.started_at is None:
+            yield Waited(slice.namespace, max(0, f.started_at - slice.queued_at), slice.hi - slice.lo)
+
+
 def _moved(slice: Slice, state: str) -> Moved:
     return Moved(slice.parcel, slice.lo, slice.hi, slice.job, slice.namespace, state)
 
@@ -178,4 +204,5 @@ def _ended(finished: Finished) -> Ended:
     s = finished.slice
     busy = time_worked(finished.started_at, finished.completed_at, finished.timings)
     lane = s.lane if isinstance(s, Running) else 0
-    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, lane)
+    spans = spans_worked(finished.started_at, finished.completed_at, finished.timings)
+    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, lane, spans)

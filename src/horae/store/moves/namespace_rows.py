@@ -46,6 +46,8 @@ ROWS = (
     some("timers", "trigger_id", "namespace = $1"),
     some("triggers", "id", "namespace = $1"),
     some("job_minutes", "job, minute, server", OF_JOBS),
+    some("job_spans", "job, span, at, writer", OF_JOBS),
+    some("namespace_spans", "namespace, span, at, writer", "namespace = $1"),
     some("rollout_counts", "job, since, version, outcome, bucket, server", OF_JOBS),
     some("rollouts", "job", OF_JOBS),
     some("streaks", "job", OF_JOBS),

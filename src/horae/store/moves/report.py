@@ -28,7 +28,7 @@ from horae.store.moves.flow_locks import Kin
 from horae.store.moves.log_lines import keep_lines
 from horae.store.moves.starts import NewId
 from horae.store.moves.stops import NO_STOPS, Cancels, cancel_asked, stops_of
-from horae.store.moves.told import Moved
+from horae.store.moves.told import Moved, Waited
 from horae.store.script import ForEach, Insert, Script, Statement, Together
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def settle(
     for head in told:
         mine = held.get(head.session, {})
         if head.exchange.started:
-            yield from _start(head, mine, moves, now)
+            yield from _start(head, mine, effects, moves, now)
         yield from _note(head, mine, effects, now)
         if head.exchange.logs:
             yield from keep_lines(head, _Holds(mine), effects)
@@ -167,7 +167,7 @@ def _held(heads: Sequence["Head"], effects: Effects, *, depended: bool) -> Scrip
     return held
 
 
-def _start(head: "Head", held: Held, moves: Deferred, now: Instant) -> Script[None]:
+def _start(head: "Head", held: Held, effects: Effects, moves: Deferred, now: Instant) -> Script[None]:
     """Items that began to run become slices of their own, with their start."""
     started = head.exchange.started
     fresh = [s for s in held.values() if s.started_at is None]
@@ -178,6 +178,7 @@ def _start(head: "Head", held: Held, moves: Deferred, now: Instant) -> Script[No
         structs.replace(part(slice, lo, hi), started_at=max(slice.granted_at, min(started[i].at, now)))
         for slice, i, lo, hi in matched.hits
     ]
+    effects.waited += [Waited(s.namespace, max(0, (s.started_at or now) - s.queued_at), s.hi - s.lo) for s in begun]
     yield from _replace(held, matched.touched, [*begun, *matched.left], moves)
 
 

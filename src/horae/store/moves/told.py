@@ -4,6 +4,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from horae.env import Micros
 from horae.model.keys import CHILD
 
 
@@ -18,6 +19,7 @@ class Ended(Struct, frozen=True):
     state: str
     busy: int
     lane: int = 0  # where it was claimed from, if it was
+    spans: tuple[Micros, ...] = ()  # how long some of them took, which stand for all
 
 
 class Moved(Struct, frozen=True):
@@ -29,6 +31,23 @@ class Moved(Struct, frozen=True):
     job: UUID
     namespace: int
     state: str
+
+
+class Retried(Struct, frozen=True):
+    """Attempts that did not end their executions: for statistics."""
+
+    job: UUID
+    namespace: int
+    count: int
+    what: str = "retried"  # or lost
+
+
+class Waited(Struct, frozen=True):
+    """How long items stood in the queue that have begun."""
+
+    namespace: int
+    micros: Micros
+    count: int
 
 
 class Stepped(Struct, frozen=True):

@@ -27,6 +27,7 @@ from horae.store.schema import (
     rollouts,
     secrets,
     signals,
+    statistics,
     templates,
 )
 from horae.store.schema.columns import metadata
@@ -54,5 +55,6 @@ __all__ = (
     "rollouts",
     "secrets",
     "signals",
+    "statistics",
     "templates",
 )

@@ -535,6 +535,25 @@ CREATE TABLE job_minutes (
 
 CREATE INDEX job_minutes_minute ON job_minutes (minute);
 
+CREATE TABLE job_spans (
+    job UUID NOT NULL,
+    span INTEGER NOT NULL,
+    at BIGINT NOT NULL,
+    writer UUID NOT NULL,
+    success INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    retried INTEGER NOT NULL,
+    lost INTEGER NOT NULL,
+    busy_micros BIGINT NOT NULL,
+    durations BLOB,
+    PRIMARY KEY (job, span, at, writer)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX job_spans_at ON job_spans (span, at);
+
 CREATE TABLE job_versions (
     job UUID NOT NULL,
     version INTEGER NOT NULL,
@@ -711,6 +730,28 @@ CREATE TABLE members (
 );
 
 CREATE INDEX members_namespace ON members (namespace, user_name);
+
+CREATE TABLE namespace_spans (
+    namespace INTEGER NOT NULL,
+    span INTEGER NOT NULL,
+    at BIGINT NOT NULL,
+    writer UUID NOT NULL,
+    success INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    cancelled INTEGER NOT NULL,
+    skipped INTEGER NOT NULL,
+    retried INTEGER NOT NULL,
+    lost INTEGER NOT NULL,
+    busy_micros BIGINT NOT NULL,
+    lags BLOB,
+    lag_max BIGINT,
+    waits BLOB,
+    queued INTEGER,
+    PRIMARY KEY (namespace, span, at, writer)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX namespace_spans_at ON namespace_spans (span, at);
 
 CREATE TABLE namespaces (
     id INTEGER NOT NULL,

@@ -1,0 +1,142 @@
+"""Coming: how many fires lie ahead, by spans of time. Counted in the background, for namespaces that somebody looks at.
+
+Timers are counted in the order in which they are due, for so long and no longer: what is left uncounted is due later
+than what was counted, and the spans from there on say that there may be more.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.engine.service import Alarm, Wait
+from horae.engine.trigger_calendars import course_of
+from horae.env import SECOND, Env, Instant
+from horae.errors import HoraeError
+from horae.model.calendar import Calendar
+from horae.model.tally import begin_of
+from horae.model.trigger import Timed
+from horae.model.trigger.ahead import count_ahead
+from horae.store.contract import Store
+from horae.store.moves import calendars, fire_reads
+from horae.store.moves.triggers import Timer
+
+STEP, SLOTS = 1800, 24
+BATCH = 500
+AT_FIRST, AT_LEAST, AT_MOST = 0.04, 60.0, 2.0  # seconds: counting while somebody waits; between counts; of a count
+IN_A_ROW = 0.005  # seconds of counting before others have their turn
+SHARE = 50  # of the time goes into counting, at most one part
+WATCHED = 600.0  # seconds for which a namespace is counted after somebody asked
+FIRST = UUID(int=0)
+
+
+class Ahead(Struct, frozen=True):
+    """Fires to come between edges of time, as far as they were counted."""
+
+    edges: Sequence[Instant]
+    counts: Sequence[int]
+    cut: Instant | None = None  # from here on there may be more
+
+    @property
+    def spans(self) -> list[tuple[Instant, int, bool]]:
+        """Each span's beginning, its fires, and whether there may be more."""
+        return [
+            (low, count, self.cut is not None and self.cut < high)
+            for (low, high), count in zip(pairwise(self.edges), self.counts, strict=True)
+        ]
+
+
+class _Watched(Struct):
+    ahead: Ahead
+    asked: float
+    due: float
+
+
+class Coming:
+    """Fires to come of whole namespaces, by half hours. A service: its step counts anew what is looked at."""
+
+    name = "coming"
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+        self._watched: dict[int, _Watched] = {}
+        self.alarm = Alarm()
+
+    async def of(self, namespace: int) -> Ahead:
+        """The half hours from the present one on; roughly, if nobody asked for long and there are many."""
+        now = self._env.clock.monotonic()
+        known = self._watched.get(namespace)
+        if known is None or known.ahead.edges[0] != begin_of(self._env.now(), STEP):
+            known = _Watched(await self._count(namespace, AT_FIRST), now, now)
+            self._watched[namespace] = known
+            self.alarm.ring()
+        known.asked = now
+        return known.ahead
+
+    async def step(self) -> Wait:
+        """Count anew for who looked lately."""
+        now = self._env.clock.monotonic()
+        self._watched = {id: one for id, one in self._watched.items() if one.asked > now - WATCHED}
+        for namespace, one in list(self._watched.items()):
+            if one.due <= now:
+                begun = self._env.clock.monotonic()
+                one.ahead = await self._count(namespace, AT_MOST)
+                ended = self._env.clock.monotonic()
+                one.due = ended + max(AT_LEAST, SHARE * (ended - begun))
+        return max(1.0, min((one.due for one in self._watched.values()), default=now + AT_LEAST) - now)
+
+    async def _count(self, namespace: int, seconds: float) -> Ahead:
+        begin = begin_of(self._env.now(), STEP)
+        edges = [begin + place * STEP * SECOND for place in range(SLOTS + 1)]
+        return await count(self._store, self._env, namespace, None, edges, seconds)
+
+
+async def count(
+    store: Store, env: Env, namespace: int, job: UUID | None, edges: Sequence[Instant], seconds: float
+) -> Ahead:
+    """The fires of a namespace, or of one job, that are to come between each two edges."""
+    counts = [0] * (len(edges) - 1)
+    known: dict[tuple[str, ...], Calendar | None] = {}
+    place: fire_reads.Place | None = (-(1 << 62), FIRST)
+    until = env.clock.monotonic() + seconds
+    rest_at = env.clock.monotonic() + IN_A_ROW
+    while place is not None:
+        after = place
+        rows = await store.read(lambda: fire_reads.due(namespace, job, after, edges[-1], BATCH))  # noqa: B023
+        place = None
+        for one in rows:
+            timer = one.timer
+            now = env.clock.monotonic()
+            if now > until:
+                return Ahead(edges, counts, timer.next_fire_at)
+            if now > rest_at:
+                await env.clock.sleep(0)
+                rest_at = env.clock.monotonic() + IN_A_ROW
+            if isinstance(timer.trigger, Timed):
+                found = await _count_timer(store, namespace, timer, edges, known)
+                counts = [had + more for had, more in zip(counts, found, strict=True)]
+        if len(rows) == BATCH:
+            last = rows[-1].timer
+            place = last.next_fire_at or 0, last.id
+    return Ahead(edges, counts)
+
+
+async def _count_timer(
+    store: Store,
+    namespace: int,
+    timer: Timer,
+    edges: Sequence[Instant],
+    known: dict[tuple[str, ...], Calendar | None],
+) -> list[int]:
+    names, course = timer.rules.calendars, None
+    if names:
+        if names not in known:
+            wanted = namespace, names
+            known[names] = (await store.read(lambda: calendars.compiled([wanted], calendars.FOREVER))).get(wanted)
+        calendar = known[names]
+        course = None if calendar is None else course_of(timer, calendar, edges[-1])
+    try:
+        return count_ahead(timer.trigger, timer.rules, timer.decided_through, timer.fired, edges, course)
+    except HoraeError:  # it cannot be decided: whoever looks at it is told
+        return [0] * (len(edges) - 1)

@@ -1,0 +1,55 @@
+"""The grid of a job: its executions, newest first, by the steps of its workflow."""
+
+from uuid import UUID
+
+from horae.engine.refs import find_job
+from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.ids import execution_id
+from horae.model.instant import format_instant
+from horae.model.statistics_view import GridItemView, GridView
+from horae.model.workflow.values import Workflow
+from horae.store.contract import Store
+from horae.store.moves import execution_lists, flow_reads, grid_reads
+from horae.store.moves.execution_lists import END, Chosen, ExecutionFilter
+from horae.store.moves.statistics_reads import in_seconds
+
+MOST_CELLS = 20_000
+
+
+class Grid:
+    """Executions beside one another."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def page(self, namespace: int, ref: str, *, limit: int = 50, cursor: str | None = None) -> GridView:
+        """A page; of a workflow with very many steps it is shorter than asked for."""
+        job = (await find_job(self._store, namespace, ref)).job
+        steps: list[str] = []
+        if isinstance(job.spec.task, Workflow):
+            plan = await self._store.read(lambda: flow_reads.present_plan(job.id))
+            steps = [] if plan is None else [step for phase in plan.order.values() for step in phase]
+        wanted, before = ExecutionFilter(job=job.id), END
+        if cursor is not None:
+            before = read_cursor(cursor, tuple[UUID, int])
+        size = max(1, min(check_limit(limit), MOST_CELLS // max(1, len(steps))))
+        chosen, following = await self._store.read(lambda: execution_lists.page(namespace, wanted, before, size))
+        places = [(slice.parcel, item) for slice, item in chosen]
+        states = await self._store.read(lambda: grid_reads.states_of(places))
+        known = set(steps)
+        steps += sorted({step for cells in states.values() for step in cells} - known)
+        return GridView(
+            steps=steps,
+            items=[_item(one, states[one[0].parcel, one[1]]) for one in chosen],
+            next_cursor=None if following is None else make_cursor(following),
+        )
+
+
+def _item(chosen: Chosen, steps: dict[str, str]) -> GridItemView:
+    slice, item = chosen
+    began, ended = slice.started_at, slice.completed_at
+    return GridItemView(
+        execution_id=execution_id(slice.parcel, item), status=slice.status,
+        at=format_instant(slice.due_at), seconds=None if began is None or ended is None else in_seconds(ended - began),
+        steps=steps,
+    )  # fmt: skip

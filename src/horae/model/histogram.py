@@ -1,0 +1,99 @@
+"""Histograms of lengths of time: counts in buckets that widen with the value, so that they add up and stay small.
+
+A doubling has 16 buckets, so that what is read from one is off by at most a thirty-second part of the value, whatever
+the value is and however many histograms were added up.
+"""
+
+from collections.abc import Iterable
+from math import ceil
+from struct import pack, unpack
+
+from msgspec import Struct
+
+from horae.env import Micros
+
+FINE = 16  # buckets to a doubling
+_BITS = FINE.bit_length()
+_MOST = 0xFFFF_FFFF  # of one bucket, as it is stored
+
+
+def bucket_of(value: Micros) -> int:
+    """Where a value is counted; small ones each by itself."""
+    if value < FINE:
+        return max(0, value)
+    shift = value.bit_length() - _BITS
+    return shift * FINE + (value >> shift)
+
+
+def bounds_of(bucket: int) -> tuple[Micros, Micros]:
+    """The least value of a bucket, and the least of the next."""
+    if bucket < FINE:
+        return bucket, bucket + 1
+    shift = bucket // FINE - 1
+    low = (FINE + bucket % FINE) << shift
+    return low, low + (1 << shift)
+
+
+class Histogram(Struct):
+    """How many values lie in which bucket."""
+
+    counts: dict[int, int] = {}
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def sum(self) -> float:
+        """All values together, as near as each is known."""
+        return sum(_middle(bucket) * count for bucket, count in self.counts.items())
+
+    def add(self, value: Micros, count: int = 1) -> None:
+        bucket = bucket_of(value)
+        self.counts[bucket] = self.counts.get(bucket, 0) + count
+
+    def join(self, other: "Histogram") -> None:
+        """Count what another one counted, too."""
+        counts = self.counts
+        for bucket, count in other.counts.items():
+            counts[bucket] = counts.get(bucket, 0) + count
+
+    def percentile(self, share: float) -> float | None:
+        """The value that this share of all lies at or below; None of nothing."""
+        return self.percentiles((share,))[0]
+
+    def percentiles(self, shares: Iterable[float]) -> list[float | None]:
+        """Several at once, in rising order."""
+        total, below, bucket = self.total, 0, 0
+        found: list[float | None] = []
+        buckets = iter(sorted(self.counts))
+        for share in shares:
+            rank = max(1, ceil(share * total))
+            while total and below < rank:
+                bucket = next(buckets)
+                below += self.counts[bucket]
+            found.append(_middle(bucket) if total else None)
+        return found
+
+    def packed(self) -> bytes | None:
+        """As it is stored; nothing of nothing."""
+        if not self.counts:
+            return None
+        buckets = sorted(self.counts)
+        counts = [min(self.counts[bucket], _MOST) for bucket in buckets]
+        return pack(f"<{len(buckets)}H{len(buckets)}I", *buckets, *counts)
+
+    def take_in(self, stored: bytes | None) -> None:
+        """Count what a stored one counted, too."""
+        if not stored:
+            return
+        size = len(stored) // 6
+        numbers = unpack(f"<{size}H{size}I", stored)
+        counts = self.counts
+        for bucket, count in zip(numbers[:size], numbers[size:], strict=True):
+            counts[bucket] = counts.get(bucket, 0) + count
+
+
+def _middle(bucket: int) -> float:
+    low, high = bounds_of(bucket)
+    return float(low) if high - low == 1 else (low + high) / 2

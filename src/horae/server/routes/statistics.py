@@ -1,0 +1,33 @@
+"""Statistics of jobs: totals and percentiles, days, and the grid of executions by steps."""
+
+from horae.errors import BadInput, NotFound
+from horae.model.statistics_view import DaysView, GridView, JobTotalsView
+from horae.server.call import Call
+from horae.server.queries import Days, Paged, Window
+from horae.server.reply import Reply, ok
+from horae.server.route import API, get
+
+JOB = f"{API}/jobs/{{ref}}"
+
+
+@get(f"{JOB}/statistics", "jobs.statistics", JobTotalsView, refuses=(NotFound, BadInput))
+async def statistics(call: Call, query: Window) -> Reply:
+    """What became of a job's executions in a window, by default the last seven days, and how long they took."""
+    return ok(await call.node.job_statistics.of(call.namespace, call.path("ref"), query.from_, query.to))
+
+
+@get(f"{JOB}/days", "jobs.days", DaysView, refuses=(NotFound, BadInput))
+async def days(call: Call, query: Days) -> Reply:
+    """How a job's executions ended on each day, and how many fires are to come; by default a year back, two weeks on.
+
+    Days of UTC stand for those of the time zone where they are more than 100 days ago.
+    """
+    view = await call.node.job_statistics.days(call.namespace, call.path("ref"), query.from_, query.to, query.timezone)
+    return ok(view)
+
+
+@get(f"{JOB}/grid", "jobs.grid", GridView, refuses=(NotFound, BadInput))
+async def grid(call: Call, query: Paged) -> Reply:
+    """A job's executions, newest first, and how the steps of each stand if it is a workflow."""
+    page = await call.node.grid.page(call.namespace, call.path("ref"), limit=query.limit, cursor=query.cursor)
+    return ok(page)

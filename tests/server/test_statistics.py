@@ -1,0 +1,159 @@
+"""Statistics over HTTP: the overview, jobs with how they fare, their days, and the grid of executions by steps."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from horae.engine.node import Node
+from horae.env import SECOND, VirtualClock
+from horae.model.instant import format_instant
+from horae.model.protocol import PROTOCOL, Answer, Exchange, Failure, Outcome, Register
+from tests.server.conftest import Api
+from tests.server.test_jobs import create
+
+JOB = "/api/v1/jobs/report"
+DAY = 86_400 * SECOND
+
+
+async def get(api: Api, path: str) -> Any:
+    answer = await api.get(path)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+async def run(api: Api, node: Node, clock: VirtualClock, seconds: int, outcome: Any = "success") -> str:
+    """Run the job once: it waits in the queue for a second, and takes so long."""
+    id = (await api.post(f"{JOB}/trigger")).json()["executionId"]
+    await node.directory.step()
+    session = (await node.gateway.register(1, Register(protocol=PROTOCOL, worker="w"))).session_id
+    clock.advance(SECOND)
+    granted = await node.gateway.exchange(1, session, Exchange(channel=0, n=1, free=1))
+    (grant,) = msgspec.json.decode(granted, type=Answer).slices
+    began = clock.now()
+    clock.advance(seconds * SECOND)
+    told = Outcome(
+        parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, outcome=outcome, started_at=[began],
+        ended_at=[clock.now()], error=Failure(type="ValueError") if outcome == "failed" else None,
+    )  # fmt: skip
+    await node.gateway.exchange(1, session, Exchange(channel=0, n=2, outcomes=[told]))
+    await node.gateway.close(1, session)
+    await node.statistics.step()
+    return str(id)
+
+
+def day(clock: VirtualClock, ahead: int = 0) -> str:
+    return format_instant(clock.now() + ahead * DAY)[:10]
+
+
+async def test_the_overview_tells_what_happens_and_what_did(api: Api, node: Node, clock: VirtualClock):
+    await create(api, schedule={"every": "10m"})
+    await run(api, node, clock, 4)
+    await run(api, node, clock, 4, "failed")
+    await api.post(f"{JOB}/trigger")
+    clock.advance(30 * SECOND)
+    await node.gauges.step()
+    await node.statistics.step()
+
+    seen = await get(api, "/api/v1/overview")
+
+    assert (seen["step"], len(seen["series"])) == (60, 61)
+    assert seen["counts"] == {"running": 0, "queued": 1, "waiting": 0, "retrying": 0}
+    assert seen["ended"] == {"success": 1, "failed": 1, "cancelled": 0, "skipped": 0, "retried": 0, "lost": 0}
+    (happened,) = [point for point in seen["series"] if point["success"]]
+    assert happened["waitP50"] == pytest.approx(1, rel=1 / 32)
+    assert seen["series"][-1]["queued"] == 1
+    (queue,) = seen["queues"]
+    assert queue == {**queue, "queue": "default", "queued": 1, "running": 0, "oldestSeconds": 30.0, "held": False}
+    assert seen["workers"] == {"active": 0, "draining": 0, "lost": 0, "slots": 0, "busy": 0}
+    assert [len(seen["dial"][part]) for part in ("past", "coming")] == [24, 24]
+    assert sum(point["failed"] for point in seen["dial"]["past"]) == 1
+    assert [point["fires"] for point in seen["dial"]["coming"][1:]] == [3] * 23
+    month = await get(api, f"/api/v1/overview?from={format_instant(clock.now() - 31 * DAY)}")
+    assert len(month["series"]) <= 120
+    assert month["ended"] == seen["ended"]
+    assert (await api.get("/api/v1/overview?from=2999-01-01T00:00:00Z")).status_code == 400
+
+
+async def test_how_late_fires_come_is_in_the_overview(api: Api, node: Node, clock: VirtualClock):
+    await create(api, schedule={"every": "10m"})
+    clock.advance(602 * SECOND)
+    await node.scheduler.step()
+    await node.statistics.step()
+
+    seen = await get(api, "/api/v1/overview")
+
+    (late,) = [point for point in seen["series"] if point["lagMax"] is not None]
+    assert late["lagMax"] == pytest.approx(late["lagP50"], rel=1 / 32)
+
+
+async def test_jobs_are_listed_with_how_they_fare(api: Api, node: Node, clock: VirtualClock):
+    await create(api)
+    first = await run(api, node, clock, 2)
+    last = await run(api, node, clock, 8, "failed")
+
+    (job,) = (await get(api, "/api/v1/jobs?statistics=true"))["items"]
+
+    seen = job["statistics"]
+    assert (job["name"], seen["successRate"], seen["executions"]) == ("report", 0.5, 2)
+    assert [seen["p50"], seen["p95"]] == pytest.approx([2, 8], rel=1 / 32)
+    assert [(one["executionId"], one["status"], one["seconds"]) for one in seen["recent"]] == [
+        (first, "success", 2.0),
+        (last, "failed", 8.0),
+    ]
+    assert "statistics" not in (await get(api, "/api/v1/jobs"))["items"][0]
+
+
+async def test_a_jobs_statistics_are_of_a_window(api: Api, node: Node, clock: VirtualClock):
+    await create(api)
+    await run(api, node, clock, 100)
+    clock.advance(3 * DAY)
+    for seconds in (1, 2, 3, 4):
+        await run(api, node, clock, seconds)
+
+    since = format_instant(clock.now() - DAY)
+
+    week, lately = await get(api, f"{JOB}/statistics"), await get(api, f"{JOB}/statistics?from={since}")
+
+    assert (week["executions"], week["successRate"], week["retryRate"]) == (5, 1.0, 0.0)
+    assert lately["executions"] == 4
+    assert [lately[name] for name in ("p50", "p95", "p99", "mean")] == pytest.approx([2, 4, 4, 2.5], rel=1 / 32)
+    assert sum(point["success"] for point in lately["series"]) == 4
+
+
+async def test_days_have_what_was_and_what_is_to_come(api: Api, node: Node, clock: VirtualClock):
+    await create(api, schedule="0 12 * * *")
+    await run(api, node, clock, 1)
+    today = await get(api, f"{JOB}/days?from={day(clock)}&to={day(clock, 2)}")
+    far = await get(api, f"{JOB}/days?from={day(clock, -1)}&to={day(clock, 1)}&timezone=Pacific/Kiritimati")
+
+    assert [(one["day"], one["success"], one["coming"]) for one in today["days"]] == [
+        (day(clock), 1, 1), (day(clock, 1), 0, 1), (day(clock, 2), 0, 1),
+    ]  # fmt: skip
+    assert far["timezone"] == "Pacific/Kiritimati"
+    assert sum(one["success"] for one in far["days"]) == 1
+    assert (await api.get(f"{JOB}/days?from=1970-01-01&to=1990-01-01")).status_code == 400
+    assert (await api.get(f"{JOB}/days?timezone=Nowhere")).status_code == 400
+
+
+async def test_the_grid_of_a_workflow_has_its_steps(api: Api, node: Node):
+    steps = [{"name": "extract", "command": "true"}, {"name": "load", "command": "true", "after": ["extract"]}]
+    assert (await api.post("/api/v1/jobs", json={"name": "flow", "workflow": {"steps": steps}})).status_code == 201
+    ids = [(await api.post("/api/v1/jobs/flow/trigger")).json()["executionId"] for _ in range(2)]
+    await node.directory.step()
+    await node.opener.step()
+
+    page = await get(api, "/api/v1/jobs/flow/grid?limit=1")
+    rest = await get(api, f"/api/v1/jobs/flow/grid?limit=1&cursor={page['nextCursor']}")
+
+    assert page["steps"] == ["extract", "load"]
+    assert [page["items"][0]["executionId"], rest["items"][0]["executionId"]] == ids[::-1]
+    assert page["items"][0]["steps"] == {"extract": "running", "load": "pending"}
+
+
+async def test_the_grid_of_a_plain_job_has_no_steps(api: Api, node: Node, clock: VirtualClock):
+    await create(api)
+    id = await run(api, node, clock, 2)
+    page = await get(api, f"{JOB}/grid")
+    (item,) = page["items"]
+    assert (page["steps"], item["executionId"], item["status"], item["seconds"]) == ([], id, "success", 2.0)
