@@ -1,6 +1,7 @@
 // Small charts over time (uPlot, brought when the first one is shown). Charts of one `sync` share their cursor.
 
 import { html, useEffect, useRef } from "../core/html.js";
+import { day, shortClock } from "../core/format.js";
 import { color, isDark } from "../core/prefs.js";
 
 let loading = null;
@@ -48,6 +49,8 @@ function words(series, say) {
   }).join("; ");
 }
 
+const times = (ticks, span) => ticks.map((at) => (span > 3 * 86400 ? day : shortClock)(new Date(at * 1000).toISOString()));
+
 function options(UPlot, { place, series, say, height, sync, stacked, onRange }) {
   const ink = color("soft");
   const line = color("line");
@@ -64,8 +67,8 @@ function options(UPlot, { place, series, say, height, sync, stacked, onRange }) 
   return {
     width: place.clientWidth || 300, height, legend: { show: false },
     cursor: { sync: sync ? { key: sync } : undefined, drag: { x: Boolean(onRange), y: false }, points: { size: 6 } },
-    scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1e-9) * 1.1] } },
-    axes: [{ ...axis, size: 24, space: 80 }, { ...axis, size: 48, space: 28, values: (_, ticks) => ticks.map((value) => say(value)) }],
+    scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
+    axes: [{ ...axis, size: 24, space: 80, values: (u, ticks) => times(ticks, u.scales.x.max - u.scales.x.min) }, { ...axis, size: 48, space: 28, values: (_, ticks) => ticks.map((value) => say(value)) }],
     series: [{}, ...order],
     bands: stacked ? order.slice(1).map((_, at) => ({ series: [at + 2, at + 1] })) : undefined,
     hooks: onRange ? { setSelect: [(u) => { if (u.select.width > 4) onRange(u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")); }] } : {},
