@@ -59,7 +59,8 @@ export function exact(at, zone) {
 export const number = (n) => (n === null || n === undefined ? "–" : n.toLocaleString());
 export const percent = (share) => (share === null || share === undefined ? "–" : `${(share * 100).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)}%`);
 export const plural = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;
-export const shortId = (id) => (id && id.length > 13 ? `…${id.slice(-8)}` : id);
+/** An id as it can be told from others at a glance: some of its chance, and its place among those made together. */
+export const shortId = (id) => (id?.length === 36 ? `${id.slice(19, 23)}-${id.slice(-8).replace(/^0+(?=.)/, "")}` : id);
 
 export function bytes(n) {
   if (n === null || n === undefined) return "–";

@@ -35,7 +35,7 @@ export function Table({ columns, rows, keyOf, href, empty, list, label, what = "
   const more = async () => { setAdding(true); try { await list.more(); } finally { setAdding(false); } };
   const shown = columns.filter(Boolean);
   return html`${list?.error && html`<${Failure} error=${list.error} retry=${list.reload} />`}
-  ${list?.fresh ? html`<button type="button" class="fresh" onClick=${list.top}>Something changed since: show the newest</button>` : null}
+  ${list?.fresh ? html`<button type="button" class="fresh" onClick=${list.top}>${list.said ?? "Something changed since: show the newest"}</button>` : null}
   <div class="table-wrap" tabindex="0" role="region" aria-label=${label ?? what}><table>
     <thead><tr>${choose && html`<th class="tick"><input type="checkbox" aria-label="choose all that are shown" checked=${all} onChange=${() => choose.onChange(all ? new Set() : new Set(rows.map(choose.of)))} /></th>`}${shown.map((column) => html`<th key=${column.key ?? column.title} class=${column.className ?? ""} scope="col">${column.title}</th>`)}</tr></thead>
     <tbody ref=${body}>${rows.map((row, place) => html`<tr key=${keyOf(row)} class="${place === at ? "at" : ""} ${rowClass?.(row) ?? ""}" aria-current=${place === at ? "true" : null} onClick=${(event) => href && clicked(event, href(row))}>

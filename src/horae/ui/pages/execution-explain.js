@@ -1,0 +1,19 @@
+// Why it does not run: the gates it meets, in order, what opens each, and when it probably starts.
+
+import { html } from "../core/html.js";
+import { Copy, Panel, Time } from "../parts/basics.js";
+
+/** Words in which commands stand between backticks. */
+export function Said({ text }) {
+  return html`${(text ?? "").split("`").map((part, at) => (at % 2 ? html`<span key=${at} class="command"><code>${part}</code> <${Copy} text=${part} /></span>` : part))}`;
+}
+
+export function Explain({ explanation }) {
+  const { blockers, estimate, summary } = explanation;
+  return html`<${Panel} title="Why it does not run" className="explain">
+    ${blockers.length === 0 ? html`<p>${summary}</p>` : html`<ol class="gates">${blockers.map((one, at) => html`<li key=${one.gate + at} class=${at === 0 ? "first" : ""}>
+      <p><strong><${Said} text=${one.message} /></strong> <span class="tag">${one.gate}</span></p>
+      <p class="remedy"><span class="soft">What opens it: </span><${Said} text=${one.opens} />${one.until && html` <span class="soft">(<${Time} at=${one.until} ago=${true} />)</span>`}</p></li>`)}</ol>`}
+    ${estimate && html`<p class="soft">${estimate.startsAt ? html`It probably starts <${Time} at=${estimate.startsAt} ago=${true} />. ${estimate.reason}` : `When it starts: ${estimate.reason}`}${estimate.ahead ? ` ${estimate.ahead} stand before it.` : ""}</p>`}
+  <//>`;
+}

@@ -1,0 +1,74 @@
+// One execution: what it is doing and why, its tries, its log, and what it is about. Failed ones open on the error.
+
+import { html, useEffect } from "../core/html.js";
+import { useData, useNow } from "../core/data.js";
+import { useExecution } from "../core/live.js";
+import { jobPath, link } from "../core/route.js";
+import { plural } from "../core/format.js";
+import { shown, State } from "../core/states.js";
+import { Id, Page, Panel, Progress, Ready } from "../parts/basics.js";
+import { Gantt } from "../parts/gantt.js";
+import { isOf, Log } from "../parts/log.js";
+import { Actions } from "./execution-actions.js";
+import { Explain } from "./execution-explain.js";
+import { About, Artifacts, Children, Values } from "./execution-side.js";
+import { course, hasEnded, sentence } from "./execution-words.js";
+import { Workflow } from "./workflow.js";
+
+export default function Execution({ id }) {
+  const own = { live: ["execution"], wait: 1000, only: (event) => isOf(event, id) };
+  useExecution(id, () => {}, { wait: 60000 });
+  const execution = useData(`/executions/${id}`, undefined, own);
+  const job = useData(execution.data ? `/jobs/${execution.data.jobId}` : null);
+  const workflow = Boolean(job.data?.workflow);
+  const open = execution.data !== undefined && !hasEnded(execution.data);
+  const begun = execution.data !== undefined && (execution.data.attempt > 0 || execution.data.startedAt !== null);
+  const graph = useData(workflow && begun ? `/executions/${id}/graph` : null, undefined, open ? { live: ["step", "execution"], wait: 1000 } : {});
+  const held = open && (execution.data.status !== "running" || execution.data.reason !== null);
+  const explain = useData(held ? `/executions/${id}/explain` : null, undefined, { ...own, poll: 10000 });
+  useEffect(() => { if (execution.data) document.title = `${execution.data.jobName} · Horae`; }, [execution.data?.jobName]);
+  const parts = { job: job.data, graph: workflow ? graph.data : null, explanation: held ? explain.data : null, workflow, reload: () => { execution.reload(); graph.reload(); explain.reload(); } };
+  return html`<${Ready} of=${execution} what="the execution">${(one) => html`<${Shown} execution=${one} ready=${job.data !== undefined || job.error !== null} ...${parts} />`}<//>`;
+}
+
+function Shown({ execution, job, graph, explanation, workflow, ready, reload }) {
+  const open = !hasEnded(execution);
+  const crumbs = html`<a href=${link("/executions")}>Executions</a> / <a href=${link(jobPath(execution.jobName))}>${execution.jobName}</a>`;
+  const title = html`${execution.jobName} <${State} of=${shown(execution)} />`;
+  return html`<${Page} title=${title} crumbs=${crumbs} lead=${html`<${Doing} execution=${execution} job=${job} explanation=${explanation} />`} actions=${html`<${Id} id=${execution.executionId} /><${Actions} execution=${execution} graph=${graph} reload=${reload} />`}>
+    ${execution.status === "running" && execution.progress !== null && html`<div class="execution-progress"><${Progress} value=${execution.progress} message=${execution.message} /></div>`}
+    ${!graph && html`<${Trouble} execution=${execution} />`}
+    ${explanation && isTelling(execution, explanation) && !graph && html`<${Explain} explanation=${explanation} />`}
+    ${graph && html`<${Workflow} execution=${execution} graph=${graph} reload=${reload} />`}
+    ${ready && !workflow && html`<div class="execution"><div class="execution-main"><${Tries} execution=${execution} /><${Log} execution=${execution.executionId} live=${open} end=${execution.status === "failed"} tries=${execution.attempt} /></div>
+      <aside class="execution-side" aria-label="About it"><${About} execution=${execution} /><${Values} execution=${execution} /><${Artifacts} execution=${execution} /><${Children} execution=${execution} /></aside></div>`}
+    ${workflow && !graph && html`<div class="columns"><${About} execution=${execution} /><${Values} execution=${execution} /></div>`}
+  <//>`;
+}
+
+// A pause before the next try is told by the line above; whatever else holds it is told here.
+const isTelling = (execution, { blockers }) => execution.reason !== "retry" || blockers.length > 1;
+
+/** The line that says it all; it counts while it goes on. */
+function Doing({ execution, job, explanation }) {
+  const now = useNow(hasEnded(execution) ? 3600000 : 1000);
+  const most = job && job.version === execution.jobVersion && job.retries ? job.retries + 1 : null;
+  return html`<span class="doing">${sentence(execution, { now, most, summary: explanation?.summary })}</span>`;
+}
+
+/** Why it failed, with where; or what its last try failed with while it is tried again. */
+export function Trouble({ execution }) {
+  const { error } = execution;
+  if (!error || execution.status === "success") return null;
+  return html`<section class=${execution.status === "failed" ? "failure" : "notice"} aria-label="Error"><p><strong>${error.type}</strong> <span class="tag">${error.kind}</span></p><p class="pre">${error.message}</p>${error.traceback ? html`<pre tabindex="0" class="traceback">${error.traceback}</pre>` : null}</section>`;
+}
+
+function Tries({ execution }) {
+  const open = !hasEnded(execution);
+  const tries = useData(`/executions/${execution.executionId}/attempts`, undefined, { live: open ? ["execution"] : null, wait: 1000, only: (event) => isOf(event, execution.executionId) });
+  if (!tries.data) return null;
+  const rows = course(execution, tries.data.items);
+  if (!rows.length) return null;
+  return html`<${Panel} title=${tries.data.items.length ? plural(tries.data.items.length, "try", "tries") : "Not tried yet"} className="tries"><${Gantt} rows=${rows} label="Its tries" live=${open} />
+    <ul class="legend small soft" aria-hidden="true"><li><i class="key bg-quiet"></i>queued or waiting</li><li><i class="key bg-running"></i>running</li><li><i class="key bg-retrying"></i>pause before a retry</li></ul><//>`;
+}

@@ -1,0 +1,59 @@
+// What can be done with executions that were chosen from the list: those that go on are cancelled, failed ones tried again.
+
+import { html, useState } from "../core/html.js";
+import { curl, post, shell } from "../core/api.js";
+import { act, toast } from "../core/act.js";
+import { plural } from "../core/format.js";
+import { confirm } from "../parts/dialog.js";
+
+const AT_ONCE = 4;
+const MOST_NAMED = 8;
+const goesOn = (one) => ["waiting", "queued", "running"].includes(one.status);
+const isFailed = (one) => one.status === "failed";
+
+async function cancelEach(executions) {
+  const left = [...executions];
+  const failed = [];
+  const work = async () => {
+    for (let one = left.shift(); one; one = left.shift()) {
+      try { await post(`/executions/${one.executionId}/cancel`, { reason: "" }); } catch (error) { failed.push({ one, error }); }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  const same = {
+    command: executions.map((one) => shell(["horae", "executions", "cancel", one.executionId])).join(" && "),
+    curl: executions.map((one) => curl("POST", `/executions/${one.executionId}/cancel`, { reason: "" })).join(" && "),
+  };
+  const done = executions.length - failed.length;
+  if (done) toast({ text: `${plural(done, "execution")} cancelled; what runs is asked to stop.`, ...same });
+  if (failed.length) toast({ error: true, text: `${plural(failed.length, "execution")} could not be cancelled: ${failed[0].error.detail}`, remedy: failed[0].error.remedy });
+}
+
+const names = (executions) => {
+  const counts = new Map();
+  for (const { jobName } of executions) counts.set(jobName, (counts.get(jobName) ?? 0) + 1);
+  const all = [...counts];
+  return html`<ul>${all.slice(0, MOST_NAMED).map(([name, count]) => html`<li key=${name}>${name}${count > 1 ? ` × ${count}` : ""}</li>`)}${all.length > MOST_NAMED && html`<li class="soft">and ${plural(all.length - MOST_NAMED, "other job")}</li>`}</ul>`;
+};
+
+export function Chosen({ executions, clear, reload }) {
+  const [busy, setBusy] = useState(false);
+  const open = executions.filter(goesOn);
+  const failed = executions.filter(isFailed);
+  const during = (work) => async () => { setBusy(true); try { if (await work()) clear(); } finally { setBusy(false); reload(); } };
+  const cancel = during(async () => {
+    const title = `Cancel ${plural(open.length, "execution")}`;
+    if (!(await confirm({ title: `${title}?`, body: html`${names(open)}<p>What has not begun never runs; what runs is asked to stop, then made to.</p>`, action: title, danger: true }))) return false;
+    await cancelEach(open);
+    return true;
+  });
+  const retry = during(() => act({
+    title: `Retry ${plural(failed.length, "execution")}`, path: "/dlq/retry", body: { ids: failed.map((one) => one.executionId) }, cli: ["dlq", "retry", ...failed.map((one) => one.executionId)],
+    confirm: { title: `Retry ${plural(failed.length, "execution")}?`, body: html`${names(failed)}<p>Each runs again as a new execution with the same params; those that were retried or discarded are left out.</p>` },
+    done: (answer) => `${plural(answer.done, "execution")} run again${answer.skipped ? `, ${answer.skipped} left out` : ""}.`,
+  }));
+  return html`<div class="chosen-bar" role="status"><strong>${plural(executions.length, "execution")} chosen</strong>
+    <button type="button" disabled=${busy || !open.length} onClick=${cancel}>Cancel${open.length && open.length < executions.length ? ` ${open.length}` : ""}</button>
+    <button type="button" disabled=${busy || !failed.length} onClick=${retry}>Retry${failed.length && failed.length < executions.length ? ` ${failed.length}` : ""}</button>
+    <button type="button" class="link" onClick=${clear}>choose none</button></div>`;
+}

@@ -1,0 +1,124 @@
+// The log of an execution: followed while it runs, searched, and only what is seen of it is there.
+
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../core/html.js";
+import { API, headers } from "../core/api.js";
+import { useLive } from "../core/live.js";
+import { link, route, setQuery } from "../core/route.js";
+import { clock, exact, number, plural } from "../core/format.js";
+import { Chips, Copy, Failure, SearchBox } from "./basics.js";
+import { painted, plain } from "./ansi.js";
+import { AllLines, FoundLines } from "./log-lines.js";
+
+const ROW = 18;
+const BEYOND = 20; // lines above and below what is seen
+const LONGEST = 2000; // characters of a line that are shown in its row
+const TALLEST = 12_000_000; // px that every browser can scroll
+const LEVELS = [["debug", "debug"], ["info", "info"], ["warning", "warning"], ["error", "error"]].map(([key, word]) => [key, key === "error" ? word : `${word} and worse`]);
+
+const linked = () => Number(/^L(\d+)$/.exec(route.value.hash)?.[1] ?? 0);
+
+/** `live`: whether lines may still come; `tries`: how many tries there are, so that one can be chosen; `end`: begin there. */
+export function Log({ execution, live, tries = 1, end = false }) {
+  const { grep, level, times, try: attempt } = route.value.query;
+  const [version, changed] = useState(0); // tells what shows the lines, which are one object, that they changed
+  const lines = useMemo(() => {
+    const tell = () => changed((n) => n + 1);
+    return grep || level || attempt ? new FoundLines(execution, tell, { grep, level, attempt }) : new AllLines(execution, tell);
+  }, [execution, grep, level, attempt]);
+  useEffect(() => { lines.grow(); return () => lines.close(); }, [lines]);
+  useLive(["log", "execution"], () => lines.grow(), { wait: 1000, only: (event) => isOf(event, execution) });
+  const [follow, setFollow] = useState((live || end) && !linked());
+  const filtered = lines instanceof FoundLines;
+  const said = !lines.read ? "reading …" : filtered ? `${number(lines.count)}${lines.more ? " or more" : ""} of ${plural(lines.lines, "line")}` : plural(lines.lines, "line");
+  return html`<section class="log" aria-label="Log">
+    <div class="log-bar"><${SearchBox} name="grep" label="Search the log" /><${Chips} filters=${[
+      { name: "level", label: "level", options: LEVELS }, tries > 1 && { name: "try", label: "try", options: Array.from({ length: Math.min(tries, 100) }, (_, at) => [String(at + 1)]) },
+    ]} /><span class="soft small" role="status">${said}</span><span class="log-tools">
+      ${live && html`<label class="tick-word small"><input type="checkbox" checked=${follow} onChange=${(event) => setFollow(event.target.checked)} />follow</label>`}
+      <label class="tick-word small"><input type="checkbox" checked=${Boolean(times)} onChange=${(event) => setQuery({ times: event.target.checked ? "1" : null }, { replace: true })} />times</label>
+      <${Download} path="/executions/${execution}/logs/download" params=${{ grep, level, attempt }} name="${execution}.log">Download<//></span></div>
+    ${lines.truncated && html`<p class="notice" role="status">${lines.truncated.notice}</p>`}
+    ${lines.error && html`<${Failure} error=${lines.error} retry=${() => lines.grow()} />`}
+    ${lines.read && !lines.count && !lines.error ? html`<p class="log-none soft">${filtered ? "No line fits." : live ? "Nothing was written yet." : "It wrote nothing."}</p>` : html`<${Rows} lines=${lines} version=${version} filtered=${filtered} follow=${follow} onFollow=${setFollow} times=${Boolean(times)} grep=${grep} />`}
+    ${linked() > 0 && html`<${Whole} line=${lines.known?.get(linked())} />`}
+  </section>`;
+}
+
+/** Whether an event is about an execution: it may speak of several, which differ in the last four digits of their ids. */
+export function isOf(event, id) {
+  if (event.kind === "missed") return true;
+  if (!event.id || event.id.slice(0, -4) !== id.slice(0, -4)) return false;
+  const place = parseInt(id.slice(-4), 16) - parseInt(event.id.slice(-4), 16);
+  return place >= 0 && place < (event.count ?? 1);
+}
+
+function Rows({ lines, filtered, follow, onFollow, times, grep }) {
+  const box = useRef(null);
+  const [view, setView] = useState({ top: 0, height: 400 });
+  const target = filtered ? 0 : linked();
+  const full = lines.count * ROW;
+  const tall = Math.min(full, TALLEST);
+  const shift = tall < full && tall > view.height ? (full - view.height) / (tall - view.height) : 1; // of very long logs a pixel is more than one
+  const first = Math.max(0, Math.floor((view.top * shift) / ROW) - BEYOND);
+  const last = Math.min(lines.count, Math.ceil((view.top * shift + view.height) / ROW) + BEYOND);
+  const look = () => { if (box.current) setView({ top: box.current.scrollTop, height: box.current.clientHeight }); };
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(look);
+    watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+  useLayoutEffect(() => { if (follow) { box.current.scrollTop = box.current.scrollHeight; look(); } }, [follow, lines.count]);
+  const known = lines.count > 0;
+  useLayoutEffect(() => {
+    if (!target || !known) return;
+    box.current.scrollTop = ((target - 1) * ROW) / shift - box.current.clientHeight / 3;
+    look();
+  }, [target, known, lines]);
+  useEffect(() => { if (last > first) lines.need(first, last - 1); });
+  const scrolled = () => {
+    const { scrollTop, clientHeight, scrollHeight } = box.current;
+    look();
+    onFollow(scrollTop + clientHeight >= scrollHeight - 2 * ROW);
+  };
+  const rows = [];
+  for (let at = first; at < last; at += 1) rows.push(html`<${Row} key=${filtered ? `f${at}` : at} at=${at} line=${lines.row(at)} before=${at > 0 ? lines.row(at - 1) : null} filtered=${filtered} chosen=${target === at + 1} times=${times} grep=${grep} />`);
+  return html`<div class="log-box" ref=${box} tabindex="0" role="region" aria-label="Lines" onScroll=${scrolled}><div class="log-all" style=${{ height: `${tall}px` }}>
+    <div class="log-seen" style=${{ transform: `translateY(${first * ROW - view.top * shift + view.top}px)` }}>${rows}</div></div></div>`;
+}
+
+function Row({ at, line, before, filtered, chosen, times, grep }) {
+  if (!line) return html`<div class="log-line soft"><span class="log-number">${filtered ? "" : at + 1}</span>…</div>`;
+  const other = before && before.attempt !== line.attempt && line.attempt;
+  const href = filtered ? `${link(route.value.path, { ...route.value.query, grep: null, level: null, try: null })}#L${line.number}` : `#L${line.number}`;
+  return html`<div class="log-line level-${line.level} ${chosen ? "chosen" : ""} ${other ? "other" : ""}" data-try=${other ? `try ${other}` : null}><a class="log-number" href=${href} tabindex="-1">${line.number}</a>${times && html`<time class="soft" title=${exact(line.at)}>${clock(line.at)}</time>`}${words(line.text, grep)}</div>`;
+}
+
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+function words(text, grep) {
+  const sought = (grep ?? "").split("*").filter(Boolean).map(escaped).join("|");
+  const parts = painted(text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text);
+  return parts.map(({ text: one, look }, at) => html`<span key=${at} class=${look}>${sought ? one.split(new RegExp(`(${sought})`, "gi")).map((piece, place) => (place % 2 ? html`<mark key=${place}>${piece}</mark>` : piece)) : one}</span>`);
+}
+
+/** The line that the address names, whole. */
+function Whole({ line }) {
+  if (!line) return null;
+  return html`<div class="log-whole"><div class="soft small">line ${number(line.number)}, ${line.attempt ? `try ${line.attempt}, ` : ""}${line.stream}, <time title=${exact(line.at)}>${clock(line.at)}</time> <${Copy} text=${location.href} label="copy link" /> <${Copy} text=${plain(line.text)} label="copy line" /></div><pre tabindex="0">${plain(line.text)}</pre></div>`;
+}
+
+/** A file to keep. In another namespace it is asked for with a header, which a plain link cannot carry. */
+export function Download({ path, params, name, children }) {
+  const wanted = new URLSearchParams(Object.entries(params ?? {}).filter(([, value]) => value)).toString();
+  const href = API + path.replace(API, "") + (wanted ? `?${wanted}` : "");
+  const bring = async (event) => {
+    if (!route.value.query.ns) return;
+    event.preventDefault();
+    const response = await fetch(href, { headers: headers({ accept: "*/*" }) });
+    const url = URL.createObjectURL(await response.blob());
+    const anchor = Object.assign(document.createElement("a"), { href: url, download: name });
+    anchor.click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+  };
+  return html`<a class="button" href=${href} download=${name} onClick=${bring}>${children}</a>`;
+}
