@@ -33,6 +33,7 @@ async def test_the_keyboard_goes_anywhere(page):
 
 async def test_the_first_page_is_light(page, site):
     finished = []
+    await page.goto("about:blank")  # what is shown there would go on reading
     await page.context.clear_cookies()
     sent = await page.context.new_page()
     sent.on("requestfinished", lambda request: finished.append(request))  # noqa: PLW0108

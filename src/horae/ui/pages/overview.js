@@ -31,7 +31,7 @@ export default function Overview() {
   return html`<${Page} title="Overview" lead=${data && html`<${Summary} data=${data} words=${range.words} />`} actions=${html`<${Ranges} range=${range} />`}>
     ${overview.error && !lacks && overview.error.status !== 0 && html`<${Failure} error=${overview.error} retry=${overview.reload} />`}
     ${lacks && html`<p class="notice" role="status">This server keeps no statistics: the dial and the trends are left out.</p>`}
-    <div class="overview-top">
+    <div class="overview-top" data-shape=${shapeOf()}>
       ${!lacks && html`<${Panel} className="dial-panel">${data ? html`<${Day} data=${data} chosen=${route.value.query.from} />` : html`<${Loading} what="the day" />`}<//>`}
       <div class="overview-right"><${Needs} since=${range.from} until=${range.to} words=${range.words} /><${Running} running=${data?.running} lacks=${lacks} counts=${data?.counts} /></div>
     </div>
@@ -57,11 +57,12 @@ function Summary({ data, words }) {
 }
 
 const narrow = matchMedia("(max-width: 640px)");
+const shapeOf = () => route.value.query.day ?? (narrow.matches ? "strip" : "dial");
 
 function Day({ data, chosen }) {
   const now = useNow(15000);
   const [looked, setLooked] = useState(null);
-  const shape = route.value.query.day ?? (narrow.matches ? "strip" : "dial");
+  const shape = shapeOf();
   const choose = (segment) => {
     if (segment.is === "coming") go(link("/schedule", { view: "day", at: segment.begin }));
     else setQuery({ from: segment.begin, to: segment.end, range: null });

@@ -25,7 +25,7 @@ export function Chart({ title, at, series, say = String, height = 120, sync, sta
     load().then((UPlot) => {
       if (gone || !place.current) return;
       chart.current = new UPlot(options(UPlot, { place: place.current, series, say, height, sync, stacked, onRange }), latest.current, place.current);
-      watch = new ResizeObserver(() => chart.current?.setSize({ width: place.current.clientWidth, height }));
+      watch = new ResizeObserver(() => place.current && chart.current?.setSize({ width: place.current.clientWidth, height }));
       watch.observe(place.current);
     });
     return () => { gone = true; watch?.disconnect(); chart.current?.destroy(); chart.current = null; };
