@@ -22,6 +22,7 @@ def keys() -> None:
         "horae keys create fleet --role worker --queue etl",
         "horae keys create ci --role operator --jobs 'etl-*' --expires 90d -o json",
         "horae keys create platform --role editor --permission commands",
+        "horae keys create dashboard --role viewer --rate 100/1s",
     )
 )
 @click.argument("name")
@@ -41,6 +42,7 @@ def keys() -> None:
 )
 @click.option("--queue", "queues", multiple=True, metavar="QUEUE", help="Only this queue; repeatable.")
 @click.option("--jobs", multiple=True, metavar="PATTERN", help="Only jobs so named, as 'etl-*'; repeatable.")
+@click.option("--rate", metavar="RATE", help="Requests to each server, at most, as 100/1s; workers' are not counted.")
 @click.option("--expires", "--expires-in", "expires", metavar="SPAN", help="End it after so long, as 90d.")
 @remote
 async def create(api: Api, name: str, role: str, expires: str | None, **scope: Any) -> None:
@@ -95,7 +97,8 @@ def _scope(key: dict[str, Any]) -> str:
     """What narrows a key, and what it may beyond its role."""
     beyond = [f"+{permission}" for permission in key.get("permissions") or ()]
     queues = [f"queue {queue}" for queue in key.get("queues") or ()]
-    return ", ".join([*beyond, *queues, *(key.get("jobs") or ())])
+    rate = [key["rate"]] if key.get("rate") else []
+    return ", ".join([*beyond, *queues, *(key.get("jobs") or ()), *rate])
 
 
 @keys.command(examples=("horae keys revoke 3f2a9c",))

@@ -23,16 +23,19 @@ class Keys:
         permissions: Sequence[str] = (),
         queues: Sequence[str] = (),
         jobs: Sequence[str] = (),
+        rate: str | None = None,
         expires_at: datetime | str | None = None,
     ) -> View:
         """Make a key of a role (viewer, operator, editor, admin or worker).
 
         `permissions` (commands, sensitive, installation) go beyond it; `queues` and `jobs`, patterns of their names,
-        narrow it.
+        narrow it; `rate` is how often it may ask each server, as "100/1s".
         """
         scope = {"permissions": list(permissions), "queues": list(queues), "jobs": list(jobs)}
         body = {"name": name, "role": role, **{field: some for field, some in scope.items() if some}}
-        return View.of(await self._caller.post(path_of("keys"), {**body, **given(expires_at=instant(expires_at))}))
+        return View.of(
+            await self._caller.post(path_of("keys"), {**body, **given(rate=rate, expires_at=instant(expires_at))})
+        )
 
     async def rotate(self, id: str, *, overlap: Span | None = None) -> View:
         """Make a key that replaces another; both are valid until the overlap ends, a day unless told otherwise."""

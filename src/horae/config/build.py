@@ -1,8 +1,12 @@
 """Settings in the shape that the engine takes."""
 
+from msgspec.structs import replace
+
 from horae.config.settings import TABLE, Settings
 from horae.engine.settings import EngineSettings, OidcSettings
 from horae.errors import BadInput
+from horae.model.definition.limits import parse_rate
+from horae.model.rate import Rate
 from horae.model.trigger.external import watch_url
 from horae.model.user import read_mapping
 from horae.store.connections import Connections
@@ -25,8 +29,16 @@ def engine_settings(settings: Settings) -> EngineSettings:
         session_idle=int(settings.session_idle),
         session_life=int(settings.session_life),
         oidc=_oidc(settings),
+        request_rate=_request_rate(settings.request_rate),
         url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
     )
+
+
+def _request_rate(text: str) -> Rate | None:
+    if not text:
+        return None
+    rate = parse_rate(text, "request_rate")
+    return replace(rate, burst=rate.count)
 
 
 def _oidc(settings: Settings) -> OidcSettings | None:

@@ -92,6 +92,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_connections_per_address: Annotated[
         int, Meta(ge=1), _about("Connections from one address, at most; from this machine, as many as in all.")
     ] = 5_000
+    request_rate: Annotated[
+        str,
+        _about(
+            "Requests of one key or person to each server, at most, as `100/1s`, unless the key has a rate of its own."
+            " Empty: no bound. What workers exchange is not counted."
+        ),
+    ] = ""
     advertise: Annotated[
         str, _about("The URL at which workers and other servers reach this one. Empty: made from `host` and `port`.")
     ] = ""

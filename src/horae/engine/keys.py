@@ -14,10 +14,12 @@ from msgspec.structs import replace
 from horae.engine.tokens import digest_of, id_of, new_code, new_cookie, new_key_id, new_key_text
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import BadInput, Conflict, Forbidden, NotFound, StoreUnavailable, Unauthorized
+from horae.model.definition.limits import parse_rate
 from horae.model.job import DAY
 from horae.model.principal import (
     DEFAULT_NAMESPACE,
     LOCAL,
+    Allowance,
     Permission,
     Principal,
     Role,
@@ -126,6 +128,7 @@ class Keys:
         permissions: Sequence[Permission] = (),
         queues: Sequence[str] = (),
         jobs: Sequence[str] = (),
+        rate: str | None = None,
         by: Principal = LOCAL,
     ) -> NewKey:
         """Make a key, in somebody's name. Raises BadInput, and Forbidden for what is more than its maker has."""
@@ -136,15 +139,18 @@ class Keys:
         )  # fmt: skip
         if expires_at is not None and expires_at <= self._env.now():
             raise BadInput("The key would have expired already.", "Give a later expiresAt.", field="expiresAt")
-        new = self._make(name, grant, expires_at)
+        if rate is not None:
+            rate = str(parse_rate(rate, "rate"))
+        new = self._make(name, grant, expires_at, rate)
         await self._store.write(lambda: keys.add(new.stored))
         return new
 
-    def _make(self, name: str, grant: keys.Grant, expires_at: Instant | None) -> NewKey:
+    def _make(self, name: str, grant: keys.Grant, expires_at: Instant | None, rate: str | None = None) -> NewKey:
         id, text = new_key_text()
         stored = keys.StoredKey(
-            id=id, hash=digest_of(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at
-        )
+            id=id, hash=digest_of(text), name=name, grant=grant, created_at=self._env.now(), expires_at=expires_at,
+            rate=rate,
+        )  # fmt: skip
         return NewKey(stored, text)
 
     async def list(self, namespace: int, after: str = "", limit: int = 100) -> list[keys.StoredKey]:
@@ -160,7 +166,7 @@ class Keys:
             raise BadInput("The overlap is longer than 90 days.", "Both keys are valid in it: 1d.", field="overlap")
         old, now = await self._own(namespace, id, by), self._env.now()
         ends = None if old.expires_at is None else now + (old.expires_at - old.created_at)
-        new = self._make(old.name, replace(old.grant, made_by=by.key or None), ends)
+        new = self._make(old.name, replace(old.grant, made_by=by.key or None), ends, old.rate)
         if not await self._store.write(lambda: keys.succeed(old.id, new.stored, now + overlap, now)):
             raise Conflict(f'Key "{id}" has been rotated already.', "`horae keys list` tells which one replaced it.")
         self.forget()
@@ -299,8 +305,17 @@ def _principal(stored: keys.StoredKey, csrf: str | None) -> Principal:
     return Principal(
         namespace=grant.namespace, namespace_name=grant.namespace_name, role=grant.role, key=stored.id,
         name=stored.name, permissions=in_effect(grant.role, grant.permissions), queues=grant.queues, jobs=grant.jobs,
-        csrf=csrf,
+        allowance=_allowance(stored, is_browser=csrf is not None), csrf=csrf,
     )  # fmt: skip
+
+
+def _allowance(stored: keys.StoredKey, is_browser: bool) -> Allowance | None:
+    if stored.rate is None:
+        return None
+    rate = parse_rate(stored.rate, "rate")
+    return Allowance(
+        of=(stored.grant.made_by if is_browser else None) or stored.id, rate=replace(rate, burst=rate.count)
+    )
 
 
 def _beyond(namespace: int) -> frozenset[str]:

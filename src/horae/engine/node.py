@@ -64,6 +64,7 @@ from horae.engine.promote import Promoter
 from horae.engine.queues import Queues
 from horae.engine.quotas import Quotas
 from horae.engine.replays import Replayer, Replays
+from horae.engine.request_rates import RequestRates
 from horae.engine.reranking import Reranker
 from horae.engine.reruns import Reruns
 from horae.engine.rescue import Rescuer
@@ -239,6 +240,7 @@ class Node:
         self.job_statistics = JobStatistics(env, store)
         self.grid = Grid(store)
         self.keys = Keys(env, store)
+        self.request_rates = RequestRates(env, self.settings.request_rate)
         self.namespace_erasures = NamespaceErasures(
             env,
             store,

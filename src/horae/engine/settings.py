@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from horae.env import SECOND, Micros
 from horae.model.protocol import LOG_LIMIT
+from horae.model.rate import Rate
 from horae.model.user import Mapped
 
 DAY: Micros = 86_400 * SECOND
@@ -46,4 +47,5 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     session_idle: Micros = DAY  # how long somebody who signed in may be away
     session_life: Micros = 7 * DAY  # how long a sign-in lasts at most
     oidc: OidcSettings | None = None
+    request_rate: Rate | None = None  # of each credential that has none of its own
     url: str = ""  # where other servers' workers reach this one

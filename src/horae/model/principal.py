@@ -12,6 +12,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 
 from horae.errors import BadInput, Forbidden
+from horae.model.rate import Rate
 
 Role = Literal["viewer", "operator", "editor", "admin", "worker"]
 Permission = Literal["commands", "sensitive", "installation"]
@@ -23,6 +24,13 @@ OF_ADMINS = frozenset({"commands", "sensitive"})  # an administrator could grant
 
 DEFAULT_NAMESPACE = 1
 DEFAULT_NAME = "default"
+
+
+class Allowance(Struct, frozen=True, kw_only=True):
+    """How often somebody may ask, and by what that is counted: browsers count with the key that signed them in."""
+
+    of: str
+    rate: Rate
 
 
 class Principal(Struct, frozen=True, kw_only=True):
@@ -37,6 +45,7 @@ class Principal(Struct, frozen=True, kw_only=True):
     permissions: frozenset[str] = frozenset()  # in effect: those that the role brings included
     queues: tuple[str, ...] = ()  # the only ones it is for; empty: all
     jobs: tuple[str, ...] = ()  # patterns of the only jobs it is for; empty: all
+    allowance: Allowance | None = None
     csrf: str | None = None  # set when a browser's cookie was the credential: writes must show it
 
     @property

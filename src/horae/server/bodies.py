@@ -352,6 +352,12 @@ class KeyBody(Body, frozen=True, kw_only=True):
     jobs: Annotated[
         tuple[JobPattern, ...], Meta(max_length=100, description='Patterns of the only jobs it is for: ["etl-*"].')
     ] = ()
+    rate: (
+        Annotated[
+            str, Meta(max_length=64, description='Requests to each server, at most: "100/1s"; workers\' are not.')
+        ]
+        | None
+    ) = None
     expires_at: When | None = None
 
 

@@ -53,7 +53,7 @@ async def answer(node: Node, route: Route, scope: Scope, receive: Receive) -> Re
 async def unmatched(node: Node, scope: Scope, allow: str | None, parts: Collection[str] = PARTS) -> Reply:
     """The answer when no route matched: who has no credential does not learn what exists."""
     try:
-        await authenticate(node.keys, "GET", dict(scope["headers"]))
+        node.request_rates.take(await authenticate(node.keys, "GET", dict(scope["headers"])))
         if allow is not None:
             remedy = f"It has: {allow}."
             raise MethodNotAllowed(f"{scope['path'][:200]} has no {scope['method'][:20]}.", remedy, allow=allow)
@@ -69,6 +69,8 @@ async def unmatched(node: Node, scope: Scope, allow: str | None, parts: Collecti
 
 async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Principal:
     who = await authenticate(node.keys, route.method, headers)
+    if route.tag != "sessions":
+        node.request_rates.take(who)
     try:
         authorise(who, route)
     except Forbidden as error:

@@ -111,6 +111,7 @@ class KeyView(View, frozen=True, kw_only=True):
     permissions: Annotated[tuple[str, ...], Meta(description="Granted beyond its role.")] = ()
     queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
     jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
+    rate: Annotated[str | None, Meta(description="How often it may ask each server.")] = None
     created_at: Time
     expires_at: Time | None = None
     last_used_at: Time | None = None
@@ -124,7 +125,7 @@ class KeyView(View, frozen=True, kw_only=True):
         grant = stored.grant
         return cls(
             key_id=stored.id, name=stored.name, namespace=namespace, role=grant.role, permissions=grant.permissions,
-            queues=grant.queues, jobs=grant.jobs, created_at=format_instant(stored.created_at),
+            queues=grant.queues, jobs=grant.jobs, rate=stored.rate, created_at=format_instant(stored.created_at),
             expires_at=shown_time(stored.expires_at), last_used_at=shown_time(stored.last_used_at),
             revoked_at=shown_time(stored.revoked_at), made_by=grant.made_by, replaced_by=stored.replaced_by, key=key,
         )  # fmt: skip

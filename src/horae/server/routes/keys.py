@@ -38,7 +38,7 @@ async def create(call: Call, body: KeyBody) -> Reply:
     expires_at = None if body.expires_at is None else parse_instant(body.expires_at, field="expiresAt")
     new = await call.node.keys.create(
         call.namespace, body.name, body.role, expires_at, permissions=body.permissions, queues=body.queues,
-        jobs=body.jobs, by=call.who,
+        jobs=body.jobs, rate=body.rate, by=call.who,
     )  # fmt: skip
     return _told_once(call, new)
 

@@ -11,15 +11,15 @@ from horae.store.script import Again, Fetch, Lock, Row, Script, Statement
 
 _KEY = (
     "id, hash, name, namespace, role, created_at, expires_at, last_used_at, revoked_at, permissions, queues, jobs,"
-    " made_by, replaced_by, (SELECT n.name FROM namespaces n WHERE n.id = keys.namespace)"
+    " made_by, replaced_by, (SELECT n.name FROM namespaces n WHERE n.id = keys.namespace), rate"
 )
 ADD = Statement(
     "add_key",
-    "INSERT INTO keys (id, hash, name, namespace, role, created_at, expires_at, permissions, queues, jobs, made_by)"
-    " VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)"
+    "INSERT INTO keys (id, hash, name, namespace, role, created_at, expires_at, permissions, queues, jobs, made_by,"
+    " rate) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"
     " ON CONFLICT (id) DO UPDATE SET hash = excluded.hash, namespace = excluded.namespace, role = excluded.role,"
     " permissions = excluded.permissions, queues = excluded.queues, jobs = excluded.jobs,"
-    " expires_at = excluded.expires_at, revoked_at = NULL, replaced_by = NULL",
+    " expires_at = excluded.expires_at, rate = excluded.rate, revoked_at = NULL, replaced_by = NULL",
 )
 REPLACE = Statement(
     "replace_key",
@@ -123,6 +123,7 @@ class StoredKey(Struct, frozen=True, kw_only=True):
     last_used_at: Instant | None = None
     revoked_at: Instant | None = None
     replaced_by: str | None = None
+    rate: str | None = None  # how often it may ask, as 100/1s
 
     def valid(self, now: Instant) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
@@ -153,7 +154,7 @@ class Known(Struct, frozen=True):
 def add(key: StoredKey) -> Script[None]:
     """Write a key; one of the same id is replaced and valid again."""
     granted = row_of(key.grant)
-    row = (key.id, key.hash, key.name, *granted[:2], key.created_at, key.expires_at, *granted[2:])
+    row = (key.id, key.hash, key.name, *granted[:2], key.created_at, key.expires_at, *granted[2:], key.rate)
     yield Fetch(ADD, row)
 
 
@@ -180,7 +181,7 @@ def page(namespace: int, after: str, limit: int) -> Script[list[StoredKey]]:
 def _stored(row: Row) -> StoredKey:
     return StoredKey(
         id=row[0], hash=bytes(row[1]), name=row[2], grant=grant_of((*row[3:5], *row[9:13], row[14])), created_at=row[5],
-        expires_at=row[6], last_used_at=row[7], revoked_at=row[8], replaced_by=row[13],
+        expires_at=row[6], last_used_at=row[7], revoked_at=row[8], replaced_by=row[13], rate=row[15],
     )  # fmt: skip
 
 
@@ -243,7 +244,8 @@ def sign_in(code: bytes, id: str, cookie: bytes, csrf: str, until: Instant, now:
         until = min(until, maker.expires_at)
     if until <= now:
         return None
-    key = StoredKey(id=id, hash=cookie, name="browser", grant=grant, created_at=now, expires_at=until)
+    rate = None if maker is None else maker.rate
+    key = StoredKey(id=id, hash=cookie, name="browser", grant=grant, created_at=now, expires_at=until, rate=rate)
     yield from add(key)
     yield Fetch(ADD_COOKIE, (cookie, id, csrf, now, until))
     return key

@@ -18,6 +18,7 @@ keys = table(
     col("jobs", TEXT),
     opt("made_by", TEXT),  # the key that made it: a browser's ends with the key whose link signed it in
     opt("replaced_by", TEXT),  # the key it was rotated to; it ends when their overlap does
+    opt("rate", TEXT),  # how often it may ask
 )
 
 sign_in_codes = table(

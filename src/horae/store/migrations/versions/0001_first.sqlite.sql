@@ -640,6 +640,7 @@ CREATE TABLE keys (
     jobs TEXT NOT NULL,
     made_by TEXT,
     replaced_by TEXT,
+    rate TEXT,
     PRIMARY KEY (id)
 );
 
