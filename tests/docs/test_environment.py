@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from horae import App
-from horae.worker.runners.base import MAX_LINE, MAX_LOG
+from horae.model.protocol import LOG_LIMIT
+from horae.worker.journal import MAX_LINE
 from horae.worker.runners.command import MAX_ENV_VALUE, PASSED
 from tests.docs.pages import ROOT, blocks, first_cells, section
 from tests.examples.test_examples import run, running
@@ -40,7 +41,7 @@ async def test_every_variable_is_there_and_no_other(client):
 
 def test_what_is_passed_on_is_there():
     assert [name for name in PASSED if f"`{name}`" not in PAGE] == []
-    assert (MAX_ENV_VALUE, MAX_LOG, MAX_LINE) == (96 * 1024, 10 * 1024 * 1024, 16 * 1024)
+    assert (MAX_ENV_VALUE, LOG_LIMIT, MAX_LINE) == (96 * 1024, 16 * 1024 * 1024, 16 * 1024)
 
 
 @pytest.mark.parametrize("script", blocks(section(PAGE, "What it can say"), "sh"))

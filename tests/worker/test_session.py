@@ -13,6 +13,7 @@ from horae.model.job import Python, Spec
 from horae.model.protocol import MAX_EXCHANGE, Answer, Exchange, Failure, Grant, Outcome, Range, Request
 from horae.model.timeouts import Timeouts
 from horae.worker.holding import RELEASED, Chunk, Fate
+from horae.worker.log_queue import MAX_LOG_BYTES
 from horae.worker.pace import Pace
 from horae.worker.session import Session, halve
 from tests.worker.gateway import Gateway, parameters
@@ -374,6 +375,52 @@ def test_log_lines_and_progress_wait_a_moment_for_company():
 
     assert [(p.percent, p.message) for p in carrier.progress] == [(30, "half")]
     assert [(lines.seq, [text for _, _, text in lines.lines]) for lines in carrier.logs] == [(1, ["b"])]
+
+
+def test_lines_of_an_attempt_and_its_outcome_do_not_overtake_each_other():
+    bench = Bench(slots=2)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    noisy, other = bench.session.take(), bench.session.take()
+    item, _ = (begun[:2] for begun in (noisy.begin(0.0), other.begin(0.0)))
+    bench.up()  # waits for work
+    bench.session.log(item, 0, 1, "log", "a" * MAX_LOG_BYTES)
+    bench.session.log(item, 1, 1, "log", "b")
+    first = bench.up()
+    noisy.end(noisy.running(), 0.0, b"1")
+    bench.session.finish(noisy)
+    other.end(other.running(), 0.0, b"2")
+    bench.session.finish(other)
+    bench.clock.advance(SECOND)
+    beside = bench.up()
+    assert ([o.lo for o in beside.outcomes], beside.logs) == ([1], [])
+    bench.trade(beside)
+    bench.clock.advance(SECOND)
+    while exchange := bench.session.next_exchange():
+        assert (exchange.outcomes, exchange.logs) == ([], [])
+
+    bench.trade(first)
+    second = bench.up()
+    assert [(lines.seq, len(lines.lines)) for lines in (*first.logs, *second.logs)] == [(0, 1), (1, 1)]
+    assert [o.lo for o in second.outcomes] == [0]
+
+
+def test_much_to_tell_does_not_wait_for_company():
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    item = bench.session.take().begin(bench.clock.monotonic())[:2]
+    bench.up()
+    for seq in range(40):
+        bench.session.log(item, seq, 1, "log", "a" * 30_000)
+    told = []
+    while carrier := bench.session.next_exchange():
+        told += [line for lines in carrier.logs for line in lines.lines]
+        bench.trade(carrier)
+        if len(told) >= 26:
+            break
+    assert len(told) >= 26
+    assert bench.session.outbox.logs.bytes < MAX_LOG_BYTES + 60_000
 
 
 def test_an_exchange_is_cut_at_its_limit_and_nothing_is_lost():

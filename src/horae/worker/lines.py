@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Callable
 
 from horae.model.redaction import Stream
-from horae.worker.runners.base import MAX_LINE, Host, Journal
+from horae.worker.journal import MAX_LINE, Journal
+from horae.worker.log_queue import BACKLOG
+from horae.worker.runners.base import Host
 from horae.worker.session import Session
 
 READ = 64 * 1024
 LAST = 3
-BACKLOG = 16 * 1024 * 1024  # bytes of log lines waiting for the server beyond which reading pauses
 PAUSE = 0.05
 
 
@@ -89,7 +90,7 @@ class Output:
 
     def _readable(self) -> None:
         """Read a little; when the server does not keep up but listens, let the child wait."""
-        if self._session.outbox.log_bytes > BACKLOG and self._session.fence > self._host.env.clock.monotonic():
+        if self._session.outbox.logs.bytes > BACKLOG and self._session.fence > self._host.env.clock.monotonic():
             self._loop.remove_reader(self._reader)
             self._host.after(PAUSE, self._resume)
         else:
@@ -123,10 +124,14 @@ class Output:
     def _write(self, lines: list[bytes]) -> None:
         if self._journal is None:
             return
-        for line in lines[-LAST:] if self._journal.is_full else lines:  # no time for what nobody will read
+        full = self._journal.is_full and bool(lines)
+        for line in lines[-LAST:] if full else lines:  # no time for what hardly anybody will read
             text = line.removesuffix(b"\r").decode(errors="replace")
             self.last.append(text[:500])
-            self._journal.write(self._stream, text)
+            if not full:
+                self._journal.write(self._stream, text)
+        if full:
+            self._journal.write_raw(self._stream, lines)
 
 
 def reporter(output: Output) -> Callable[[], str]:

@@ -4,24 +4,18 @@ What goes into an exchange leaves the outbox and belongs to that exchange alone.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
-from uuid import UUID
+from collections.abc import Container, Iterable, Iterator
+from itertools import islice
 
 from msgspec import Raw, Struct
 
 from horae.env import SECOND, Instant, Micros
 from horae.model.protocol import MAX_EXCHANGE, Failure, LogLines, Outcome, Progress, Started
 from horae.worker.holding import Ending, Fate, Item
-
-Key = tuple[UUID, int, int]  # parcel, item, attempt
-Line = tuple[Instant, str, str]  # at, stream, text
+from horae.worker.log_queue import Key, LogQueue
 
 OUTCOME_BYTES = 260  # of JSON around an outcome
 ITEM_BYTES = 40  # of JSON per item: two times and commas
-LINE_BYTES = 40
-LINES_BYTES = 120  # of JSON around the lines of an attempt
-MAX_LOG_BYTES = 384 * 1024  # of log lines in one exchange
-MIN_SHARE = 16 * 1024
 
 
 def key_of(item: Item) -> Key:
@@ -39,16 +33,6 @@ class Load(Struct):
     logs: list[LogLines] = []
 
 
-class Lines:
-    """Log lines of one attempt that were not sent yet."""
-
-    __slots__ = ("lines", "seq")
-
-    def __init__(self, seq: int) -> None:
-        self.seq = seq  # number of the first line
-        self.lines: deque[Line] = deque()
-
-
 class Outbox:
     """The buffers of a session. `offset` is what makes a monotonic time the server's."""
 
@@ -58,23 +42,28 @@ class Outbox:
         self._outcomes: deque[Outcome] = deque()  # came back from an exchange that was too much at once
         self._started: list[Started] = []
         self._progress: dict[Key, Progress] = {}
-        self._logs: dict[Key, Lines] = {}
-        self.log_bytes = 0
+        self.logs = LogQueue()
 
     @property
     def has_outcomes(self) -> bool:
-        return bool(self._endings or self._outcomes)
+        """Whether there is an outcome that can be told: none overtakes log lines that are under way."""
+        if self._outcomes or not self._endings or not self.logs:
+            return bool(self._outcomes or self._endings)
+        return any(not self.logs.is_under_way(key_of(ending[:2])) for ending in self._endings)
 
     @property
     def has_news(self) -> bool:
         """Whether there is anything that may wait a moment for company."""
-        return bool(self._logs or self._progress or self._started)
+        return bool(self.logs.has_news or self._progress or self._started)
 
     def __bool__(self) -> bool:
-        return self.has_outcomes or self.has_news
+        return bool(self._endings or self._outcomes or self.logs or self._progress or self._started)
 
     def end(self, endings: Iterable[Ending]) -> None:
+        first = len(self._endings)
         self._endings.extend(endings)
+        if self.logs.tails:
+            self.logs.finish([key_of(ending[:2]) for ending in islice(self._endings, first, None)])
 
     def start(self, started: Started) -> None:
         self._started.append(started)
@@ -85,22 +74,15 @@ class Outbox:
         if progress.percent is not None or key not in self._progress:
             self._progress[key] = progress
 
-    def log(self, key: Key, seq: int, line: Line) -> None:
-        """Add a line; numbers of one attempt come in order, without gaps."""
-        lines = self._logs.get(key)
-        if lines is None:
-            lines = self._logs[key] = Lines(seq)
-        lines.lines.append(line)
-        self.log_bytes += len(line[2]) + LINE_BYTES
-
     def give_back(self, outcomes: Iterable[Outcome]) -> None:
         """Take outcomes back from an exchange that the server refused without reading it."""
         self._outcomes.extendleft(reversed(list(outcomes)))
 
     def load(self) -> Load:
         """Take out what fits into one exchange: log lines, and outcomes whose last lines they are, but at least one."""
-        logs, size = self._take_logs()
-        outcomes = list(self._take_outcomes(MAX_EXCHANGE - size))
+        logs, size = self.logs.take()
+        riding = {key for told in logs if not self.logs.has_more(key := (told.parcel, told.item, told.attempt))}
+        outcomes = list(self._take_outcomes(MAX_EXCHANGE - size, riding))
         load = Load(outcomes, self._started, list(self._progress.values()), logs)
         self._started, self._progress = [], {}
         return load
@@ -108,26 +90,30 @@ class Outbox:
     def clear(self) -> None:
         self._endings.clear()
         self._outcomes.clear()
-        self._started, self._progress, self._logs, self.log_bytes = [], {}, {}, 0
+        self._started, self._progress = [], {}
+        self.logs.clear()
 
-    def _take_outcomes(self, room: int) -> Iterator[Outcome]:
-        """Outcomes in as few ranges as possible; one that is larger than the room goes alone."""
+    def _take_outcomes(self, room: int, riding: Container[Key]) -> Iterator[Outcome]:
+        """Outcomes in as few ranges as possible; one that is larger than the room goes alone.
+
+        With those that are `riding`, all their lines go, too.
+        """
         first = True
         while self._outcomes and (first or _weight(self._outcomes[0]) <= room):
             outcome = self._outcomes.popleft()
             room, first = room - _weight(outcome), False
             yield outcome
         if not self._outcomes:
-            yield from pack(self._take_endings(room, first), self.offset)
+            yield from pack(self._take_endings(room, first, riding), self.offset)
 
-    def _take_endings(self, room: int, first: bool) -> list[Ending]:
-        """What has ended and fits, in order; what has log lines left to tell comes later."""
+    def _take_endings(self, room: int, first: bool, riding: Container[Key]) -> list[Ending]:
+        """What has ended and fits, in order; what has log lines left to tell, or to be heard, comes later."""
         taken: list[Ending] = []
         later: list[Ending] = []
         last: Ending | None = None
         while self._endings:
             ending = self._endings.popleft()
-            if self._logs and key_of(ending[:2]) in self._logs:
+            if self.logs and self.logs.waits(key := key_of(ending[:2])) and key not in riding:
                 later.append(ending)
                 continue
             size = _size(ending[4])
@@ -141,36 +127,6 @@ class Outbox:
         self._endings.extend(later)
         taken.sort(key=_place)
         return taken
-
-    def _take_logs(self) -> tuple[list[LogLines], int]:
-        """Some lines of every attempt in turn, so that a noisy one does not silence the others; and their bytes."""
-        told: list[LogLines] = []
-        room = MAX_LOG_BYTES
-        share = max(MIN_SHARE, room // max(1, len(self._logs)))
-        for key in list(self._logs):
-            if room <= 0:
-                break
-            lines = self._logs.pop(key)
-            taken, size = _first(lines.lines, min(room, share))
-            room -= size + LINES_BYTES
-            self.log_bytes -= size
-            if taken:
-                told.append(LogLines(parcel=key[0], item=key[1], attempt=key[2], seq=lines.seq, lines=taken))
-            lines.seq += len(taken)
-            if lines.lines:
-                self._logs[key] = lines
-        return told, MAX_LOG_BYTES - room
-
-
-def _first(lines: deque[Line], room: int) -> tuple[list[Line], int]:
-    """Take out the first lines, as many as fit but at least one, and their size."""
-    taken: list[Line] = []
-    size = 0
-    while lines and size < room:
-        line = lines.popleft()
-        size += len(line[2]) + LINE_BYTES
-        taken.append(line)
-    return taken, size
 
 
 def pack(endings: list[Ending], offset: Micros) -> Iterator[Outcome]:

@@ -23,7 +23,8 @@ from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, R
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
 from horae.worker.failure import TIMED_OUT
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Ending, Fate, Item, Pile
-from horae.worker.outbox import Key, Load, Outbox, key_of
+from horae.worker.log_queue import Key
+from horae.worker.outbox import Load, Outbox, key_of
 from horae.worker.pace import Pace
 from horae.worker.stock import Stock
 
@@ -64,6 +65,7 @@ class Session:
         resources: Mapping[str, int] | None = None,
     ) -> None:
         self.id: UUID = registered.session_id
+        self.log_limit = registered.log_limit  # bytes that an attempt may write
         self.fence = 0.0  # monotonic time from which nothing is begun
         self.draining = False
         self.ended = False
@@ -110,6 +112,7 @@ class Session:
         if self.ended or channel.exchange is None or channel.n != exchange.n:
             return []
         sent, channel.exchange = channel.exchange, None
+        self.outbox.logs.heard(sent.logs)
         for outcome in sent.outcomes:
             self.stock.heard(outcome.parcel, outcome.lo, outcome.hi, outcome.attempt)
         self._learn(answer.now, sent_at)
@@ -134,6 +137,7 @@ class Session:
             return None
         keep, back = (exchange.outcomes, []) if exchange.logs else halve(exchange.outcomes, reason)
         self.outbox.give_back(back)
+        self.outbox.logs.heard(exchange.logs)
         channel.exchange = msgspec.structs.replace(exchange, outcomes=keep, logs=[], progress=[], started=[])
         return channel.exchange
 
@@ -195,7 +199,12 @@ class Session:
     def log(self, item: Item, seq: int, at: Instant, stream: str, text: str) -> None:
         """Tell a log line of a running item; `seq` counts the lines of its attempt from 0."""
         if not self.ended:
-            self.outbox.log(key_of(item), seq, (at, stream, text))
+            self.outbox.logs.add(key_of(item), seq, (at, stream, text))
+
+    def leave_out(self, item: Item, lines: int, size: int) -> None:
+        """Tell how much of a running item's log is missing, with the line that was just told."""
+        if not self.ended:
+            self.outbox.logs.leave_out(key_of(item), lines, size)
 
     def instant(self, monotonic: float) -> Instant:
         """The server's time at a monotonic time."""
@@ -282,7 +291,7 @@ class Session:
     def _has_to_tell(self) -> bool:
         if self.outbox.has_outcomes or self.draining > self._told_draining:
             return True
-        return self.outbox.has_news and self._clock.monotonic() >= self._flush_at
+        return self.outbox.has_news and (self.outbox.logs.presses or self._clock.monotonic() >= self._flush_at)
 
     def _open(self, channel: Channel, wait: int, free: int, prefetch: dict[UUID, int]) -> Exchange:
         """Number an exchange. One that waits carries nothing, so that what is told is soon heard."""

@@ -1,6 +1,5 @@
 """What every way of running has in common: a chunk at work, its time limit, and being told to stop."""
 
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
@@ -12,6 +11,7 @@ from horae.worker.asks import Ask
 from horae.worker.context import NO_SECRETS, Context
 from horae.worker.failure import clean, stopped
 from horae.worker.holding import Begun, Chunk, Fate, Item
+from horae.worker.journal import Journal
 from horae.worker.plan import Plan
 from horae.worker.secrets import refused
 from horae.worker.session import Session
@@ -19,11 +19,7 @@ from horae.worker.settings import Settings
 from horae.worker.spawner import Spawner
 from horae.worker.timers import Timer
 
-MAX_LOG = 10 * 1024 * 1024  # bytes of log lines per attempt
-MAX_LINE = 16 * 1024
-LINE = 24  # bytes that each line takes beside its text, at least
 BEATS = 3  # signs of life that the server hears of in the time that they may be away
-MAX_BACKLOG = 64 * 1024 * 1024  # bytes of log lines that wait for a server; beyond it lines are lost
 
 
 class Host(Protocol):
@@ -162,63 +158,6 @@ class Run:
             ends.append((self.session.monotonic(begun[0].grant.due_at + spec.retry.within), "total"))
         end, kind = min(ends)
         return end - now, kind
-
-
-class Journal:
-    """The log of one attempt: numbered, bounded, each line at the server's time. Secrets are covered before it.
-
-    `write` may be called from any one thread; what it takes in reaches the session on the loop's.
-    """
-
-    def __init__(self, run: Run, begun: Begun) -> None:
-        self._run = run
-        self._item = begun[:2]
-        secrets = begun[0].secrets
-        self.redactor = None if secrets is None else secrets.redactor
-        self._bytes = 0
-        self._lost = 0
-        self._seq = 0
-        self._lines: deque[tuple[Instant, str, str]] = deque()
-        self._posted = False
-
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing more is taken in."""
-        return self._bytes > MAX_LOG
-
-    def write(self, stream: str, text: str) -> None:
-        """Add a text as lines; beyond the limit one note says so, and the rest is dropped."""
-        if self.is_full:
-            return
-        session = self._run.session
-        if session.outbox.log_bytes > MAX_BACKLOG:
-            self._lost += 1
-            return
-        at = session.instant(self._run.host.env.clock.monotonic())
-        if self._lost:
-            self._add(at, "log", f"WARNING {self._lost} lines were lost: no server took them")
-            self._lost = 0
-        for line in clean(text).split("\n"):
-            for start in range(0, max(1, len(line)), MAX_LINE):
-                self._add(at, stream, line[start : start + MAX_LINE])
-
-    def _add(self, at: Instant, stream: str, line: str) -> None:
-        if self.is_full:
-            return
-        self._bytes += len(line.encode()) + LINE
-        if self.is_full:
-            stream, line = "log", f"WARNING the log is cut here: an execution may write {MAX_LOG} bytes"
-        self._lines.append((at, stream, line))
-        if not self._posted:
-            self._posted = True
-            self._run.host.post(self._flush)
-
-    def _flush(self) -> None:
-        self._posted = False
-        while self._lines:
-            at, stream, line = self._lines.popleft()
-            self._run.session.log(self._item, self._seq, at, stream, line)
-            self._seq += 1
 
 
 class LocalPort:

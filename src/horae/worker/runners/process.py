@@ -35,7 +35,8 @@ from horae.worker.frames import (
 )
 from horae.worker.frames import Reply as AskReply
 from horae.worker.holding import Begun, Fate
-from horae.worker.lines import Meter, Output
+from horae.worker.lines import PAUSE, Meter, Output
+from horae.worker.log_queue import BACKLOG
 from horae.worker.runners.base import Host, LocalPort, Run
 from horae.worker.runners.tasks import TaskRunner
 from horae.worker.spawner import ChildProcess, GuardDied, SpawnFailed
@@ -227,6 +228,7 @@ class ProcessRunner(TaskRunner):
                 return message.fate if message.fate is not None else message.result
             if isinstance(message, Logged):
                 port.log(message.stream, message.text)
+                await self._catch_up(run, port)
             elif isinstance(message, Alive):
                 port.heartbeat()
             elif isinstance(message, Progressed):
@@ -236,6 +238,15 @@ class ProcessRunner(TaskRunner):
                 answer.add_done_callback(_answering(self.host, kid, message.id))
         status = await kid.bury()
         return kid.broken(status) or died(status)
+
+    async def _catch_up(self, run: Run, port: LocalPort) -> None:
+        """Hear no more from a child while servers do not keep up with the lines of this worker: it has to wait.
+
+        It lives meanwhile, though it cannot say so.
+        """
+        while run.session.outbox.logs.bytes > BACKLOG and run.session.fence > self.clock.monotonic():
+            await self.clock.sleep(PAUSE)
+            port.heartbeat()
 
     def _take(self) -> Kid | None:
         while self._idle:

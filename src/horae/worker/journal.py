@@ -1,0 +1,162 @@
+"""The log of one attempt, as its worker writes it down: numbered, bounded, each line at the server's time."""
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.log_chunk import LINE
+from horae.worker.failure import clean
+from horae.worker.holding import Begun
+from horae.worker.log_queue import Key
+from horae.worker.outbox import key_of
+
+if TYPE_CHECKING:
+    from horae.worker.runners.base import Run
+
+MAX_LINE = 16 * 1024
+TAIL = 256 * 1024  # bytes of the last lines of a log that is too long
+MAX_BACKLOG = 64 * 1024 * 1024  # bytes of log lines that wait for a server; beyond it lines are lost
+UNTOLD = 1000  # lines that a thread may be ahead of the loop
+PAUSE = 0.05
+
+
+class Block(Struct, frozen=True):
+    """Lines that were written together and are kept back."""
+
+    at: Instant
+    stream: str
+    text: str | bytes
+    lines: int
+    size: int
+
+
+class Journal:
+    """Takes in what an attempt writes. Secrets are covered before it.
+
+    `write` may be called from any one thread; what it takes in reaches the session on the loop's. A thread that writes
+    more than servers take has to wait here. Beyond the bound the last lines are kept back until the attempt ends.
+    """
+
+    def __init__(self, run: "Run", begun: Begun) -> None:
+        self._run = run
+        self._item = begun[:2]
+        secrets = begun[0].secrets
+        self.redactor = None if secrets is None else secrets.redactor
+        limit = run.session.log_limit
+        self._tail_limit = min(TAIL, limit // 4)
+        self._limit = limit
+        self._bytes = 0
+        self._lost = 0
+        self._seq = 0
+        self._lines: deque[tuple[Instant, str, str]] = deque()
+        self._posted = self._ended = False
+        self._tail: deque[Block] = deque()
+        self._tail_bytes = self._left_lines = self._left_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether only the last lines are kept from now on."""
+        return self._bytes > self._limit - self._tail_limit
+
+    @property
+    def key(self) -> Key:
+        return key_of(self._item)
+
+    def write(self, stream: str, text: str) -> None:
+        """Add a text as lines."""
+        if not self._takes():
+            return
+        at = self._now()
+        if self._lost:
+            self._add(at, "log", self._said_lost())
+        for line in clean(text).split("\n"):
+            for start in range(0, max(1, len(line)), MAX_LINE):
+                self._add(at, stream, line[start : start + MAX_LINE])
+
+    def write_raw(self, stream: str, lines: list[bytes]) -> None:
+        """Add lines to a log that is full: they are looked at only if they are the last."""
+        if self._takes():
+            text = b"\n".join(lines)
+            self._hold(Block(self._now(), stream, text, len(lines), len(text) + LINE * len(lines)))
+
+    def _takes(self) -> bool:
+        """Whether what is written now can be taken in; whoever can wait for that does."""
+        session = self._run.session
+        logs = session.outbox.logs
+        if not logs.room.is_set() and logs.may_wait:
+            clock = self._run.host.env.clock
+            while not (logs.room.wait(PAUSE) or session.ended or clock.monotonic() >= session.fence):
+                pass
+        if self._ended or session.ended:
+            return False
+        if logs.bytes > MAX_BACKLOG:
+            self._lost += 1
+            logs.tails[self.key] = self._end
+            return False
+        return True
+
+    def _add(self, at: Instant, stream: str, line: str) -> None:
+        size = len(line.encode()) + LINE
+        if self.is_full:
+            return self._hold(Block(at, stream, line, 1, size))
+        self._bytes += size
+        self._put(at, stream, line)
+        if self.is_full:
+            said = f"an attempt may write {self._limit} bytes. The last lines follow when it ends"
+            self._put(at, "log", f"WARNING the log is cut here: {said}")
+            self._run.session.outbox.logs.tails[self.key] = self._end
+        return None
+
+    def _put(self, at: Instant, stream: str, line: str) -> None:
+        self._lines.append((at, stream, line))
+        if len(self._lines) >= UNTOLD:
+            self._run.session.outbox.logs.room.clear()
+        if not self._posted:
+            self._posted = True
+            self._run.host.post(self._flush)
+
+    def _hold(self, block: Block) -> None:
+        """Keep the last lines, and count those that go for them."""
+        self._tail.append(block)
+        self._tail_bytes += block.size
+        while self._tail_bytes > self._tail_limit and len(self._tail) > 1:
+            gone = self._tail.popleft()
+            self._tail_bytes -= gone.size
+            self._left_lines += gone.lines
+            self._left_bytes += gone.size - LINE * gone.lines
+
+    def _flush(self) -> None:
+        self._posted = False
+        while self._lines:
+            self._tell(*self._lines.popleft())
+        self._run.session.outbox.logs.make_room()
+
+    def _tell(self, at: Instant, stream: str, line: str) -> None:
+        self._run.session.log(self._item, self._seq, at, stream, line)
+        self._seq += 1
+
+    def _end(self) -> None:
+        """The attempt has ended: tell what was kept back, and what was left out before it."""
+        self._ended = True
+        self._flush()
+        if self._lost:
+            self._tell(self._now(), "log", self._said_lost())
+        if self._left_lines:
+            said = f"{self._left_lines} lines ({self._left_bytes} bytes) were left out here"
+            self._tell(self._tail[0].at, "log", f"WARNING {said}: an attempt may write {self._limit} bytes")
+            self._run.session.leave_out(self._item, self._left_lines, self._left_bytes)
+        for block in self._tail:
+            text = block.text if isinstance(block.text, str) else clean(block.text.decode(errors="replace"))
+            for line in text.split("\n"):
+                for start in range(0, max(1, len(line)), MAX_LINE):
+                    self._tell(block.at, block.stream, line[start : start + MAX_LINE].removesuffix("\r"))
+        self._tail.clear()
+
+    def _said_lost(self) -> str:
+        lost, self._lost = self._lost, 0
+        return f"WARNING {lost} lines were lost: no server took them"
+
+    def _now(self) -> Instant:
+        return self._run.session.instant(self._run.host.env.clock.monotonic())
