@@ -34,6 +34,8 @@ export const STATES = Object.freeze({
   compensated: of("undone", "skipped", AGAIN),
   // of workers, queues, circuits and alerts
   active: of("active", "success", CHECK),
+  live: of("live", "success", CHECK),
+  completed: of("completed", "success", CHECK),
   draining: of("draining", "retrying", CHEVRONS),
   late: of("late", "retrying", CLOCK),
   lost: of("lost", "failed", CROSS),

@@ -29,12 +29,16 @@ function Namespaces() {
   return html`<label class="namespace"><span class="unseen">namespace</span><select value=${namespace.value} onChange=${(event) => { go(route.value.path, { ns: event.target.value }); reconnect(); }}>${all.map((one) => html`<option key=${one} value=${one} selected=${one === namespace.value}>${one}</option>`)}</select></label>`;
 }
 
-const COUNTERS = [["running", "running"], ["queued", "queued"], ["failed", "failed"]];
-
+// What runs, what is queued, and the dead letters that wait for somebody: red only if there are any.
 function Counters() {
   const counts = useData("/executions/counts", undefined, { live: ["execution"], wait: 2000 });
+  const dead = useData("/dlq/groups", undefined, { live: ["execution"], wait: 5000, poll: 30000, only: (event) => event.state === "failed" });
+  const failed = dead.data?.items.reduce((sum, one) => sum + one.count, 0);
   if (!counts.data) return html`<span class="counters"></span>`;
-  return html`<span class="counters" aria-label="now">${COUNTERS.map(([state, word]) => html`<a key=${state} href=${link(state === "failed" ? "/dead-letters" : "/executions", state === "failed" ? {} : { status: state })}><${Glyph} of=${state} /><b>${number(counts.data[state])}</b> <span class="wide-only">${word}</span></a>`)}</span>`;
+  const one = (state, word, count, to) => html`<a href=${to}><${Glyph} of=${state} /><b>${count}</b> <span class="wide-only">${word}</span></a>`;
+  return html`<span class="counters">${one("running", "running", number(counts.data.running), link("/executions", { status: "running" }))}
+    ${one("queued", "queued", number(counts.data.queued), link("/executions", { status: "queued" }))}
+    ${one(failed ? "failed" : "success", "failed", `${number(failed)}${dead.data?.complete === false ? "+" : ""}`, link("/dead-letters"))}</span>`;
 }
 
 function Clock() {

@@ -1,0 +1,70 @@
+// Keys: made, rotated and revoked; a key's text is told once.
+
+import { html, useState } from "../core/html.js";
+import { useList } from "../core/data.js";
+import { can } from "../core/api.js";
+import { act, ActionButton } from "../core/act.js";
+import { Copy, Empty, Panel, Tags, Time } from "../parts/basics.js";
+import { Dialog } from "../parts/dialog.js";
+import { Table } from "../parts/table.js";
+
+const ROLES = [["viewer", "reads"], ["operator", "triggers, pauses, retries, approves"], ["editor", "defines jobs"], ["admin", "all of a namespace"], ["worker", "runs what is queued"]];
+const state = (key) => (key.revokedAt ? "revoked" : key.expiresAt && new Date(key.expiresAt) < new Date() ? "expired" : "valid");
+
+export function Keys() {
+  const list = useList("/keys", { limit: 50 });
+  const [making, setMaking] = useState(false);
+  const [told, setTold] = useState(null);
+  const revoke = (key) => ({
+    title: "Revoke", method: "DELETE", path: `/keys/${key.keyId}`, cli: ["keys", "revoke", key.keyId], after: list.top, done: `${key.name} stops working within five seconds on every server.`,
+    confirm: { title: `Revoke ${key.name}?`, body: "It stops working within five seconds on every server, as do browsers that it signed in. This cannot be undone.", action: "Revoke it", danger: true },
+  });
+  const rotate = (key) => ({
+    title: "Rotate", path: `/keys/${key.keyId}/rotate`, body: {}, cli: ["keys", "rotate", key.keyId], done: "A key that replaces it was made; both are valid until the overlap ends.",
+    after: (answer) => { setTold(answer); list.top(); },
+  });
+  const columns = [
+    { title: "name", cell: (one) => html`<b>${one.name}</b>` },
+    { title: "id", cell: (one) => html`<code>${one.keyId}</code>` },
+    { title: "role", cell: (one) => one.role },
+    { title: "beyond it", cell: (one) => html`<${Tags} tags=${[...one.permissions, ...one.queues.map((name) => `queue ${name}`), ...one.jobs.map((name) => `jobs ${name}`)]} />` },
+    { title: "last used", cell: (one) => html`<${Time} at=${one.lastUsedAt} ago />` },
+    { title: "ends", cell: (one) => (one.expiresAt ? html`<${Time} at=${one.expiresAt} ago />` : "never") },
+    { title: "state", className: "wide", cell: state },
+    { title: "", key: "actions", cell: (one) => state(one) === "valid" && html`<span class="actions nowrap"><${ActionButton} action=${rotate(one)} role="admin" /><${ActionButton} action=${revoke(one)} role="admin" /></span>` },
+  ];
+  return html`<${Panel} title="Keys" actions=${html`<button type="button" class="primary" disabled=${!can("admin")} onClick=${() => setMaking(true)}>New key …</button>`}>
+    <${Table} what="keys" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.keyId} rowClass=${(one) => (state(one) === "valid" ? "" : "soft")} empty=${html`<${Empty} title="No keys." />`} /><//>
+    ${making && html`<${NewKey} onClose=${() => setMaking(false)} onMade=${(answer) => { setMaking(false); setTold(answer); list.top(); }} />`}
+    ${told && html`<${Told} made=${told} onClose=${() => setTold(null)} />`}`;
+}
+
+function NewKey({ onClose, onMade }) {
+  const [name, setName] = useState("");
+  const [role, setRole] = useState("operator");
+  const [commands, setCommands] = useState(false);
+  const [jobs, setJobs] = useState("");
+  const [days, setDays] = useState("90");
+  const split = (text) => text.split(/[\s,]+/).filter(Boolean);
+  const body = () => ({
+    name, role, ...(commands ? { permissions: ["commands"] } : {}), ...(jobs ? { jobs: split(jobs) } : {}),
+    ...(days ? { expiresAt: new Date(Date.now() + Number(days) * 86400000).toISOString() } : {}),
+  });
+  const submit = (event) => {
+    event.preventDefault();
+    act({ title: "New key", path: "/keys", body: body(), cli: ["keys", "create", name, "--role", role, ...(commands ? ["--permission", "commands"] : []), ...split(jobs).flatMap((one) => ["--jobs", one]), ...(days ? ["--expires", `${days}d`] : [])], done: `The key ${name} was made.`, after: onMade });
+  };
+  return html`<${Dialog} title="New key" onClose=${onClose}><form onSubmit=${submit}>
+    <div class="field"><label for="key-name">Name</label><input id="key-name" required maxlength="128" value=${name} onInput=${(event) => setName(event.target.value)} placeholder="what it is for" /></div>
+    <div class="field"><label for="key-role">Role</label><select id="key-role" value=${role} onChange=${(event) => setRole(event.target.value)}>${ROLES.map(([one, words]) => html`<option key=${one} value=${one} selected=${one === role}>${one}: ${words}</option>`)}</select></div>
+    <div class="field"><label for="key-jobs">Only these jobs (patterns; empty: all)</label><input id="key-jobs" value=${jobs} onInput=${(event) => setJobs(event.target.value)} placeholder="etl-*" /></div>
+    <div class="field"><label for="key-days">Ends after so many days (empty: never)</label><input id="key-days" type="number" min="1" value=${days} onInput=${(event) => setDays(event.target.value)} /></div>
+    <label class="line"><input type="checkbox" checked=${commands} onChange=${(event) => setCommands(event.target.checked)} /> may define commands (whoever may, owns the workers' account)</label>
+    <div class="actions end"><button type="button" onClick=${onClose}>Leave it</button><button type="submit" class="primary">Make the key</button></div>
+  </form><//>`;
+}
+
+function Told({ made, onClose }) {
+  const text = made.key ?? made.text;
+  return html`<${Dialog} title="The key" onClose=${onClose}><p>It is told this once. Keep it where your other secrets are.</p><p class="command"><code>${text}</code> <${Copy} text=${text} /></p><div class="actions end"><button type="button" class="primary" onClick=${onClose}>I have it</button></div><//>`;
+}

@@ -1,0 +1,86 @@
+"""Queues, workers, dead letters, the audit log and settings, as whoever runs the place uses them."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.ui.conftest import check
+from tests.waiting import eventually, eventually_sync
+
+
+@pytest.fixture(scope="module", autouse=True)
+def dead_letters(site):
+    site.post("/jobs", {"name": "broken", "command": ["false"]})
+    site.post("/executions", {"job": "broken", "items": [{"params": {"n": n}} for n in range(12)]})
+    eventually_sync(lambda: sum(one["count"] for one in site.get("/dlq/groups")["items"]) == 12, within=30)
+
+
+@pytest.mark.parametrize(
+    ("path", "heading"),
+    [("queues", "Queues"), ("queues/default", "default"), ("workers", "Workers"), ("dead-letters", "Dead letters"),
+     ("audit", "Audit log"), ("settings", "Settings"), ("settings?tab=namespaces", "Settings"),
+     ("settings?tab=people", "Settings"), ("settings?tab=secrets", "Settings"), ("settings?tab=servers", "Settings")],
+)  # fmt: skip
+async def test_every_page_is_accessible(page, site, path, heading):
+    await page.goto(f"{site.url}/ui/{path}")
+    await expect(page.get_by_role("heading", name=heading, exact=True, level=1)).to_be_visible()
+    await expect(page.locator("main table, main .empty").first).to_be_visible()
+    await check(page)
+
+
+async def test_dead_letters_are_retried_in_bulk_with_their_number_said_before(page, site):
+    await page.goto(f"{site.url}/ui/dead-letters?job=broken")
+    await page.get_by_role("button", name="Retry these 12").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("Retry 12 dead letters")
+    await dialog.get_by_label("So many in a span").fill("100/1s")
+    await check(page)
+    await dialog.get_by_role("button", name="Retry 12", exact=True).click()
+    await expect(page.get_by_role("status")).to_contain_text("12 dead letters run again")
+    await expect(page.get_by_role("button", name="copy as command")).to_be_visible()
+    await page.get_by_role("tab", name="Replays").click()
+    await expect(page.get_by_text("12 run again")).to_be_visible()
+
+
+async def test_a_queue_is_paused_and_let_go_on_by_undoing(page, site):
+    await page.goto(f"{site.url}/ui/queues/default")
+    await page.get_by_role("button", name="Pause", exact=True).click()
+    toast = page.get_by_role("status").filter(has_text="until it is resumed")
+    await toast.get_by_role("button", name="Resume").click()
+    await expect(page.locator("dd [data-state=active]")).to_be_visible()
+    assert site.get("/queues/default")["state"] == "active"
+
+
+async def test_a_key_is_made_told_once_and_revoked(page, site):
+    await page.goto(f"{site.url}/ui/settings")
+    await page.get_by_role("button", name="New key").click()
+    await page.get_by_label("Name").fill("for a robot")
+    await page.get_by_role("button", name="Make the key").click()
+    await expect(page.get_by_role("dialog").locator("code")).to_have_text(re.compile("^hk_"))
+    await page.get_by_role("button", name="I have it").click()
+    row = page.get_by_role("row", name=re.compile("for a robot"))
+    await row.get_by_role("button", name="Revoke", exact=True).click()
+    await page.get_by_role("dialog").get_by_role("button", name="Revoke it").click()
+    await expect(row).to_contain_text("revoked")
+
+    await page.goto(f"{site.url}/ui/audit?action=keys.revoke")
+    await page.get_by_role("button", name="details").click()
+    await expect(page.get_by_role("dialog")).to_contain_text("keys.revoke")
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Check the chain").click()
+    await expect(page.get_by_text("rows hold")).to_be_visible()
+
+
+@pytest.fixture
+def extra(site):
+    """A worker that may leave without the site."""
+    site.fleet.add_worker("extra")
+
+
+async def test_a_worker_is_drained(page, site, extra):
+    await page.goto(f"{site.url}/ui/workers?search=extra")
+    await page.get_by_role("button", name="Drain", exact=True).click()
+    await page.get_by_role("dialog").get_by_role("button", name="Drain it").click()
+    await expect(page.get_by_role("status").filter(has_text="leaves")).to_be_visible()
+    await eventually(lambda: site.fleet.worker("extra")["status"] != "live", within=20)
