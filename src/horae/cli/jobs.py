@@ -10,6 +10,7 @@ from horae.cli.lazy import Group
 from horae.cli.output import Column, as_yaml
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.rollouts import rollout, tell_rollout
+from horae.cli.statistics import stats
 from horae.cli.values import params as read_params
 from horae.cli.versions import COMMANDS
 from horae.cli.waiting import finish, tell_hint, timeout_option
@@ -21,7 +22,7 @@ def jobs() -> None:
     """Create, list, change and trigger jobs."""
 
 
-for command in (*COMMANDS, rollout):
+for command in (*COMMANDS, rollout, stats):
     jobs.add_command(command)
 
 

@@ -39,6 +39,7 @@ SECTIONS = {
         "secrets": "Set and remove secrets, which jobs refer to as secret://NAME.",
         "users": "Let people sign in, and say what they may do.",
         "sign-in": "Print a link that signs one browser in.",
+        "overview": "Show what happens in a namespace, and what did.",
         "audit": "Tell who did what; check executions and fires of a live store.",
         "doctor": "Check the installation and say what to do.",
         "db": "Upgrade, move, back up and restore the store.",

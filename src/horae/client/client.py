@@ -26,6 +26,7 @@ from horae.client.resources import Audit, DeadLetters, Listing, ServerClock, Wor
 from horae.client.rollouts import Rollouts
 from horae.client.secrets import Secrets
 from horae.client.sse import events
+from horae.client.statistics import Overview, window
 from horae.client.templates import Templates
 from horae.client.transport import Transport
 from horae.client.triggers import Fires, Triggers
@@ -151,6 +152,10 @@ class Client:
             async for event in events(opened.chunks):
                 document = msgspec.json.decode(event.data)
                 yield Event.of({"kind": event.event, **document})
+
+    async def overview(self, since: datetime | str | None = None, until: datetime | str | None = None) -> Overview:
+        """A namespace at a glance: what waits and runs now, and what happened in the last hour or another window."""
+        return Overview.of(await self._caller.get(path_of("overview"), window(since, until)))
 
     async def backup(self) -> AsyncIterator[bytes]:
         """A copy of the server's SQLite store as it is at one instant, piece by piece."""

@@ -5,6 +5,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from horae.client.calls import Caller, path_of
 from horae.client.encode import circumstances, definition, given, instant, span
+from horae.client.statistics import JobStatistics, window
 from horae.client.views import Execution, Explanation, Job, JobVersion, Page, View, page_of
 from horae.errors import NotFound
 from horae.model.signals import Span
@@ -59,7 +60,7 @@ class Jobs:
         return Job.of(await self._caller.get(path_of("jobs", ref)))
 
     async def list(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Job]:
-        """A page of jobs, by name; filters are those of GET /api/v1/jobs (state, tag, queue, owner, owned, ...)."""
+        """A page of jobs, by name; filters are those of GET /api/v1/jobs (state, tag, queue, statistics, ...)."""
         return page_of(Job, await self._caller.get(path_of("jobs"), {**filters, "limit": limit, "cursor": cursor}))
 
     async def edit(self, ref: str, *, if_match: str | None = None, **fields: Unpack[JobFields]) -> Job:
@@ -129,6 +130,23 @@ class Jobs:
         if if_match:
             return Job.of(await self._caller.edit("POST", path, body, if_match))
         return Job.of(await self._caller.post(path, body))
+
+    async def statistics(
+        self, ref: str, since: datetime | str | None = None, until: datetime | str | None = None
+    ) -> JobStatistics:
+        """What became of its executions in a window, by default the last seven days, and how long they took."""
+        return JobStatistics.of(await self._caller.get(path_of("jobs", ref, "statistics"), window(since, until)))
+
+    async def days(
+        self, ref: str, since: str | None = None, until: str | None = None, *, timezone: str | None = None
+    ) -> View:
+        """How its executions ended on each day, and what is to come: `raw["days"]`; days are written 2026-11-15."""
+        query = {"from": since, "to": until, "timezone": timezone}
+        return View.of(await self._caller.get(path_of("jobs", ref, "days"), query))
+
+    async def grid(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> View:
+        """Its executions, newest first, and how the steps of each stand: `raw["steps"]` and `raw["items"]`."""
+        return View.of(await self._caller.get(path_of("jobs", ref, "grid"), {"limit": limit, "cursor": cursor}))
 
     async def executions(
         self, ref: str, *, limit: int | None = None, cursor: str | None = None, **filters: Any

@@ -130,9 +130,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     drain_grace: Annotated[
         Span, _about("How long a stopping process lets running executions finish before it hands them back.")
     ] = Span(30 * SECOND)
-    retention: Annotated[Span, _about("How long finished executions, their logs and their statistics are kept.")] = (
-        Span(30 * DAY)
-    )
+    retention: Annotated[Span, _about("How long finished executions and their logs are kept.")] = Span(30 * DAY)
     fire_retention: Annotated[Span, _about("How long it is known what became of each fire of a schedule.")] = Span(
         30 * DAY
     )

@@ -363,7 +363,7 @@ class Node:
         await self._runner.stop()
         await self.watcher.stop()
         try:
-            await self.statistics.step()
+            await self.statistics.close()
             await self.quotas.flush()
             await self.presence.leave()
         except HoraeError as error:

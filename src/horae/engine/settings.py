@@ -35,7 +35,7 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     promote_batch: int = 500
     fire_batch: int = 1000
     rescue_batch: int = 200
-    retention: Micros = 30 * DAY  # of executions and statistics
+    retention: Micros = 30 * DAY  # of executions
     fire_retention: Micros = 30 * DAY
     watch_roots: tuple[str, ...] = ()  # URLs of the places that may be watched
     artifacts: str = "artifacts"  # a folder, or the URL of a bucket

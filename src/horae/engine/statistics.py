@@ -139,6 +139,12 @@ class Statistics:
         await self._job_spans.flush(self._store, now)
         return FLUSH
 
+    async def close(self) -> None:
+        """Write all that is left."""
+        await self.step()
+        while self._namespace_spans.is_behind or self._job_spans.is_behind:
+            await self.step()
+
     async def _write_minutes(self) -> None:
         if not self._jobs:
             return

@@ -25,6 +25,7 @@ PAGES = 20  # of parcels looked at in a round where nothing is to be forgotten
 WALK = 600.0  # seconds between walks over all of them
 KEEP_USAGE = 400  # days
 KEEP_SESSIONS = 86_400 * SECOND
+KEEP_MINUTES = 2 * 86_400 * SECOND  # of jobs: what is learned and scaled by; hours and days are kept for longer
 log = structlog.get_logger("horae.engine")
 
 
@@ -71,7 +72,8 @@ class Sweeper:
             await self._env.clock.sleep(0)
         await self._forget_fires(now - self._settings.fire_retention)
         kept = now - self._settings.retention
-        while await self._store.write(lambda: sweep.forget_records(now - self._settings.fire_retention, kept)):
+        minutes = max(kept, now - KEEP_MINUTES)
+        while await self._store.write(lambda: sweep.forget_records(now - self._settings.fire_retention, minutes)):
             await self._env.clock.sleep(0)
         while await self._store.write(lambda: statistics.forget(now)):
             await self._env.clock.sleep(0)

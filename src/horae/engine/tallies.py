@@ -49,6 +49,10 @@ class Tallies(Generic[Of, Tally]):
             known.join(happened)
             self._unwritten[key] = None
 
+    @property
+    def is_behind(self) -> bool:
+        return bool(self._unwritten)
+
     async def flush(self, store: Store, now: Instant) -> None:
         """Write what changed, at most so much: the rest comes with the next flush."""
         for _ in range(0, AT_ONCE, IN_ONE):

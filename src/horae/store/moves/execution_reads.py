@@ -18,6 +18,7 @@ from horae.model.packing import Packed
 from horae.model.parcel import extra_of
 from horae.model.settle import timing_of
 from horae.model.show import read_failure, status_of
+from horae.model.tally import DAY, HOUR
 from horae.store.moves import beginnings
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Row, Script, Statement
@@ -206,9 +207,9 @@ COUNTS = {
 }
 ENDED_COUNTS = {
     "namespace": Statement(
-        "count_ended", f"SELECT {_SUMS} FROM job_minutes m JOIN jobs j ON j.id = m.job WHERE j.namespace = $1"
+        "count_ended", f"SELECT {_SUMS} FROM namespace_spans m WHERE m.namespace = $1 AND m.span = {HOUR}"
     ),
-    "job": Statement("count_ended_of_job", f"SELECT {_SUMS} FROM job_minutes m WHERE m.job = $1"),
+    "job": Statement("count_ended_of_job", f"SELECT {_SUMS} FROM job_spans m WHERE m.job = $1 AND m.span = {DAY}"),
 }
 
 

@@ -1,0 +1,43 @@
+"""`horae jobs stats`: how a job fares."""
+
+import click
+
+from horae.cli.lazy import Command
+from horae.cli.output import rough
+from horae.cli.remote import Api, remote
+from horae.env import SECOND
+
+SHOWN = ("executions", "success", "failed", "cancelled", "skipped", "retried", "lost")
+
+
+@click.command(
+    cls=Command,
+    examples=("horae jobs stats daily-report", "horae jobs stats daily-report --from 2026-11-01T00:00:00Z -o json"),
+)
+@click.argument("job")
+@click.option("--from", "since", metavar="TIME", help="Not before this; a week ago otherwise.")
+@click.option("--to", "until", metavar="TIME", help="Before this; now otherwise.")
+@remote
+async def stats(api: Api, job: str, since: str | None, until: str | None) -> None:
+    """Show how a job fares: how its executions ended, and how long they took."""
+    found = await api.client.jobs.statistics(job, since, until)
+    if not api.out.is_for_people:
+        return api.out.document(found.raw)
+    shown: dict[str, object] = {name: getattr(found, name) for name in SHOWN}
+    shown |= {"success rate": percent(found.success_rate), "retry rate": percent(found.retry_rate)}
+    shown |= {name: seconds(getattr(found, name)) for name in ("p50", "p95", "p99", "mean")}
+    api.out.one(shown)
+    if not found.executions:
+        api.out.say(f"Nothing of {job} ended in this window.")
+    return None
+
+
+def percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def seconds(value: float | None) -> str:
+    """As people say it; below ten seconds to the millisecond."""
+    if value is None:
+        return ""
+    return f"{value:.3g}s" if value < 10 else rough(int(value * SECOND))

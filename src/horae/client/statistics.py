@@ -1,0 +1,40 @@
+"""How jobs and whole namespaces fare, as the client gives it back."""
+
+from datetime import datetime
+from typing import Any
+
+from horae.client.encode import instant
+from horae.client.views import View
+
+
+class JobStatistics(View, frozen=True, kw_only=True):
+    """What became of a job's executions in a window; times in seconds, `series` is in `raw`."""
+
+    executions: int
+    success: int
+    failed: int
+    cancelled: int
+    skipped: int
+    retried: int
+    lost: int
+    success_rate: float | None = None
+    retry_rate: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    mean: float | None = None
+
+
+class Overview(View, frozen=True, kw_only=True):
+    """A namespace at a glance; the series and the dial are in `raw`."""
+
+    counts: dict[str, int]
+    ended: dict[str, int]
+    queues: list[dict[str, Any]]
+    workers: dict[str, int]
+    running: list[dict[str, Any]]
+
+
+def window(since: datetime | str | None, until: datetime | str | None) -> dict[str, Any]:
+    """A window as a query spells it."""
+    return {"from": since and instant(since), "to": until and instant(until)}

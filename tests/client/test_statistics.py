@@ -1,0 +1,18 @@
+"""The client's statistics against a real server in the same process."""
+
+from tests.client.test_real import embedded
+
+
+async def test_a_namespace_and_a_job_tell_how_they_fare():
+    async with embedded() as client:
+        done = await client.executions.wait((await client.submit("double", {"i": 1})).id, timeout=10)
+
+        seen, fares = await client.overview(), await client.jobs.statistics("double")
+        grid, days = await client.jobs.grid("double"), await client.jobs.days("double", "2026-01-01", "2026-01-02")
+        (_, double) = await client.jobs.list(statistics=True)
+
+        assert (seen.counts["queued"], seen.workers["active"], len(seen.raw["dial"]["past"])) == (0, 1, 24)
+        assert fares.executions in (0, 1)
+        assert [item["executionId"] for item in grid.raw["items"]] == [done.id]
+        assert [day["day"] for day in days.raw["days"]] == ["2026-01-01", "2026-01-02"]
+        assert [one["executionId"] for one in double.raw["statistics"]["recent"]] == [done.id]

@@ -1,0 +1,120 @@
+"""Statistics in memory: written whole and boundedly, by another writer when there is too much to remember."""
+
+import pytest
+
+from horae.engine.coming import Coming, count
+from horae.engine.gauges import Gauges
+from horae.engine.statistics import Statistics
+from horae.engine.tallies import AT_ONCE, Tallies
+from horae.env import SECOND
+from horae.errors import StoreUnavailable
+from horae.model.tally import HOUR, JOB_SPANS, Counts, JobTally, begin_of
+from horae.model.trigger import Cron, Interval, Rules
+from horae.store.moves import statistics, statistics_reads
+from tests.store_contract.world import NAMESPACE, World, add_trigger
+
+
+@pytest.fixture(params=("memory", "postgres"))
+def store_url(request: pytest.FixtureRequest) -> str:
+    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+
+
+async def test_a_writer_with_too_much_to_remember_goes_on_as_another(world: World):
+    tallies = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, world.env.new_id, room=4)
+    jobs = [world.env.new_id() for _ in range(3)]
+    for _ in range(2):
+        for job in jobs:
+            tallies.add(job, world.now(), JobTally(success=1))
+        await tallies.flush(world.store, world.now())
+
+    assert await world.rows("SELECT count(*), count(DISTINCT writer) FROM job_spans") == [(12, 2)]
+    listed = await world.store.read(lambda: statistics_reads.of_jobs(jobs, world.now()))
+    assert [tally.success for tally in listed.values()] == [2, 2, 2]
+
+
+async def test_a_flush_is_bounded_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("horae.engine.tallies.IN_ONE", 2)
+    monkeypatch.setattr("horae.engine.tallies.AT_ONCE", 4)
+    assert AT_ONCE >= 1000
+    tallies = Tallies((HOUR,), JobTally, statistics.put_jobs, world.env.new_id)
+    for _ in range(5):
+        tallies.add(world.env.new_id(), world.now(), JobTally(success=1))
+    await tallies.flush(world.store, world.now())
+    assert tallies.is_behind
+    assert len(await world.rows("SELECT 1 FROM job_spans")) == 4
+    await tallies.flush(world.store, world.now())
+    assert not tallies.is_behind
+    assert len(await world.rows("SELECT 1 FROM job_spans")) == 5
+
+
+async def test_a_write_whose_answer_was_lost_is_repeated_and_counts_once(world: World, monkeypatch: pytest.MonkeyPatch):
+    kept = Statistics(world.env, world.store, world.env.new_id())
+    job = (await world.job()).id
+    kept.cancelled(job, 3)
+    write = world.store.write
+
+    async def unanswered(make):
+        await write(make)
+        raise StoreUnavailable("gone", unknown=True)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store, "write", unanswered)
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await kept.step()
+    await kept.close()
+
+    at = begin_of(world.now(), HOUR)
+    assert await world.store.read(lambda: statistics_reads.counts_of_job(job, HOUR, at, at + 1)) == {
+        at: Counts(cancelled=3)
+    }
+    of_all = await world.store.read(lambda: statistics_reads.of_namespace(NAMESPACE, HOUR, at, at + 1, HOUR))
+    assert of_all[at].cancelled == 3
+    assert await world.rows("SELECT cancelled FROM job_minutes") == [(3,)]
+
+
+async def test_gauges_count_once_for_all_who_ask_within_a_moment(world: World):
+    kept = Statistics(world.env, world.store, world.env.new_id())
+    gauges = Gauges(world.env, world.store, world.env.new_id(), kept)
+    job = await world.job()
+    await world.submit(job, 2)
+    assert (await gauges.of(NAMESPACE)).queued == 2
+    await world.submit(job)
+    assert (await gauges.of(NAMESPACE)).queued == 2
+    world.clock.advance(2 * SECOND)
+    assert (await gauges.of(NAMESPACE)).queued == 3
+    await gauges.step()
+    other = Gauges(world.env, world.store, world.env.new_id(), kept)
+    await world.submit(job)
+    await other.step()
+    await kept.step()
+    assert await world.rows("SELECT DISTINCT queued FROM namespace_spans") == [(3,)]
+
+
+async def test_fires_to_come_are_counted_by_half_hours(world: World):
+    job = await world.job()
+    for name, trigger, rules in (
+        ("often", Interval(every=60 * SECOND, anchor=0), Rules()),
+        ("rarely", Cron(expression="0 */6 * * *"), Rules()),
+        ("thrice", Interval(every=3600 * SECOND, anchor=0), Rules(max_fires=3)),
+    ):
+        await add_trigger(world, job, trigger, name=name, rules=rules)
+    coming = Coming(world.env, world.store)
+
+    spans = (await coming.of(NAMESPACE)).spans
+
+    assert [more for _, _, more in spans] == [False] * 24
+    assert sum(fires for _, fires, _ in spans) == 24 * 30 - 1 + 2 + 3
+    await world.do("DELETE FROM timers")
+    assert (await coming.of(NAMESPACE)).spans == spans, "as they were counted last"
+    world.clock.advance(120 * SECOND)
+    await coming.step()
+    assert {fires for _, fires, _ in (await coming.of(NAMESPACE)).spans} == {0}
+
+
+async def test_what_is_not_counted_in_time_is_told(world: World):
+    job = await world.job()
+    await add_trigger(world, job, Interval(every=60 * SECOND, anchor=0))
+    edges = [world.now(), world.now() + 1, world.now() + 3600 * SECOND]
+    cut = await count(world.store, world.env, NAMESPACE, job.id, edges, -1.0)
+    assert [more for _, _, more in cut.spans] == [False, True]

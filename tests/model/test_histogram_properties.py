@@ -1,0 +1,72 @@
+"""Histograms: every value is found again nearly, they add up exactly, and they come back as they were stored."""
+
+from math import ceil
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.model.histogram import FINE, Histogram, bounds_of, bucket_of
+from horae.model.tally import SAMPLES, JobTally, some_of
+
+values = st.integers(0, 2**50)
+many = st.lists(values, min_size=1, max_size=50)
+shares = st.floats(0, 1)
+
+
+def counted(of: list[int]) -> Histogram:
+    made = Histogram()
+    for value in of:
+        made.add(value)
+    return made
+
+
+@given(values)
+def test_a_value_lies_in_its_bucket_which_is_narrow(value: int):
+    low, high = bounds_of(bucket_of(value))
+    assert low <= value < high
+    assert high - low == 1 or (high - low) * FINE <= low
+
+
+@given(values)
+def test_buckets_follow_one_another(value: int):
+    bucket = bucket_of(value)
+    assert bounds_of(bucket)[1] == bounds_of(bucket + 1)[0]
+    assert bucket_of(bounds_of(bucket)[1]) == bucket + 1
+
+
+@given(many, shares)
+def test_a_percentile_is_off_by_a_thirty_second_part_at_most(of: list[int], share: float):
+    exact = sorted(of)[max(1, ceil(share * len(of))) - 1]
+    assert counted(of).percentile(share) == pytest.approx(exact, rel=1 / 32)
+
+
+@given(many, many)
+def test_they_add_up_and_are_stored_exactly(one: list[int], other: list[int]):
+    whole = counted(one + other)
+    joined = counted(one)
+    joined.join(counted(other))
+    stored = Histogram()
+    for part in (one, other):
+        stored.take_in(counted(part).packed())
+    assert joined == whole == stored
+    assert whole.total == len(one) + len(other)
+    assert whole.sum == pytest.approx(sum(one + other), rel=1 / 32)
+
+
+def test_of_nothing_nothing_is_told():
+    nothing = Histogram()
+    assert nothing.percentiles((0.5, 0.95)) == [None, None]
+    assert nothing.packed() is None
+    nothing.take_in(None)
+    assert nothing.total == 0
+
+
+@given(st.lists(values, min_size=1, max_size=200))
+def test_some_durations_stand_for_all(spans: list[int]):
+    some = some_of(spans)
+    tally = JobTally()
+    tally.took(some, len(spans))
+    assert len(some) == min(SAMPLES, len(spans))
+    assert set(some) <= set(spans)
+    assert tally.durations.total == len(spans)

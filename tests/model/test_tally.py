@@ -1,0 +1,68 @@
+"""Tallies: what is added up of what, and how a window is divided into points."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.env import SECOND
+from horae.model.tally import (
+    DAY,
+    HOUR,
+    JOB_SPANS,
+    KEPT,
+    MINUTE,
+    MOST_POINTS,
+    NAMESPACE_SPANS,
+    TEN_MINUTES,
+    Counts,
+    JobTally,
+    NamespaceTally,
+    points,
+    span_for,
+    step_of,
+)
+
+NOW = 1_800_000_123 * SECOND
+
+
+@given(st.integers(1, 31 * DAY), st.integers(0, 10 * DAY))
+def test_a_window_has_few_points_that_cover_it(length: int, ago: int):
+    end = NOW - ago * SECOND
+    begin = end - length * SECOND
+    step = step_of(begin, end)
+    at = list(points(begin, end, step))
+    assert 1 <= len(at) <= MOST_POINTS
+    assert at[0] <= begin < end <= at[-1] + step * SECOND
+    assert step % span_for(step, begin, NOW, NAMESPACE_SPANS) == 0 or begin < NOW - KEPT[MINUTE] * SECOND
+
+
+@pytest.mark.parametrize(
+    ("length", "step", "span"),
+    [(HOUR, 60, MINUTE), (6 * HOUR, 300, MINUTE), (DAY, 1200, TEN_MINUTES), (7 * DAY, 7200, HOUR)],
+)
+def test_the_widest_span_that_fits_is_read(length: int, step: int, span: int):
+    begin = NOW - length * SECOND
+    assert (step_of(begin, NOW), span_for(step, begin, NOW, NAMESPACE_SPANS)) == (step, span)
+
+
+def test_what_is_no_longer_kept_is_read_from_what_is():
+    assert span_for(7200, NOW - 200 * DAY * SECOND, NOW, JOB_SPANS) == DAY
+    assert span_for(60, NOW - 5 * DAY * SECOND, NOW, NAMESPACE_SPANS) == HOUR
+
+
+def test_rates_are_of_those_that_succeeded_or_failed():
+    counts = Counts(success=3, failed=1, cancelled=5, skipped=2, retried=2)
+    assert (counts.success_rate, counts.retry_rate, counts.ended) == (0.75, 0.5, 11)
+    assert (Counts(cancelled=1).success_rate, Counts().retry_rate) == (None, None)
+
+
+def test_tallies_join_with_all_that_they_hold():
+    one, other = NamespaceTally(), NamespaceTally(success=1, queued=4)
+    one.lagged(3, 2)
+    other.lagged(7, 1)
+    other.waits.add(5)
+    one.join(other)
+    assert (one.success, one.lags.total, one.lag_max, one.waits.total, one.queued) == (1, 3, 7, 1, 4)
+    job = JobTally()
+    job.took((1, 2, 3), 7)
+    assert (job.durations.total, max(job.durations.counts.values())) == (7, 3)
