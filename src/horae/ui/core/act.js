@@ -20,18 +20,20 @@ export const dismiss = (id) => { toasts.value = toasts.value.filter((one) => one
 
 /**
  * Do something: {title, method, path, params, body, headers, cli: ["jobs", "pause", name], confirm: {...}, done: (answer) => text,
- * undo: an action of the same shape, after: (answer) => ...}. Answers what the server said, or undefined if it was not done.
+ * undo: an action of the same shape, after: (answer) => ..., see: (answer) => where to look at it, failed: (error) => ... instead of
+ * a toast, for what says it beside its fields}. Answers what the server said, or undefined if it was not done.
  */
 export async function act(action) {
-  const { method = "POST", path, params, body, headers, done, undo, after } = action;
+  const { method = "POST", path, params, body, headers, done, undo, after, see, failed } = action;
   if (action.confirm && !(await confirm({ action: action.title, ...action.confirm }))) return undefined;
   try {
     const answer = await send(method, path, { params, body, headers });
     const text = typeof done === "function" ? done(answer) : done ?? `${action.title}: done.`;
-    toast({ text, undo: undo && { title: undo.title ?? "Undo", run: () => act({ ...undo, after: undo.after ?? after }) }, ...copies(action) });
+    toast({ text, undo: undo && { title: undo.title ?? "Undo", run: () => act({ ...undo, after: undo.after ?? after }) }, see: see?.(answer), ...copies(action) });
     await after?.(answer);
     return answer ?? null;
   } catch (error) {
+    if (failed) { failed(error); return undefined; }
     toast({ text: `${action.title}: ${error.detail ?? error.message}`, remedy: error.remedy, error: true, ...copies(action) });
     return undefined;
   }

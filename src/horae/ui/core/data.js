@@ -9,8 +9,9 @@ const NOTHING = Object.freeze({ data: undefined, error: null, loading: true });
 /**
  * Read a path. `live` names kinds of events after which it is read again, `poll` ms without any.
  * A null path reads nothing. Old data stays while the new is on its way, and when it cannot be had.
+ * `read(path, params, options)` reads it otherwise, for questions that are a POST.
  */
-export function useData(path, params, { live, wait = 1000, poll, only } = {}) {
+export function useData(path, params, { live, wait = 1000, poll, only, read = get } = {}) {
   const [state, setState] = useState(NOTHING);
   const current = useRef(null);
   const key = path === null ? null : path + JSON.stringify(params ?? {});
@@ -19,7 +20,7 @@ export function useData(path, params, { live, wait = 1000, poll, only } = {}) {
     current.current?.abort();
     const abort = (current.current = new AbortController());
     try {
-      const data = await get(path, params, { signal: abort.signal });
+      const data = await read(path, params, { signal: abort.signal });
       if (current.current === abort) setState({ data, error: null, loading: false });
     } catch (error) {
       if (error.name !== "AbortError" && current.current === abort) setState((old) => ({ data: old.data, error, loading: false }));

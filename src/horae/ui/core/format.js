@@ -56,6 +56,15 @@ export function exact(at, zone) {
   return lines.join("\n");
 }
 
+const ZONES = new Map();
+
+/** An instant in another zone, short: "Mon 16 Nov 10:00". */
+export function inZone(at, zone) {
+  if (!at) return "–";
+  if (!ZONES.has(zone)) ZONES.set(zone, parts({ timeZone: zone, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }));
+  return ZONES.get(zone).format(new Date(at)).replaceAll(",", "");
+}
+
 export const number = (n) => (n === null || n === undefined ? "–" : n.toLocaleString());
 export const percent = (share) => (share === null || share === undefined ? "–" : `${(share * 100).toFixed(share > 0.995 && share < 1 ? 2 : share < 0.1 ? 1 : 0)}%`);
 export const plural = (n, one, many = `${one}s`) => `${number(n)} ${n === 1 ? one : many}`;

@@ -26,8 +26,15 @@ export function complaint(schema, value, required) {
   return null;
 }
 
-/** schema: of an object; value: the object; onChange(value, problems) with the number of complaints. */
-export function SchemaForm({ schema, value = {}, onChange }) {
+/** How many of an object's fields are wrong, also those that nobody touched. */
+export const complaints = (schema, value) =>
+  Object.entries(schema?.properties ?? {}).filter(([name, one]) => complaint(one, value[name] ?? one.default, (schema.required ?? []).includes(name))).length;
+
+/**
+ * schema: of an object; value: the object; onChange(value, problems) with the number of complaints.
+ * `strict` complains of untouched fields as well, `told` is what the server said, by name.
+ */
+export function SchemaForm({ schema, value = {}, onChange, strict = false, told = {} }) {
   const [problems, setProblems] = useState({});
   const fields = Object.entries(schema?.properties ?? {});
   const needed = new Set(schema?.required ?? []);
@@ -39,14 +46,14 @@ export function SchemaForm({ schema, value = {}, onChange }) {
     onChange(values, Object.values(now).filter(Boolean).length);
   };
   if (!fields.length) return html`<${JsonField} label="params" value=${value} onChange=${(next, problem) => { setProblems({ all: problem }); if (!problem) onChange(next ?? {}, 0); else onChange(value, 1); }} />`;
-  return html`<div class="form">${fields.map(([name, one]) => html`<${Field} key=${name} name=${name} schema=${one} needed=${needed.has(name)} value=${value[name]} problem=${problems[name]} onChange=${(next, problem) => change(name, next, problem)} />`)}</div>`;
+  return html`<div class="form">${fields.map(([name, one]) => html`<${Field} key=${name} name=${name} schema=${one} needed=${needed.has(name)} value=${value[name]} problem=${problems[name] ?? told[name] ?? (strict ? complaint(one, value[name] ?? one.default, needed.has(name)) : null)} onChange=${(next, problem) => change(name, next, problem)} />`)}</div>`;
 }
 
 function Field({ name, schema, needed, value, problem, onChange }) {
   const id = useId();
   const kind = kindOf(schema);
   const label = schema.title ?? name;
-  if (kind === "json") return html`<${JsonField} label=${label} value=${value} hint=${schema.description} onChange=${onChange} />`;
+  if (kind === "json") return html`<${JsonField} label=${label} value=${value ?? schema.default} hint=${schema.description} told=${problem} onChange=${onChange} />`;
   const set = (next) => onChange(next, complaint(schema, next, needed));
   const shown = value ?? schema.default ?? "";
   const common = { id, "aria-describedby": `${id}-hint`, "aria-invalid": problem ? "true" : null, required: needed };
@@ -59,18 +66,19 @@ function Field({ name, schema, needed, value, problem, onChange }) {
 }
 
 /** A value as JSON, checked while it is typed. */
-export function JsonField({ label, value, hint, onChange, rows = 5 }) {
+export function JsonField({ label, value, hint, told, onChange, rows = 5 }) {
   const id = useId();
   const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value, null, 2));
-  const [problem, setProblem] = useState(null);
+  const [wrong, setProblem] = useState(null);
+  const problem = wrong ?? told;
   const typed = (event) => {
     const next = event.target.value;
     setText(next);
     let parsed;
-    let wrong = null;
-    if (next.trim()) { try { parsed = JSON.parse(next); } catch (error) { wrong = `not JSON: ${error.message}`; } }
-    setProblem(wrong);
-    onChange(parsed, wrong);
+    let bad = null;
+    if (next.trim()) { try { parsed = JSON.parse(next); } catch (error) { bad = `not JSON: ${error.message}`; } }
+    setProblem(bad);
+    onChange(parsed, bad);
   };
   return html`<div class="field"><label for=${id}>${label} <span class="soft">(JSON)</span></label><textarea id=${id} rows=${rows} spellcheck="false" aria-describedby="${id}-hint" aria-invalid=${problem ? "true" : null} value=${text} onInput=${typed}></textarea><p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem ?? hint ?? ""}</p></div>`;
 }

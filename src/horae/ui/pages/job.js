@@ -1,0 +1,76 @@
+// One job: what it does and when, how it went lately, and behind tabs everything else about it.
+
+import { html } from "../core/html.js";
+import { can } from "../core/api.js";
+import { useData } from "../core/data.js";
+import { executionPath, jobPath, link } from "../core/route.js";
+import { ActionButton } from "../core/act.js";
+import { inZone } from "../core/format.js";
+import { State } from "../core/states.js";
+import { Page, Ready, Tabs, Tags, Time } from "../parts/basics.js";
+import { Strip } from "../parts/strip.js";
+import { CircuitState } from "./job-circuit.js";
+import { JobActions, resuming } from "./job-actions.js";
+import { Executions } from "./job-executions.js";
+import { Schedule } from "./job-schedule.js";
+import { Definition } from "./job-definition.js";
+import { Statistics } from "./job-statistics.js";
+import { Dependencies } from "./job-dependencies.js";
+import { Explanation } from "./job-explain.js";
+
+const LAST = 100;
+
+export default function JobPage({ id }) {
+  const path = jobPath(id);
+  const job = useData(path, undefined, { live: ["job", "execution", "circuit", "hold"], wait: 2000 });
+  const last = useData(`${path}/grid`, { limit: LAST }, { live: ["execution"], wait: 3000 });
+  return html`<${Ready} of=${job} what="the job">${(data) => html`<${Shown} job=${data} last=${last} reload=${() => { job.reload(); last.reload(); }} />`}<//>`;
+}
+
+function Shown({ job, last, reload }) {
+  const deleted = job.state === "deleted";
+  const tabs = [
+    { id: "executions", title: "Executions", show: () => html`<${Executions} job=${job} steps=${last.data?.steps} />` },
+    { id: "schedule", title: "Schedule", show: () => html`<${Schedule} job=${job} reload=${reload} />` },
+    { id: "definition", title: "Definition", show: () => html`<${Definition} job=${job} reload=${reload} />` },
+    { id: "statistics", title: "Statistics", show: () => html`<${Statistics} job=${job} />` },
+    { id: "dependencies", title: "Dependencies", show: () => html`<${Dependencies} job=${job} />` },
+    !deleted && { id: "explain", title: "Why it waits", show: () => html`<${Explanation} job=${job} reload=${reload} />` },
+  ].filter(Boolean);
+  const crumbs = html`<a href=${link("/jobs")}>Jobs</a>${job.owner && html` / <a href=${link(jobPath(job.owner))}>${job.owner}</a>`}`;
+  return html`<${Page} title=${job.name} lead=${job.description} crumbs=${crumbs} actions=${html`<${JobActions} job=${job} reload=${reload} />`}>
+    <${Headline} job=${job} />
+    <${Notices} job=${job} reload=${reload} />
+    ${last.data && html`<div class="last-strip"><${Strip} items=${[...last.data.items].reverse()} links=${true} height=${48} width=${8} most=${LAST} /></div>`}
+    <div><${Tabs} tabs=${tabs} /></div>
+  <//>`;
+}
+
+/** What it is doing, when it fires, where and for whom: one line that is read first. */
+function Headline({ job }) {
+  const zone = zoneOf(job);
+  const asked = !job.scheduleText;
+  return html`<ul class="headline">
+    <li><${State} of=${job.status} />${job.status === "running" && html` <a href=${link(executionPath(job.executionId))}>${job.startedAt ? html`since <${Time} at=${job.startedAt} />` : "look at it"}</a>`}</li>
+    <li>${asked ? html`<span class="soft">runs when it is asked to</span>` : job.scheduleText}</li>
+    ${job.nextFireAt && html`<li>next <${Time} at=${job.nextFireAt} zone=${zone} ago=${true} /> <span class="soft"><${Time} at=${job.nextFireAt} zone=${zone} />${zone && ` here, ${inZone(job.nextFireAt, zone)} ${zone}`}</span></li>`}
+    <li><span class="soft">queue</span> <a href=${link(`/queues/${encodeURIComponent(job.queue)}`)}>${job.queue}</a></li>
+    <li><span class="soft">version</span> <a href=${link(jobPath(job.name), { tab: "definition" })}>${job.version}</a></li>
+    ${job.circuit && html`<li><${CircuitState} job=${job} /></li>`}
+    ${Object.keys(job.tags).length > 0 && html`<li><${Tags} tags=${job.tags} /></li>`}
+  </ul>`;
+}
+
+/** The zone that a job's schedule goes by, when it is not the viewer's own. */
+export function zoneOf(job) {
+  const zone = [job.schedule, ...(job.triggers ?? [])].map((one) => one?.timezone).find(Boolean) ?? (typeof job.schedule === "string" ? "UTC" : null);
+  return zone === Intl.DateTimeFormat().resolvedOptions().timeZone ? null : zone;
+}
+
+function Notices({ job, reload }) {
+  const notes = job.notes ?? [];
+  if (job.state === "deleted") return html`<div class="notice"><p>This job is deleted; its history can still be read.</p>
+    <p class="actions"><${ActionButton} role="editor" action=${{ title: "Restore", path: `/jobs/${job.jobId}/restore`, cli: ["jobs", "restore", job.jobId], done: `${job.name} is back.`, after: reload }} /></p></div>`;
+  return html`${notes.map((note) => html`<div key=${note} class="notice"><p>${note}</p>${job.autoPaused && note === notes[0] && can("operator") && html`<p class="actions">
+    <a href=${link(executionPath(job.autoPaused.executionId))}>the last that failed</a> <${ActionButton} action=${resuming(job, reload)} /></p>`}</div>`)}`;
+}

@@ -1,0 +1,55 @@
+// What can be done with jobs that were chosen from the list: all of them paused, or let go on.
+
+import { html, useState } from "../core/html.js";
+import { post, shell, curl } from "../core/api.js";
+import { toast } from "../core/act.js";
+import { plural } from "../core/format.js";
+import { confirm } from "../parts/dialog.js";
+
+const AT_ONCE = 4;
+const MOST_NAMED = 10;
+const WORDS = { pause: { title: "Pause", did: "Paused", state: "paused", undo: "resume" }, resume: { title: "Resume", did: "Resumed", state: "active", undo: "pause" } };
+
+/** Do the same to many jobs, a few at a time; answers those that could not. */
+async function toEach(jobs, run) {
+  const left = [...jobs];
+  const failed = [];
+  const work = async () => {
+    for (let job = left.shift(); job; job = left.shift()) {
+      try { await run(job); } catch (error) { failed.push({ job, error }); }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  return failed;
+}
+
+async function change(verb, jobs, reload) {
+  const words = WORDS[verb];
+  const failed = await toEach(jobs, (job) => post(`/jobs/${job.jobId}/${verb}`));
+  const done = jobs.filter((job) => !failed.some((one) => one.job === job));
+  const same = {
+    command: jobs.map((job) => shell(["horae", "jobs", verb, job.name])).join(" && "),
+    curl: jobs.map((job) => curl("POST", `/jobs/${job.jobId}/${verb}`)).join(" && "),
+  };
+  if (done.length) toast({ text: `${words.did} ${plural(done.length, "job")}.`, undo: { title: "Undo", run: () => change(words.undo, done, reload) }, ...same });
+  if (failed.length) toast({ error: true, text: `${plural(failed.length, "job")} could not be changed: ${failed[0].job.name}: ${failed[0].error.detail}`, remedy: failed[0].error.remedy });
+  reload();
+}
+
+const names = (jobs) => html`<ul>${jobs.slice(0, MOST_NAMED).map((job) => html`<li key=${job.jobId}>${job.name}</li>`)}${jobs.length > MOST_NAMED && html`<li class="soft">and ${jobs.length - MOST_NAMED} more</li>`}</ul>`;
+
+export function Chosen({ jobs, clear, reload }) {
+  const [busy, setBusy] = useState(false);
+  const todo = (verb) => jobs.filter((job) => job.state !== WORDS[verb].state);
+  const ask = async (verb) => {
+    const those = todo(verb);
+    const title = `${WORDS[verb].title} ${plural(those.length, "job")}`;
+    const body = html`${names(those)}<p>${verb === "pause" ? "Nothing of them is started until they are resumed; what runs goes on." : "What waited for this is queued; fires that were left out stay left out."}</p>`;
+    if (!(await confirm({ title: `${title}?`, body, action: title }))) return;
+    setBusy(true);
+    try { await change(verb, those, reload); clear(); } finally { setBusy(false); }
+  };
+  return html`<div class="chosen-bar" role="status"><strong>${plural(jobs.length, "job")} chosen</strong>
+    ${["pause", "resume"].map((verb) => html`<button key=${verb} type="button" disabled=${busy || !todo(verb).length} onClick=${() => ask(verb)}>${WORDS[verb].title}${todo(verb).length && todo(verb).length < jobs.length ? ` ${todo(verb).length}` : ""}</button>`)}
+    <button type="button" class="link" onClick=${clear}>choose none</button></div>`;
+}

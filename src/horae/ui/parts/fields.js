@@ -1,0 +1,22 @@
+// One labelled field of a form, with a hint below it that becomes a complaint.
+
+import { html, useId } from "../core/html.js";
+
+/** value and onChange(value) are texts; `options` ([[value, word]]) makes it a choice, `rows` a text of many lines. */
+export function Field({ label, hint, problem, value, onChange, type = "text", options, rows, ...more }) {
+  const id = useId();
+  const common = { id, "aria-describedby": `${id}-hint`, "aria-invalid": problem ? "true" : null, ...more };
+  const typed = (event) => onChange(event.target.value);
+  const input = options
+    ? html`<select ...${common} value=${value ?? ""} onChange=${typed}>${options.map(([key, word]) => html`<option key=${key} value=${key} selected=${key === (value ?? "")}>${word ?? key}</option>`)}</select>`
+    : rows
+      ? html`<textarea ...${common} rows=${rows} spellcheck="false" value=${value ?? ""} onInput=${typed}></textarea>`
+      : html`<input ...${common} type=${type} value=${value ?? ""} onInput=${typed} autocomplete="off" />`;
+  return html`<div class="field"><label for=${id}>${label}</label>${input}<p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem || hint || ""}</p></div>`;
+}
+
+/** A yes or no. */
+export function Tick({ label, hint, value, onChange }) {
+  const id = useId();
+  return html`<div class="field tick-field"><span><input id=${id} type="checkbox" checked=${Boolean(value)} onChange=${(event) => onChange(event.target.checked)} /> <label for=${id}>${label}</label></span>${hint && html`<p class="soft small">${hint}</p>`}</div>`;
+}
