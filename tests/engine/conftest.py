@@ -12,6 +12,7 @@ from horae.env import Env, VirtualClock, system_env, virtual_env
 from horae.store.driver import Driver
 from horae.store.open import open_store_driver
 from horae.testing.postgres import Postgres
+from tests.store_contract.wiping import Wiper
 from tests.store_contract.world import World
 
 
@@ -33,12 +34,19 @@ async def migrated(url: str, env: Env) -> None:
 
 @pytest.fixture(scope="session")
 def engine_database(postgres: Postgres) -> Iterator[str]:
-    """One migrated database for all tests of this process; each empties it."""
+    """One migrated database for all tests of this process; it is emptied before each."""
     name = f"engine_{os.getpid()}"
     url = postgres.create_database(name)
     asyncio.run(migrated(url, system_env()))
     yield url
     postgres.drop_database(name)
+
+
+@pytest.fixture(scope="session")
+def wiper(engine_database: str) -> Iterator[Wiper]:
+    wiper = Wiper(engine_database)
+    yield wiper
+    wiper.close()
 
 
 @pytest.fixture(scope="session")
@@ -56,15 +64,17 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "file":
         shutil.copy(request.getfixturevalue("engine_file"), tmp_path / "horae.db")
         return f"sqlite:///{tmp_path}/horae.db"
+    request.getfixturevalue("wiper").wipe()
     url: str = request.getfixturevalue("engine_database")
     return url
 
 
 @pytest.fixture
 async def driver(store_url: str, env: Env) -> AsyncIterator[Driver]:
-    """A migrated store of each kind."""
+    """A store of each kind; PostgreSQL's has all its tables."""
     driver = await open_store_driver(store_url, env)
-    await driver.migrate()
+    if driver.dialect == "sqlite":
+        await driver.migrate()
     yield driver
     await driver.close()
 
@@ -72,7 +82,5 @@ async def driver(store_url: str, env: Env) -> AsyncIterator[Driver]:
 @pytest.fixture
 async def world(driver: Driver, env: Env) -> AsyncIterator[World]:
     made = World(driver, env)
-    if driver.dialect == "postgresql":
-        await made.wipe()
     yield made
     await made.check()

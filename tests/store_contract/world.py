@@ -46,6 +46,19 @@ from horae.store.script import Fetch, Rows, Script, Statement
 from tests.solo import in_order
 
 KEPT = {"store", "namespaces", "queues"}
+
+
+def emptying() -> list[str]:
+    """What empties every table but the first rows."""
+    tables = [table.name for table in schema.metadata.sorted_tables if table.name not in KEPT]
+    return [
+        *(f"DELETE FROM {table}" for table in tables),
+        "DELETE FROM store WHERE key = 'fires_known_from'",
+        "DELETE FROM queues WHERE namespace <> 1",
+        "DELETE FROM namespaces WHERE id <> 1",
+    ]
+
+
 NAMESPACE = 1
 POLICY = Policy()
 
@@ -89,14 +102,10 @@ class World:
 
     async def wipe(self) -> None:
         """Empty every table but the first rows."""
-        tables = [table.name for table in schema.metadata.sorted_tables if table.name not in KEPT]
 
         def script() -> Script[None]:
-            for table in tables:
-                yield Fetch(Statement(f"wipe_{table}", f"DELETE FROM {table}"))
-            yield Fetch(Statement("wipe_known_from", "DELETE FROM store WHERE key = 'fires_known_from'"))
-            yield Fetch(Statement("wipe_others_queues", "DELETE FROM queues WHERE namespace <> 1"))
-            yield Fetch(Statement("wipe_others", "DELETE FROM namespaces WHERE id <> 1"))
+            for number, statement in enumerate(emptying()):
+                yield Fetch(Statement(f"wipe_{number}", statement))
 
         await self.driver.write(script)
 

@@ -12,20 +12,29 @@ from horae.env import Env, virtual_env
 from horae.store.driver import Driver
 from horae.store.open import open_store_driver
 from horae.testing.postgres import Postgres
+from tests.store_contract.wiping import Wiper
 from tests.store_contract.world import World
 
 
 @pytest.fixture(scope="session")
 def shared_url(postgres: Postgres, migrated_postgres: str) -> Iterator[str]:
-    """One database for all tests of this process: each empties it, which is quicker than making another."""
+    """One database for all tests of this process: emptying it is quicker than making another."""
     name = f"moves_{os.getpid()}"
     postgres.execute(f'CREATE DATABASE "{name}" TEMPLATE "{migrated_postgres}"')
     yield postgres.url(name)
     postgres.drop_database(name)
 
 
+@pytest.fixture(scope="session")
+def wiper(shared_url: str) -> Iterator[Wiper]:
+    wiper = Wiper(shared_url)
+    yield wiper
+    wiper.close()
+
+
 @pytest.fixture
-def migrated_url(shared_url: str) -> str:
+def migrated_url(shared_url: str, wiper: Wiper) -> str:
+    wiper.wipe()
     return shared_url
 
 
@@ -55,9 +64,17 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
+async def driver(store_url: str, env: Env) -> AsyncIterator[Driver]:
+    """A store of each kind; PostgreSQL's has all its tables."""
+    driver = await open_store_driver(store_url, env)
+    if driver.dialect == "sqlite":
+        await driver.migrate()
+    yield driver
+    await driver.close()
+
+
+@pytest.fixture
 async def world(driver: Driver, env: Env) -> AsyncIterator[World]:
     made = World(driver, env)
-    if driver.dialect == "postgresql":
-        await made.wipe()
     yield made
     await made.check()
