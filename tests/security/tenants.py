@@ -63,6 +63,7 @@ async def furnish(node: Node, tenant: Tenant) -> None:
         "job_name": f"{mark}-job", "cron": f"{mark}-cron", "hook": f"{mark}-hook", "event": f"{mark}-event",
         "flow_name": f"{mark}-flow", "step": "ask", "version": "1", "worker": f"{mark}-worker", "tag": f"{mark}-tag",
         "signal": f"{mark}-signal", "secret": f"{mark}-secret", "user": f"{mark}-user",
+        "rule": f"{mark}-rule", "channel": f"{mark}-channel",
     }  # fmt: skip
     await ok(await api.put(f"{API}/queues/{values['queue']}", json={"policy": "fifo"}))
     dates = {"description": told, "dates": ["2031-12-24"]}
@@ -99,6 +100,12 @@ async def furnish(node: Node, tenant: Tenant) -> None:
     await ok(await api.post(f"{API}/queues/{values['queue']}/hold", json=hold))
     await ok(await api.put(f"{API}/windows/{values['calendar']}", json={"reason": told}))
     await ok(await api.post(f"{API}/jobs/{values['job']}/circuit/open", json={"reason": told}))
+    channel = {"kind": "webhook", "url": "https://horae.test/", "description": told}
+    await ok(await api.put(f"{API}/alert-channels/{values['channel']}", json=channel))
+    rule = {"kind": "circuit-open", "channels": [values["channel"]], "description": told}
+    await ok(await api.put(f"{API}/alert-rules/{values['rule']}", json=rule))
+    await node.alerts.watch.step()
+    values["alert"] = (await ok(await api.get(f"{API}/alerts")))["items"][0]["alertId"]
 
 
 async def _run(node: Node, tenant: Tenant) -> None:
@@ -175,6 +182,9 @@ SEGMENTS: Mapping[str, tuple[str, ...]] = {
     "secrets": ("secret",),
     "users": ("user",),
     "artifacts": ("file",),
+    "alerts": ("alert",),
+    "alert-rules": ("rule",),
+    "alert-channels": ("channel",),
     "steps": ("step",),
     "versions": ("version",),
     "diff": ("version",),
@@ -194,6 +204,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "search": ("job_name",),
     "prefix": ("job_name",),
     "target": ("job",),
+    "rule": ("rule",),
 }
 FILLED = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "item": "0", "attempt": "1"}
 PLAIN = {
@@ -273,6 +284,13 @@ BODIES: Mapping[str, Bodies] = {
         {"where": {"tag": v["tag"], "job": v["job"]}},
         {"where": {"params": {"told": "x"}, "job": v["job_name"]}},
     ],
+    "alert-rules.create": lambda v: [
+        {"name": "mine", "kind": "lag", "channels": [v["channel"]]},
+        {"name": "mine", "kind": "lag", "jobs": [v["job_name"]]},
+    ],
+    "alert-rules.put": lambda v: [{"kind": "lag", "jobs": [v["job_name"]]}],
+    "alert-channels.create": lambda v: [{"name": "mine", "kind": "webhook", "url": f"secret://{v['secret']}"}],
+    "alert-channels.put": lambda v: [{"kind": "webhook", "url": "https://horae.test/"}],
     "secrets.put": lambda v: [{"value": "not what it was"}],
     "namespaces.create": lambda v: [{"name": v["namespace"]}],
     "namespaces.edit": lambda v: [{"description": "mine"}],
@@ -294,6 +312,7 @@ COMMON = {"users.create"}
 MAKES = {
     *("queues.put", "calendars.put", "templates.put", "holds.open", "holds.window", "keys.create", "events.send"),
     *("queues.window", "sessions.register", "namespaces.create", "queues.hold", "secrets.put", "enrolments.create"),
+    *("alert-rules.put", "alert-rules.create", "alert-channels.put"),
     *("me.code", "templates.create", *COMMON),
 }
 

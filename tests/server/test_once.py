@@ -35,6 +35,7 @@ BY_ITSELF = {
     "me.sign-in": "a code works once; its answer is a secret and never kept",
     "me.sign-in-with-password": "another cookie harms nobody; its answer is a secret and never kept",
     "me.password": "the old password does not work twice",
+    "alert-channels.create": "a name is taken once; its answer may be a secret and is never kept",
     "enrolments.create": "another token harms nobody; its answer is a secret and never kept",
     "erasures.create": "what is erased is not found again",
     "namespaces.erase": "what is erased is not found again",

@@ -89,7 +89,7 @@ async def test_a_bad_query_is_400_with_its_field(query: str, field: str, api: Ap
     [
         ("POST", KEYS, {"name": "a", "role": "emperor"}, "one of: admin, editor, operator, viewer, worker"),
         ("GET", "/api/v1/jobs?state=gone", None, "one of: active, deleted, paused"),
-        ("GET", "/api/v1/stream?topics=colours", None, "one of: circuits, executions"),
+        ("GET", "/api/v1/stream?topics=colours", None, "one of: alerts, circuits"),
         ("GET", f"{KEYS}?limit=0", None, "1 to 1000"),
         ("POST", "/api/v1/jobs/x/trigger", {"priority": 10}, "0 (least urgent) to 9 (most urgent)"),
         ("POST", "/api/v1/jobs/x/rollback", {"version": 0}, "It runs from 1 to"),

@@ -35,6 +35,7 @@ from horae.store.moves import (
 from horae.store.moves.promote import LONG_AGO
 from horae.store.moves.targets import targets
 from horae.store.script import Lock, Op, Provided, ScriptFactory, Statement, Together
+from tests.store_contract.alert_life import RARE_ALERTS, watch
 from tests.store_contract.circuit_life import fail_often
 from tests.store_contract.failure_life import RARE_FAILURES, suffer
 from tests.store_contract.fleet_life import give_way
@@ -68,6 +69,7 @@ RARE_MOVES = {
     "rollouts",
     "audit_flows",
     "audit_log",
+    "alert_rules",
     "enrolments",
     "erasure",
     *("namespaces", "namespace_data", "namespace_end", "namespace_rows"),
@@ -94,6 +96,7 @@ RARE = {
     *("present_versions", "some_hooks", "replace_hook_secrets"),
     *RARE_SHARING,
     *RARE_LIMITS,
+    *RARE_ALERTS,
     *RARE_FAILURES,
     *RARE_FLOWS,
     *("adopt_session", "ask_drain", "end_old_epoch", "lock_old_epoch", "orphans", "server_gone", "sessions"),
@@ -160,6 +163,7 @@ async def live_through(world: World) -> None:
     await be_told(world)
     await limit(world)
     await fail_often(world)
+    await watch(world)
     await place(world)
     await give_way(world)
     await suffer(world)

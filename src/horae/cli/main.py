@@ -32,6 +32,7 @@ SECTIONS = {
         "report": "Tell progress, a checkpoint or a result from inside a running job.",
     },
     "Operate": {
+        "alerts": "Look at alerts; write rules, and channels that are told.",
         "workers": "List workers, enrol and drain them, and have as many as a queue wants.",
         "queues": "List queues; hold and release them.",
         "namespaces": "Make, show, erase and delete namespaces; what they may have and use, and what they used.",

@@ -87,6 +87,14 @@ def read_template(path: str) -> dict[str, Any]:
     return documents[0]
 
 
+def read_one(path: str, what: str) -> dict[str, Any]:
+    """One mapping in a YAML or JSON file (`-` is stdin)."""
+    documents = [document for document in _load(path) if document is not None]
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise BadInput(f"{path} does not define one {what}.", "Write one mapping with its kind and fields.")
+    return documents[0]
+
+
 def read_calendar(path: str) -> dict[str, Any]:
     """A calendar's definition in a YAML or JSON file (`-` is stdin)."""
     documents = [document for document in _load(path) if document is not None]

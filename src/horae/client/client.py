@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from horae.client.alerts import Alerts
 from horae.client.backfills import Backfills
 from horae.client.bulk import submit_many
 from horae.client.calendars import Calendars
@@ -75,6 +76,7 @@ class Client:
         self.users = Users(self._caller)
         self.secrets = Secrets(self._caller)
         self.circuits = Circuits(self._caller)
+        self.alerts = Alerts(self._caller)
         self.rollouts = Rollouts(self._caller)
         self.templates = Templates(self._caller)
         self.queues = Queues(self._caller, self._env)

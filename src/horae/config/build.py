@@ -29,6 +29,7 @@ def engine_settings(settings: Settings) -> EngineSettings:
         session_idle=int(settings.session_idle),
         session_life=int(settings.session_life),
         oidc=_oidc(settings),
+        outbound_allow=settings.outbound_allow,
         request_rate=_request_rate(settings.request_rate),
         url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
     )

@@ -224,8 +224,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     outbound_allow: Annotated[
         tuple[str, ...],
         _about(
-            "What http jobs, and sign-in at an identity provider, may call beside public addresses: addresses,"
-            " networks, hosts (also `*.internal`), or `private`. Empty: nothing else."
+            "What http jobs, alerts, and sign-in at an identity provider, may call beside public addresses:"
+            " addresses, networks, hosts (also `*.internal`), or `private`. Empty: nothing else."
         ),
     ] = ()
     secret_env: Annotated[

@@ -5,6 +5,9 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.alerts import AlertDelivery, Alerts, AlertWatch
+from horae.engine.alerts.channels import AlertChannels
+from horae.engine.alerts.rules import AlertRules
 from horae.engine.artifacts import Artifacts, ArtifactSweeper, place_at
 from horae.engine.audit import Audit
 from horae.engine.audit_fires import FireAudits
@@ -95,6 +98,8 @@ from horae.errors import HoraeError
 from horae.model.event import Event
 from horae.model.execution import Extra
 from horae.model.protocol import Submit
+from horae.outbound.allow import Allowed
+from horae.outbound.fetch import Outbound
 from horae.store.connections import DEFAULT, Connections
 from horae.store.contract import Store
 from horae.store.moves.effects import Effects
@@ -174,7 +179,18 @@ class Node:
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.intake = EventIntake(env, store, self.directory, self.hints, self.quotas)
         hook_secrets = HookSecrets(store, self.sealer, self.secrets)
-        self.secrets.reseal_others = hook_secrets.reseal
+        channels = AlertChannels(env, store, self.sealer, self.secrets)
+        self.secrets.reseal_others = [hook_secrets.reseal, channels.reseal]
+        self.outbound = Outbound(Allowed.read(self.settings.outbound_allow))
+        self.alerts = Alerts(
+            env,
+            store,
+            self.hints,
+            AlertRules(env, store, self.settings.retention),
+            channels,
+            AlertWatch(env, store, self.id, self.hints, self.clock),
+            AlertDelivery(env, store, channels, self.outbound),
+        )
         self.hooks = Hooks(env, store, self.intake, lambda: self.presence.url, hook_secrets)
         places = Places(self.settings.watch_roots)
         self.watcher = Watcher(env, store, self.directory, self.hints, self.clock, self.intake.check, places)
@@ -327,7 +343,7 @@ class Node:
                 self.gauges,
                 self.artifact_sweeper,
             ]
-            chosen.append(self.watcher)
+            chosen += [self.watcher, self.alerts.watch, self.alerts.delivery]
         return chosen
 
     async def prepare(self) -> None:
@@ -362,6 +378,7 @@ class Node:
         await self.intake.close()
         await self._runner.stop()
         await self.watcher.stop()
+        await self.outbound.close()
         try:
             await self.statistics.close()
             await self.quotas.flush()

@@ -31,10 +31,6 @@ log = structlog.get_logger("horae.engine")
 Reseal = Callable[[], Awaitable[tuple[int, int]]]  # how many were sealed anew, and how many need not be
 
 
-async def _nothing_else() -> tuple[int, int]:
-    return 0, 0
-
-
 class Given(Struct, frozen=True):
     """What a grant gets: values by name, and why there is none of the others."""
 
@@ -51,7 +47,7 @@ class Secrets:
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
         self._env, self._store, self._sealer = env, store, sealer
         self._opened: dict[tuple[int, str], tuple[float, str]] = {}
-        self.reseal_others: Reseal = _nothing_else
+        self.reseal_others: Sequence[Reseal] = ()
 
     async def put(self, namespace: int, name: str, value: str) -> tuple[SecretView, bool]:
         """Give a secret a value; whether it is new. Raises BadInput, MasterKeyMissing."""
@@ -89,7 +85,10 @@ class Secrets:
 
     async def rotate(self) -> RotationView:
         """Seal every secret of all namespaces with the first master key. Raises MasterKeyMissing at a lost one."""
-        resealed, current = await self.reseal_others()
+        resealed = current = 0
+        for reseal in self.reseal_others:
+            done, need_not = await reseal()
+            resealed, current = resealed + done, current + need_not
         at = (0, "")
         while rows := await self._store.read(lambda at=at: secrets.all_after(*at)):  # type: ignore[misc]
             for namespace, name, sealed in rows:

@@ -47,5 +47,6 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     session_idle: Micros = DAY  # how long somebody who signed in may be away
     session_life: Micros = 7 * DAY  # how long a sign-in lasts at most
     oidc: OidcSettings | None = None
+    outbound_allow: tuple[str, ...] = ()  # what notices of alerts may reach beside public addresses
     request_rate: Rate | None = None  # of each credential that has none of its own
     url: str = ""  # where other servers' workers reach this one

@@ -14,7 +14,7 @@ class SecretView(View, frozen=True, kw_only=True):
 
 
 class RotationView(View, frozen=True, kw_only=True):
-    """What a rotation did: how many secrets, also of webhooks, were sealed anew, and how many need not be."""
+    """What a rotation did: how many secrets, webhooks and channels were sealed anew, and how many need not be."""
 
     resealed: int
     current: int

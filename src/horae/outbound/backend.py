@@ -33,7 +33,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        addresses = await self._checked(host, port, timeout)
+        addresses = await self.checked(host, port, timeout)
         each = None if timeout is None else timeout / len(addresses)
         problem: Exception = httpcore2.ConnectError(f"{host} has no address")
         for address in addresses:
@@ -49,7 +49,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
     async def sleep(self, seconds: float) -> None:
         await self._inner.sleep(seconds)
 
-    async def _checked(self, host: str, port: int, timeout: float | None) -> list[str]:
+    async def checked(self, host: str, port: int, timeout: float | None) -> list[str]:
         """The addresses of a host. One that may not be called refuses all: such a name is a trap."""
         try:
             async with asyncio.timeout(timeout):

@@ -87,6 +87,10 @@ class Outbound:
         except TimeoutError:
             raise TimeoutError(f"there was no whole answer within {whole:g} seconds") from None
 
+    async def addresses(self, host: str, port: int, within: float) -> list[str]:
+        """The addresses of a host, for who speaks another protocol than HTTP. Raises Refused as `fetch` does."""
+        return await CheckedBackend(self._allowed).checked(host, port, within)
+
     async def close(self) -> None:
         if self._pool is not None:
             await self._pool.aclose()

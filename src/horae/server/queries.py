@@ -193,7 +193,7 @@ class Topics(Query, frozen=True, kw_only=True):
     """Which events to follow; all of them when nothing is named."""
 
     topics: Annotated[
-        list[Literal["executions", "steps", "jobs", "workers", "holds", "circuits", "rollouts"]],
+        list[Literal["executions", "steps", "jobs", "workers", "holds", "circuits", "rollouts", "alerts"]],
         Meta(description="Kinds of things, separated by commas."),
     ] = []
     execution: (

@@ -30,16 +30,30 @@ UNRECORDED = frozenset(
 READS = frozenset({"backup.read"})  # that are told, because they take everything along
 # Nouns whose definitions are compared.
 COMPARED = frozenset(
-    {"jobs", "triggers", "calendars", "queues", "templates", "rollouts", "circuits", "namespaces", "backfills", "holds"}
+    {
+        *("jobs", "triggers", "calendars", "queues", "templates", "rollouts", "circuits", "namespaces", "backfills"),
+        *("holds", "alert-rules", "alert-channels"),
+    }
 )
 # Whose requests hold what nobody else should read.
-SILENT = frozenset({"me", "secrets", "users", "hooks", "enrolments", "erasures"})
+SILENT = frozenset({"me", "secrets", "users", "hooks", "enrolments", "erasures", "alert-channels"})
 PERSONAL = ("params", "result", "payload", "data", "value", "code", "token", "password")
 UNTOLD = "(not recorded)"
 DEEPEST = 30  # levels of a request that are looked at
 # What is different at every look, and is nobody's doing.
 PASSING = frozenset(
-    {"updatedAt", "nextFireAt", "lastExecution", "startedAt", "progress", "executionId", "status", "next", "depth"}
+    {
+        "updatedAt",
+        "nextFireAt",
+        "lastExecution",
+        "startedAt",
+        "progress",
+        "executionId",
+        "status",
+        "next",
+        "depth",
+        "firing",
+    }
 )
 
 log = structlog.get_logger("horae.server")

@@ -2,6 +2,7 @@
 
 from horae.server.route import Route
 from horae.server.routes import (
+    alerts,
     artifacts,
     audit,
     autoscale,
@@ -69,6 +70,7 @@ MODULES = (
     steps,
     explain,
     circuits,
+    alerts,
     events,
     hooks,
     dlq,

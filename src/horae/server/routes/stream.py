@@ -18,6 +18,7 @@ KINDS = {
     "holds": "hold",
     "circuits": "circuit",
     "rollouts": "rollout",
+    "alerts": "alert",
 }
 
 

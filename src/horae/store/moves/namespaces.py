@@ -63,6 +63,7 @@ DROPS = tuple(
     for table in (
         *("hooks", "secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency"),
         *("sign_in_codes", "enrolments", "members"),  # what lets somebody in
+        *("alert_rules", "alert_channels", "alerts", "alert_notices"),
     )
 )
 _read_spec = msgspec.json.Decoder(NamespaceSpec).decode

@@ -78,7 +78,7 @@ def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, Pause] | None
         return None
     rows = yield Fetch(NEWEST, (job, max(AT_LEAST, 4 * spec.pause_after)))
     newest = sorted(rows, key=lambda row: (row[3], row[4]), reverse=True)
-    found = streak([_ended(row) for row in newest], known[0][0] if known else 0)
+    found = streak([ended(row) for row in newest], known[0][0] if known else 0)
     if found is None or found.failures < spec.pause_after:
         return None
     owner = Owner(job, namespace, present[0])
@@ -93,7 +93,8 @@ def pause_if_failing(job: UUID, now: Instant) -> Script[tuple[int, Pause] | None
     return namespace, Pause(job=job, at=now, failures=found.failures, execution=found.execution, triggers=names)
 
 
-def _ended(row: Row) -> Ended:
+def ended(row: Row) -> Ended:
+    """A row of what `NEWEST` asks for."""
     count, state, at, parcel, hi = row
     return Ended(count, state, at, execution_id(parcel, hi - 1))
 

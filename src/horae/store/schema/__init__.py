@@ -7,6 +7,7 @@ Instants are microseconds in BIGINT, JSON is TEXT, ids are native UUIDs on Postg
 
 from horae.store.schema import (
     access,
+    alerts,
     artifacts,
     audit_log,
     backfills,
@@ -34,6 +35,7 @@ from horae.store.schema.columns import metadata
 
 __all__ = (
     "access",
+    "alerts",
     "artifacts",
     "audit_log",
     "backfills",

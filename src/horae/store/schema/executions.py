@@ -57,6 +57,7 @@ parcels = table(
     opt("extras", BYTES),
     col("submitted_at", BIG),
     partial("parcels_parent", "parent", "id", where="parent IS NOT NULL"),  # what others submitted, and steps
+    partial("parcels_deadline", "deadline", "id", where="deadline IS NOT NULL"),
     by="id",
 )
 

@@ -8,6 +8,84 @@ CREATE TABLE affinities (
 
 CREATE INDEX affinities_until ON affinities (until);
 
+CREATE TABLE alert_channels (
+    namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    sealed BYTEA NOT NULL,
+    shown TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (namespace, name)
+);
+
+CREATE TABLE alert_notices (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    alert UUID,
+    rule TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    content TEXT NOT NULL,
+    state TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    next_at BIGINT NOT NULL,
+    last_error TEXT DEFAULT '' NOT NULL,
+    created_at BIGINT NOT NULL,
+    done_at BIGINT,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX alert_notices_alert ON alert_notices (alert, id);
+
+CREATE INDEX alert_notices_done ON alert_notices (done_at) WHERE done_at IS NOT NULL;
+
+CREATE INDEX alert_notices_due ON alert_notices (next_at, id) WHERE state = 'pending';
+
+CREATE TABLE alert_rules (
+    namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    state TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    pace BIGINT DEFAULT 0 NOT NULL,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (namespace, name)
+);
+
+CREATE TABLE alerts (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    rule TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    severity TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    job UUID,
+    execution UUID,
+    state TEXT NOT NULL,
+    message TEXT NOT NULL,
+    since BIGINT NOT NULL,
+    last_at BIGINT NOT NULL,
+    recovered_at BIGINT,
+    count INTEGER NOT NULL,
+    notified_at BIGINT,
+    acknowledged_at BIGINT,
+    acknowledged_by TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX alerts_firing ON alerts (namespace, id) WHERE state = 'firing';
+
+CREATE INDEX alerts_job ON alerts (job, id);
+
+CREATE INDEX alerts_namespace ON alerts (namespace, id);
+
+CREATE UNIQUE INDEX alerts_open ON alerts (namespace, rule, subject) WHERE state = 'firing';
+
+CREATE INDEX alerts_over ON alerts (recovered_at) WHERE recovered_at IS NOT NULL;
+
 CREATE TABLE artifacts (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,
@@ -777,6 +855,8 @@ CREATE TABLE parcels (
     PRIMARY KEY (id)
 )
  PARTITION BY RANGE (id);
+
+CREATE INDEX parcels_deadline ON parcels (deadline, id) WHERE deadline IS NOT NULL;
 
 CREATE INDEX parcels_parent ON parcels (parent, id) WHERE parent IS NOT NULL;
 

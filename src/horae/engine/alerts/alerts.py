@@ -1,0 +1,177 @@
+"""Alerts as people see them: listed, acknowledged, and tried with a test."""
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from horae.engine.alerts.channels import AlertChannels
+from horae.engine.alerts.delivery import CLAIM, AlertDelivery
+from horae.engine.alerts.rules import AlertRules
+from horae.engine.alerts.watch import AlertWatch
+from horae.engine.hints import Hint, Hints
+from horae.engine.refs import find_job
+from horae.env import Env
+from horae.errors import Conflict, NotFound
+from horae.model.alert import KINDS, AlertState, NoticeState
+from horae.model.alert_notice import content_of
+from horae.model.alert_view import AlertView, DeliveryView, TestView
+from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.event import Event
+from horae.model.instant import format_instant
+from horae.model.view import Page, shown_time
+from horae.store.contract import Store
+from horae.store.moves import alert_notices as notices
+from horae.store.moves import alerts as moves
+from horae.store.moves.alert_notices import Delivery, Notice
+from horae.store.moves.alerts import LAST, Alert
+from horae.store.script import Script
+
+MOST_PAGES = 20  # that are looked through for what a filter asks
+
+
+class Alerts:
+    """What there is to hear of."""
+
+    def __init__(
+        self,
+        env: Env,
+        store: Store,
+        hints: Hints,
+        rules: AlertRules,
+        channels: AlertChannels,
+        watch: AlertWatch,
+        delivery: AlertDelivery,
+    ) -> None:
+        self._env, self._store, self._hints = env, store, hints
+        self.rules, self.channels, self.watch, self.delivery = rules, channels, watch, delivery
+        watch.on_notices = delivery.alarm.ring
+
+    @property
+    def fired(self) -> int:
+        """Alerts that this server opened."""
+        return self.watch.fired
+
+    @property
+    def recovered(self) -> int:
+        """Alerts that this server saw end."""
+        return self.watch.recovered
+
+    @property
+    def deliveries(self) -> dict[NoticeState, int]:
+        """Tries of this server, by what came of them; one that is pending is tried again."""
+        return self.delivery.deliveries
+
+    async def list(
+        self,
+        namespace: int,
+        *,
+        state: AlertState | None = None,
+        rule: str | None = None,
+        job: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[AlertView]:
+        """Alerts, newest first."""
+        of = None if job is None else (await find_job(self._store, namespace, job)).job.id
+        before, most = LAST if cursor is None else read_cursor(cursor, UUID), check_limit(limit)
+        found: list_of[Alert] = []
+        for _ in range(MOST_PAGES):
+            page = await self._store.read(
+                lambda before=before: moves.page(  # type: ignore[misc]
+                    namespace, before, most + 1, firing=state == "firing", job=of
+                )
+            )
+            found += [a for a in page if state in (None, a.state) and rule in (None, a.rule)]
+            if len(page) <= most or len(found) > most:
+                break
+            before = page[-1].id
+        more = None
+        if len(found) > most:
+            more = make_cursor(found[most - 1].id)
+        elif len(page) > most:
+            more = make_cursor(page[-1].id)
+        return Page(items=await self._shown(found[:most]), next_cursor=more)
+
+    async def get(self, namespace: int, id: UUID) -> AlertView:
+        """Raises NotFound."""
+        found = await self._store.read(lambda: moves.one(id, namespace))
+        if found is None:
+            raise _none(id)
+        return (await self._shown([found]))[0]
+
+    async def acknowledge(self, namespace: int, id: UUID, by: str) -> AlertView:
+        """Somebody looks after it: nobody is reminded any more. Raises NotFound, Conflict when it is over."""
+        found = await self._store.change(lambda now: moves.acknowledge(id, namespace, by, now))
+        if found is None:
+            raise _none(id)
+        if found.acknowledged_at is None:
+            raise Conflict("This alert is over.", "There is nothing left to acknowledge.")
+        if found.state == "firing":
+            event = Event("alert", found.id, "acknowledged", namespace, self._env.now(), found.job)
+            self._hints.tell(Hint(events=[event]))
+        return (await self._shown([found]))[0]
+
+    async def test_rule(self, namespace: int, name: str) -> TestView:
+        """Tell all channels of a rule that this is a test, and what became of it."""
+        stored = await self.rules.stored(namespace, name)
+        if not stored.rule.channels:
+            raise Conflict(f'Rule "{name}" tells no channel.', "Name some: `horae alerts rules put`.")
+        return await self._test(namespace, name, stored.rule.kind, stored.rule.severity, stored.rule.channels)
+
+    async def test_channel(self, namespace: int, name: str) -> TestView:
+        """The same for one channel."""
+        await self.channels.get(namespace, name)
+        return await self._test(namespace, "test", next(iter(KINDS)), "info", [name])
+
+    async def _test(self, namespace: int, rule: str, kind: str, severity: str, channels: Iterable[str]) -> TestView:
+        """The notices are claimed by who writes them: the test's answer says what a real one would come to."""
+        now = self._env.now()
+        content = content_of(
+            "test", rule=rule, alert_kind=kind, severity=severity, subject="test", since=now, at=now,
+            message="this is a test, and nothing is wrong",
+        )  # fmt: skip
+        made = [
+            Notice(
+                id=self._env.new_id(), namespace=namespace, alert=None, rule=rule, channel=channel, kind="test",
+                content=content, attempts=1, created_at=now,
+            )
+            for channel in channels
+        ]  # fmt: skip
+
+        def script() -> Script[None]:
+            yield notices.put(made, now + CLAIM, now)
+
+        await self._store.write(script)
+        tried = [(one, await self.delivery.deliver(one)) for one in made]
+        at = self._env.now()
+        return TestView(
+            deliveries=[_delivery(Delivery(one.channel, "test", state, 1, said, at)) for one, (state, said) in tried]
+        )
+
+    async def _shown(self, found: "list_of[Alert]") -> "list_of[AlertView]":
+        told = await self._store.read(lambda: notices.of_alerts([alert.id for alert in found])) if found else {}
+        return [_view(alert, told[alert.id]) for alert in found]
+
+
+list_of = list  # the class has a method of that name
+
+
+def _view(alert: Alert, told: "list_of[Delivery]") -> AlertView:
+    return AlertView(
+        alert_id=alert.id, rule=alert.rule, kind=alert.kind, severity=alert.severity, state=alert.state,  # type: ignore[arg-type]
+        subject=alert.subject, job_id=alert.job, execution_id=alert.execution, message=alert.message,
+        since=format_instant(alert.since), last_at=format_instant(alert.last_at),
+        recovered_at=shown_time(alert.recovered_at), count=alert.count,
+        acknowledged_at=shown_time(alert.acknowledged_at), acknowledged_by=alert.acknowledged_by or None,
+        deliveries=[_delivery(one) for one in told],
+    )  # fmt: skip
+
+
+def _delivery(one: Delivery) -> DeliveryView:
+    return DeliveryView(
+        channel=one.channel, kind=one.kind, state=one.state, attempts=one.attempts, last_error=one.error or None,
+        at=format_instant(one.at),
+    )  # fmt: skip
+
+
+def _none(id: UUID) -> NotFound:
+    return NotFound(f"There is no alert {id}.", "List them with `horae alerts list`; old ones are forgotten.")

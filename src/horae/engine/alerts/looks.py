@@ -1,0 +1,208 @@
+"""What a rule finds, by its kind: bounded reads, and the pure judgements of `model.alert`.
+
+One `Look` is a round over all rules: what several rules ask is read once.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from uuid import UUID
+
+from horae.engine.alerts.learned import Learned
+from horae.env import SECOND, Env, Micros
+from horae.model.alert import Counts, Expected, Finding, Kind, Rule, low_success, many_retries, too_long
+from horae.model.duration import MINUTE, format_duration
+from horae.model.ids import execution_id, parcel_of
+from horae.model.instant import format_instant
+from horae.store.contract import Store
+from horae.store.moves import alert_facts as facts
+from horae.store.moves import circuit_reads
+from horae.store.moves.alert_facts import Due, Named
+from horae.store.moves.alert_rules import StoredRule
+from horae.store.moves.alerts import Alert
+from horae.store.moves.lanes import occupied
+
+BACK = 3  # minutes that a look for trouble goes back: more than statistics are late
+MISSED = 60 * MINUTE  # how long a deadline that was missed is found anew
+FARTHEST = 24 * 60 * MINUTE  # how far ahead deadlines are looked at
+Found = Sequence[Finding]
+Finder = Callable[["Look", StoredRule, Sequence[Alert]], Awaitable[Found]]
+
+
+class Look:
+    """One round."""
+
+    def __init__(self, env: Env, store: Store, learned: Learned) -> None:
+        self._store, self._learned, self._now = store, learned, env.now()
+        self._troubled: dict[UUID, Named] | None = None
+
+    async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        """What a rule finds; of what is open it is always asked whether it still is so."""
+        return await _FINDERS[stored.rule.kind](self, stored, opened)
+
+    async def _jobs(self, stored: StoredRule, opened: Sequence[Alert]) -> list[Named]:
+        """Jobs of a rule that had trouble lately, and those of its open alerts."""
+        if self._troubled is None:
+            since = self._now // MINUTE - BACK
+            ids = await self._store.read(lambda: facts.troubled_lately(since))
+            self._troubled = await self._store.read(lambda: facts.names(ids))
+        known = {alert.job for alert in opened if alert.job is not None} - self._troubled.keys()
+        others = await self._store.read(lambda: facts.names(known)) if known else {}
+        return [job for job in (*self._troubled.values(), *others.values()) if _is_of(stored, job)]
+
+    async def _by_name(self, stored: StoredRule, ids: Sequence[UUID]) -> dict[UUID, Named]:
+        found = await self._store.read(lambda: facts.names(ids)) if ids else {}
+        return {id: job for id, job in found.items() if _is_of(stored, job)}
+
+    async def rates(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        rule = stored.rule
+        jobs = {job.id: job for job in await self._jobs(stored, opened)}
+        windows = dict.fromkeys(jobs, rule.window)
+        counts = await self._store.read(lambda: facts.counts(windows, self._now))
+        judge = low_success if rule.kind == "success-rate" else many_retries
+        told = {id: judge(rule, counts.get(id, Counts())) for id in jobs}
+        window = format_duration(rule.window)
+        return [
+            Finding(subject=jobs[id].name, job=id, message=f"{said} in the last {window}")
+            for id, said in told.items()
+            if said is not None
+        ]
+
+    async def failures(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        found = []
+        for job in await self._jobs(stored, opened):
+            streak = await self._store.read(
+                lambda job=job: facts.failures_in_a_row(job.id, stored.rule.count)  # type: ignore[misc]
+            )
+            if streak is not None and streak.failures >= stored.rule.count:
+                said = f"{streak.failures} executions in a row failed"
+                found.append(Finding(subject=job.name, job=job.id, execution=streak.execution, message=said))
+        return found
+
+    async def overlong(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        running = await self._store.read(lambda: facts.running_since(self._now - stored.rule.after))
+        jobs = await self._by_name(stored, [one.job for one in running])
+        found: dict[UUID, Finding] = {}
+        for one in sorted(running, key=lambda one: one.started_at):
+            if one.job not in jobs or one.job in found:
+                continue
+            usual = await self._learned.of(one.job)
+            ran = self._now - one.started_at
+            if usual is not None and too_long(stored.rule, ran, usual):
+                said = f"an execution has run for {_span(ran)}, where 95% take {_span(usual)} at most"
+                found[one.job] = Finding(
+                    subject=jobs[one.job].name, job=one.job, execution=execution_id(one.parcel, one.lo), message=said
+                )
+        return list(found.values())
+
+    async def late_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        silent = await self._store.read(lambda: facts.silent_workers(self._now - stored.rule.after))
+        return [
+            Finding(subject=worker, message=f"the worker was not heard of since {format_instant(seen)}")
+            for namespace, worker, seen in silent
+            if namespace == stored.namespace and stored.rule.covers(worker)
+        ]
+
+    async def lost_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        lost = await self._store.read(lambda: facts.lost_workers(self._now - stored.rule.after))
+        return [
+            Finding(subject=worker, message=f"the worker was lost at {format_instant(at)} and did not come back")
+            for namespace, worker, at in lost
+            if namespace == stored.namespace and stored.rule.covers(worker)
+        ]
+
+    async def lag(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        late = await self._store.read(lambda: facts.late_fires(self._now - stored.rule.after))
+        jobs = await self._by_name(stored, list(late))
+        return [
+            Finding(
+                subject=job.name, job=id,
+                message=f"the fire of {format_instant(late[id])} is {_span(self._now - late[id])} late",
+            )
+            for id, job in jobs.items()
+        ]  # fmt: skip
+
+    async def queue_age(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        lanes = await self._store.read(occupied)
+        oldest = await self._store.read(lambda: facts.oldest_queued(sorted(lanes)))
+        return [
+            Finding(subject=name, message=f"what is next has been queued for {_span(self._now - at)}")
+            for (namespace, name), at in oldest.items()
+            if namespace == stored.namespace and stored.rule.covers(name) and self._now - at > stored.rule.after
+        ]
+
+    async def missing_success(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        rule, now = stored.rule, self._now
+        jobs = await self._store.read(lambda: facts.named(stored.namespace, rule))
+        old = [(job, made) for job, made in jobs if now - max(made, stored.created_at) > rule.after]
+        since = {job.id: now - rule.after for job, _ in old}
+        succeeded = await self._store.read(lambda: facts.last_success(since)) if since else {}
+        span = format_duration(rule.after)
+        return [
+            Finding(subject=job.name, job=job.id, message=f"no execution has succeeded in the last {span}")
+            for job, _ in old
+            if job.id not in succeeded
+        ]
+
+    async def deadline_risk(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        known = [parcel_of(alert.execution) for alert in opened if alert.execution is not None]
+        until = self._now + FARTHEST
+        nearing = await self._store.read(lambda: facts.nearing_deadlines(self._now - MISSED, until, self._now))
+        going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
+        due = {one.parcel: one for one in (*nearing, *going_on)}
+        jobs = await self._by_name(stored, [one.job for one in due.values()])
+        found: dict[UUID, Finding] = {}
+        for one in sorted(due.values(), key=lambda one: one.deadline):
+            if one.job in jobs and one.job not in found:
+                said = await self._misses(stored.rule, one)
+                if said is not None:
+                    id = execution_id(one.parcel, 0)
+                    found[one.job] = Finding(subject=jobs[one.job].name, job=one.job, execution=id, message=said)
+        return list(found.values())
+
+    async def _misses(self, rule: Rule, due: Due) -> str | None:
+        """What is to be said of an execution that is going to miss its deadline; None if it should not."""
+        deadline = format_instant(due.deadline)
+        if due.deadline <= self._now:
+            return f"an execution has missed its deadline {deadline}"
+        lasts = await self._learned.of(due.job)
+        if lasts is None:
+            return None
+        late = Expected(due.deadline, due.begins_at, lasts).misses(rule.after, self._now)
+        if late is None:
+            return None
+        return f"an execution takes {_span(lasts)} and is going to miss its deadline {deadline} by {_span(late)}"
+
+    async def circuits(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        shut = await self._store.read(circuit_reads.shut)
+        jobs = await self._by_name(stored, [one.job for one in shut])
+        return [
+            Finding(
+                subject=f"{jobs[one.job].name}:{one.key}" if one.key else jobs[one.job].name, job=one.job,
+                message=f"the circuit is {one.state}: {one.cause}".removesuffix("."),
+            )
+            for one in shut
+            if one.job in jobs
+        ]  # fmt: skip
+
+
+def _is_of(stored: StoredRule, job: Named) -> bool:
+    return job.namespace == stored.namespace and stored.rule.covers(job.name)
+
+
+def _span(micros: Micros) -> str:
+    """For people: whole seconds, if there are any."""
+    return format_duration(micros if micros < SECOND else micros // SECOND * SECOND)
+
+
+_FINDERS: Mapping[Kind, Finder] = {
+    "success-rate": Look.rates,
+    "failures-in-a-row": Look.failures,
+    "retry-rate": Look.rates,
+    "overlong": Look.overlong,
+    "late-worker": Look.late_workers,
+    "lag": Look.lag,
+    "queue-age": Look.queue_age,
+    "missing-success": Look.missing_success,
+    "deadline-risk": Look.deadline_risk,
+    "worker-lost": Look.lost_workers,
+    "circuit-open": Look.circuits,
+}

@@ -1,0 +1,141 @@
+"""Rules: written, read, paused, removed and tried."""
+
+from typing import Any
+
+from horae.engine.refs import in_quotes, nearest
+from horae.env import Env, Instant, Micros
+from horae.errors import BadInput, Conflict, NotFound, Stale
+from horae.model.alert import Rule, RuleState
+from horae.model.alert_view import RuleView
+from horae.model.cursor import check_limit, make_cursor, read_cursor
+from horae.model.definition.alert import read_rule, render_rule
+from horae.model.definition.values import a_name, an_object
+from horae.model.duration import format_duration
+from horae.model.instant import format_instant
+from horae.model.job import NAME
+from horae.model.view import Page
+from horae.store.contract import Store
+from horae.store.moves import alert_rules as moves
+from horae.store.moves import alerts
+from horae.store.moves.alert_rules import StoredRule
+from horae.store.script import Script
+
+MOST_RULES = 500  # of a namespace
+
+
+class AlertRules:
+    """What can be done with rules, by their names."""
+
+    def __init__(self, env: Env, store: Store, kept: Micros) -> None:
+        """`kept` is how long statistics are: what lies before that nobody knows."""
+        self._env, self._store, self._kept = env, store, kept
+
+    async def create(self, namespace: int, body: Any) -> RuleView:
+        """Make a rule. Raises BadInput, Conflict."""
+        given = an_object(body, "body", 'Send {"name": "...", "kind": "...", "channels": ["..."]}.')
+        if "name" not in given:
+            raise BadInput("A rule needs a name.", 'Add "name": "nightly".', field="name")
+        view, _ = await self.put(namespace, given["name"], body, new=True)
+        return view
+
+    async def put(
+        self, namespace: int, name: str, body: Any, *, if_match: int | None = None, new: bool = False
+    ) -> tuple[RuleView, bool]:
+        """Make the rule of this name be as the body says; whether it is new. Raises BadInput, Conflict, Stale."""
+        name = a_name(name, "name", NAME)
+        rule = self._read(name, body)
+        kept, is_new = await self._store.change(lambda now: _put(namespace, name, rule, if_match, now, new=new))
+        return await self._shown(kept), is_new
+
+    async def get(self, namespace: int, name: str) -> RuleView:
+        """Raises NotFound."""
+        return await self._shown(await self.stored(namespace, name))
+
+    async def list(self, namespace: int, *, limit: int = 50, cursor: str | None = None) -> Page[RuleView]:
+        """Rules by name."""
+        after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
+        found = await self._store.read(lambda: moves.rules(namespace, after, most + 1))
+        more = make_cursor(found[most - 1].name) if len(found) > most else None
+        return Page(items=[await self._shown(one) for one in found[:most]], next_cursor=more)
+
+    async def set_state(self, namespace: int, name: str, state: RuleState) -> RuleView:
+        """Pause or resume a rule; the alerts of one that is paused are over, and nobody is told."""
+        await self.stored(namespace, name)
+
+        def script(now: Instant) -> Script[StoredRule | None]:
+            yield moves.lock(namespace)
+            present = yield from moves.rule(namespace, name)
+            if present is not None and present.state != state:
+                yield from moves.set_rule_state(namespace, name, state, now)
+                if state == "paused":
+                    yield from moves.end_open(namespace, name, now)
+            return (yield from moves.rule(namespace, name))
+
+        stored = await self._store.change(script)
+        if stored is None:
+            raise await self._none(namespace, name)
+        return await self._shown(stored)
+
+    async def delete(self, namespace: int, name: str) -> None:
+        """Remove a rule; its alerts are over. Raises NotFound."""
+        await self.stored(namespace, name)
+
+        def script(now: Instant) -> Script[None]:
+            yield moves.lock(namespace)
+            yield from moves.delete_rule(namespace, name)
+            yield from moves.end_open(namespace, name, now)
+
+        await self._store.change(script)
+
+    async def stored(self, namespace: int, name: str) -> StoredRule:
+        """Raises NotFound."""
+        found = await self._store.read(lambda: moves.rule(namespace, name))
+        if found is None:
+            raise await self._none(namespace, name)
+        return found
+
+    def _read(self, name: str, body: Any) -> Rule:
+        rule = read_rule(body)
+        if isinstance(body, dict) and body.get("name", name) != name:
+            raise BadInput("The name in the body is not that of the path.", "A rule keeps its name.", field="name")
+        if rule.kind == "missing-success" and rule.after > self._kept:
+            remedy = f"Statistics are kept for {format_duration(self._kept)}; the setting is `retention`."
+            raise BadInput(f"since cannot be {format_duration(rule.after)}.", remedy, field="since")
+        return rule
+
+    async def _shown(self, stored: StoredRule) -> RuleView:
+        firing = await self._store.read(lambda: alerts.open_of(stored.namespace, stored.name))
+        return RuleView(
+            name=stored.name, kind=stored.rule.kind, state=stored.state, description=stored.rule.description,
+            severity=stored.rule.severity, channels=list(stored.rule.channels), definition=render_rule(stored.rule),
+            firing=len(firing), version=stored.revision, created_at=format_instant(stored.created_at),
+            updated_at=format_instant(stored.updated_at),
+        )  # fmt: skip
+
+    async def _none(self, namespace: int, name: str) -> NotFound:
+        known = [one.name for one in await self._store.read(lambda: moves.rules(namespace, "", 1000))]
+        near = nearest(name, known)
+        remedy = f"Did you mean {in_quotes(near)}?" if near else "List them with `horae alerts rules list`."
+        return NotFound(f'There is no alert rule "{name[:128]}".', remedy, rule=name[:128])
+
+
+def _put(
+    namespace: int, name: str, rule: Rule, if_match: int | None, now: Instant, *, new: bool
+) -> Script[tuple[StoredRule, bool]]:
+    yield moves.lock(namespace)
+    present = yield from moves.rule(namespace, name)
+    if present is not None and new:
+        raise Conflict(f'There is an alert rule "{name}" already.', "Change it with PUT.", rule=name)
+    if if_match is not None and if_match != (None if present is None else present.revision):
+        raise Stale(f'Somebody changed rule "{name}" meanwhile.', "Read it again, and decide anew.")
+    missing = sorted({*rule.channels} - (yield from moves.channels(namespace, rule.channels)).keys())
+    if missing:
+        remedy = f"Make it first: `horae alerts channels put {missing[0][:60]} ...`."
+        raise BadInput(f'There is no channel "{missing[0][:60]}".', remedy, field="channels")
+    if present is None and len((yield from moves.rules(namespace, "", MOST_RULES))) == MOST_RULES:
+        raise Conflict(f"There are {MOST_RULES} rules already.", "Let one rule be about several jobs: etl-*.")
+    if present is not None and present.rule == rule:
+        return present, False
+    if present is not None and present.rule.kind != rule.kind:
+        yield from moves.end_open(namespace, name, now)
+    return (yield from moves.put_rule(namespace, name, rule, now)), present is None

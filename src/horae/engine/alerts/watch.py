@@ -1,0 +1,108 @@
+"""The watch: every ten seconds one server looks at all rules, and writes what it found with the notices of it.
+
+Whoever holds the duty looks. Nothing is unsafe if two do: a rule's row is locked while its alerts are settled, and
+there is one open alert per rule and subject.
+"""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+import structlog
+
+from horae.engine.alerts.learned import Learned
+from horae.engine.alerts.looks import Look
+from horae.engine.clockwatch import ClockWatch
+from horae.engine.hints import Hint, Hints
+from horae.engine.service import Alarm, Wait
+from horae.env import SECOND, Env
+from horae.errors import StoreUnavailable
+from horae.model.duration import DAY
+from horae.model.event import Event
+from horae.store.contract import Store
+from horae.store.moves import alert_notices, alert_rules, alerts, sweep
+from horae.store.moves.alert_rules import StoredRule
+from horae.store.moves.alerts import Alert
+
+LOOK = 10.0  # seconds
+TERM = 30 * SECOND  # how long the duty is held without renewal
+KEPT = 30 * DAY  # alerts that are over, and notices that were delivered
+FORGET_EVERY = 3600.0
+FORGET = 1000
+START = (0, "")
+log = structlog.get_logger("horae.engine")
+
+
+class AlertWatch:
+    """Looks at rules."""
+
+    name = "alert-watch"
+
+    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, clock: ClockWatch) -> None:
+        self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
+        self._learned = Learned(env, store)
+        self._forget_at = 0.0
+        self.fired = self.recovered = self.failed = 0  # by what this server saw
+        self.on_notices: Callable[[], object] = lambda: None  # told when there is something to deliver
+        self.alarm = Alarm()
+
+    async def step(self) -> Wait:
+        """One round over all rules, if there are any and the duty is ours."""
+        rules = await self._rules()
+        if not rules or not self._clock.trusted:
+            return LOOK
+        now = self._env.now()
+        if not await self._store.write(lambda: sweep.take_duty("alerts", self._node, now, now + TERM)):
+            return LOOK
+        look = Look(self._env, self._store, self._learned)
+        for stored in rules:
+            await self._look_at(look, stored)
+        await self._forget()
+        return LOOK
+
+    async def _rules(self) -> Sequence[StoredRule]:
+        found: list[StoredRule] = []
+        after = START
+        while page := await self._store.read(lambda after=after: alert_rules.active(after)):  # type: ignore[misc]
+            found += page
+            after = (page[-1].namespace, page[-1].name)
+            if len(page) < alert_rules.PAGE:
+                break
+        return found
+
+    async def _look_at(self, look: Look, stored: StoredRule) -> None:
+        """A rule that cannot be looked at keeps nobody from looking at the others."""
+        try:
+            opened = await self._store.read(lambda: alerts.open_of(stored.namespace, stored.name))
+            found = await look.find(stored, opened)
+            if not found and not opened:
+                return
+            settled = await self._store.change(lambda now: alerts.settle(stored, found, self._env.new_id, now))
+        except StoreUnavailable:
+            raise
+        except Exception:
+            self.failed += 1
+            log.exception("an alert rule could not be looked at", rule=stored.name, kind=stored.rule.kind)
+            return
+        self.fired += len(settled.opened)
+        self.recovered += len(settled.recovered)
+        self._tell(settled.opened, "firing")
+        self._tell(settled.recovered, "recovered")
+        if settled.notices:
+            self.on_notices()
+
+    def _tell(self, changed: Sequence[Alert], state: str) -> None:
+        for alert in changed:
+            tell = log.warning if state == "firing" else log.info
+            tell(f"alert is {state}", rule=alert.rule, subject=alert.subject, alert=str(alert.id), said=alert.message)
+            event = Event("alert", alert.id, state, alert.namespace, self._env.now(), alert.job)
+            self._hints.tell(Hint(events=[event]))
+
+    async def _forget(self) -> None:
+        if self._env.clock.monotonic() < self._forget_at:
+            return
+        self._forget_at = self._env.clock.monotonic() + FORGET_EVERY
+        before = self._env.now() - KEPT
+        while await self._store.write(lambda: alert_notices.forget(before, FORGET)) == FORGET:
+            await self._env.clock.sleep(0)
+        while await self._store.write(lambda: alerts.forget(before, FORGET)) == FORGET:
+            await self._env.clock.sleep(0)

@@ -1,0 +1,237 @@
+"""What alert rules are judged by: bounded looks at what the store knows anyway; of history, a job's newest rows."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant, Micros
+from horae.model.alert import Counts, Rule, is_exact, literal_prefix
+from horae.model.duration import MINUTE
+from horae.model.rank import STRICT
+from horae.model.streak import Streak, streak
+from horae.store.moves.shelves import Columns
+from horae.store.moves.streaks import NEWEST, ended
+from horae.store.script import Among, Fetch, ForEach, Script, Statement
+
+# Only a failure or a retry makes a rate worse: jobs of which all went well need no look.
+TROUBLED = Statement(
+    "troubled_lately",
+    "SELECT job FROM job_minutes WHERE minute >= $1 AND (failed > 0 OR retried > 0) ORDER BY minute LIMIT 100000",
+)
+SUMS = Statement(
+    "counts_in_window",
+    "SELECT given.job, (SELECT coalesce(sum(m.success), 0) FROM job_minutes m WHERE m.job = given.job"
+    " AND m.minute > given.since), (SELECT coalesce(sum(m.failed), 0) FROM job_minutes m WHERE m.job = given.job"
+    " AND m.minute > given.since), (SELECT coalesce(sum(m.retried), 0) FROM job_minutes m WHERE m.job = given.job"
+    " AND m.minute > given.since) FROM given",
+)
+NAMES = Statement("names_of_jobs", "SELECT id, namespace, name FROM jobs WHERE id = ANY($1) AND state <> 'deleted'")
+EXACTLY = Statement(
+    "jobs_by_names",
+    "SELECT j.id, j.name, j.created_at FROM given JOIN jobs j ON j.namespace = given.namespace AND j.name = given.name"
+    " WHERE j.state <> 'deleted'",
+)
+BEGINNING = Statement(
+    "jobs_by_beginning",
+    "SELECT id, name, created_at FROM jobs WHERE namespace = $1 AND substr(name, 1, length($2)) = $2"
+    " AND state <> 'deleted' ORDER BY name LIMIT $3",
+)
+LAST_SUCCESS = Statement(
+    "last_success_of_jobs",
+    "SELECT given.job, (SELECT m.minute FROM job_minutes m WHERE m.job = given.job AND m.minute >= given.since"
+    " AND m.success > 0 ORDER BY m.minute DESC LIMIT 1) FROM given",
+)
+LONG = Statement(
+    "running_since_long",
+    "SELECT parcel, lo, job, started_at FROM running WHERE (parcel, lo) > ($1, $2) AND started_at < $3"
+    " ORDER BY parcel, lo LIMIT $4",
+)
+SILENT = Statement(
+    "silent_sessions",
+    "SELECT namespace, worker, last_seen FROM sessions WHERE state IN ('live', 'draining') AND last_seen < $1 LIMIT $2",
+)
+LOST = Statement(
+    "lost_sessions",
+    "SELECT s.namespace, s.worker, s.ended_at FROM sessions s WHERE s.state = 'lost' AND s.ended_at > $1"
+    " AND NOT EXISTS (SELECT 1 FROM sessions o WHERE o.state IN ('live', 'draining')"
+    " AND o.namespace = s.namespace AND o.worker = s.worker) LIMIT $2",
+)
+LATE = Statement(
+    "late_timers",
+    "SELECT job, next_fire_at FROM timers WHERE next_fire_at < $1 ORDER BY next_fire_at, trigger_id LIMIT $2",
+)
+QUEUES_OF_LANES = Statement(
+    "queues_of_lanes",
+    "SELECT l.id, q.namespace, q.name FROM given JOIN lanes l ON l.id = given.lane JOIN queues q ON q.id = l.queue",
+)
+# Of each level of priority the one that is next: under a strict policy the oldest may be of any.
+NEXT_OF_LEVELS = Statement(
+    "oldest_of_levels",
+    "SELECT given.lane, (SELECT q.queued_at FROM queued q WHERE q.lane = given.lane AND q.rank >= given.low"
+    " AND q.rank < given.high ORDER BY q.lane, q.rank, q.parcel, q.lo LIMIT 1) FROM given",
+)
+DEADLINES = Statement(
+    "nearing_deadlines",
+    "SELECT id, job, deadline FROM parcels WHERE deadline IS NOT NULL AND (deadline, id) > ($1, $2) AND deadline <= $3"
+    " ORDER BY deadline, id LIMIT $4",
+)
+STANDING = Statement(
+    "standing_by_deadline",
+    "SELECT given.parcel,"
+    " (SELECT max(coalesce(r.started_at, r.granted_at)) FROM running r WHERE r.parcel = given.parcel),"
+    " (SELECT max(q.lo) FROM queued q WHERE q.parcel = given.parcel),"
+    " (SELECT max(coalesce(w.wake_at, 0)) FROM waiting w WHERE w.parcel = given.parcel) FROM given",
+)
+DEADLINE_OF = Statement(
+    "deadlines_of_parcels", "SELECT p.id, p.job, p.deadline FROM given JOIN parcels p ON p.id = given.parcel"
+)
+MOST = 1000  # rows of one look
+MOST_PAGES = 50
+LEVELS = range(10)
+FIRST = UUID(int=0)
+
+
+class Named(Struct, frozen=True):
+    """A job by its name."""
+
+    id: UUID
+    namespace: int
+    name: str
+
+
+class Running(Struct, frozen=True):
+    """A slice that has been running for a while."""
+
+    parcel: UUID
+    lo: int
+    job: UUID
+    started_at: Instant
+
+
+class Due(Struct, frozen=True):
+    """A parcel with a deadline of which something has not ended; `begins_at` is what of it begins last."""
+
+    parcel: UUID
+    job: UUID
+    deadline: Instant
+    begins_at: Instant
+
+
+def troubled_lately(minute: int) -> Script[set[UUID]]:
+    """Jobs of which something failed, or was tried again, since a minute."""
+    return {row[0] for row in (yield Fetch(TROUBLED, (minute,)))}
+
+
+def counts(windows: Mapping[UUID, Micros], now: Instant) -> Script[dict[UUID, Counts]]:
+    """What came of jobs' executions, each within its window."""
+    given = [(job, (now - window) // MINUTE) for job, window in sorted(windows.items())]
+    rows = (yield ForEach(SUMS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
+    return {job: Counts(int(success), int(failed), int(retried)) for job, success, failed, retried in rows}
+
+
+def names(jobs: Iterable[UUID]) -> Script[dict[UUID, Named]]:
+    """Jobs that are not deleted, by id."""
+    wanted = sorted(set(jobs))
+    rows = (yield Among(NAMES, wanted)) if wanted else []
+    return {row[0]: Named(*row) for row in rows}
+
+
+def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
+    """The jobs that a rule is about, and when they were made: all that it names, or as many as a look takes."""
+    if all(is_exact(subject) for subject in rule.subjects):
+        columns: Columns = (("namespace", "int"), ("name", "text"))
+        rows = yield ForEach(EXACTLY, columns, [(namespace, name) for name in sorted(rule.subjects)])
+    else:
+        rows = yield Fetch(BEGINNING, (namespace, literal_prefix(rule.subjects), MOST))
+    return [(Named(id, namespace, name), created_at) for id, name, created_at in rows if rule.covers(name)]
+
+
+def last_success(since: Mapping[UUID, Instant]) -> Script[dict[UUID, Instant]]:
+    """When an execution of a job last succeeded, to the minute's end; those of which none did since are left out."""
+    given = [(job, at // MINUTE) for job, at in sorted(since.items())]
+    rows = (yield ForEach(LAST_SUCCESS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
+    return {job: (minute + 1) * MINUTE for job, minute in rows if minute is not None}
+
+
+def failures_in_a_row(job: UUID, count: int) -> Script[Streak | None]:
+    """How many executions of a job failed since the last success, as far as the newest tell."""
+    rows = yield Fetch(NEWEST, (job, max(64, 4 * count)))
+    return streak([ended(row) for row in rows], 0)
+
+
+def running_since(before: Instant) -> Script[list[Running]]:
+    """What has been running since before an instant."""
+    found: list[Running] = []
+    after = (FIRST, -1)
+    for _ in range(MOST_PAGES):
+        rows = yield Fetch(LONG, (*after, before, MOST))
+        found += [Running(*row) for row in rows]
+        if len(rows) < MOST:
+            break
+        after = (rows[-1][0], rows[-1][1])
+    return found
+
+
+def silent_workers(before: Instant) -> Script[list[tuple[int, str, Instant]]]:
+    """Workers that were to be heard of since an instant, and were not: namespace, name, last seen."""
+    return [(row[0], row[1], row[2]) for row in (yield Fetch(SILENT, (before, MOST)))]
+
+
+def lost_workers(since: Instant) -> Script[list[tuple[int, str, Instant]]]:
+    """Workers that were lost since an instant and did not come back: namespace, name, when."""
+    return [(row[0], row[1], row[2]) for row in (yield Fetch(LOST, (since, MOST)))]
+
+
+def late_fires(before: Instant) -> Script[dict[UUID, Instant]]:
+    """Jobs with a fire that was due before an instant and is not decided yet: the earliest of each."""
+    found: dict[UUID, Instant] = {}
+    for job, at in (yield Fetch(LATE, (before, MOST))):
+        found.setdefault(job, at)
+    return found
+
+
+def oldest_queued(lanes: Sequence[int]) -> Script[dict[tuple[int, str], Instant]]:
+    """Since when the oldest of what is next stands in each queue: by namespace and name."""
+    queues = yield ForEach(QUEUES_OF_LANES, (("lane", "int"),), [(lane,) for lane in lanes])
+    owners = {lane: (namespace, name) for lane, namespace, name in queues}
+    given = [(lane, -level * STRICT, (1 - level) * STRICT) for lane in sorted(owners) for level in LEVELS]
+    columns: Columns = (("lane", "int"), ("low", "bigint"), ("high", "bigint"))
+    rows = (yield ForEach(NEXT_OF_LEVELS, columns, given)) if given else []
+    found: dict[tuple[int, str], Instant] = {}
+    for lane, at in rows:
+        if at is not None:
+            found[owners[lane]] = min(at, found.get(owners[lane], at))
+    return found
+
+
+def nearing_deadlines(since: Instant, until: Instant, now: Instant) -> Script[list[Due]]:
+    """Parcels whose deadline lies between two instants and of which something has not ended, the nearest first."""
+    found: list[Due] = []
+    after = (since, FIRST)
+    for _ in range(MOST_PAGES):
+        rows = yield Fetch(DEADLINES, (*after, until, MOST))
+        found += yield from _standing([(row[0], row[1], row[2]) for row in rows], now)
+        if len(rows) < MOST:
+            break
+        after = (rows[-1][2], rows[-1][0])
+    return found
+
+
+def still_due(parcels: Iterable[UUID], now: Instant) -> Script[list[Due]]:
+    """Those of these parcels of which something has not ended."""
+    given = [(parcel,) for parcel in sorted(set(parcels))]
+    rows = (yield ForEach(DEADLINE_OF, (("parcel", "uuid"),), given)) if given else []
+    return (yield from _standing([(row[0], row[1], row[2]) for row in rows if row[2] is not None], now))
+
+
+def _standing(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> Script[list[Due]]:
+    if not parcels:
+        return []
+    rows = yield ForEach(STANDING, (("parcel", "uuid"),), [(id,) for id, _, _ in parcels])
+    begins: dict[UUID, Instant] = {}
+    for parcel, running, queued, waiting in rows:
+        known = [at for at in (running, None if queued is None else now, waiting) if at is not None]
+        if known:
+            begins[parcel] = max(known)
+    return [Due(id, job, deadline, begins[id]) for id, job, deadline in parcels if id in begins]

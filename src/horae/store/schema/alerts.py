@@ -1,0 +1,77 @@
+"""Alerts: rules, channels, what was found by rules, and notices that are on their way."""
+
+from sqlalchemy import Index
+
+from horae.store.schema.columns import BIG, BYTES, ID, INT, TEXT, col, key, opt, partial, table
+
+alert_rules = table(
+    "alert_rules",
+    key("namespace", INT),
+    key("name", TEXT),
+    col("spec", TEXT),
+    col("state", TEXT),  # active or paused
+    col("revision", INT),  # grows with each change
+    col("pace", BIG, "0"),  # where its notices stand to its rate
+    col("created_at", BIG),
+    col("updated_at", BIG),
+    small=True,
+)
+
+alert_channels = table(
+    "alert_channels",
+    key("namespace", INT),
+    key("name", TEXT),
+    col("spec", TEXT),
+    col("sealed", BYTES),  # what is secret of it
+    col("shown", TEXT),  # what of that may be shown
+    col("revision", INT),
+    col("created_at", BIG),
+    col("updated_at", BIG),
+)
+
+alerts = table(
+    "alerts",
+    key("id", ID),
+    col("namespace", INT),
+    col("rule", TEXT),
+    col("kind", TEXT),
+    col("severity", TEXT),
+    col("subject", TEXT),
+    opt("job", ID),
+    opt("execution", ID),  # an example
+    col("state", TEXT),  # firing or recovered
+    col("message", TEXT),
+    col("since", BIG),
+    col("last_at", BIG),
+    opt("recovered_at", BIG),
+    col("count", INT),
+    opt("notified_at", BIG),  # NULL while the rule's rate has no room
+    opt("acknowledged_at", BIG),
+    col("acknowledged_by", TEXT, "''"),
+    # The one that counts: two servers that look at once open one alert.
+    partial("alerts_open", "namespace", "rule", "subject", where="state = 'firing'", unique=True),
+    partial("alerts_firing", "namespace", "id", where="state = 'firing'"),
+    partial("alerts_over", "recovered_at", where="recovered_at IS NOT NULL"),
+    Index("alerts_namespace", "namespace", "id"),
+    Index("alerts_job", "job", "id"),
+)
+
+alert_notices = table(
+    "alert_notices",
+    key("id", ID),  # also the id that receivers know it by, however often it comes
+    col("namespace", INT),
+    opt("alert", ID),  # NULL for a test
+    col("rule", TEXT),
+    col("channel", TEXT),
+    col("kind", TEXT),  # firing, reminder, recovered or test
+    col("content", TEXT),
+    col("state", TEXT),  # pending, delivered or failed
+    col("attempts", INT),  # claims so far: the fencing token
+    col("next_at", BIG),  # when it is tried, or taken from a server that does not answer for it
+    col("last_error", TEXT, "''"),
+    col("created_at", BIG),
+    opt("done_at", BIG),
+    partial("alert_notices_due", "next_at", "id", where="state = 'pending'"),
+    partial("alert_notices_done", "done_at", where="done_at IS NOT NULL"),
+    Index("alert_notices_alert", "alert", "id"),
+)

@@ -1,0 +1,194 @@
+"""Alert rules as they are written, and what they make of what is found."""
+
+from uuid import UUID
+
+import pytest
+
+from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.alert import (
+    KINDS,
+    Counts,
+    Expected,
+    Finding,
+    Rule,
+    literal_prefix,
+    low_success,
+    many_retries,
+    too_long,
+)
+from horae.model.alert_channel import filled, read_channel, shown
+from horae.model.alert_course import MOST_OPEN, Open, course
+from horae.model.alert_notice import content_of, read_content, text_of, title_of
+from horae.model.definition.alert import read_rule, render_rule
+from horae.model.duration import HOUR, MINUTE
+from horae.model.rate import Rate
+
+NOW = 1_000_000 * MINUTE
+RULE = Rule(kind="lag", after=MINUTE, channels=("ops",))
+
+
+def found(*subjects: str) -> list[Finding]:
+    return [Finding(subject=subject, message="late") for subject in subjects]
+
+
+def opened(subject: str, number: int = 1, **more) -> Open:
+    return Open(**{"id": UUID(int=number), "subject": subject, "last_at": NOW, "notified_at": NOW, **more})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_written_as_it_is_read(kind):
+    rule = read_rule({"kind": kind, "channels": "ops", "repeatEvery": "4h", "atMost": "5/1h"})
+    assert (rule.channels, rule.repeat_every, rule.at_most) == (("ops",), 4 * HOUR, Rate(5, HOUR, 5))
+    assert read_rule(render_rule(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "kind"),
+        ({"kind": "lags"}, "kind"),
+        ({"kind": "lag", "count": 3}, "count"),
+        ({"kind": "lag", "queues": ["a"]}, "queues"),
+        ({"kind": "lag", "jobs": []}, "jobs"),
+        ({"kind": "lag", "jobs": ["a b"]}, "jobs[0]"),
+        ({"kind": "lag", "after": "2d"}, "after"),
+        ({"kind": "lag", "recovery": "no"}, "recovery"),
+        ({"kind": "lag", "atMost": "20/1s"}, "atMost"),
+        ({"kind": "lag", "repeatEvery": "1s"}, "repeatEvery"),
+        ({"kind": "success-rate", "below": 0.9}, "below"),
+        ({"kind": "success-rate", "below": "101%"}, "below"),
+        ({"kind": "overlong", "times": 1}, "times"),
+    ],
+)
+def test_what_is_no_rule_is_refused_with_its_field(body, field):
+    with pytest.raises(BadInput) as refused:
+        read_rule(body)
+    assert refused.value.fields["field"] == field
+    assert refused.value.remedy
+
+
+def test_patterns_mean_names():
+    rule = read_rule({"kind": "lag", "jobs": ["etl-*", "report"]})
+    assert [rule.covers(name) for name in ("etl-1", "report", "reports", "other")] == [True, True, False, False]
+    assert literal_prefix(["etl-*", "etl-b?"]) == "etl-"
+    assert literal_prefix(["*"]) == literal_prefix([]) == literal_prefix(["a", "b"]) == ""
+    assert literal_prefix(["report"]) == "report"
+
+
+def test_rates_count_from_a_minimum_on():
+    rule = read_rule({"kind": "success-rate", "below": "90%", "minimum": 10})
+    assert low_success(rule, Counts(9, 1)) is None
+    assert low_success(rule, Counts(0, 9)) is None
+    assert low_success(rule, Counts(17, 3)) == "3 of 20 executions failed; 85% succeeded"
+    retries = read_rule({"kind": "retry-rate", "above": "50%", "minimum": 2})
+    assert many_retries(retries, Counts(2, 0, 1)) is None
+    assert many_retries(retries, Counts(1, 1, 3)) == "3 retries of 2 executions (150%)"
+
+
+def test_what_runs_too_long_is_measured_by_what_is_usual():
+    rule = read_rule({"kind": "overlong", "times": 3, "atLeast": "1m"})
+    assert not too_long(rule, HOUR, None)
+    assert not too_long(rule, 30 * SECOND, SECOND)
+    assert not too_long(rule, 3 * MINUTE, MINUTE)
+    assert too_long(rule, 3 * MINUTE + 1, MINUTE)
+
+
+def test_a_deadline_is_at_risk_before_it_is_missed():
+    waits = Expected(deadline=NOW + 10 * MINUTE, begins_at=NOW, lasts=11 * MINUTE)
+    assert waits.misses(0, NOW) == MINUTE
+    runs = Expected(deadline=NOW + 10 * MINUTE, begins_at=NOW - 5 * MINUTE, lasts=11 * MINUTE)
+    assert runs.misses(0, NOW) is None
+    assert runs.misses(5 * MINUTE, NOW) == MINUTE
+    overdue = Expected(deadline=NOW + MINUTE, begins_at=NOW - HOUR, lasts=MINUTE)  # longer than ever, not yet late
+    assert overdue.misses(0, NOW) is None
+
+
+def test_one_alert_is_open_for_a_subject_and_told_once():
+    first = course(RULE, [*found("a", "b"), Finding(subject="a", message="again")], [], 0, NOW)
+    assert [(f.subject, f.message, told) for f, told in first.opened] == [("a", "late", True), ("b", "late", True)]
+    second = course(RULE, found("a", "b"), [opened("a"), opened("b", 2)], first.pace, NOW + SECOND)
+    assert not second
+    third = course(RULE, found("a"), [opened("a"), opened("b", 2)], first.pace, NOW + MINUTE)
+    assert [alert.subject for alert, _ in third.refreshed] == ["a"]
+    assert [(alert.subject, told) for alert, told in third.recovered] == [("b", True)]
+
+
+def test_reminders_come_until_somebody_acknowledges():
+    rule = Rule(kind="lag", repeat_every=HOUR)
+    assert not course(rule, found("a"), [opened("a", last_at=NOW + HOUR - 1)], 0, NOW + HOUR - 1).reminded
+    assert course(rule, found("a"), [opened("a")], 0, NOW + HOUR).reminded
+    assert not course(rule, found("a"), [opened("a", acknowledged=True)], 0, NOW + HOUR).reminded
+    assert not course(RULE, found("a"), [opened("a")], 0, NOW + HOUR).reminded, "it does not repeat"
+
+
+def test_a_storm_opens_alerts_and_tells_as_many_as_the_rate_allows():
+    rule = Rule(kind="lag", at_most=Rate(2, HOUR, 2))
+    storm = course(rule, found("a", "b", "c"), [], 0, NOW)
+    assert [told for _, told in storm.opened] == [True, True, False]
+    silent = opened("c", 3, notified_at=None)
+    assert not course(rule, found("c"), [silent], storm.pace, NOW + SECOND).told
+    later = course(rule, found("c"), [silent], storm.pace, NOW + HOUR)
+    assert [alert.subject for alert, _ in later.told] == ["c"]
+    over = course(rule, [], [silent], storm.pace, NOW + SECOND)
+    assert over.recovered == ((silent, False),), "nobody heard of it: nobody hears that it is over"
+    many = course(rule, found(*map(str, range(MOST_OPEN + 5))), [], 0, NOW)
+    assert len(many.opened) == MOST_OPEN
+
+
+def test_the_end_is_not_told_where_nobody_wants_it():
+    rule = Rule(kind="lag", recovery=False)
+    assert course(rule, [], [opened("a")], 0, NOW).recovered == ((opened("a"), False),)
+
+
+def test_what_is_secret_of_a_channel_is_not_shown_and_stays_when_it_is_left_out():
+    body = {"kind": "webhook", "url": "https://hooks.example.com:8443/T0/secret", "headers": {"x-key": "secret://k"}}
+    channel = read_channel(body)
+    assert shown(channel) == {"url": "https://hooks.example.com:8443/...", "headers": ["x-key"]}
+    assert channel.references == ("k",)
+    assert filled(channel.private, {"k": "v"})["headers"] == {"x-key": "v"}
+    again = read_channel({"kind": "webhook", "description": "on call"}, channel)
+    assert (again.private, again.description) == (channel.private, "on call")
+    mail = {"kind": "email", "host": "smtp.example.com", "from": "a@b.c", "to": "o@b.c", "username": "u"}
+    first = read_channel({**mail, "password": "hunter2"})
+    assert shown(first) == {
+        "host": "smtp.example.com", "port": 587, "tls": "starttls", "from": "a@b.c", "to": ["o@b.c"], "username": "u",
+        "hasPassword": True,
+    }  # fmt: skip
+    assert read_channel(mail, first).private == {"password": "hunter2"}
+    assert shown(read_channel({"kind": "apprise", "urls": "slack://a/b/c"})) == {"urls": ["slack://..."]}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"kind": "pager"}, "kind"),
+        ({"kind": "webhook"}, "url"),
+        ({"kind": "webhook", "url": "ftp://a"}, "url"),
+        ({"kind": "webhook", "url": "https://a b/"}, "url"),
+        ({"kind": "webhook", "url": "https://a/", "secret": "short"}, "secret"),
+        ({"kind": "webhook", "url": "secret://env/URL"}, "url"),
+        ({"kind": "webhook", "url": "https://a/", "headers": {"webhook-id": "1"}}, "headers.webhook-id"),
+        ({"kind": "webhook", "url": "https://a/", "headers": {"x": "a\r\nb: c"}}, "headers.x"),
+        ({"kind": "email", "host": "a", "from": "a@b.c"}, "to"),
+        ({"kind": "email", "host": "a", "from": "a@b.c", "to": "a@b.c\nbcc: x@y.z"}, "to[0]"),
+        ({"kind": "email", "host": "a", "from": "a@b.c", "to": "a@b.c", "username": "u"}, "password"),
+        ({"kind": "email", "host": "a", "from": "a@b.c", "to": "a@b.c", "url": "x"}, "url"),
+        ({"kind": "apprise", "urls": ["syslog://"]}, "urls[0]"),
+        ({"kind": "apprise", "urls": []}, "urls"),
+    ],
+)
+def test_what_is_no_channel_is_refused_with_its_field(body, field):
+    with pytest.raises(BadInput) as refused:
+        read_channel(body)
+    assert refused.value.fields["field"] == field
+
+
+def test_a_notice_is_one_content_for_all():
+    text = content_of(
+        "recovered", rule="nightly", alert_kind="lag", severity="warning", subject="report", since=NOW, at=NOW,
+        message="the fire is 2m late", alert=UUID(int=1),
+    )  # fmt: skip
+    content = read_content(text)
+    assert (content.type, title_of(content)) == ("alert.recovered", "[RECOVERED] report: nightly")
+    assert text_of(content, "default").startswith("report: the fire is 2m late.\n\nrule       nightly (lag, warning)\n")

@@ -1,0 +1,163 @@
+"""Alerts over HTTP: rules and channels are written, tried and removed; nothing secret is answered."""
+
+import sys
+from base64 import b64encode
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND
+from horae.store.contract import Store
+from horae.store.open import open_store_driver
+from tests.server.conftest import Api, Connect, key_for
+
+KEY, OTHER = (b64encode(bytes([n]) * 32).decode() for n in (1, 2))
+URL = "https://hooks.example.com/T000/the-token"
+RULES, CHANNELS = "/api/v1/alert-rules", "/api/v1/alert-channels"
+HOOK = {"name": "ops", "kind": "webhook", "url": URL}
+RULE = {"name": "old", "kind": "queue-age", "after": "1m", "channels": ["ops"]}
+
+
+@pytest.fixture
+async def node(env):
+    driver = await open_store_driver("sqlite://", env)
+    await driver.migrate()
+    node = Node(env, Store(driver, env), EngineSettings(master_keys=KEY))
+    await node.prepare()
+    yield node
+    await node.stop()
+
+
+async def test_a_channel_keeps_its_secrets_to_itself(api: Api, node: Node):
+    made = await api.post(CHANNELS, json=HOOK)
+    assert (made.status_code, made.headers["location"]) == (201, f"{CHANNELS}/ops")
+    assert made.json()["to"] == {"url": "https://hooks.example.com/...", "headers": []}
+    secret = made.json()["secret"]
+    assert secret.startswith("whsec_")
+    changed = await api.put(f"{CHANNELS}/ops", json={"kind": "webhook", "description": "on call"})
+    assert (changed.status_code, changed.json()["version"], changed.json()["secret"]) == (200, 2, None)
+    for answer in (changed, await api.get(CHANNELS), await api.get(f"{CHANNELS}/ops")):
+        assert secret not in answer.text
+        assert "the-token" not in answer.text
+    assert (await node.alerts.channels.opened(1, "ops"))[1] == {"url": URL, "secret": secret}
+    log = (await api.get("/api/v1/audit/log?limit=100")).text
+    assert "alert-channels.put" in log
+    assert "the-token" not in log
+
+    stale = await api.put(f"{CHANNELS}/ops", json=HOOK, headers={"if-match": '"1"'})
+    assert (stale.status_code, (await api.post(CHANNELS, json=HOOK)).status_code) == (412, 409)
+    missing = {"name": "x", "kind": "webhook", "url": "secret://nothing"}
+    assert (await api.post(CHANNELS, json=missing)).status_code == 400
+
+
+async def test_a_rotation_seals_channels_too(api: Api, node: Node, monkeypatch):
+    await api.post(CHANNELS, json=HOOK)
+    monkeypatch.setattr(node.sealer, "_text", f"{OTHER},{KEY}")
+    await node.sealer.prepare()
+    assert (await api.post("/api/v1/master-key/rotation")).json() == {"resealed": 1, "current": 0}
+    assert (await node.alerts.channels.opened(1, "ops"))[1]["url"] == URL
+
+
+async def test_a_rule_is_written_paused_and_removed(api: Api, node: Node):
+    refused = await api.post(RULES, json=RULE)
+    assert (refused.status_code, refused.json()["field"]) == (400, "channels")
+    await api.post(CHANNELS, json=HOOK)
+    made = await api.post(RULES, json=RULE)
+    assert (made.status_code, made.headers["etag"]) == (201, '"1"')
+    same = await api.put(f"{RULES}/old", json=made.json()["definition"])
+    assert (same.status_code, same.json()["version"]) == (200, 1), "what is shown can be sent, and changes nothing"
+    used = await api.delete(f"{CHANNELS}/ops")
+    assert (used.status_code, used.json()["rules"]) == (409, ["old"])
+    assert (await api.post(f"{RULES}/old/pause")).json()["state"] == "paused"
+    assert (await api.post(f"{RULES}/old/resume")).json()["state"] == "active"
+    assert [one["name"] for one in (await api.get(RULES)).json()["items"]] == ["old"]
+    assert (await api.put(f"{RULES}/old", json=RULE, headers={"if-match": '"1"'})).status_code == 412
+    assert (await api.delete(f"{RULES}/old")).status_code == 204
+    assert (await api.delete(f"{CHANNELS}/ops")).status_code == 204
+    none = await api.get(f"{RULES}/old")
+    assert (none.status_code, (await api.get(f"{CHANNELS}/ops")).status_code) == (404, 404)
+    long = {"name": "x", "kind": "missing-success", "since": "60d"}
+    assert (await api.post(RULES, json=long)).json()["field"] == "since"
+
+
+async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node: Node, clock, connect: Connect):
+    told: list[tuple[str, str]] = []
+    node.hints.listen(lambda hint: told.extend((e.kind, e.state) for e in hint.events if e.kind == "alert"))
+    await api.post("/api/v1/jobs", json={"name": "etl", "command": "true"})
+    await api.post(RULES, json={**RULE, "channels": [], "repeatEvery": "1h"})
+    execution = (await api.post("/api/v1/executions", json={"job": "etl"})).json()["executionId"]
+    clock.advance(61 * SECOND)
+    await node.alerts.watch.step()
+
+    (alert,) = (await api.get("/api/v1/alerts?state=firing&rule=old")).json()["items"]
+    assert (alert["subject"], alert["kind"], alert["severity"], alert["deliveries"]) == (
+        "default", "queue-age", "warning", [],
+    )  # fmt: skip
+    assert alert["message"] == "what is next has been queued for 1m1s"
+    assert (await api.get(f"{RULES}/old")).json()["firing"] == 1
+    seen = connect(authorization=f"Bearer {await key_for(node, 'viewer')}")
+    place = f"/api/v1/alerts/{alert['alertId']}"
+    assert ((await seen.get(place)).status_code, (await seen.post(f"{place}/acknowledge")).status_code) == (200, 403)
+    known = (await api.post(f"{place}/acknowledge")).json()
+    assert known["acknowledgedBy"].startswith("key:")
+
+    await api.post(f"/api/v1/executions/{execution}/cancel")
+    await node.alerts.watch.step()
+    (over,) = (await api.get("/api/v1/alerts")).json()["items"]
+    assert (over["state"], over["alertId"]) == ("recovered", alert["alertId"])
+    assert (await api.get("/api/v1/alerts?state=firing")).json()["items"] == []
+    assert (await api.post(f"{place}/acknowledge")).status_code == 200, "the first word stays"
+    assert (await api.get(f"/api/v1/alerts/{UUID(int=1)}")).status_code == 404
+    assert told == [("alert", "firing"), ("alert", "acknowledged"), ("alert", "recovered")], "and not again"
+    assert (node.alerts.fired, node.alerts.recovered) == (1, 1)
+
+
+async def test_pages_of_alerts_go_on(api: Api, node: Node, clock):
+    for number in range(5):
+        await api.post("/api/v1/jobs", json={"name": f"etl-{number}", "command": "true", "queue": f"q{number}"})
+        await api.post("/api/v1/executions", json={"job": f"etl-{number}"})
+    await api.post(RULES, json={**RULE, "channels": []})
+    clock.advance(61 * SECOND)
+    await node.alerts.watch.step()
+    found, cursor = [], ""
+    while cursor is not None:
+        page = (await api.get(f"/api/v1/alerts?limit=2{cursor and f'&cursor={cursor}'}")).json()
+        found += [one["subject"] for one in page["items"]]
+        cursor = page["nextCursor"]
+    assert sorted(found) == ["q0", "q1", "q2", "q3", "q4"]
+
+
+async def test_addresses_are_checked_and_apprise_is_refused_with_words_where_it_is_not(api: Api, monkeypatch):
+    await api.post(CHANNELS, json={"name": "in", "kind": "webhook", "url": "http://127.0.0.1:9/token-of-mine"})
+    (tried,) = (await api.post(f"{CHANNELS}/in/test")).json()["deliveries"]
+    assert (tried["state"], tried["attempts"]) == ("failed", 1)
+    assert "outbound_allow" in tried["lastError"]
+    assert "token-of-mine" not in tried["lastError"]
+
+    monkeypatch.setitem(sys.modules, "apprise", None)
+    refused = await api.post(CHANNELS, json={"name": "chat", "kind": "apprise", "urls": ["slack://a/b/c"]})
+    assert (refused.status_code, "horae[notify]" in refused.json()["remedy"]) == (409, True)
+
+
+async def test_apprise_is_given_a_title_and_a_text(api: Api, monkeypatch):
+    told = []
+
+    class Apprise:
+        def add(self, url: str) -> bool:
+            told.append(url)
+            return url.startswith("slack")
+
+        def notify(self, title: str, body: str) -> bool:
+            told.append(title)
+            return True
+
+    monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=Apprise))
+    await api.post(CHANNELS, json={"name": "chat", "kind": "apprise", "urls": ["slack://a/b/c"]})
+    await api.post(CHANNELS, json={"name": "in", "kind": "apprise", "urls": ["json://127.0.0.1/"]})
+    (tried,) = (await api.post(f"{CHANNELS}/chat/test")).json()["deliveries"]
+    assert (tried["state"], told) == ("delivered", ["slack://a/b/c", "[TEST] test: test"])
+    (refused,) = (await api.post(f"{CHANNELS}/in/test")).json()["deliveries"]
+    assert (refused["state"], "outbound_allow" in refused["lastError"]) == ("failed", True)

@@ -1,0 +1,50 @@
+"""What rules of alerts ask of the store all day, and what becomes of what they find."""
+
+from horae.env import SECOND
+from horae.model.alert import Finding, Rule
+from horae.store.moves import alert_facts as facts
+from horae.store.moves import alert_notices as notices
+from horae.store.moves import alert_rules as rules
+from horae.store.moves import alerts
+from tests.store_contract.world import NAMESPACE, World
+
+RARE_ALERTS = {
+    *("alert", "alert_page", "firing_alert_page", "alert_page_of_job", "acknowledge_alert", "notices_of_alerts"),
+}
+
+
+async def watch(world: World) -> None:
+    """Everything is looked at once; something is found, goes on, is told and over."""
+    store, now = world.store, world.now()
+    job = await world.job("watched", queue="watched")
+    parcel = await world.parcel(job)
+    named = Rule(kind="missing-success", subjects=("watched",), channels=("ops",))
+    for rule in (named, Rule(kind="missing-success")):
+        await store.read(lambda rule=rule: facts.named(NAMESPACE, rule))
+    for ask in (
+        lambda: facts.troubled_lately(now // 60_000_000),
+        lambda: facts.counts({job.id: SECOND}, now),
+        lambda: facts.names([job.id]),
+        lambda: facts.last_success({job.id: now}),
+        lambda: facts.failures_in_a_row(job.id, 3),
+        lambda: facts.running_since(now),
+        lambda: facts.silent_workers(now),
+        lambda: facts.lost_workers(now),
+        lambda: facts.late_fires(now),
+        lambda: facts.oldest_queued([job.lane]),
+        lambda: facts.still_due([parcel], now),
+        lambda: rules.active((0, "")),
+        notices.next_due,
+    ):
+        await store.read(ask)  # type: ignore[arg-type]
+    await world.do("UPDATE parcels SET deadline = $2 WHERE id = $1", parcel, now + SECOND)
+    await store.read(lambda: facts.nearing_deadlines(now, now + SECOND, now))
+    stored = await store.change(lambda now: rules.put_rule(NAMESPACE, "watched", named, now))
+    for found in ([Finding(subject="watched", message="")], [Finding(subject="watched", message="")], []):
+        await store.change(lambda now, found=found: alerts.settle(stored, found, world.env.new_id, now))
+        world.clock.advance(120 * SECOND)
+    for one in await store.change(lambda now: notices.claim(now, now + SECOND, 10)):
+        await store.write(lambda one=one: notices.settle(one, "delivered", 0, "", world.now()))
+    await store.write(lambda: notices.forget(0, 10))
+    await store.write(lambda: alerts.forget(0, 10))
+    await store.cancel(parcel, 0, "")

@@ -1,0 +1,207 @@
+"""Alerts in the store: one open per rule and subject, its notices with it, each delivered by who claimed it last."""
+
+from horae.env import SECOND
+from horae.model.alert import Counts, Finding, Rule
+from horae.model.alert_channel import Channel
+from horae.model.duration import HOUR, MINUTE
+from horae.model.protocol import Started
+from horae.model.tally import Counts as Counted
+from horae.store.moves import alert_facts as facts
+from horae.store.moves import alert_notices as notices
+from horae.store.moves import alert_rules as rules
+from horae.store.moves import alerts, statistics
+from horae.store.moves.alert_rules import StoredRule
+from horae.store.moves.alerts import LAST, Settled
+from tests.store_contract.world import NAMESPACE, World, failed, success
+
+RULE = Rule(kind="lag", channels=("ops", "mail"), repeat_every=HOUR)
+
+
+async def made(world: World, rule: Rule = RULE, name: str = "late") -> StoredRule:
+    return await world.store.change(lambda now: rules.put_rule(NAMESPACE, name, rule, now))
+
+
+async def settle(world: World, stored: StoredRule, *subjects: str) -> Settled:
+    found = [Finding(subject=subject, message=f"{subject} is late") for subject in subjects]
+    return await world.store.change(lambda now: alerts.settle(stored, found, world.env.new_id, now))
+
+
+async def claim(world: World, count: int = 10) -> list[notices.Notice]:
+    return await world.store.change(lambda now: notices.claim(now, now + MINUTE, count))
+
+
+async def test_an_alert_opens_once_with_a_notice_for_each_channel_and_is_told_when_it_is_over(world: World):
+    stored = await made(world)
+    first = await settle(world, stored, "a")
+    again = await settle(world, stored, "a")
+    (alert,) = first.opened
+    assert (alert.subject, first.notices, again) == ("a", 2, Settled())
+    assert sorted((n.channel, n.kind, n.alert) for n in await claim(world)) == [
+        ("mail", "firing", alert.id), ("ops", "firing", alert.id),
+    ]  # fmt: skip
+
+    world.clock.advance(MINUTE)
+    over = await settle(world, stored)
+    assert ([one.id for one in over.recovered], over.notices) == ([alert.id], 2)
+    (shown,) = await world.store.read(lambda: alerts.page(NAMESPACE, LAST, 10))
+    assert (shown.state, shown.recovered_at) == ("recovered", world.now())
+    assert await world.store.read(lambda: alerts.page(NAMESPACE, LAST, 10, firing=True)) == []
+    assert len((await settle(world, stored, "a")).opened) == 1, "it is a new one"
+
+
+async def test_what_was_found_by_an_older_rule_or_a_paused_one_changes_nothing(world: World):
+    old = await made(world)
+    new = await made(world, Rule(kind="lag", after=MINUTE))
+    assert await settle(world, old, "a") == Settled()
+    await settle(world, new, "a")
+    await world.store.change(lambda now: rules.set_rule_state(NAMESPACE, "late", "paused", now))
+    await world.store.change(lambda now: rules.end_open(NAMESPACE, "late", now))
+    assert await settle(world, new, "a") == Settled()
+    assert [one.state for one in await world.store.read(lambda: alerts.page(NAMESPACE, LAST, 9))] == ["recovered"]
+    assert await world.store.read(lambda: rules.active((0, ""))) == []
+    await world.store.write(lambda: rules.delete_rule(NAMESPACE, "late"))
+    assert await settle(world, new, "a") == Settled()
+
+
+async def test_reminders_stop_when_it_is_acknowledged_by_the_first_who_does(world: World):
+    stored = await made(world)
+    (alert,) = (await settle(world, stored, "a")).opened
+    world.clock.advance(HOUR)
+    assert (await settle(world, stored, "a")).notices == 2
+    for who in ("key:1", "key:2"):
+        known = await world.store.change(lambda now, who=who: alerts.acknowledge(alert.id, NAMESPACE, who, now))
+        assert known is not None
+        assert known.acknowledged_by == "key:1"
+    world.clock.advance(HOUR)
+    assert (await settle(world, stored, "a")).notices == 0
+    told = await world.store.read(lambda: notices.of_alerts([alert.id]))
+    assert sorted((one.kind, one.channel) for one in told[alert.id]) == [
+        ("firing", "mail"), ("firing", "ops"), ("reminder", "mail"), ("reminder", "ops"),
+    ]  # fmt: skip
+    assert await world.store.change(lambda now: alerts.acknowledge(alert.id, NAMESPACE + 1, "key:9", now)) is None
+
+
+async def test_a_claim_that_was_lost_is_another_ones_and_its_word_counts_no_more(world: World):
+    await settle(world, await made(world), "a")
+    (mine, other) = await claim(world)
+    assert await claim(world) == []
+    assert await world.store.write(lambda: notices.settle(other, "delivered", 0, "", world.now()))
+    world.clock.advance(MINUTE)
+    (theirs,) = await claim(world)
+    assert (theirs.id, theirs.attempts) == (mine.id, 2)
+    assert not await world.store.write(lambda: notices.settle(mine, "failed", 0, "too late", world.now()))
+    later = world.now() + SECOND
+    assert await world.store.write(lambda: notices.settle(theirs, "pending", later, "busy", None))
+    assert (await claim(world), await world.store.read(notices.next_due)) == ([], later)
+    world.clock.advance(SECOND)
+    assert [one.attempts for one in await claim(world)] == [3]
+
+
+async def test_what_is_over_is_forgotten_in_time(world: World):
+    stored = await made(world)
+    await settle(world, stored, "a")
+    for one in await claim(world):
+        await world.store.write(lambda one=one: notices.settle(one, "delivered", 0, "", world.now()))
+    await settle(world, stored)
+    later = world.now() + 1
+    assert await world.store.write(lambda: notices.forget(later, 10)) == 2
+    assert await world.store.write(lambda: alerts.forget(later, 10)) == 1
+    assert await world.store.write(lambda: alerts.forget(later, 10)) == 0
+
+
+async def test_a_channel_is_written_read_sealed_anew_and_missed_by_rules(world: World):
+    hook = Channel(kind="webhook", private={"url": "https://x/"})
+    for sealed in (b"1", b"2"):
+        kept = await world.store.change(
+            lambda now, sealed=sealed: rules.put_channel(NAMESPACE, "ops", hook, sealed, {"url": "https://x/..."}, now)
+        )
+    assert (kept.revision, kept.sealed, kept.channel.private, kept.shown) == (2, b"2", {}, {"url": "https://x/..."})
+    assert await world.store.write(lambda: rules.reseal(kept, b"3"))
+    assert not await world.store.write(lambda: rules.reseal(kept, b"4"))
+    assert [one.sealed for one in await world.store.read(lambda: rules.all_channels((0, "")))] == [b"3"]
+    await made(world)
+    assert await world.store.read(lambda: rules.rules_naming(NAMESPACE, "ops")) == ["late"]
+    assert await world.store.read(lambda: rules.rules_naming(NAMESPACE, "nobody")) == []
+
+
+async def test_rates_and_successes_are_read_from_minutes(world: World):
+    job, minute = await world.job("etl"), world.now() // MINUTE
+    counts = {
+        (job.id, minute - 100): Counted(success=5),
+        (job.id, minute - 2): Counted(success=1, failed=2, retried=3),
+    }
+    await world.store.write(lambda: statistics.add(world.env.new_id(), counts))
+    await world.store.write(lambda: statistics.add(world.env.new_id(), counts))
+    now = world.now()
+
+    assert await world.store.read(lambda: facts.troubled_lately(minute - 3)) == {job.id}
+    assert await world.store.read(lambda: facts.troubled_lately(minute - 1)) == set()
+    assert await world.store.read(lambda: facts.counts({job.id: HOUR}, now)) == {job.id: Counts(2, 4, 6)}
+    assert await world.store.read(lambda: facts.last_success({job.id: now - HOUR})) == {job.id: (minute - 1) * MINUTE}
+    assert await world.store.read(lambda: facts.last_success({job.id: now})) == {}
+    for subjects in (("etl",), ("e*",), ("*", "etl")):
+        of = Rule(kind="missing-success", subjects=subjects)
+        found = await world.store.read(lambda of=of: facts.named(NAMESPACE, of))
+        assert [(one.name, at) for one, at in found] == [("etl", world.now())]
+
+
+async def test_what_runs_and_what_failed_is_read_of_the_newest(world: World):
+    job = await world.job("etl")
+    worker = await world.worker("w")
+    for outcome in (success, success, failed, failed):
+        await world.parcel(job)
+        (held,) = await worker.claim(1)
+        begun = Started(parcel=held.parcel, lo=held.lo, hi=held.hi, attempt=held.attempt, at=world.now())
+        await worker.exchange(started=[begun])
+        world.clock.advance(10 * SECOND)
+        await worker.report(outcome(held), policies=job.policy)
+    streak = await world.store.read(lambda: facts.failures_in_a_row(job.id, 2))
+    assert streak is not None
+    assert streak.failures == 2
+
+    parcel = await world.parcel(job)
+    (held,) = await worker.claim(1)
+    begun = Started(parcel=held.parcel, lo=held.lo, hi=held.hi, attempt=held.attempt, at=world.now())
+    await worker.exchange(started=[begun])
+    world.clock.advance(MINUTE)
+    (long,) = await world.store.read(lambda: facts.running_since(world.now() - 30 * SECOND))
+    assert (long.parcel, long.job, long.started_at) == (parcel, job.id, world.now() - MINUTE)
+    assert await world.store.read(lambda: facts.running_since(world.now() - 2 * MINUTE)) == []
+
+
+async def test_the_oldest_of_a_queue_is_found_at_every_level_of_priority(world: World):
+    job = await world.job("etl", queue="slow")
+    await world.parcel(job, priority=0)
+    world.clock.advance(HOUR)
+    await world.parcel(job, priority=9)
+    await world.do("UPDATE queued SET rank = rank - 81064793292668928 WHERE queued_at = $1", world.now())
+    oldest = await world.store.read(lambda: facts.oldest_queued([job.lane]))
+    assert oldest == {(NAMESPACE, "slow"): world.now() - HOUR}
+
+
+async def test_deadlines_are_found_while_something_has_not_ended(world: World):
+    job = await world.job("etl")
+    parcel, ended = await world.parcel(job), await world.parcel(job)
+    deadline = world.now() + HOUR
+    await world.do("UPDATE parcels SET deadline = $1", deadline)
+    await world.store.cancel(ended, 0, "")
+    now = world.now()
+    assert await world.store.read(lambda: facts.nearing_deadlines(now, now + HOUR, now)) == [
+        facts.Due(parcel, job.id, deadline, now)
+    ]
+    assert await world.store.read(lambda: facts.nearing_deadlines(now, now + MINUTE, now)) == []
+    assert [one.parcel for one in await world.store.read(lambda: facts.still_due([parcel, ended], now))] == [parcel]
+
+
+async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
+    worker = await world.worker("w")
+    seen = world.now()
+    world.clock.advance(MINUTE)
+    assert await world.store.read(lambda: facts.silent_workers(world.now())) == [(NAMESPACE, "w", seen)]
+    assert await world.store.read(lambda: facts.silent_workers(seen)) == []
+    await worker.lose()
+    assert await world.store.read(lambda: facts.silent_workers(world.now())) == []
+    ((namespace, name, _),) = await world.store.read(lambda: facts.lost_workers(seen))
+    assert (namespace, name) == (NAMESPACE, "w")
+    await world.worker("w")
+    assert await world.store.read(lambda: facts.lost_workers(seen)) == []
