@@ -18,6 +18,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from horae.testing.postgres import Postgres, running_postgres
+from tests.long import is_long
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -90,7 +91,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if os.environ.get("HORAE_PROVE"):
         return
     for item in items:
-        if item.get_closest_marker("prove"):
+        if item.get_closest_marker("prove") or is_long(item.nodeid):
             item.add_marker(pytest.mark.skip(reason="runs in `make prove`"))
 
 

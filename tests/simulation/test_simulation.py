@@ -19,7 +19,7 @@ from tests.simulation.actors import Client, Observer, Worker
 from tests.simulation.check import Checker, all_final
 from tests.simulation.world import World
 
-SEEDS, MORE = 40, 1_040  # in `make test`, and in `make prove`
+SEEDS, MORE = 20, 1_040  # in `make test`, and in `make prove`
 GROUP = 20  # seeds in one test
 TROUBLED = 15.0  # simulated seconds of faults
 HEALING = 600.0  # by then everything due must have ended

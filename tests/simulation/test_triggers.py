@@ -25,8 +25,8 @@ from tests.simulation.check import all_final, rows
 from tests.simulation.test_simulation import _replace, _restore, _trouble_worker
 from tests.simulation.world import Actor, Lost, World
 
-SEEDS, MORE = 6, 240  # in `make test`, and in `make prove`
-GROUP = 6
+SEEDS, MORE = 4, 240  # in `make test`, and in `make prove`
+GROUP = 4
 TROUBLED = 25  # simulated seconds of faults, outages aside
 ONLY = os.environ.get("HORAE_SEED")
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
