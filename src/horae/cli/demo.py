@@ -43,7 +43,13 @@ def primes(
     return {"primes": len(found), "largest": found[-1] if found else 0}
 
 
-@app.job("demo-import", schedule=every("2m"), timeout="5m", tags={"demo": "progress", "team": "data"})
+@app.job(
+    "demo-import",
+    schedule=every("2m"),
+    timeout="5m",
+    preemptible=True,  # who stops the demo does not wait for it
+    tags={"demo": "progress", "team": "data"},
+)
 async def import_files(ctx: Context, files: Annotated[int, Meta(ge=1, le=100)] = 12) -> dict[str, int]:
     """Import files one after the other, with progress and a log to follow."""
     rows = 0
@@ -79,7 +85,7 @@ def fails(ctx: Context) -> None:
 )
 async def order(ctx: Context, customer: str = "acme", items: Annotated[int, Meta(ge=1, le=20)] = 3) -> str:
     """Handle an order: one at a time for each customer, so that others wait in the queue."""
-    await asyncio.sleep(items)
+    await asyncio.sleep(items / 2)
     ctx.log(f"{items} items for {customer} are packed")
     return f"{items} items"
 
@@ -105,7 +111,7 @@ async def extract(ctx: Context, rows: int = 0) -> dict[str, Any]:
 @parts.job("demo-transform")
 async def transform(ctx: Context, part: str) -> dict[str, Any]:
     """Transform one part."""
-    await asyncio.sleep(_drawn(ctx, 2, 8))
+    await asyncio.sleep(_drawn(ctx, 1, 4))
     ctx.log(f"{part} is transformed")
     return {"part": part}
 
