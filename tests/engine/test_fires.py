@@ -1,13 +1,18 @@
 """What fired and what will: the ledger and the timers read as one list."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from horae.engine import fire_counts
 from horae.engine import fires as listing
+from horae.engine.fire_counts import FireCounts
 from horae.engine.fires import Fires
 from horae.engine.jobs import Jobs
 from horae.env import SECOND
+from horae.errors import BadInput
+from horae.model.days import day_at
 from horae.model.duration import HOUR
 from horae.model.instant import format_instant, parse_instant
 from tests.store_contract.world import NAMESPACE, World, lead, rank
@@ -100,3 +105,39 @@ async def test_what_a_clock_change_took_is_listed_and_is_nobodys_next_fire(jobs,
         ("2027-03-15T06:30:00Z", 1, "planned"),
     ]
     assert "2027-03-14 02:30 did not exist" in page.items[0].cause
+
+
+async def test_days_and_hours_are_counted(jobs, world):
+    await create(jobs, "often", schedule={"every": "1m", "overlap": "allow", "misfire": "skip", "grace": 0})
+    await create(jobs, "nightly", schedule={"cron": "30 1 * * *", "timezone": "Europe/Paris"})
+    world.clock.advance(3 * MINUTE + SECOND)
+    await world.store.fire(100, lead)
+    world.clock.advance(MINUTE - SECOND)
+    await world.store.fire(100, lead)
+    counts = FireCounts(world.env, world.store)
+    today = day_at("Europe/Paris", world.now())
+
+    day = await counts.of(NAMESPACE, zone="Europe/Paris", since=str(today), until=str(today + timedelta(days=2)))
+    assert (day.items[0].fired, day.items[0].missed) == (1, 1)  # the three missed fires are one row
+    assert [one.planned for one in day.items[1:]] == [1441, 1441]
+    assert day.complete
+
+    of_one = await counts.of(
+        NAMESPACE, zone="Europe/Paris", since=str(today + timedelta(days=1)), by="hour", job="nightly"
+    )
+    assert [place for place, one in enumerate(of_one.items) if one.planned] == [1]
+    assert len(of_one.items) == 24
+    with pytest.raises(BadInput, match="not 1 to 8 days"):
+        await counts.of(NAMESPACE, since="2026-01-01", until="2026-02-01", by="hour")
+
+
+async def test_a_ledger_that_is_too_long_is_counted_from_its_end(jobs, world, monkeypatch):
+    monkeypatch.setattr(fire_counts, "MOST_FATES", 2)
+    await create(jobs, "often", schedule={"every": "1m", "overlap": "allow"})
+    for _ in range(3):
+        world.clock.advance(MINUTE)
+        await world.store.fire(100, lead)
+    told = await FireCounts(world.env, world.store).of(NAMESPACE)
+    assert sum(one.fired for one in told.items) == 2
+    assert not told.complete
+    assert "newest 2" in told.notes[0]

@@ -1,6 +1,6 @@
 """`client.triggers` and `client.fires`: what fires jobs, and what fired or will."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from horae.client.calls import Caller, path_of
@@ -104,3 +104,16 @@ class Fires:
         """
         query = {"from": instant(since), "to": instant(until), **filters, "limit": limit, "cursor": cursor}
         return page_of(View, await self._caller.get(path_of("fires"), query))
+
+    async def counts(
+        self,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        *,
+        by: str = "day",
+        timezone: str = "UTC",
+        job: str | None = None,
+    ) -> View:
+        """What fired, was missed or skipped and what is to come from one day to another, by the hour or the day."""
+        query = {"from": since and str(since), "to": until and str(until), "by": by, "timezone": timezone, "job": job}
+        return View.of(await self._caller.get(path_of("fires", "counts"), query))

@@ -78,8 +78,8 @@ class JobStatistics:
         job = (await find_job(self._store, namespace, ref)).job.id
         now = self._env.now()
         today = day_at(zone, now)
-        first = today - timedelta(days=365) if since is None else _day(zone, since, "from")
-        last = today + timedelta(days=14) if until is None else _day(zone, until, "to")
+        first = today - timedelta(days=365) if since is None else a_day(zone, since, "from")
+        last = today + timedelta(days=14) if until is None else a_day(zone, until, "to")
         if not 0 <= (last - first).days < MOST_DAYS:
             raise BadInput(
                 f"From {first} to {last} are not 1 to {MOST_DAYS} days.", "Give a shorter window.", field="to"
@@ -111,7 +111,7 @@ class JobStatistics:
         return dict(zip(days, ahead.counts, strict=False))
 
 
-def _day(zone: str, text: str, field: str) -> date:
+def a_day(zone: str, text: str, field: str) -> date:
     """A day as it is written, or the day of an instant."""
     try:
         return date.fromisoformat(text)

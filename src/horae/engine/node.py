@@ -36,6 +36,7 @@ from horae.engine.execution_logs import ExecutionLogs
 from horae.engine.executions import Executions
 from horae.engine.explain import Explainer
 from horae.engine.fire import Scheduler
+from horae.engine.fire_counts import FireCounts
 from horae.engine.fires import Fires
 from horae.engine.fleet import Fleet
 from horae.engine.gateway import Gateway
@@ -214,6 +215,7 @@ class Node:
         self.statistics.on_trials = self.rollouts.add
         self.templates = Templates(env, store, self.jobs)
         self.fires = Fires(env, store)
+        self.fire_counts = FireCounts(env, store)
         self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
         self.calendars = Calendars(env, store, on_change=self._calendar_changed, fire_due=self.scheduler.step)
         self.dependencies = Dependencies(store, self.directory, self.hints)

@@ -61,6 +61,34 @@ class FirePage(View, frozen=True, kw_only=True):
     notes: list[str] = []
 
 
+class FireCountView(View, frozen=True, kw_only=True):
+    """An hour or a day: what became of the fires in it, how its executions ended, and how many fires are to come.
+
+    A run of fires that met one fate counts once, where its last one stands. `more` is true when more may be to come
+    than were counted. `success` and `failed` are of all executions that ended then, whatever started them.
+    """
+
+    at: Time
+    until: Time
+    fired: int = 0
+    missed: int = 0
+    skipped: int = 0
+    success: int = 0
+    failed: int = 0
+    planned: int = 0
+    more: bool = False
+
+
+class FireCountsView(View, frozen=True, kw_only=True):
+    """Fires by the hour or the day of a time zone; `complete` is false when something is left out, `notes` say what."""
+
+    timezone: str
+    by: str
+    items: list[FireCountView]
+    complete: bool = True
+    notes: list[str] = []
+
+
 class ComingView(View, frozen=True, kw_only=True):
     """A fire to come: its instant, the local time, and what is special about it, as a clock change before it."""
 

@@ -99,6 +99,7 @@ ACCESS: Mapping[str, Access] = {
     "alert-channels.delete": EDIT,
     "alert-channels.test": OPERATE,
     "fires.list": VIEW,
+    "fires.count": VIEW,
     "triggers.list": VIEW,
     "triggers.preview": VIEW,
     "triggers.of-job": VIEW,

@@ -71,6 +71,26 @@ class FireList(Paged, frozen=True, kw_only=True):
     limit: Limit = 100
 
 
+class FireCounting(Query, frozen=True, kw_only=True):
+    """Which days, of which time zone: at most 62, or 8 by the hour."""
+
+    from_: (
+        Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant; today.")] | None
+    ) = field(default=None, name="from")
+    to: Annotated[Text, Meta(description="The last day; the first one unless said.")] | None = None
+    by: Literal["hour", "day"] = "day"
+    timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
+    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+
+
+class DryRun(Query, frozen=True, kw_only=True):
+    """Whether it is done, or only told."""
+
+    dry_run: Annotated[bool, Meta(description="Write nothing; say what would be written, or why it is refused.")] = (
+        False
+    )
+
+
 class DeleteJob(Query, frozen=True, kw_only=True):
     """What becomes of a deleted job's executions."""
 

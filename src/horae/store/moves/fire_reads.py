@@ -5,7 +5,7 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from horae.env import Instant
+from horae.env import Instant, Micros
 from horae.model.trigger import Disposition, LedgerRun, Rules, Trigger
 from horae.store.moves.triggers import COUNT, TIMER, Timer, read_timer
 from horae.store.script import Fetch, Row, Script, Statement
@@ -60,6 +60,19 @@ TIMERS_OF_JOB = Statement(
     f"{_TIMERS} WHERE t.job = $1 AND (t.next_fire_at, t.trigger_id) > ($2, $3) AND t.next_fire_at < $4"
     " ORDER BY t.next_fire_at, t.trigger_id LIMIT $5",
 )
+# What became of fires by the slot of time they stand in: the newest of a window, so many and no more.
+_SLOT = "(f.last - $2) / $4 AS slot, f.disposition"
+_NEWEST = "f.last >= $2 AND f.last < $3 ORDER BY f.last DESC LIMIT $5"
+FATES = Statement(
+    "fates_by_slot",
+    f"SELECT slot, disposition, count(*) FROM (SELECT {_SLOT} FROM fires f JOIN triggers g ON g.id = f.trigger_id"
+    f" WHERE g.namespace = $1 AND {_NEWEST}) AS newest GROUP BY slot, disposition",
+)
+FATES_OF_JOB = Statement(
+    "fates_of_job_by_slot",
+    f"SELECT slot, disposition, count(*) FROM (SELECT {_SLOT} FROM triggers g JOIN fires f ON f.trigger_id = g.id"
+    f" WHERE g.job = $1 AND {_NEWEST}) AS newest GROUP BY slot, disposition",
+)
 
 ALL_RUNS = (RUNS, EVENT_RUNS, DEPENDENT_RUNS)
 ALL_RUNS_OF_JOB = (RUNS_OF_JOB, EVENT_RUNS_OF_JOB, DEPENDENT_RUNS_OF_JOB)
@@ -99,6 +112,15 @@ def decided(namespace: int, job: UUID | None, after: Place, until: Instant, limi
         rows += yield Fetch(statement, (of, *after, until, limit))
     rows.sort(key=lambda row: (row[2], row[0]))
     return [_decided(row) for row in rows[:limit]]
+
+
+def fates(
+    namespace: int, job: UUID | None, since: Instant, until: Instant, slot: Micros, most: int
+) -> Script[list[tuple[Instant, str, int]]]:
+    """What became of fires, by slots of time from `since` on: at most so many rows of the ledger, the newest."""
+    which, of = (FATES, namespace) if job is None else (FATES_OF_JOB, job)
+    rows = yield Fetch(which, (of, since, until, slot, most))
+    return [(since + row[0] * slot, row[1], row[2]) for row in rows]
 
 
 def due(namespace: int, job: UUID | None, after: Place, until: Instant, limit: int) -> Script[list[Due]]:
