@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from horae.engine.node import Node
+from horae.model.event import Event
 from horae.model.ids import parcel_of
 from horae.server.openapi import document
 from horae.store import schema
@@ -176,7 +177,9 @@ async def test_a_stream_carries_what_happens_in_ones_own_namespace(node: Node, p
     for kind in ("running", "queued", "flow", "failed"):
         answer = await ann.api.get(f"{API}/stream", params={"execution": bob.values[kind]})
         assert (answer.status_code, answer.json()["type"]) == (404, "urn:horae:not-found")
-    with node.events.subscribe(ann.id) as mine, node.events.subscribe(bob.id) as theirs:
+    mine: asyncio.Queue[Event | None] = asyncio.Queue()
+    theirs: asyncio.Queue[Event | None] = asyncio.Queue()
+    with node.events.listening(ann.id, mine.put_nowait), node.events.listening(bob.id, theirs.put_nowait):
         await ok(await bob.api.post(f"{API}/executions", json={"job": bob.values["job"]}))
         await ok(await bob.api.post(f"{API}/executions/{bob.values['queued']}/cancel", json={}))
         await ok(await bob.api.post(f"{API}/jobs/{bob.values['job']}/pause"))

@@ -8,7 +8,6 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.events import MOST_BEHIND
 from horae.engine.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
@@ -16,7 +15,8 @@ from horae.model.event import Event
 from horae.model.ids import execution_id, parcel_of
 from horae.model.protocol import Submit
 from horae.server.app import Application
-from horae.server.stream import HEARTBEAT
+from horae.server.gathering import HEARTBEAT, MISSED, MOST_PENDING, PACE
+from horae.server.gathering import Reader as Reading
 from tests.waiting import eventually
 
 PARCEL = UUID("0198c5a0-0000-7000-8000-000000000000")
@@ -28,6 +28,7 @@ class Reader:
     def __init__(self) -> None:
         self.messages: asyncio.Queue[dict] = asyncio.Queue()
         self.gone = asyncio.Event()
+        self._events: list[str] = []
 
     async def receive(self) -> dict:
         await self.gone.wait()
@@ -40,7 +41,8 @@ class Reader:
         return (await self.messages.get())["body"].decode()
 
     async def event(self) -> dict:
-        lines = dict(line.split(": ", 1) for line in (await self.next()).strip().splitlines())
+        self._events = self._events or (await self.next()).strip().split("\n\n")
+        lines = dict(line.split(": ", 1) for line in self._events.pop(0).splitlines())
         return {"event": lines["event"], **msgspec.json.decode(lines["data"])}
 
 
@@ -133,7 +135,7 @@ async def test_it_ends_when_the_key_is_revoked(app: Application, node: Node, clo
         assert await reader.next() == ""
 
 
-async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: Node):
+async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: Node, clock: VirtualClock):
     """What happens all the time leaves no quiet moment to look whether the credential is still good."""
     async with following(app, node) as reader:
         tell(node)
@@ -141,6 +143,8 @@ async def test_a_busy_one_ends_when_the_key_is_revoked(app: Application, node: N
         (key,) = await node.keys.list(1)
         await node.keys.revoke(1, key.id)
         tell(node)
+        await eventually(clock.next_wake)
+        clock.advance(int(PACE * SECOND))
         assert await reader.next() == ""
 
 
@@ -158,12 +162,54 @@ async def test_it_ends_when_the_client_leaves(app: Application, node: Node):
 
 async def test_whoever_falls_behind_is_told(app: Application, node: Node):
     async with following(app, node) as reader:
-        for _ in range(MOST_BEHIND + 2):
+        for _ in range(MOST_PENDING + 2):
             tell(node)
-        assert await reader.next() == "event: missed\ndata: {}\n\n"
-        assert (await reader.event())["event"] == "execution"
+        body = await reader.next()
+        assert body.startswith(MISSED.decode())
+        assert body.count("event: execution") <= MOST_PENDING
 
 
-@pytest.mark.parametrize("query", ["topics=weather", "execution=x", "colour=red"])
+async def test_a_listener_that_does_not_read_is_told_what_it_missed(monkeypatch):
+    monkeypatch.setattr("horae.server.gathering.MOST_BEHIND", 2)
+    reader = Reading()
+    for body in (b"a", b"b", b"c"):
+        reader.put(body)
+    assert [await reader.get(), await reader.get()] == [MISSED, b"c"]
+
+
+async def test_things_are_counted_for_whoever_shows_totals(app: Application, node: Node, clock: VirtualClock):
+    parcel = await some(node)
+    one, job = execution_id(parcel, 1), UUID(int=9)
+    async with following(app, node, f"topics=executions,jobs&every=250ms&execution={one}") as reader:
+        tell(node, "execution", execution_id(parcel, 2), count=5, job=job)
+        tell(node, "execution", execution_id(parcel, 7), count=3, job=job)
+        tell(node, "execution", one, state="success")
+        tell(node, "log", one)
+        tell(node, "worker")
+        assert [(await reader.event())["event"] for _ in range(2)] == ["execution", "log"]
+        told = await reader.event()
+        assert (told["event"], told["changes"]) == (
+            "changes",
+            [
+                {"kind": "execution", "state": "running", "jobId": str(job), "count": 8},
+                {"kind": "execution", "state": "success", "count": 1},
+            ],
+        )
+        tell(node, "job")
+        await eventually(clock.next_wake)
+        clock.advance(SECOND // 5)
+        assert reader.messages.empty()
+        clock.advance(SECOND // 5)
+        assert (await reader.event())["changes"] == [{"kind": "job", "state": "running", "count": 1}]
+
+
+async def test_what_happens_is_encoded_once_for_all_who_want_the_same(app: Application, node: Node):
+    async with following(app, node) as one, following(app, node) as another:
+        tell(node, "job", state="paused")
+        bodies = [(await reader.messages.get())["body"] for reader in (one, another)]
+    assert bodies[0] is bodies[1]
+
+
+@pytest.mark.parametrize("query", ["topics=weather", "execution=x", "colour=red", "every=1ms", "every=x"])
 async def test_a_bad_query_is_400(query: str, api):
     assert (await api.get(f"/api/v1/stream?{query}")).status_code == 400

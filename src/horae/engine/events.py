@@ -1,65 +1,46 @@
-"""Events for subscribers of this server: bounded queues, and a mark where some were missed."""
+"""Events for listeners of this server, each within its namespace."""
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from horae.engine.hints import Hint, Hints
 from horae.model.event import Event
 
-MOST_BEHIND = 1000
-
-
-class Subscription:
-    """One reader's queue; when it falls behind, the oldest go and `missed` says so."""
-
-    def __init__(self, namespace: int) -> None:
-        self.namespace = namespace
-        self.missed = False
-        self._queue: asyncio.Queue[Event | None] = asyncio.Queue(MOST_BEHIND)
-
-    def put(self, event: Event | None) -> None:
-        if self._queue.full():
-            self._queue.get_nowait()
-            self.missed = True
-        self._queue.put_nowait(event)
-
-    async def get(self) -> Event | None:
-        """The next event; None when the server stops."""
-        return await self._queue.get()
-
-    async def __aiter__(self) -> AsyncIterator[Event]:
-        while (event := await self.get()) is not None:
-            yield event
+Listener = Callable[[Event | None], object]  # hears None when the server stops; must not wait
 
 
 class Events:
-    """Spreads events to this server's subscribers, each within its namespace."""
+    """Spreads events to this server's listeners."""
 
     def __init__(self, hints: Hints) -> None:
-        self._subscriptions: set[Subscription] = set()
+        self._listeners: dict[int, tuple[Listener, ...]] = {}  # by namespace
         hints.listen(self._on_hint)
 
     @contextmanager
-    def subscribe(self, namespace: int) -> Iterator[Subscription]:
-        subscription = Subscription(namespace)
-        self._subscriptions.add(subscription)
+    def listening(self, namespace: int, listener: Listener) -> Iterator[None]:
+        """Have a listener told for as long as the block lasts."""
+        self._listeners[namespace] = (*self._listeners.get(namespace, ()), listener)
         try:
-            yield subscription
+            yield
         finally:
-            self._subscriptions.discard(subscription)
+            left = tuple(one for one in self._listeners[namespace] if one is not listener)
+            self._listeners[namespace] = left
+            if not left:
+                del self._listeners[namespace]
 
     def close(self) -> None:
-        """End all subscriptions."""
-        for subscription in self._subscriptions:
-            subscription.put(None)
+        """Tell all listeners that there is nothing more."""
+        for listeners in list(self._listeners.values()):
+            for listener in listeners:
+                listener(None)
 
     @property
     def wanted(self) -> bool:
-        return bool(self._subscriptions)
+        return bool(self._listeners)
 
     def _on_hint(self, hint: Hint) -> None:
+        if not self._listeners:
+            return
         for event in hint.events:
-            for subscription in self._subscriptions:
-                if subscription.namespace == event.namespace:
-                    subscription.put(event)
+            for listener in self._listeners.get(event.namespace, ()):
+                listener(event)

@@ -13,6 +13,7 @@ from horae.server.reply import Receive, Reply, Send
 from horae.server.route import Route
 from horae.server.router import Found, Router
 from horae.server.routes import ROUTES
+from horae.server.stream import Streams
 
 
 class Application:
@@ -22,6 +23,7 @@ class Application:
         """With `certified`, workers must show a certificate."""
         self.node, self._parts, self._certified = node, parts, certified
         self.metrics = Metrics(node)
+        self.streams = Streams(node)
         self._router = Router((route.method, route.path, route) for route in ROUTES if serves(parts, route))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:

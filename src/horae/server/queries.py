@@ -216,6 +216,10 @@ class Topics(Query, frozen=True, kw_only=True):
         list[Literal["executions", "steps", "jobs", "workers", "holds", "circuits", "rollouts", "alerts"]],
         Meta(description="Kinds of things, separated by commas."),
     ] = []
+    every: (
+        Annotated[str, Meta(max_length=20, description="Things are counted, and told so often: `100ms` to `1m`.")]
+        | None
+    ) = None
     execution: (
         Annotated[str, Meta(description="One, its steps and its log.", extra_json_schema={"format": "uuid"})] | None
     ) = None

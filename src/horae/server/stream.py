@@ -1,109 +1,71 @@
 """Server-sent events: what changed, as it changes. They are hints; whoever missed some reads again."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from uuid import UUID
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
-from msgspec import Struct
-
-from horae.engine.events import Subscription
 from horae.engine.node import Node
-from horae.model.event import Event
-from horae.model.ids import index_of, parcel_of
-from horae.model.instant import format_instant
-from horae.server.reply import UNCACHED, Receive, Reply, Scope, Send, encode
+from horae.server.gathering import Gathering, Reader, Wanted, Writer
+from horae.server.reply import UNCACHED, Receive, Reply, Scope, Send
 
-HEARTBEAT = 15.0  # seconds between comments on a quiet stream
 KIND = b"text/event-stream"
 
 Admitted = Callable[[], Awaitable[bool]]
 
 
-class EventView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The data of one event: this thing is now in this state; `count` executions of one parcel from this one on."""
+class Streams:
+    """The gatherings of a server, one for each namespace and each thing that listeners want of it."""
 
-    kind: str
-    id: UUID
-    state: str
-    at: str
-    job_id: UUID | None = None
-    count: int = 1
-    step: str = ""  # of the execution, which is a workflow's
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._write = Writer()
+        self._gatherings: dict[tuple[int, Wanted], tuple[Gathering, ExitStack]] = {}
 
-
-class Wanted(Struct, frozen=True):
-    """Which events a stream carries: kinds of things, and one execution with its steps and its log."""
-
-    kinds: frozenset[str]
-    execution: UUID | None = None
-
-    def __contains__(self, event: Event) -> bool:
-        if event.kind in self.kinds:
-            return True
-        if self.execution is None or event.kind not in ("execution", "step", "log"):
-            return False
-        place = index_of(self.execution) - index_of(event.id)
-        return parcel_of(event.id) == parcel_of(self.execution) and 0 <= place < event.count
+    @contextmanager
+    def follow(self, namespace: int, wanted: Wanted) -> Iterator[Reader]:
+        """Read what happens for as long as the block lasts."""
+        key, reader = (namespace, wanted), Reader()
+        if key not in self._gatherings:
+            made = Gathering(self._node.env.clock, wanted, self._write)
+            stack = ExitStack()
+            stack.enter_context(self._node.events.listening(namespace, made.hear))
+            self._gatherings[key] = made, stack
+        gathering, stack = self._gatherings[key]
+        gathering.add(reader)
+        try:
+            yield reader
+        finally:
+            gathering.remove(reader)
+            if not gathering.is_followed:
+                del self._gatherings[key]
+                stack.close()
 
 
 class Stream(Reply):
     """An answer that goes on until the client leaves, its credential ends or the server stops.
 
-    Whether the credential is still good is asked before each event: one that is busy has no quiet moment for it.
+    Whether the credential is still good is asked before anything is sent: one that is busy has no quiet moment for it.
+    What happens is gathered for a moment, so that is no more than twenty times a second.
     """
 
-    __slots__ = ("_admitted", "_namespace", "_node", "_wanted")
+    __slots__ = ("_admitted", "_namespace", "_streams", "_wanted")
 
-    def __init__(self, node: Node, namespace: int, wanted: Wanted, admitted: Admitted) -> None:
+    def __init__(self, streams: Streams, namespace: int, wanted: Wanted, admitted: Admitted) -> None:
         super().__init__(200, kind=KIND, headers=(UNCACHED, (b"x-accel-buffering", b"no")))
-        self._node, self._namespace, self._wanted, self._admitted = node, namespace, wanted, admitted
+        self._streams, self._namespace, self._wanted, self._admitted = streams, namespace, wanted, admitted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._node.events.subscribe(self._namespace) as subscription:
+        with self._streams.follow(self._namespace, self._wanted) as reader:
             await self.start(send, (b"content-type", self.kind))
             await _part(send, b"retry: 2000\n\n")
-            await self._follow(subscription, receive, send)
+            gone = asyncio.ensure_future(_gone(receive))
+            gone.add_done_callback(lambda _: reader.put(None))
+            try:
+                while (body := await reader.get()) is not None and await self._admitted():
+                    await _part(send, body)
+            finally:
+                gone.cancel()
         await send({"type": "http.response.body", "body": b""})
-
-    async def _follow(self, subscription: Subscription, receive: Receive, send: Send) -> None:
-        gone = asyncio.ensure_future(_gone(receive))
-        coming = asyncio.ensure_future(subscription.get())
-        try:
-            while True:
-                quiet = asyncio.ensure_future(self._node.env.clock.sleep(HEARTBEAT))
-                await asyncio.wait({gone, coming, quiet}, return_when=asyncio.FIRST_COMPLETED)
-                quiet.cancel()
-                if gone.done():
-                    return
-                if coming.done():
-                    event = coming.result()
-                    if event is None:
-                        return
-                    coming = asyncio.ensure_future(subscription.get())
-                    if event in self._wanted and not await self._admitted():
-                        return
-                    await self._tell(event, subscription, send)
-                elif await self._admitted():
-                    await _part(send, b": still here\n\n")
-                else:
-                    return
-        finally:
-            gone.cancel()
-            coming.cancel()
-
-    async def _tell(self, event: Event, subscription: Subscription, send: Send) -> None:
-        if subscription.missed:
-            subscription.missed = False
-            await _part(send, b"event: missed\ndata: {}\n\n")
-        if event in self._wanted:
-            await _part(send, b"event: %b\ndata: %b\n\n" % (event.kind.encode(), encode(_view(event))))
-
-
-def _view(event: Event) -> EventView:
-    return EventView(
-        kind=event.kind, id=event.id, state=event.state, at=format_instant(event.at), job_id=event.job,
-        count=event.count, step=event.step,
-    )  # fmt: skip
 
 
 async def _part(send: Send, body: bytes) -> None:

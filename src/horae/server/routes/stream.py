@@ -2,14 +2,18 @@
 
 from uuid import UUID
 
+from horae.env import SECOND
 from horae.errors import BadInput, Gone, HoraeError, NotFound
+from horae.model.duration import parse_duration
 from horae.server.auth import authenticate
 from horae.server.call import Call
+from horae.server.gathering import Wanted
 from horae.server.queries import Topics
 from horae.server.reply import Reply
 from horae.server.route import API, get
-from horae.server.stream import Stream, Wanted
+from horae.server.stream import Stream
 
+LEAST, MOST = SECOND // 10, 60 * SECOND  # between events of counts
 KINDS = {
     "executions": "execution",
     "steps": "step",
@@ -27,7 +31,8 @@ async def follow(call: Call, query: Topics) -> Reply:
     """Follow what changes, as server-sent events.
 
     An event says that a thing is now in a state: `{"kind", "id", "state", "at"}`. Events are hints: `missed` says that
-    some were left out, and after it or a broken connection a client reads what it shows again.
+    some were left out, and after it or a broken connection a client reads what it shows again. With `every`, things are
+    counted instead, and told so often.
     """
 
     async def admitted() -> bool:
@@ -39,15 +44,18 @@ async def follow(call: Call, query: Topics) -> Reply:
     wanted = _wanted(query)
     if wanted.execution is not None:
         await call.node.executions.find(call.namespace, wanted.execution)
-    return Stream(call.node, call.namespace, wanted, admitted)
+    return Stream(call.scope["app"].streams, call.namespace, wanted, admitted)
 
 
 def _wanted(query: Topics) -> Wanted:
+    every = 0 if query.every is None else parse_duration(query.every, field="every")
+    if query.every is not None and not LEAST <= every <= MOST:
+        raise BadInput(f"every cannot be {query.every}.", "It runs from 100ms to 1m.", field="every")
     if query.execution is None:
-        return Wanted(frozenset(KINDS[topic] for topic in query.topics or KINDS))
+        return Wanted(frozenset(KINDS[topic] for topic in query.topics or KINDS), None, every)
     try:
         execution = UUID(query.execution)
     except ValueError:
         remedy = "Send an executionId."
         raise BadInput(f'execution "{query.execution[:60]}" is not an id.', remedy, field="execution") from None
-    return Wanted(frozenset(KINDS[topic] for topic in query.topics), execution)
+    return Wanted(frozenset(KINDS[topic] for topic in query.topics), execution, every)

@@ -1,0 +1,233 @@
+"""Events as server-sent events, gathered for a moment and written once for all who follow the same.
+
+What costs is not an event but an event for each of many listeners: those who want the same things share one gathering,
+which encodes what happened once and gives all of them the same bytes.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Clock
+from horae.model.event import Event
+from horae.model.ids import index_of, parcel_of
+from horae.model.instant import format_instant
+from horae.server.reply import encode
+
+HEARTBEAT = 15.0  # seconds between comments on a quiet stream
+PACE = 0.05  # seconds for which events are gathered; the first after a quiet time goes at once
+MOST_PENDING = 1000  # events that are gathered; the oldest go
+MOST_BEHIND = 100  # gatherings that a listener may be behind
+MOST_CHANGES = 200  # jobs that are told apart in one event of changes
+MISSED = b"event: missed\ndata: {}\n\n"
+STILL_HERE = b": still here\n\n"
+
+
+class EventView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The data of one event: this thing is now in this state; `count` executions of one parcel from this one on."""
+
+    kind: str
+    id: UUID
+    state: str
+    at: str
+    job_id: UUID | None = None
+    count: int = 1
+    step: str = ""  # of the execution, which is a workflow's
+
+
+class ChangeView(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """How many things of a kind, and of a job, came to be in a state."""
+
+    kind: str
+    state: str
+    job_id: UUID | None = None
+    count: int
+
+
+class ChangesView(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The data of an event `changes`: what happened since the one before; without jobs where there were too many."""
+
+    at: str
+    changes: list[ChangeView]
+
+
+class Wanted(Struct, frozen=True):
+    """Which events a stream carries: kinds of things, and one execution with its steps and its log.
+
+    With `every` microseconds, kinds of things are counted; one execution is always told of by itself.
+    """
+
+    kinds: frozenset[str]
+    execution: UUID | None = None
+    every: int = 0
+
+    def __contains__(self, event: Event) -> bool:
+        return event.kind in self.kinds or self.follows(event)
+
+    def follows(self, event: Event) -> bool:
+        """Whether an event is about the one execution."""
+        if self.execution is None or event.kind not in ("execution", "step", "log"):
+            return False
+        place = index_of(self.execution) - index_of(event.id)
+        return parcel_of(event.id) == parcel_of(self.execution) and 0 <= place < event.count
+
+
+class Writer:
+    """Encodes events; one that several gatherings ask for in turn is encoded once."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Event | None, bytes] = (None, b"")
+
+    def __call__(self, event: Event) -> bytes:
+        if self._last[0] is not event:
+            view = EventView(
+                kind=event.kind, id=event.id, state=event.state, at=format_instant(event.at), job_id=event.job,
+                count=event.count, step=event.step,
+            )  # fmt: skip
+            self._last = (event, b"event: %b\ndata: %b\n\n" % (event.kind.encode(), encode(view)))
+        return self._last[1]
+
+
+class Pending(Protocol):
+    """What was gathered and not told yet."""
+
+    def add(self, event: Event) -> None: ...
+
+    def take(self) -> bytes:
+        """All of it, as it goes to listeners; empty when nothing happened."""
+        ...
+
+
+class Each:
+    """Every event by itself."""
+
+    def __init__(self, write: Callable[[Event], bytes]) -> None:
+        self._write = write
+        self._told: list[bytes] = []
+        self._missed = False
+
+    def add(self, event: Event) -> None:
+        self._told.append(self._write(event))
+        if len(self._told) > MOST_PENDING:
+            del self._told[: MOST_PENDING // 2]
+            self._missed = True
+
+    def take(self) -> bytes:
+        body = b"".join(self._told)
+        missed, self._told, self._missed = self._missed, [], False
+        return MISSED + body if missed else body
+
+
+class Counted:
+    """How many of each kind and job came to be in each state; and each event of one execution."""
+
+    def __init__(self, wanted: Wanted, write: Callable[[Event], bytes]) -> None:
+        self._wanted = wanted
+        self._followed = Each(write)
+        self._counts: dict[tuple[str, str, UUID | None], int] = {}
+        self._at = 0
+
+    def add(self, event: Event) -> None:
+        if self._wanted.follows(event):
+            self._followed.add(event)
+        if event.kind not in self._wanted.kinds:
+            return
+        key = event.kind, event.state, event.job
+        if key not in self._counts and len(self._counts) >= MOST_CHANGES:
+            key = event.kind, event.state, None
+        self._counts[key] = self._counts.get(key, 0) + event.count
+        self._at = max(self._at, event.at)
+
+    def take(self) -> bytes:
+        body = self._followed.take()
+        if not self._counts:
+            return body
+        changes = [
+            ChangeView(kind=kind, state=state, job_id=job, count=count)
+            for (kind, state, job), count in self._counts.items()
+        ]
+        self._counts = {}
+        return body + b"event: changes\ndata: %b\n\n" % encode(
+            ChangesView(at=format_instant(self._at), changes=changes)
+        )
+
+
+class Reader:
+    """One listener's queue; when it falls behind, everything in it goes and it is told so."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    def put(self, body: bytes | None) -> None:
+        if self._queue.qsize() >= MOST_BEHIND:
+            while not self._queue.empty():
+                self._queue.get_nowait()
+            self._queue.put_nowait(MISSED)
+        self._queue.put_nowait(body)
+
+    async def get(self) -> bytes | None:
+        """What comes next; None when there is nothing more."""
+        return await self._queue.get()
+
+
+class Gathering:
+    """What happens, for all who want the same of it."""
+
+    def __init__(self, clock: Clock, wanted: Wanted, write: Callable[[Event], bytes]) -> None:
+        self._clock, self._wanted = clock, wanted
+        self._every = wanted.every / 1_000_000 if wanted.every else PACE
+        self._pending: Pending = Counted(wanted, write) if wanted.every else Each(write)
+        self._happened = asyncio.Event()
+        self._readers: set[Reader] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_followed(self) -> bool:
+        return bool(self._readers)
+
+    def add(self, reader: Reader) -> None:
+        self._readers.add(reader)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def remove(self, reader: Reader) -> None:
+        self._readers.discard(reader)
+        if not self._readers and self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def hear(self, event: Event | None) -> None:
+        """Take in what happened; None when the server stops."""
+        if event is None:
+            self._tell(None)
+        elif event in self._wanted:
+            self._pending.add(event)
+            self._happened.set()
+
+    def _tell(self, body: bytes | None) -> None:
+        for reader in self._readers:
+            reader.put(body)
+
+    async def _run(self) -> None:
+        while True:
+            if not self._happened.is_set() and not await self._happens():
+                self._tell(STILL_HERE)
+                continue
+            self._happened.clear()
+            if body := self._pending.take():
+                self._tell(body)
+            await self._clock.sleep(self._every)
+
+    async def _happens(self) -> bool:
+        """Wait until something does; false when nothing did for a while."""
+        happens = asyncio.ensure_future(self._happened.wait())
+        quiet = asyncio.ensure_future(self._clock.sleep(HEARTBEAT))
+        try:
+            await asyncio.wait({happens, quiet}, return_when=asyncio.FIRST_COMPLETED)
+            return self._happened.is_set()
+        finally:
+            happens.cancel()
+            quiet.cancel()
