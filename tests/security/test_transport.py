@@ -206,8 +206,12 @@ async def drip(host: Host, far: socket.socket, begun: bytes, seconds: int) -> bo
 
 @pytest.mark.parametrize(
     "begun",
-    [b"GET / HTTP/1.1\r\nx-slow: ", b"POST / HTTP/1.1\r\ncontent-length: 100000\r\n\r\nx"],
-    ids=["head", "body"],
+    [
+        b"GET / HTTP/1.1\r\nx-slow: ",
+        b"POST / HTTP/1.1\r\ncontent-length: 100000\r\n\r\nx",
+        b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nffff\r\nx",
+    ],
+    ids=["head", "body", "chunks"],
 )
 async def test_who_sends_a_byte_now_and_then_does_not_hold_a_connection(begun: bytes):
     host, far = await connected()

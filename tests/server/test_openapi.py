@@ -1,8 +1,6 @@
 """The OpenAPI document says what the server does: complete by comparison, correct by trying it at random."""
 
-import asyncio
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,46 +10,16 @@ import pytest
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, system_env
-from horae.model.protocol import PROTOCOL, Register, Submit
 from horae.server.access import is_public
 from horae.server.openapi import build
 from horae.server.route import Route
 from horae.server.routes import ROUTES
 from horae.server.run import serve
 from tests.server.conftest import Api
+from tests.server.random_requests import prepare, schemathesis
 
 DOCUMENT: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(build(ROUTES)))
 
-# Bodies that fit the schema may still be wrong: an unknown dependency, a command that cannot be split.
-CONFIG = """
-request-timeout = 120
-[generation]
-max-examples = {examples}
-deterministic = true
-database = "none"
-[checks.positive_data_acceptance]
-expected-statuses = ["2xx", 400, 401, 404, 409, 410, 412, 413, 422, 426, 429]
-[checks.negative_data_rejection]
-expected-statuses = [207, 400, 401, 404, 405, 409, 410, 412, 413, 422, 426, 429]
-[dictionaries.jobs]
-values = ["report", "{job}"]
-[dictionaries.executions]
-values = ["{execution}"]
-[dictionaries.sessions]
-values = ["{session}"]
-[[operations]]
-include-path-regex = "^/api/v1/jobs/"
-[operations.parameters]
-"path.ref" = {{ dictionary = "jobs", probability = 0.8 }}
-[[operations]]
-include-path-regex = "^/api/v1/(executions|dlq)/"
-[operations.parameters]
-"path.id" = {{ dictionary = "executions", probability = 0.8 }}
-[[operations]]
-include-path-regex = "^/api/v1/(sessions|workers)/"
-[operations.parameters]
-"path.id" = {{ dictionary = "sessions", probability = 0.8 }}
-"""
 # A stream does not end, a backup copies the store; revoking keys and signing out would end the run; dropping the
 # session would empty its routes.
 LEFT_OUT = (
@@ -105,14 +73,6 @@ async def test_it_is_served(api: Api):
     assert answer.json() == DOCUMENT
 
 
-async def prepare(node: Node) -> dict[str, str]:
-    """Something of each kind to act upon."""
-    job = await node.jobs.create(1, {"name": "report", "command": "true", "tags": ["nightly"]})
-    (receipt,) = await node.submitter.submit(1, [Submit(job="report")], origin="submit")
-    session = await node.gateway.register(1, Register(protocol=PROTOCOL, worker="w1"))
-    return {"job": str(job.job_id), "execution": str(receipt.execution_id), "session": str(session.session_id)}
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("store", ["memory", pytest.param("postgres", marks=pytest.mark.prove)])
 async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request: pytest.FixtureRequest, tmp_path: Path):
@@ -120,19 +80,12 @@ async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request:
     node = await Node.open(system_env(), url, EngineSettings(session_timeout=3600 * SECOND))
     serving = await serve(node, "127.0.0.1", 0)
     try:
-        config = tmp_path / "schemathesis.toml"
-        config.write_text(CONFIG.format(examples=1, **await prepare(node)))
         key = (await node.keys.create(1, "schemathesis", "admin", permissions=["installation"])).text
-        run = await asyncio.create_subprocess_exec(
-            str(Path(sys.executable).with_name("schemathesis")), "--config-file", str(config), "run",
-            f"{serving.url}/openapi.json", "--header", f"Authorization: Bearer {key}", "--phases", "coverage,fuzzing",
-            "--no-color", "--continue-on-failure", "--no-shrink", "--warnings", "off",
-            *(part for name in LEFT_OUT for part in ("--exclude-operation-id", name)),
-            cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
-        output, _ = await run.communicate()
-        assert run.returncode == 0, output.decode()
+        status, output = await schemathesis(
+            serving.url, tmp_path, await prepare(node), key=key, phases="coverage,fuzzing", leaving_out=LEFT_OUT
+        )
+        assert status == 0, output
         tried = len(ROUTES) - len(LEFT_OUT) - 1  # all the rest but the document itself
-        assert f"Tested: {tried}" in output.decode()
+        assert f"Tested: {tried}" in output
     finally:
         await serving.stop()

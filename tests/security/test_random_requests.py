@@ -1,0 +1,61 @@
+"""Whatever is sent by who has no credential, or a viewer's, breaks nothing: it is refused, never a 5xx."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND, system_env
+from horae.model.principal import Principal
+from horae.server.access import ACCESS, is_public
+from horae.server.route import Route
+from horae.server.routes import ROUTES
+from horae.server.run import serve
+from tests.security.people import KEY
+from tests.server.random_requests import prepare, schemathesis
+
+PROVE = bool(os.environ.get("HORAE_PROVE"))
+LEFT_OUT = ("stream.follow", "openapi.read")  # the one does not end, the other is where the rest is read
+
+
+def tried(who: str) -> list[str]:
+    """What somebody may use; all, where there is time for what is refused before it is looked at."""
+    viewer = Principal(namespace=1, role="viewer", key="", name="")
+    for_them = (route for route in ROUTES if PROVE or is_public(route) or (who == "viewer" and may(viewer, route)))
+    return [route.name for route in for_them if route.name not in LEFT_OUT]
+
+
+def may(who: Principal, route: Route) -> bool:
+    return ACCESS[route.name].admits(who)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("who", ["nobody", "viewer"])
+@pytest.mark.parametrize("store", ["memory", pytest.param("postgres", marks=pytest.mark.prove)])
+async def test_nobody_and_a_viewer_break_nothing(store: str, who: str, request: pytest.FixtureRequest, tmp_path: Path):
+    url = "sqlite://" if store == "memory" else request.getfixturevalue("postgres_url")
+    settings = EngineSettings(session_timeout=3600 * SECOND, artifacts=str(tmp_path / "artifacts"), master_keys=KEY)
+    node = await Node.open(system_env(), url, settings)
+    serving = await serve(node, "127.0.0.1", 0)
+    try:
+        values = await prepare(node)
+        before = await node.jobs.get(1, "report")
+        key = None if who == "nobody" else (await node.keys.create(1, "viewer", "viewer")).text
+        status, said = await schemathesis(
+            serving.url,
+            tmp_path,
+            values,
+            key=key,
+            phases="coverage,fuzzing" if PROVE else "fuzzing",
+            examples=20 if PROVE else 1,
+            checks="not_a_server_error",
+            only=tried(who),
+        )
+        assert status == 0, said
+        assert f"Tested: {len(tried(who))}" in said
+        assert (await node.jobs.get(1, "report")).version == before.version
+        assert [job.name for job in (await node.jobs.list(1)).items] == ["report"]
+    finally:
+        await serving.stop()
