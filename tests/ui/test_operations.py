@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.async_api import expect
 
-from tests.ui.conftest import check
+from tests.ui.conftest import check, forgive
 from tests.waiting import eventually, eventually_sync
 
 
@@ -19,7 +19,8 @@ def dead_letters(site):
 @pytest.mark.parametrize(
     ("path", "heading"),
     [("queues", "Queues"), ("queues/default", "default"), ("workers", "Workers"), ("dead-letters", "Dead letters"),
-     ("audit", "Audit log"), ("settings", "Settings"), ("settings?tab=namespaces", "Settings"),
+     ("alerts", "Alerts"), ("alerts?tab=rules", "Alerts"), ("audit", "Audit log"),
+     ("settings", "Settings"), ("settings?tab=namespaces", "Settings"),
      ("settings?tab=people", "Settings"), ("settings?tab=secrets", "Settings"), ("settings?tab=servers", "Settings")],
 )  # fmt: skip
 async def test_every_page_is_accessible(page, site, path, heading):
@@ -50,6 +51,25 @@ async def test_a_queue_is_paused_and_let_go_on_by_undoing(page, site):
     await toast.get_by_role("button", name="Resume").click()
     await expect(page.locator("dd [data-state=active]")).to_be_visible()
     assert site.get("/queues/default")["state"] == "active"
+
+
+async def test_a_rule_is_made_and_its_alert_fires_and_is_acknowledged(page, site):
+    await page.goto(f"{site.url}/ui/alerts?tab=rules")
+    await page.get_by_role("button", name="New rule").click()
+    await page.get_by_label("Name", exact=True).fill("broken again")
+    await page.get_by_label("Which jobs").fill("brok*")
+    await check(page)
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("alert")).to_contain_text("name")
+    forgive(page, 400)
+    await page.get_by_label("Name", exact=True).fill("broken-again")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("row", name=re.compile("broken-again"))).to_be_visible()
+
+    await page.get_by_role("tab", name="Alerts").click()
+    await expect(page.get_by_role("row", name=re.compile("in a row"))).to_be_visible(timeout=30_000)
+    await page.get_by_role("button", name="Acknowledge", exact=True).click()
+    await expect(page.get_by_text("acknowledged by")).to_be_visible()
 
 
 async def test_a_key_is_made_told_once_and_revoked(page, site):

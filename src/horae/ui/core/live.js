@@ -3,7 +3,7 @@
 import { signal, useEffect, useRef } from "./html.js";
 import { address, headers, me } from "./api.js";
 
-const TOPICS = "executions,steps,jobs,workers,holds,circuits,rollouts";
+const TOPICS = "executions,steps,jobs,workers,holds,circuits,rollouts,alerts";
 const listeners = new Set();
 const followed = []; // executions whose log and steps are followed; the last one that asked counts
 let stream = null;
