@@ -10,7 +10,8 @@ from tests.ui.conftest import check
 async def test_a_link_signs_in_once_and_leaves_the_address(page, site):
     assert "code" not in page.url
     await expect(page.locator(".rail a[aria-current=page]")).to_have_text("Overview")
-    await page.get_by_role("button", name="sign out").click()
+    await page.get_by_role("button", name="signed in as").click()
+    await page.get_by_role("menuitem", name="Sign out").click()
     await expect(page.get_by_label("Password")).to_be_visible()
     await check(page)
     page.complaints.clear()  # the browser itself tells of the 401 that says nobody is signed in

@@ -11,7 +11,7 @@ import { useKeys } from "../core/keys.js";
 import { number, shortClock, exact } from "../core/format.js";
 import { Glyph } from "../core/states.js";
 import { Failure, Loading, Empty } from "./basics.js";
-import { Dialog } from "./dialog.js";
+import { Dialog, Menu } from "./dialog.js";
 import { Palette } from "./palette.js";
 import { Toasts } from "./toasts.js";
 
@@ -48,11 +48,11 @@ function Clock() {
 
 function Top({ palette }) {
   const signOut = async () => { try { await post("/sign-out"); } finally { me.value = null; } };
-  const next = { system: "light", light: "dark", dark: "system" }[theme.value];
+  const look = (name) => ({ title: `${theme.value === name ? "✓ " : ""}${name === "system" ? "The system's look" : `${name[0].toUpperCase()}${name.slice(1)} look`}`, run: () => { theme.value = name; } });
+  const items = [look("light"), look("dark"), look("system"), { title: "Sign out", run: signOut }];
+  const label = html`<span class="unseen">signed in as </span><span class="who">${me.value.name}</span> <span class="soft wide-only">${me.value.role}</span> <span aria-hidden="true">▾</span>`;
   return html`<header class="top"><${Namespaces} /><button type="button" class="finder" onClick=${palette}>Search or command <kbd>Ctrl K</kbd></button>
-    <${Counters} /><${Clock} />
-    <button type="button" class="link" title="theme: ${theme.value}" onClick=${() => { theme.value = next; }}>${theme.value}<span class="unseen"> theme, change to ${next}</span></button>
-    <span class="who soft wide-only" title="${me.value.role}">${me.value.name}</span><button type="button" class="link" onClick=${signOut}>sign out</button></header>`;
+    <${Counters} /><${Clock} /><${Menu} label=${label} items=${items} title="you" /></header>`;
 }
 
 const KEYS = [["Ctrl K", "go to anything"], ["/", "search this page"], ["j, k", "the next and the previous row"], ["Enter", "open the row"], ["g then o, j, e, s, q, w, d", "go to a page"], ["?", "this"]];
