@@ -1,0 +1,74 @@
+// The schedule: what fired and what will, across jobs, by month, week, day, or one by one.
+
+import { html, useEffect, useRef } from "../core/html.js";
+import { useData, useNow } from "../core/data.js";
+import { useKeys } from "../core/keys.js";
+import { link, route, setQuery } from "../core/route.js";
+import { plural } from "../core/format.js";
+import { Empty, Page, Panel, Ready } from "../parts/basics.js";
+import { jobNames, TextChip } from "../parts/filters.js";
+import { dayOf, OWN, say, span, VIEWS, zone } from "./schedule-days.js";
+import { Month, Week } from "./schedule-grid.js";
+import { Day } from "./schedule-day.js";
+import { Fires } from "./schedule-list.js";
+
+/** What the address says: the view, its day, the job, and the hour whose fires are listed. */
+function asked() {
+  const { view, at, job, hour } = route.value.query;
+  const known = VIEWS.includes(view) ? view : "week";
+  const day = /^\d{4}-\d\d-\d\d$/.test(at ?? "") ? at : at && !Number.isNaN(+new Date(at)) ? dayOf(at) : dayOf();
+  const begun = hour ?? (known === "day" && at && at.length > 10 ? at : null);
+  return { view: known, day, job, hour: begun && !Number.isNaN(+new Date(begun)) ? new Date(Math.floor(+new Date(begun) / 3600_000) * 3600_000).toISOString() : null };
+}
+
+export default function Schedule() {
+  const { view, day, job, hour } = asked();
+  const shown = span(view, day);
+  const today = dayOf();
+  const to = (at) => setQuery({ at: at === today ? null : at, hour: null });
+  useKeys({ "[": () => to(shown.before), "]": () => to(shown.after), t: () => to(today), ...Object.fromEntries(VIEWS.map((one, n) => [String(n + 1), () => setQuery({ view: one, hour: null })])) });
+  const counts = useData("/fires/counts", { from: shown.from, to: shown.to, by: view === "month" ? "day" : "hour", timezone: zone(), job }, { live: ["job"], wait: 5000, poll: 60000 });
+  const actions = html`<div class="segmented" role="group" aria-label="View">${VIEWS.map((one) => html`<button key=${one} type="button" aria-pressed=${one === view ? "true" : "false"} onClick=${() => setQuery({ view: one === "week" ? null : one, hour: null })}>${one}</button>`)}</div>`;
+  return html`<${Page} title="Schedule" lead=${html`<${Lead} counts=${counts.data} title=${shown.title} month=${view === "month" ? day.slice(0, 7) : null} />`} actions=${actions}>
+    <div class="chips schedule-bar"><span class="segmented"><button type="button" aria-label="before: ${shown.before}" title="before ( [ )" onClick=${() => to(shown.before)}>‹</button><button type="button" title="today ( t )" onClick=${() => to(today)}>today</button><button type="button" aria-label="after: ${shown.after}" title="after ( ] )" onClick=${() => to(shown.after)}>›</button></span>
+      <input type="date" aria-label="Go to a day" value=${day} onChange=${(event) => event.target.value && to(event.target.value)} />
+      <${TextChip} name="job" label="job" placeholder="all" suggest=${jobNames} />
+      ${OWN !== "UTC" && html`<span class="segmented" role="group" aria-label="Time zone"><button type="button" aria-pressed=${zone() === "UTC" ? "false" : "true"} onClick=${() => setQuery({ zone: null })}>${OWN}</button><button type="button" aria-pressed=${zone() === "UTC" ? "true" : "false"} onClick=${() => setQuery({ zone: "UTC" })}>UTC</button></span>`}</div>
+    <${Ready} of=${counts} what="the schedule">${(data) => html`${data.notes.map((note) => html`<p key=${note} class="notice">${note}</p>`)}
+      ${!counts.loading && !anything(data) && html`<${Nothing} job=${job} />`}
+      ${view === "month" && html`<${Month} data=${data} day=${day} today=${today} />`}
+      ${view === "week" && html`<${Week} data=${data} from=${shown.from} today=${today} hour=${hour} />`}
+      ${view === "day" && html`<${Day} data=${data} job=${job} hour=${hour} />`}`}<//>
+    ${view === "list" && counts.data && html`<${List} counts=${counts.data} job=${job} title=${shown.title} />`}
+    ${view === "week" && hour && html`<${Hour} hour=${hour} job=${job} />`}
+  <//>`;
+}
+
+const anything = (data) => data.items.some((one) => one.fired || one.missed || one.skipped || one.planned || one.more);
+
+const Nothing = ({ job }) => html`<${Empty} title="Nothing fires here${job ? `, of ${job}` : ""}." command=${job ? `horae jobs explain ${job}` : "horae jobs create hello --command 'echo hello' --every 1m"}>Jobs with a schedule stand here: what became of their fires, and those that are to come.<//>`;
+
+/** One by one: of the day in the address, or from an hour ago to a day ahead. */
+function List({ counts, job, title }) {
+  const minute = Math.floor(useNow(60000) / 60000) * 60000;
+  const near = { from: new Date(minute - 3600_000).toISOString(), to: new Date(minute + 86400_000).toISOString(), title: "From an hour ago to a day ahead" };
+  const { from, to, title: words } = route.value.query.at ? { from: counts.items[0].at, to: counts.items.at(-1).until, title } : near;
+  return html`<${Panel} title=${words}><${Fires} from=${from} to=${to} job=${job} label="fires" /><//>`;
+}
+
+/** The fires of an hour, behind a cell of the week. */
+function Hour({ hour, job }) {
+  const box = useRef(null);
+  useEffect(() => { box.current?.scrollIntoView({ block: "nearest" }); }, [hour]);
+  const until = new Date(+new Date(hour) + 3600_000).toISOString();
+  const title = `${say(hour, { weekday: "long", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })}`;
+  return html`<div ref=${box} class="bounded"><${Panel} title=${title} actions=${html`<a class="small" href=${link("/schedule", { ...route.value.query, view: "day", at: hour, hour: null })}>the whole day</a> <button type="button" class="link" onClick=${() => setQuery({ hour: null })}>close</button>`}><${Fires} from=${hour} to=${until} job=${job} label="fires of this hour" /><//></div>`;
+}
+
+function Lead({ counts, title, month }) {
+  const items = (counts?.items ?? []).filter((one) => !month || dayOf(one.at).startsWith(month));
+  const sum = (name) => items.reduce((total, one) => total + one[name], 0);
+  const more = items.some((one) => one.more);
+  const parts = counts ? [sum("fired") && `${plural(sum("fired"), "fire")} so far`, sum("missed") && `${sum("missed")} missed`, sum("planned") && `${more ? "more than " : ""}${sum("planned").toLocaleString()} to come`].filter(Boolean) : [];
+  return html`${title}${parts.length > 0 && html`<span> · ${parts.join(", ")}</span>`}`;
+}
