@@ -253,6 +253,8 @@ async def test_filters(world, executions):
     assert await ids(executions, worker="w1") == all_a
     assert await ids(executions, worker="w2") == all_b
     assert await ids(executions, parent=str(execution_id(b, 1))) == [c]
+    assert await ids(executions, parent=str(execution_id(b, 1)), job="one") == [c]
+    assert await ids(executions, parent=str(execution_id(b, 1)), job="two") == []
     assert await ids(executions, since=middle) == [d, c, *all_b]
     assert await ids(executions, until=middle) == all_a
     assert await ids(executions, since="2027-01-15T08:00:01Z", until="2027-01-15T08:00:02Z") == all_b

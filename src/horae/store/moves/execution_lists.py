@@ -210,6 +210,7 @@ def matching(slices: Sequence[Listed], wanted: ExecutionFilter, before: Place, l
 
 def _passes(slice: Listed, wanted: ExecutionFilter) -> bool:
     checks: tuple[tuple[object, object], ...] = (
+        (wanted.job, slice.job),
         (wanted.queue, slice.queue_name),
         (wanted.parent, slice.parent),
         (wanted.worker, slice.worker),

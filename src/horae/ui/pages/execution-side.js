@@ -5,8 +5,8 @@ import { useData } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
 import { bytes, duration, seconds, shortId } from "../core/format.js";
 import { shown, State } from "../core/states.js";
-import { Facts, Id, Json, Panel, Tags, Time } from "../parts/basics.js";
-import { Download } from "../parts/log.js";
+import { Facts, Json, Panel, Tags, Time } from "../parts/basics.js";
+import { Download, isOf } from "../parts/log.js";
 import { hasEnded } from "./execution-words.js";
 
 export const ExecutionLink = ({ id }) => html`<a href=${link(executionPath(id))} title=${id}><code>${shortId(id)}</code></a>`;
@@ -17,7 +17,6 @@ export function About({ execution }) {
   const one = execution;
   const job = (query, text) => html`<a href=${link(jobPath(one.jobName), query)}>${text}</a>`;
   return html`<${Panel} title="About"><${Facts} facts=${[
-    ["id", html`<${Id} id=${one.executionId} />`],
     ["job", html`${job({}, one.jobName)} ${job({ tab: "definition", version: one.jobVersion }, `v${one.jobVersion}`)}`],
     ["came from", origins[one.origin] ?? one.origin],
     ["due", html`<${Time} at=${one.scheduledAt} />`],
@@ -50,14 +49,14 @@ export function Values({ execution }) {
 }
 
 export function Artifacts({ execution }) {
-  const files = useData(`/executions/${execution.executionId}/artifacts`, { limit: 100 }, { live: hasEnded(execution) ? null : ["execution"], wait: 5000, only: (event) => event.id === execution.executionId });
+  const files = useData(`/executions/${execution.executionId}/artifacts`, { limit: 100 }, { live: ["execution"], wait: 2000, only: (event) => isOf(event, execution.executionId) });
   if (!files.data?.items.length) return null;
   return html`<${Panel} title="Files"><ul class="plain">${files.data.items.map((one) => html`<li key=${one.name} class="file"><span class="cut" title=${one.name}>${one.name}</span><span class="soft small">${bytes(one.size)}</span><${Download} path=${one.url} name=${one.name.split("/").at(-1)}>Download<span class="unseen"> ${one.name}</span><//></li>`)}</ul>${files.data.nextCursor && html`<p class="soft small">and more: <code>horae executions artifacts ${execution.executionId}</code></p>`}<//>`;
 }
 
 /** What it started itself; the steps of a workflow are in its graph. */
 export function Children({ execution }) {
-  const below = useData("/executions", { parent: execution.executionId, limit: 6 }, { live: hasEnded(execution) ? null : ["execution"], wait: 3000 });
+  const below = useData("/executions", { parent: execution.executionId, limit: 6 }, { live: ["execution"], wait: 3000, only: (event) => !hasEnded(execution) || isOf(event, execution.executionId) });
   if (!below.data?.items.length) return null;
   return html`<${Panel} title="Started by it" actions=${html`<a href=${link("/executions", { parent: execution.executionId })}>all</a>`}><ul class="plain">${below.data.items.slice(0, 5).map((one) => html`<li key=${one.executionId}><${State} of=${shown(one)} quiet=${true} /> ${one.jobName} <${ExecutionLink} id=${one.executionId} /></li>`)}</ul><//>`;
 }

@@ -23,7 +23,8 @@ export default function Execution({ id }) {
   const workflow = Boolean(job.data?.workflow);
   const open = execution.data !== undefined && !hasEnded(execution.data);
   const begun = execution.data !== undefined && (execution.data.attempt > 0 || execution.data.startedAt !== null);
-  const graph = useData(workflow && begun ? `/executions/${id}/graph` : null, undefined, open ? { live: ["step", "execution"], wait: 1000 } : {});
+  // While it goes on, any execution may be an item of a step of it; its own end is heard in any case.
+  const graph = useData(workflow && begun ? `/executions/${id}/graph` : null, undefined, { live: ["step", "execution"], wait: 1000, only: (event) => open || isOf(event, id) });
   const held = open && (execution.data.status !== "running" || execution.data.reason !== null);
   const explain = useData(held ? `/executions/${id}/explain` : null, undefined, { ...own, poll: 10000 });
   useEffect(() => { if (execution.data) document.title = `${execution.data.jobName} · Horae`; }, [execution.data?.jobName]);
@@ -37,7 +38,7 @@ function Shown({ execution, job, graph, explanation, workflow, ready, reload }) 
   const title = html`${execution.jobName} <${State} of=${shown(execution)} />`;
   return html`<${Page} title=${title} crumbs=${crumbs} lead=${html`<${Doing} execution=${execution} job=${job} explanation=${explanation} />`} actions=${html`<${Id} id=${execution.executionId} /><${Actions} execution=${execution} graph=${graph} reload=${reload} />`}>
     ${execution.status === "running" && execution.progress !== null && html`<div class="execution-progress"><${Progress} value=${execution.progress} message=${execution.message} /></div>`}
-    ${!graph && html`<${Trouble} execution=${execution} />`}
+    <${Trouble} execution=${execution} />
     ${explanation && isTelling(execution, explanation) && !graph && html`<${Explain} explanation=${explanation} />`}
     ${graph && html`<${Workflow} execution=${execution} graph=${graph} reload=${reload} />`}
     ${ready && !workflow && html`<div class="execution"><div class="execution-main"><${Tries} execution=${execution} /><${Log} execution=${execution.executionId} live=${open} end=${execution.status === "failed"} tries=${execution.attempt} /></div>
@@ -65,7 +66,7 @@ export function Trouble({ execution }) {
 
 function Tries({ execution }) {
   const open = !hasEnded(execution);
-  const tries = useData(`/executions/${execution.executionId}/attempts`, undefined, { live: open ? ["execution"] : null, wait: 1000, only: (event) => isOf(event, execution.executionId) });
+  const tries = useData(`/executions/${execution.executionId}/attempts`, undefined, { live: ["execution"], wait: 1000, only: (event) => isOf(event, execution.executionId) });
   if (!tries.data) return null;
   const rows = course(execution, tries.data.items);
   if (!rows.length) return null;

@@ -1,0 +1,154 @@
+"""Executions in the browser: found, read, tried again, agreed to, and explained."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.ui.conftest import check
+from tests.waiting import eventually
+
+LINES = 100_000
+FAILS = (
+    "import sys; print('\\x1b[32mreading\\x1b[0m'); print('WARNING a slow disk'); sys.exit('no header in orders.csv')"
+)
+STEPS = [
+    {"name": "extract", "command": ["echo", "five parts"]},
+    {"name": "each", "command": ["echo", "part"], "after": ["extract"], "foreach": {"items": [1, 2, 3]}},
+    {"name": "ask", "approval": {"roles": ["operator"], "message": "Load five parts?"}, "after": ["each"]},
+    {"name": "load", "command": ["echo", "loaded"], "after": ["ask"]},
+]
+MANY = [
+    {"name": f"s{chain}_{place}", "sleep": "1ms"} | ({"after": [f"s{chain}_{place - 1}"]} if place else {})
+    for chain in range(100)
+    for place in range(5)
+]
+
+
+@pytest.fixture(scope="module")
+def run(site):
+    """Run a job, once made; the execution's id."""
+
+    def run(name: str, **definition) -> str:
+        site.post("/jobs", {"name": name, **definition})
+        return site.post(f"/jobs/{name}/trigger", {})["executionId"]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def ended(site):
+    async def ended(id: str) -> str:
+        """How it ended."""
+        await eventually(lambda: site.get(f"/executions/{id}")["completedAt"], within=30)
+        return site.get(f"/executions/{id}")["status"]
+
+    return ended
+
+
+async def test_a_failing_job_s_log_is_read_and_it_is_retried(page, site, run, ended):
+    id = run("import-orders", command=["python3", "-c", FAILS], retries=1, retry=["10ms"])
+    await ended(id)
+    await page.goto(f"{site.url}/ui/executions?status=failed&job=import-orders")
+    await check(page)
+    await page.get_by_role("link", name="import-orders").click()
+
+    await expect(page.locator(".doing")).to_have_text(re.compile(r"failed after .* at try 2 with ExitCode"))
+    await expect(page.get_by_label("Error")).to_contain_text("no header in orders.csv")
+    await expect(page.get_by_role("group", name="Its tries").locator(".gantt-row")).to_have_count(2)
+    lines = page.get_by_role("region", name="Lines")
+    await expect(lines.locator(".ansi-green").first).to_have_text("reading")
+    await check(page)
+    await page.get_by_label("Search the log").fill("slow*disk")
+    await expect(lines.locator(".log-line")).to_have_count(2)
+    await expect(page).to_have_url(re.compile("grep=slow"))
+    await lines.locator(".log-number").first.click()
+    await expect(page).to_have_url(re.compile(r"#L\d+$"))
+    await expect(page.locator(".log-whole")).to_contain_text("WARNING a slow disk")
+
+    await page.get_by_role("button", name="Retry", exact=True).click()
+    await expect(page.get_by_text("It runs again, as a new execution.")).to_be_visible()
+    await expect(page).not_to_have_url(re.compile(id))
+    await expect(page.get_by_text("retry of")).to_be_visible()
+    await page.go_back()
+    await expect(page.get_by_text("retried as")).to_be_visible()
+
+
+async def test_chosen_executions_are_cancelled_together(page, site, run):
+    ids = [run("later", command=["true"])] + [
+        site.post("/jobs/later/trigger", {"delay": "1h"})["executionId"] for _ in range(2)
+    ]
+    await page.goto(f"{site.url}/ui/executions?job=later&status=waiting")
+    boxes = page.get_by_role("checkbox", name="choose", exact=True)
+    await expect(boxes).to_have_count(2)
+    await page.get_by_role("checkbox", name="choose all that are shown").check()
+    await page.get_by_role("button", name="Cancel", exact=True).click()
+    await page.get_by_role("button", name="Cancel 2 executions").click()
+    await expect(page.get_by_text("No execution fits these filters.")).to_be_visible()
+    assert [site.get(f"/executions/{id}")["status"] for id in ids[1:]] == ["cancelled"] * 2
+
+
+async def test_why_a_job_does_not_run_is_told_with_its_remedy(page, site, run):
+    id = run("train", command=["true"], needs=["gpu=a100"])
+    await page.goto(f"{site.url}/ui/executions/{id}")
+    await expect(page.locator(".doing")).to_contain_text("No live worker carries the label gpu=a100.")
+    first = page.locator(".gates li").first
+    await expect(first).to_contain_text("no-worker")
+    await expect(first.locator("code")).to_have_text("horae worker --label gpu=a100")
+    await check(page)
+    await page.get_by_role("button", name="Cancel", exact=True).click()
+    await page.get_by_role("button", name="Cancel it").click()
+    await expect(page.locator("h1")).to_contain_text("cancelled")  # the page follows by itself
+
+
+async def test_a_step_is_approved_and_its_log_read_beside_the_graph(page, site, run, ended):
+    id = run("etl", workflow={"steps": STEPS})
+    await page.goto(f"{site.url}/ui/executions/{id}")
+    asked = page.get_by_label("Waits for approval: ask")
+    await expect(asked).to_contain_text("Load five parts?")
+    graph = page.get_by_role("group", name="The steps of etl")
+    await expect(graph.get_by_role("button", name="each, success, 3 of 3 done")).to_be_visible()
+    await check(page)
+
+    await asked.get_by_label("Comment on ask").fill("as agreed")
+    await asked.get_by_role("button", name="Approve", exact=True).click()
+    await expect(graph.get_by_role("button", name="load, success")).to_be_visible()
+    assert await ended(id) == "success"
+
+    await graph.get_by_role("button", name="extract, success").focus()
+    await page.keyboard.press("ArrowRight")
+    await expect(graph.locator("[data-step=each]")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile("step=each"))
+    await expect(page.locator(".item-list li")).to_have_count(3)
+    await page.get_by_role("group", name="The steps along the time").get_by_role("button", name="load").click()
+    await expect(page.get_by_role("region", name="Lines")).to_contain_text("loaded")
+    await check(page)
+
+
+async def test_five_hundred_steps_are_few_groups(page, site, run, ended):
+    id = run("many-steps", workflow={"steps": MANY})
+    await ended(id)
+    await page.goto(f"{site.url}/ui/executions/{id}")
+    nodes = page.get_by_role("group", name="The steps of many-steps").get_by_role("button")
+    await expect(nodes).to_have_count(5)
+    await nodes.first.click()
+    await expect(page.locator(".item-list li")).to_have_count(100)
+    await page.get_by_role("button", name="Show one by one").click()
+    await expect(nodes).to_have_count(104)
+    await page.get_by_text("The steps as a list").click()
+    await expect(page.locator(".steps tbody tr")).to_have_count(500)
+
+
+async def test_a_log_of_many_lines_is_shown_by_windows_and_linked_by_line(page, site, run, ended):
+    id = run("verbose", command=["python3", "-c", f"print('\\n'.join(f'line {{i + 1}}' for i in range({LINES})))"])
+    await ended(id)
+    await page.goto(f"{site.url}/ui/executions/{id}#L70000")
+    lines = page.get_by_role("region", name="Lines")
+    await expect(lines.locator(".chosen")).to_contain_text("line 70000")
+    await expect(page.get_by_text(f"{LINES:,} lines")).to_be_visible()
+    await lines.evaluate("box => { box.scrollTop = box.scrollHeight; }")
+    await expect(lines.get_by_text(f"line {LINES}", exact=True)).to_be_visible()
+    await lines.evaluate("box => { box.scrollTop = 0; }")
+    await expect(lines.get_by_text("line 1", exact=True)).to_be_visible()
+    assert await lines.locator(".log-line").count() < 200
