@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import yaml
 
+from horae.cli.definition import editable
 from horae.cli.flags import flag_of
 from horae.client.transport import Reply
 from horae.errors import BadInput, Conflict, NotFound
@@ -223,6 +224,31 @@ def test_delete_says_how_to_undo_it():
     result = run(api, "jobs", "delete", "daily", "--queued", "finish")
     assert "horae jobs restore 0190-1" in result.stdout
     assert api.requests[0].query == {"queued": "finish"}
+
+
+def test_a_dry_run_tells_and_writes_nothing():
+    plan = {"dryRun": True, "name": "daily", "version": 4, "scheduleText": "every 5m", "notes": ["It is noted."]}
+    change = {"path": "retries", "kind": "changed", "before": 3, "after": 5}
+    api = FakeApi(
+        {
+            "GET /jobs/daily": JOB,
+            "POST /jobs": plan,
+            "PATCH /jobs/daily": {**plan, "changes": [change]},
+            "PUT /jobs/daily": plan,
+        }
+    )
+    created = run(api, "jobs", "create", "daily", "--command", "true", "--dry-run")
+    assert (api.requests[-1].query, created.stdout) == (
+        {"dryRun": "true"}, "daily would be created: version 4, every 5m.\nIt is noted.\n",
+    )  # fmt: skip
+    edited = run(api, "jobs", "edit", "daily", "--retries", "5", "--dry-run")
+    assert edited.stdout == "daily would change: version 4, every 5m.\n- retries: 3\n+ retries: 5\nIt is noted.\n"
+    assert (api.requests[-1].method, api.requests[-1].query) == ("PATCH", {"dryRun": "true"})
+
+
+def test_what_is_edited_as_a_whole_keeps_its_schema_and_secrets():
+    job = {"name": "daily", "python": "digest", "schema": {"type": "object"}, "secrets": ["TOKEN"], "params": {}}
+    assert editable(job) == {key: value for key, value in job.items() if key != "params"}
 
 
 def test_versions_and_rollback():

@@ -58,7 +58,13 @@ async def test_a_change_is_tried_on_a_share_and_promoted(stage: Stage):
 
     assert (done.state, done.changed_by, after.version, after.timeout) == ("promoted", "key:me", 2, "5m")
     assert [await version_of(stage, id) for id in (tried, usual)] == [2, 2]
-    assert [v.version for v in await stage.node.jobs.versions(NAMESPACE, "job")] == [2, 1]
+    assert [(v.version, v.share) for v in await stage.node.jobs.versions(NAMESPACE, "job")] == [(2, None), (1, None)]
+
+
+async def test_versions_tell_their_shares_while_a_rollout_is_on(stage: Stage):
+    await stage.job()
+    await try_out(stage)
+    assert [v.share for v in await stage.node.jobs.versions(NAMESPACE, "job")] == [100.0, 0.0]
 
 
 async def test_an_aborted_version_stays_and_the_next_edit_has_another_number(stage: Stage):

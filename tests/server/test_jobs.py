@@ -50,6 +50,31 @@ async def test_a_taken_name_is_409_with_the_existing_id(api: Api):
     assert (answer.status_code, answer.json()["jobId"]) == (409, job["jobId"])
 
 
+async def test_a_dry_run_writes_nothing_and_refuses_in_the_same_words(api: Api):
+    body = {"name": "report", "command": "true", "schedule": "0 9 * * MON"}
+    told = await api.post("/api/v1/jobs?dryRun=true", json=body, headers={"Idempotency-Key": "k"})
+    plan = told.json()
+    assert (told.status_code, plan["dryRun"], plan["version"], plan["changes"]) == (200, True, 1, [])
+    assert (plan["scheduleText"], plan["definition"]["schedule"]) == ("at 09:00 on Monday, UTC time", "0 9 * * MON")
+    assert (await api.get("/api/v1/jobs")).json()["items"] == []
+
+    job = (await api.post("/api/v1/jobs", json=body, headers={"Idempotency-Key": "k"})).json()
+    taken = await api.post("/api/v1/jobs?dryRun=true", json=body)
+    assert (taken.status_code, taken.json()["jobId"]) == (409, job["jobId"])
+    patched = (await api.patch("/api/v1/jobs/report?dryRun=true", json={"retries": 2})).json()
+    assert (patched["version"], [change["path"] for change in patched["changes"]]) == (2, ["retries"])
+    put = f"/api/v1/jobs/{job['jobId']}?dryRun=true"
+    assert (await api.put(put, json=body)).json()["version"] == 1
+    assert (await api.put(put, json={**body, "retries": -1})).json()["field"] == "retries"
+    assert (await api.put(put, json=body, headers={"If-Match": '"7"'})).status_code == 412
+    await create(api, "other")
+    assert (await api.put(put, json={**body, "name": "other"})).status_code == 409
+
+    assert (await api.get("/api/v1/jobs/report")).json()["version"] == 1
+    log = (await api.get("/api/v1/audit/log")).json()["items"]
+    assert [row["action"] for row in log] == ["jobs.create", "jobs.create"]
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

@@ -19,7 +19,7 @@ from horae.errors import BadInput
 
 # What of a job's document is its definition; the rest is what Horae says about it.
 FIELDS = (
-    *("name", "description", "schedule", "triggers", "command", "python", "http", "workflow", "params"),
+    *("name", "description", "schedule", "triggers", "command", "python", "http", "workflow", "params", "schema"),
     *(
         "retries",
         "retry",
@@ -34,7 +34,18 @@ FIELDS = (
         "dependencyTimeout",
         "onDependencyTimeout",
     ),
-    *("tags", "env", "delivery", "keyFor", "interruptible", "preemptible", "preempts", "durable", "sensitive"),
+    *(
+        "tags",
+        "env",
+        "secrets",
+        "delivery",
+        "keyFor",
+        "interruptible",
+        "preemptible",
+        "preempts",
+        "durable",
+        "sensitive",
+    ),
     *(*MEETINGS, "circuit", *LIMITS, "template", "with"),
 )
 _EMPTY: tuple[Any, ...] = (None, "", [], {})

@@ -12,9 +12,11 @@ from horae.cli.remote import Api, page_options, remote
 from horae.cli.rollouts import rollout, tell_rollout
 from horae.cli.statistics import stats
 from horae.cli.values import params as read_params
-from horae.cli.versions import COMMANDS
+from horae.cli.versions import COMMANDS, tell_plan
 from horae.cli.waiting import finish, tell_hint, timeout_option
 from horae.errors import BadInput, NotFound
+
+dry_run_option = click.option("--dry-run", is_flag=True, help="Write nothing; say what would change, or what is wrong.")
 
 
 @click.group(cls=Group, examples=("horae jobs list", "horae jobs trigger daily-report --wait"))
@@ -31,18 +33,22 @@ for command in (*COMMANDS, rollout, stats):
         "horae jobs create daily-report --command 'python report.py' --schedule '0 0 * * *' --retries 3 --timeout 1h",
         "horae jobs create digest --python digest --every 5m --param limit=10",
         "horae jobs create ping --http https://example.com/health --method GET --every 1m",
+        "horae jobs create -f report.yaml --dry-run",
         "horae jobs create -f report.yaml",
     )
 )
 @click.argument("name", required=False)
 @definition_options
+@dry_run_option
 @remote
-async def create(api: Api, name: str | None, **options: Any) -> None:
+async def create(api: Api, name: str | None, dry_run: bool, **options: Any) -> None:
     """Create a job from options or from a file."""
     document = read_definition(name, options)
     if "name" not in document:
         raise click.UsageError("A job needs a name: horae jobs create NAME ...")
     with speaking_flags(options):
+        if dry_run:
+            return tell_plan(api, await api.client.jobs.plan(document), "would be created")
         job = await api.client.jobs.create(**document)
     if not api.out.is_for_people:
         return api.out.document(job.raw)
@@ -98,17 +104,22 @@ async def show(api: Api, job: str) -> None:
 @click.argument("job")
 @definition_options
 @click.option("--if-version", type=int, metavar="N", help="Only if the job is still at this version.")
+@dry_run_option
 @remote
-async def edit(api: Api, job: str, if_version: int | None, **options: Any) -> None:
+async def edit(api: Api, job: str, if_version: int | None, dry_run: bool, **options: Any) -> None:
     """Change a job: by options, from a file, or without either in your editor. Each change makes a new version."""
     changes = read_definition(None, options)
     before = await api.client.jobs.get(job)
     version = if_version if if_version is not None else before.version
     if changes and not options["file"]:
         with speaking_flags(options):
+            if dry_run:
+                return tell_plan(api, await api.client.jobs.plan(changes, job, patch=True), "would change")
             after = await api.client.jobs.edit(job, if_match=f'"{version}"' if if_version else None, **changes)
     else:
         document = changes or _in_editor(editable(before.raw))
+        if dry_run:
+            return tell_plan(api, await api.client.jobs.plan(document, job), "would change")
         after = await api.client.jobs.replace(job, document, if_match=f'"{version}"')
     if not api.out.is_for_people:
         return api.out.document(after.raw)

@@ -8,6 +8,7 @@ import click
 from horae.cli.lazy import Command
 from horae.cli.output import Column, as_yaml, one_line
 from horae.cli.remote import Api, remote
+from horae.client.views import JobPlan
 from horae.errors import BadInput
 
 
@@ -62,9 +63,25 @@ async def diff(api: Api, job: str, before: int | None, after: int | None) -> Non
         return api.out.document(found)
     if not found["changes"]:
         return api.out.say(f"Versions {old} and {new} of {job} are the same.")
-    for line in diff_lines(found["changes"]):
-        sign = line[:1]
-        click.secho(line, fg={"-": "red", "+": "green"}.get(sign))
+    _show(found["changes"])
+    return None
+
+
+def _show(changes: list[dict[str, Any]]) -> None:
+    for line in diff_lines(changes):
+        click.secho(line, fg={"-": "red", "+": "green"}.get(line[:1]))
+
+
+def tell_plan(api: Api, plan: JobPlan, what: str) -> None:
+    """Say what a job would become by a dry run."""
+    if not api.out.is_for_people:
+        return api.out.document(plan.raw)
+    if what == "would change" and not plan.changes:
+        return api.out.say(f"{plan.name} would stay as it is, at version {plan.version}.")
+    api.out.say(f"{plan.name} {what}: version {plan.version}, {plan.schedule_text or 'run when it is triggered'}.")
+    _show(plan.changes)
+    for note in plan.notes:
+        api.out.say(note)
     return None
 
 

@@ -6,11 +6,12 @@ from typing import Any, Literal, TypedDict, Unpack
 from horae.client.calls import Caller, path_of
 from horae.client.encode import circumstances, definition, given, instant, span
 from horae.client.statistics import JobStatistics, window
-from horae.client.views import Execution, Explanation, Job, JobVersion, Page, View, page_of
+from horae.client.views import Execution, Explanation, Job, JobPlan, JobVersion, Page, View, page_of
 from horae.errors import NotFound
 from horae.model.signals import Span
 
 Outcome = Literal["created", "changed", "unchanged"]
+DRY = "?dryRun=true"
 
 
 class JobFields(TypedDict, total=False):
@@ -70,6 +71,18 @@ class Jobs:
     async def replace(self, ref: str, document: dict[str, Any], *, if_match: str | None = None) -> Job:
         """Give a job a whole new definition, as the API spells it."""
         return Job.of(await self._caller.edit("PUT", path_of("jobs", ref), document, if_match))
+
+    async def plan(
+        self, document: dict[str, Any], ref: str | None = None, *, patch: bool = False, if_match: str | None = None
+    ) -> JobPlan:
+        """What a new job would be, or what `ref` would become as a whole, or by a `patch`; nothing is written.
+
+        What could not be written is refused in the same words.
+        """
+        if ref is None:
+            return JobPlan.of(await self._caller.post(path_of("jobs") + DRY, document))
+        method = "PATCH" if patch else "PUT"
+        return JobPlan.of(await self._caller.edit(method, path_of("jobs", ref) + DRY, document, if_match))
 
     async def apply(self, document: dict[str, Any]) -> tuple[Job, Outcome]:
         """Make the job of this name be as the document says, as the API spells it; an equal one makes no version."""

@@ -203,6 +203,17 @@ class JobVersion(View, frozen=True, kw_only=True):
     definition: dict[str, Any] = {}
 
 
+class JobPlan(View, frozen=True, kw_only=True):
+    """What a job would become; `changes` has the fields that differ from what it is."""
+
+    name: str
+    version: int
+    schedule_text: str | None = None
+    definition: dict[str, Any] = {}
+    changes: list[dict[str, Any]] = []
+    notes: list[str] = []
+
+
 class Attempt(View, frozen=True, kw_only=True):
     """One try of an execution."""
 

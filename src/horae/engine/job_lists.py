@@ -20,7 +20,7 @@ from horae.model.job_view import AutoPaused, JobDiffView, JobVersionView, JobVie
 from horae.model.view import Page, shown_time
 from horae.model.workflow.naming import is_owned_name
 from horae.store.contract import Store
-from horae.store.moves import dependency_reads, job_pages, job_reads, streaks, triggers
+from horae.store.moves import dependency_reads, job_pages, job_reads, rollouts, streaks, triggers
 from horae.store.moves import owned as owned_jobs
 from horae.store.moves.job_pages import JobFilter
 from horae.store.moves.jobs import StoredJob
@@ -54,7 +54,7 @@ class JobLists:
         if job is None:
             raise await no_such_job(self._store, namespace, ref)
         rendering = self._renderings.of(job.id, job.version, job.spec)
-        names = await self._names([rendering.spec])
+        names = await self.names_of([rendering.spec])
         view = show_job(job, rendering, job.activity, names)
         if is_owned_name(job.name):
             view = (await self._belonging([view]))[0]
@@ -95,21 +95,26 @@ class JobLists:
         return structs.replace(view, next_fire_at=shown_time(following), status="idle" if idle else view.status)
 
     async def versions(self, namespace: int, ref: str) -> list[JobVersionView]:
-        """All versions, newest first."""
+        """All versions, newest first, with their shares while a rollout is on."""
         stored = await find_job(self._store, namespace, ref)
         versions = await self._store.versions(stored.job.id)
-        names = await self._names([version.spec for version in versions])
-        return [show_version(version, stored.job.version, names) for version in versions]
+        names = await self.names_of([version.spec for version in versions])
+        rollout = await self._store.read(lambda: rollouts.newest(stored.job.id))
+        shares = rollout.plan.percents() if rollout is not None and rollout.state == "on" else {}
+        return [
+            structs.replace(show_version(one, stored.job.version, names), share=shares.get(one.version))
+            for one in versions
+        ]
 
     async def version(self, namespace: int, ref: str, version: str) -> JobVersionView:
         """One version of a job. Raises NotFound."""
         stored, (found,) = await self._found_versions(namespace, ref, version)
-        return show_version(found, stored.job.version, await self._names([found.spec]))
+        return show_version(found, stored.job.version, await self.names_of([found.spec]))
 
     async def diff(self, namespace: int, ref: str, before: str, after: str) -> JobDiffView:
         """What tells two versions of a job apart, field by field. Raises NotFound."""
         stored, (old, new) = await self._found_versions(namespace, ref, before, after)
-        names = await self._names([old.spec, new.spec])
+        names = await self.names_of([old.spec, new.spec])
         shown = [show_version(one, stored.job.version, names).definition for one in (old, new)]
         return JobDiffView(
             job_id=stored.job.id, job=stored.job.name, before=old.version, after=new.version,
@@ -179,7 +184,7 @@ class JobLists:
         activities = await self._store.driver.read(
             lambda: job_reads.activities([s.job.id for s in jobs]), snapshot=True
         )
-        names = await self._names([s.job.spec for s in jobs])
+        names = await self.names_of([s.job.spec for s in jobs])
         views = [show_job(s.job, render(s.job.spec), activities[s.job.id], names) for s in jobs]
         if any(is_owned_name(s.job.name) for s in jobs):
             views = await self._belonging(views)
@@ -200,7 +205,7 @@ class JobLists:
             for view in views
         ]
 
-    async def _names(self, specs: Sequence[Spec]) -> dict[UUID, str]:
+    async def names_of(self, specs: Sequence[Spec]) -> dict[UUID, str]:
         """The names of the jobs that others depend on, or that they run."""
         named = sorted({UUID(id) for spec in specs for id in (*spec.dependencies, *runs_of(spec))})
         return await self._store.read(lambda: job_reads.names_of(named)) if named else {}

@@ -103,7 +103,7 @@ def show_job(job: Job | Doing, rendering: Rendering, activity: Activity, names: 
         status=status_of(job.state, activity),
         created_at=format_instant(job.created_at),
         updated_at=format_instant(job.updated_at),
-        schedule_text=_when_in_words(rendering.spec, activity.triggers),
+        schedule_text=when_in_words(rendering.spec, activity.triggers),
         next_fire_at=shown_time(activity.next_fire_at),
         last_execution=_last(activity),
         execution_id=running.id if running else None,
@@ -124,12 +124,17 @@ _described = lru_cache(4096)(describe)
 _warnings = lru_cache(4096)(warnings)
 
 
-def _when_in_words(spec: Spec, triggers: Mapping[str, Trigger]) -> str | None:
+def when_in_words(spec: Spec, triggers: Mapping[str, Trigger]) -> str | None:
     """What fires a job, by the first of its triggers."""
     names = _in_order(spec, triggers)
     told = "; ".join(_described(triggers[name]) for name in names[:MOST_TOLD])
     more = len(names) - MOST_TOLD
     return f"{told}; and {more} more" if more > 0 else told or None
+
+
+def notes_of(spec: Spec, triggers: Mapping[str, Trigger]) -> list[str]:
+    """What to say about a definition, whatever the job is doing."""
+    return [*_warned(spec, triggers), *render(spec).notes]
 
 
 def _warned(spec: Spec, triggers: Mapping[str, Trigger]) -> list[str]:

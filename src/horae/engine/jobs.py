@@ -118,10 +118,16 @@ class Jobs(JobLists):
                 return await self.get(namespace, str(before.job.id))
         raise _too_busy(ref)
 
-    async def candidate(self, namespace: int, ref: str, patch: Any, if_match: int | None) -> tuple[StoredJob, Draft]:
+    async def draft(self, namespace: int, body: Any) -> Draft:
+        """A job that could be made; nothing is written. Raises as a creation does, but for a name that is taken."""
+        return await self._drafts.create(namespace, body)
+
+    async def candidate(
+        self, namespace: int, ref: str, patch: Any, if_match: int | None, *, replace: bool = False
+    ) -> tuple[StoredJob, Draft]:
         """A job, and what it would become by a patch; nothing is written. Raises as an edit does."""
         before = await self._present(namespace, ref, if_match)
-        definition = await self._drafts.change(before, patch, replace=False)
+        definition = await self._drafts.change(before, patch, replace=replace)
         return before, await self._drafts.resolve(namespace, definition, before)
 
     async def redraft(self, before: StoredJob, template: JobTemplate, beside: Beside = ALONE) -> Draft:

@@ -49,6 +49,7 @@ from horae.engine.holds import Holds
 from horae.engine.hook_secrets import HookSecrets
 from horae.engine.hooks import Hooks
 from horae.engine.job_deletions import Deletions
+from horae.engine.job_plans import JobPlans
 from horae.engine.job_statistics import JobStatistics
 from horae.engine.jobs import Jobs
 from horae.engine.joins import Joiner
@@ -211,6 +212,7 @@ class Node:
             default_queue=self.queues.default_of,
             warn=self.fleet.warning,
         )
+        self.job_plans = JobPlans(store, self.jobs)
         self.rollouts = Rollouts(env, store, self.id, self.hints, self.jobs)
         self.statistics.on_trials = self.rollouts.add
         self.templates = Templates(env, store, self.jobs)

@@ -115,6 +115,21 @@ class JobVersionView(View, frozen=True, kw_only=True):
     current: bool
     created_at: Time
     definition: dict[str, Any]
+    share: Annotated[float | None, Meta(description="Percent of new executions, while a rollout shares them out.")] = (
+        None
+    )
+
+
+class JobPlanView(View, frozen=True, kw_only=True):
+    """What a job would become by a dry run: its definition, in words when it fires, and what that changes."""
+
+    dry_run: Literal[True] = True
+    name: str
+    version: Annotated[int, Meta(description="The version it would have; the present one if nothing changes.")]
+    schedule_text: str | None = None
+    definition: dict[str, Any]
+    changes: Annotated[list[Difference], Meta(description="What would change of a job that is there.")]
+    notes: list[str]
 
 
 class JobDiffView(View, frozen=True, kw_only=True):

@@ -34,6 +34,11 @@ class Plan(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
     abort_above: float | None = None  # percent of attempts of another version than the present one that fail
     minimum: int = 20  # attempts of a version before it is judged
 
+    def percents(self) -> dict[int, float]:
+        """What each version gets of new executions."""
+        total = sum(self.shares.values())
+        return {version: round(100 * share / total, 2) for version, share in self.shares.items()}
+
     def version_at(self, point: float) -> int:
         """The version whose stretch of the line from 0 to 1 a point lies in; the newest has the first."""
         order = sorted(self.shares, reverse=True)

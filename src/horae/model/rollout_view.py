@@ -46,7 +46,7 @@ class RolloutView(View, frozen=True, kw_only=True):
 def show_rollout(rollout: Rollout, job: str, current: int, tallies: Mapping[int, Tally]) -> RolloutView:
     """A rollout for people, its newest version first."""
     plan = rollout.plan
-    total = sum(plan.shares.values())
+    percents = plan.percents()
     return RolloutView(
         job_id=rollout.job,
         job=job,
@@ -59,7 +59,7 @@ def show_rollout(rollout: Rollout, job: str, current: int, tallies: Mapping[int,
         abort_above=plan.abort_above,
         minimum=plan.minimum,
         versions=[
-            _arm(version, version == current, 100 * plan.shares[version] / total, tallies.get(version, Tally()))
+            _arm(version, version == current, percents[version], tallies.get(version, Tally()))
             for version in sorted(plan.shares, reverse=True)
         ],
     )
@@ -70,7 +70,7 @@ def _arm(version: int, current: bool, share: float, tally: Tally) -> ArmView:
     return ArmView(
         version=version,
         current=current,
-        share=round(share, 2),
+        share=share,
         succeeded=tally.count("success"),
         failed=tally.count("failed"),
         retried=tally.count("retried"),

@@ -107,6 +107,8 @@ async def _perform(call: Call) -> Reply:
     async def act() -> Reply:
         return await recorded(call, run) if is_recorded(route) else await run()
 
+    if getattr(arguments.get("query"), "dry_run", False):  # nothing changes: nothing is told of it, nor remembered
+        return await run()
     if route.repeats == "kept" and (key := call.idempotency_key()) is not None:
         return await once(call, key, act)
     return await act()

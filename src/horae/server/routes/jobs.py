@@ -8,14 +8,14 @@ from horae.engine.sealed import hidden_page
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
 from horae.model.dependency_view import DependenciesView
 from horae.model.execution_view import ExecutionView
-from horae.model.job_view import JobView
+from horae.model.job_view import JobPlanView, JobView
 from horae.model.statistics_view import ListedJobView
 from horae.model.view import Page
 from horae.model.workflow.naming import owner_of
 from horae.server.bodies import JobBody, JobPatch, Trigger
 from horae.server.call import Call
 from horae.server.once import submission_key
-from horae.server.queries import DeleteJob, JobExecutions, JobList
+from horae.server.queries import DeleteJob, DryRun, JobExecutions, JobList
 from horae.server.reply import Reply, ok
 from horae.server.route import API, delete, get, patch, post, put
 from horae.server.submission import is_old, one, submit_of, with_result, with_warning
@@ -29,9 +29,11 @@ def _shown(job: JobView, status: int = 200) -> Reply:
     return ok(job, status, location=location, etag=f'"{job.version}"')
 
 
-@post(f"{API}/jobs", "jobs.create", JobView, status=201, takes=JobBody, refuses=(Conflict,))
-async def create(call: Call, body: dict[str, Any]) -> Reply:
-    """Create a job."""
+@post(f"{API}/jobs", "jobs.create", {201: JobView, 200: JobPlanView}, status=201, takes=JobBody, refuses=(Conflict,))
+async def create(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+    """Create a job; with `dryRun`, say what it would be (200)."""
+    if query.dry_run:
+        return ok(await call.node.job_plans.create(call.namespace, body))
     return _shown(await call.node.jobs.create(call.namespace, body), 201)
 
 
@@ -60,20 +62,27 @@ async def get_job(call: Call) -> Reply:
 
 
 @put(
-    f"{API}/jobs/{{ref}}", "jobs.replace", JobView, takes=JobBody, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale)
-)
-async def replace(call: Call, body: dict[str, Any]) -> Reply:
-    """Give a job a whole new definition; every real change is a version."""
+    f"{API}/jobs/{{ref}}", "jobs.replace", {200: (JobView, JobPlanView)}, takes=JobBody, headers=IF_MATCH,
+    refuses=(NotFound, Conflict, Stale),
+)  # fmt: skip
+async def replace(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+    """Give a job a whole new definition; every real change is a version. With `dryRun`, say what would change."""
     ref, if_match = call.path("ref"), call.if_match()
+    if query.dry_run:
+        return ok(await call.node.job_plans.edit(call.namespace, ref, body, if_match=if_match, replace=True))
     return _shown(await call.node.jobs.edit(call.namespace, ref, body, if_match=if_match, replace=True))
 
 
 @patch(
-    f"{API}/jobs/{{ref}}", "jobs.edit", JobView, takes=JobPatch, headers=IF_MATCH, refuses=(NotFound, Conflict, Stale)
-)
-async def edit(call: Call, body: dict[str, Any]) -> Reply:
-    """Change parts of a job's definition: a JSON merge patch."""
-    return _shown(await call.node.jobs.edit(call.namespace, call.path("ref"), body, if_match=call.if_match()))
+    f"{API}/jobs/{{ref}}", "jobs.edit", {200: (JobView, JobPlanView)}, takes=JobPatch, headers=IF_MATCH,
+    refuses=(NotFound, Conflict, Stale),
+)  # fmt: skip
+async def edit(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
+    """Change parts of a job's definition: a JSON merge patch. With `dryRun`, say what would change."""
+    ref, if_match = call.path("ref"), call.if_match()
+    if query.dry_run:
+        return ok(await call.node.job_plans.edit(call.namespace, ref, body, if_match=if_match))
+    return _shown(await call.node.jobs.edit(call.namespace, ref, body, if_match=if_match))
 
 
 @delete(
