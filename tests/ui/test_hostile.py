@@ -1,0 +1,83 @@
+"""Whatever users may store is shown as text: no field of any page runs a script, or makes an element."""
+
+import pytest
+from playwright.async_api import expect
+
+from tests.waiting import eventually_sync
+
+CORPUS = (
+    "<script>window.hacked=1</script>",
+    "<img src=x onerror=window.hacked=2>",
+    '"><svg onload=window.hacked=3>',
+    "'-window.hacked=4-'",
+    "</textarea></title></style><iframe srcdoc='<script>parent.hacked=5</script>'>",
+    "javascript:window.hacked=6",
+    "${window.hacked=7}{{window.hacked=8}}",
+    "\u202egnp.exe\u0000"[:-1] + "<b onmouseover=window.hacked=9>hover</b>",
+    "[click](javascript:window.hacked=10) <a href='javascript:window.hacked=11'>x</a>",
+)
+EVIL = " ".join(CORPUS)
+WRITTEN = EVIL.replace("${", "$${")  # where a definition would take it for an expression
+LINK = "\\x1b]8;;javascript:window.hacked=12\\x07link\\x1b]8;;\\x07"
+FAILS = f"import sys; print({WRITTEN!r}); print('{LINK}'); sys.exit({WRITTEN!r})"
+# Elements that only the corpus would make.
+MADE = "iframe, img[src='x'], svg[onload], b[onmouseover], a[href^='javascript'], script:not([src])"
+
+
+@pytest.fixture(scope="module")
+def hostile(site):
+    """One of everything, each field as hostile as it may be."""
+    text = {"type": "string", "description": EVIL, "title": EVIL}
+    job = {
+        "name": "hostile", "description": EVIL, "command": ["python3", "-c", FAILS], "tags": {"tag": EVIL[:120]},
+        "params": {"text": EVIL, EVIL[:60]: [EVIL]}, "schedule": {"every": "1h", "params": {"text": WRITTEN}},
+        "schema": {"type": "object", "title": EVIL, "properties": {"text": text}},
+    }  # fmt: skip
+    site.post("/jobs", job)
+    steps = [{"name": "ask", "approval": {"message": EVIL}}]
+    made = site.fleet.request("POST", "/jobs", {"name": "flow", "description": EVIL, "workflow": {"steps": steps}})
+    if made.status_code >= 300:
+        steps = [{"name": "ask", "approval": {}}]
+        site.post("/jobs", {"name": "flow", "description": EVIL, "workflow": {"steps": steps}})
+    failed = site.post("/jobs/hostile/trigger", {"key": EVIL[:100], "tags": {"x": EVIL[:100]}})["executionId"]
+    flow = site.post("/jobs/flow/trigger", {"params": {"p": EVIL}})["executionId"]
+    site.post("/keys", {"name": EVIL[:128], "role": "viewer"})
+    site.post("/queues/default/hold", {"for": "1s", "reason": EVIL[:256]})
+    site.post("/events", {"name": "upload", "payload": {"text": EVIL}})
+    site.fleet.request("PATCH", "/namespaces/default", {"description": EVIL})
+    site.fleet.request("PATCH", "/jobs/hostile", {"description": f"{EVIL} changed"})
+    rule = {"kind": "failures-in-a-row", "count": 1, "description": EVIL, "jobs": ["hostile"]}
+    site.fleet.request("PUT", "/alert-rules/evil", rule)
+    eventually_sync(lambda: site.get(f"/executions/{failed}")["status"] == "failed", within=30)
+    return {"failed": failed, "flow": flow}
+
+
+async def test_nothing_stored_is_run(page, site, hostile):
+    failed, flow = hostile["failed"], hostile["flow"]
+    views = [
+        "", "jobs", "jobs/hostile", "jobs/hostile?tab=definition", "jobs/hostile?tab=schedule", "jobs/hostile/edit",
+        f"executions/{failed}", f"executions/{flow}", "executions", "queues/default", "dead-letters",
+        "dead-letters?tab=letters", "alerts", "alerts?tab=rules", "audit", "settings", "settings?tab=namespaces",
+        "schedule", f"jobs?search={'%3Cimg%20src=x%20onerror=window.hacked=20%3E'}",
+        "executions?job=%22%3E%3Csvg%20onload=window.hacked=21%3E", "queues/%3Cscript%3Ewindow.hacked=22%3C/script%3E",
+    ]  # fmt: skip
+    for view in views:
+        await page.goto(f"{site.url}/ui/{view}" if view else site.url)
+        await expect(page.locator("main .page, main .empty, main .failure").first).to_be_visible()
+        await expect(page.locator("main .loading")).to_have_count(0)
+        assert await page.evaluate("window.hacked") is None, view
+        assert await page.locator(MADE).count() == 0, view
+    page.complaints[:] = [said for said in page.complaints if "status of 4" not in said]
+
+
+async def test_what_is_typed_and_pasted_is_text(page, site, hostile):
+    await page.goto(site.url)
+    await page.keyboard.press("Control+k")
+    await page.get_by_role("combobox").fill(CORPUS[1])
+    await expect(page.get_by_role("option", name="hostile")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await page.goto(f"{site.url}/ui/dead-letters")
+    await page.get_by_label("Search messages").fill(CORPUS[0])
+    await expect(page.locator("main table").first).to_be_visible()
+    assert await page.evaluate("window.hacked") is None
+    assert await page.locator(MADE).count() == 0
