@@ -43,7 +43,7 @@ class Alerts:
     ) -> None:
         self._env, self._store, self._hints = env, store, hints
         self.rules, self.channels, self.watch, self.delivery = rules, channels, watch, delivery
-        watch.on_notices = delivery.alarm.ring
+        watch.on_notices, rules.on_change = delivery.alarm.ring, watch.alarm.ring
 
     @property
     def fired(self) -> int:

@@ -1,5 +1,6 @@
 """Rules: written, read, paused, removed and tried."""
 
+from collections.abc import Callable
 from typing import Any
 
 from horae.engine.refs import in_quotes, nearest
@@ -29,6 +30,7 @@ class AlertRules:
     def __init__(self, env: Env, store: Store, kept: Micros) -> None:
         """`kept` is how long statistics are: what lies before that nobody knows."""
         self._env, self._store, self._kept = env, store, kept
+        self.on_change: Callable[[], object] = lambda: None  # told when there is something to look at
 
     async def create(self, namespace: int, body: Any) -> RuleView:
         """Make a rule. Raises BadInput, Conflict."""
@@ -45,6 +47,7 @@ class AlertRules:
         name = a_name(name, "name", NAME)
         rule = self._read(name, body)
         kept, is_new = await self._store.change(lambda now: _put(namespace, name, rule, if_match, now, new=new))
+        self.on_change()
         return await self._shown(kept), is_new
 
     async def get(self, namespace: int, name: str) -> RuleView:
@@ -74,6 +77,7 @@ class AlertRules:
         stored = await self._store.change(script)
         if stored is None:
             raise await self._none(namespace, name)
+        self.on_change()
         return await self._shown(stored)
 
     async def delete(self, namespace: int, name: str) -> None:

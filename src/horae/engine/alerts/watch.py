@@ -1,4 +1,4 @@
-"""The watch: every ten seconds one server looks at all rules, and writes what it found with the notices of it.
+"""The watch: every five seconds one server looks at all rules, and writes what it found with the notices of it.
 
 Whoever holds the duty looks. Nothing is unsafe if two do: a rule's row is locked while its alerts are settled, and
 there is one open alert per rule and subject.
@@ -23,8 +23,8 @@ from horae.store.moves import alert_notices, alert_rules, alerts, sweep
 from horae.store.moves.alert_rules import StoredRule
 from horae.store.moves.alerts import Alert
 
-LOOK = 10.0  # seconds
-TERM = 30 * SECOND  # how long the duty is held without renewal
+LOOK = 5.0  # seconds
+TERM = 20 * SECOND  # how long the duty is held without renewal
 KEPT = 30 * DAY  # alerts that are over, and notices that were delivered
 FORGET_EVERY = 3600.0
 FORGET = 1000
