@@ -103,3 +103,12 @@ async def travels(ctx, folder: str, kill: int) -> list[object]:
 async def travels_here(ctx, folder: str, kill: int) -> list[object]:
     """Its worker is killed."""
     return await _travel(ctx, folder, kill)
+
+
+@app.job()
+def spans() -> str:
+    """Do something of its own within the trace it runs in."""
+    from opentelemetry import trace
+
+    with trace.get_tracer("tests").start_as_current_span("inner"):
+        return f"{trace.get_current_span().get_span_context().trace_id:032x}"

@@ -12,6 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from horae.client.app import App
+from horae.client.tracing import current_trace
 from horae.model.signals import Cancelled, GiveUp, Retry
 from horae.worker.context import Context, current
 
@@ -361,3 +362,14 @@ async def _nap(ctx) -> None:
 
 async def _wait(ctx) -> None:
     await ctx.wait_for("never")
+
+
+@app.job()
+def traced(ctx: Context) -> list[str | None]:
+    return [current_trace(), ctx.trace]
+
+
+@app.job()
+async def traced_async(ctx: Context) -> list[str | None]:
+    await asyncio.sleep(0)
+    return [current_trace(), ctx.trace]

@@ -30,6 +30,7 @@ from horae.worker.runners.threads import ThreadRunner
 from horae.worker.session import Session
 from horae.worker.settings import Settings
 from horae.worker.spawner import Spawner
+from horae.worker.tracing import Attempts
 
 JOB = "bench-noop"
 LAST_CHANNEL = 7  # not used by the session: heartbeats of the bench's own go there
@@ -53,6 +54,7 @@ class Host:
 
     def __init__(self, env: Env) -> None:
         self.env, self.settings, self.spawner = env, Settings(), Spawner()
+        self.tracing: Attempts | None = None
         self._loop = asyncio.get_running_loop()
         self.idle = asyncio.Event()
 

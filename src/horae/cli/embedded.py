@@ -9,7 +9,7 @@ from msgspec.json import encode
 
 from horae.cli.apps import load_app
 from horae.cli.inside import InsideTransport
-from horae.cli.worker import worker_settings
+from horae.cli.worker import trace_attempts, worker_settings
 from horae.config import Settings
 from horae.engine.node import Node
 from horae.model.principal import DEFAULT_NAMESPACE
@@ -64,7 +64,10 @@ async def embedded_worker(node: Node, settings: Settings, registry: Registry) ->
     if is_alone:
         await _end_former(node, name)
     chosen = worker_settings(settings, name=name, replace=False)
-    return Worker(node.env, chosen, InsideTransport(node), registry)
+    worker = Worker(node.env, chosen, InsideTransport(node), registry)
+    if node.tracing is not None:
+        trace_attempts(worker, node.tracing.sink)
+    return worker
 
 
 async def _end_former(node: Node, name: str) -> None:

@@ -1,5 +1,6 @@
 """What `up` and `server` share: settings become a node that serves."""
 
+import os
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from horae.cli.process import calm_collector
 from horae.config import Settings, load
 from horae.config.build import connections, engine_settings
 from horae.engine.node import Node
+from horae.engine.tracing.otel import open_sink
 from horae.env import Env
 from horae.errors import BadInput
 from horae.server.address import is_loopback
@@ -33,7 +35,11 @@ async def open_node(env: Env, settings: Settings, command: str) -> Node:
     """Open the store and bring it up to date."""
     make_folder(settings.data)
     owner = f"({command}, {settings.public_url})"
-    return await Node.open(env, settings.store_url, engine_settings(reachable(settings)), owner, connections(settings))
+    sink = open_sink(settings.otlp_endpoint, "horae", os.environ)
+    node = await Node.open(env, settings.store_url, engine_settings(reachable(settings)), owner, connections(settings))
+    if sink is not None:
+        node.trace(sink)
+    return node
 
 
 def reachable(settings: Settings) -> Settings:

@@ -18,6 +18,7 @@ from horae.cli.remote import config_option
 
 if TYPE_CHECKING:
     from horae.config import Settings
+    from horae.engine.tracing.spans import Sink
     from horae.env import Clock
     from horae.worker.settings import Settings as WorkerSettings
     from horae.worker.worker import Worker
@@ -74,6 +75,7 @@ async def _work(settings: "Settings") -> str:
     from horae.cli.process import signals, work_until_told
     from horae.client.local import find_key, where
     from horae.client.trust import trust
+    from horae.engine.tracing.otel import open_sink
     from horae.env import system_env
     from horae.errors import HoraeError
     from horae.worker.http_transport import HttpTransport
@@ -89,9 +91,24 @@ async def _work(settings: "Settings") -> str:
     tls = trust(settings) if any(url.startswith("https:") for url in urls) else None
     transport = HttpTransport(urls, key, tls, namespace=settings.namespace, rng=env.rng)
     made = Worker(env, worker_settings(settings), transport, registry)
+    sink = open_sink(settings.otlp_endpoint, "horae-worker", os.environ)
+    if sink is not None:
+        trace_attempts(made, sink)
     click.echo(f"Worker {made.name} pulls from {', '.join(urls)}: {about(settings, registry)}")
-    with signals(env.clock) as taken, noticing(made, env.clock, settings):
-        return await work_until_told(made, taken)
+    try:
+        with signals(env.clock) as taken, noticing(made, env.clock, settings):
+            return await work_until_told(made, taken)
+    finally:
+        if sink is not None:
+            await sink.close()
+
+
+def trace_attempts(worker: "Worker", sink: "Sink") -> None:
+    """Have a worker tell of its attempts, and its functions of what they do."""
+    from horae.worker.tracing import Attempts
+
+    worker.tracing = Attempts(sink, worker.name)
+    sink.serve_users()
 
 
 async def enrolled(settings: "Settings", urls: list[str]) -> str:
@@ -156,6 +173,7 @@ def worker_settings(settings: "Settings", **changes: Any) -> "WorkerSettings":
         "command_user": check_user(settings),
         "command_users": settings.command_users,
         "outbound": Allowed.read(settings.outbound_allow),
+        "verbose": settings.log_level == "debug",
     }
     return WorkerSettings(**{**chosen, **changes})
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from horae.client.encode import camel, encode
 from horae.client.problems import rebuild, retry_after, unreachable
+from horae.client.tracing import current_trace
 from horae.client.transport import Call, Opened, Reply, Transport, Unanswered
 from horae.client.views import Health
 from horae.env import SECOND, Env
@@ -63,6 +64,8 @@ class Caller:
 
     async def post_bytes(self, path: str, body: bytes, *, timeout: float = 60.0, key: str | None = None) -> Reply:
         headers = {"idempotency-key": str(self._env.new_id()) if key is None else key}
+        if trace := current_trace():
+            headers["traceparent"] = trace
         return await self.ask(self._call("POST", path, body, headers, timeout=timeout))
 
     async def edit(self, method: str, path: str, body: Any, if_match: str | None = None) -> Any:

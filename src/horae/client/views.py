@@ -100,6 +100,7 @@ class Execution(View, frozen=True, kw_only=True):
     upstream: list[str] = []  # the executions because of which it started
     fire_at: datetime | None = None  # the nominal fire it stands for
     backfill_id: str | None = None
+    trace_id: str | None = None  # of the trace that it is part of
     fires: list[str] = []  # of a trigger's answer: the jobs that its end may start
     note: str | None = None  # and what it waits for
     reason: str | None = None

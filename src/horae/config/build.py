@@ -15,6 +15,7 @@ from horae.store.connections import Connections
 def engine_settings(settings: Settings) -> EngineSettings:
     """The engine's times, and where others reach it."""
     return EngineSettings(
+        verbose=settings.log_level == "debug",
         session_timeout=int(settings.session_timeout),
         heartbeat=int(settings.heartbeat),
         retention=int(settings.retention),

@@ -163,6 +163,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             " gs://bucket/prefix. Empty: nothing."
         ),
     ] = ()
+    otlp_endpoint: Annotated[
+        str,
+        _about(
+            "Where traces are sent by OTLP over HTTP, as http://collector:4318; needs the extra `otel`. Empty: where"
+            " OTEL_EXPORTER_OTLP_ENDPOINT says, if it says."
+        ),
+    ] = ""
     log_level: Annotated[LogLevel, _about("What is logged: debug, info, warning or error.")] = "info"
     log_format: Annotated[LogFormat, _about("How it is logged: text, json, or auto (text on a terminal).")] = "auto"
 

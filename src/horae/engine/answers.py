@@ -7,10 +7,12 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw
 
+from horae.engine import telling
 from horae.engine.definitions import Definition, Version
 from horae.engine.directory import Directory
 from horae.engine.sealed import Seals
 from horae.engine.secrets import NOTHING, Given, Secrets
+from horae.engine.tracing.spans import Tracing
 from horae.env import Env
 from horae.model.parcel import Parcel, extras_of
 from horae.model.protocol import ABSENT, Answer, Grant, Range, Request
@@ -37,6 +39,10 @@ class Parcels:
             _, old = self._kept.popitem(last=False)
             self._bytes -= _weight(old)
 
+    def known(self, id: UUID) -> Parcel | None:
+        """A parcel that is kept."""
+        return self._kept.get(id)
+
     async def get(self, ids: Iterable[UUID]) -> dict[UUID, Parcel]:
         """Parcels by id, from memory or from the store."""
         wanted = set(ids)
@@ -60,6 +66,8 @@ class Answers:
         self._env, self._directory = env, directory
         self.secrets: Secrets | None = None  # whoever has them opens them for workers
         self.seals: Seals | None = None
+        self.tracing: Tracing | None = None  # who tells of what leaves the queue
+        self.verbose = False  # what is granted is logged
         self.parcels = Parcels(store)
         self.epoch = 1
         self.servers: list[str] = []
@@ -83,6 +91,8 @@ class Answers:
         keys = {(p.envelope.job, p.envelope.version) for p in parcels.values()}
         definitions = await self._directory.definitions.get(sorted(keys)) if keys else {}
         given = await self._given(namespace, definitions)
+        if self.verbose:
+            telling.granted(slices, parcels, definitions)
         answer = Answer(
             slices=[self._grant(s, parcels[s.parcel], definitions) for s in slices],
             jobs={f"{job}:{version}": Raw(known.spec) for (job, version), known in definitions.items()},
@@ -114,11 +124,12 @@ class Answers:
             parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, version=e.version, attempt=s.attempt,
             token=self.epoch << 32 | s.attempt, failures=s.failures, due_at=e.due_at, deadline=e.deadline,
             priority=e.priority, parent=e.parent, items=[Raw(item) for item in items], problem=problem,
-            extras=_extras(parcel, s),
+            extras=self._extras(parcel, s, "" if known is None else known.name),
         )  # fmt: skip
 
-
-def _extras(parcel: Parcel, s: Running) -> Raw:
-    if parcel.extras is None:
-        return ABSENT
-    return Raw(msgspec.json.encode(extras_of(parcel.extras, s.lo, s.hi)))
+    def _extras(self, parcel: Parcel, s: Running, job: str) -> Raw:
+        if self.tracing is not None:
+            return Raw(msgspec.json.encode(self.tracing.granted(s, parcel, job)))
+        if parcel.extras is None:
+            return ABSENT
+        return Raw(msgspec.json.encode(extras_of(parcel.extras, s.lo, s.hi)))

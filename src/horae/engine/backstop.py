@@ -8,6 +8,7 @@ from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant, Micros
+from horae.model.ids import execution_id
 from horae.model.timeouts import REQUESTS, Allowance, Attempted, Held, overdue
 from horae.store.contract import Store
 from horae.store.moves import backstop
@@ -50,7 +51,10 @@ class Backstop:
         if await self._store.write(lambda: backstop.ask_to_end(row, REQUESTS[late], now)):
             self.asked += row.hi - row.lo
             self._hints.tell(Hint(sessions=[row.session]))
-            log.warning("running past its timeout", timeout=late, parcel=str(row.parcel), session=str(row.session))
+            log.warning(
+                "running past its timeout", timeout=late, execution=str(execution_id(row.parcel, row.lo)),
+                executions=row.hi - row.lo, job=str(row.job), session=str(row.session),
+            )  # fmt: skip
 
 
 def _late(row: backstop.LongRunning, allowed: Allowance, before: Instant) -> Attempted | None:

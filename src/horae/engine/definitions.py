@@ -27,6 +27,7 @@ class Definition(Struct, frozen=True):
     allowance: Allowance  # how long an attempt may take
     secrets: tuple[str, ...] = ()  # of the store, that it refers to
     sensitive: bool = False
+    name: str = ""
 
 
 class Definitions:
@@ -73,4 +74,5 @@ class Definitions:
 
 def _read(spec: bytes) -> Definition:
     read = msgspec.json.decode(spec, type=Spec)
-    return Definition(spec, read.retry, read.allowance, tuple(filter(is_stored, read.references)), read.sensitive)
+    secrets = tuple(filter(is_stored, read.references))
+    return Definition(spec, read.retry, read.allowance, secrets, read.sensitive, read.name)

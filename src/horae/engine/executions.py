@@ -59,6 +59,7 @@ class Executions:
         self._env, self._store, self._retention = env, store, retention
         self._on_asked, self._on_cancelled, self._on_event = on_asked, on_cancelled, on_event
         self._waits, self._held = waits, held
+        self.traced = False  # whether each has a trace
         self._found: Lookup[reads.Ref, reads.Found] = Lookup(
             lambda refs: self._store.look_up(lambda: reads.by_ids(refs))
         )
@@ -162,7 +163,9 @@ class Executions:
             return held or why_queued(f.queue_name, f.needs, offers, f.execution.losses)
 
         return [
-            show_execution(f.execution, job_name=f.job_name, queue=f.queue_name, hint=hint(f), brief=brief)
+            show_execution(
+                f.execution, job_name=f.job_name, queue=f.queue_name, hint=hint(f), brief=brief, traced=self.traced
+            )
             for f in found
         ]
 

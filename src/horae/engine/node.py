@@ -5,6 +5,7 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine import telling
 from horae.engine.alerts import AlertDelivery, Alerts, AlertWatch
 from horae.engine.alerts.channels import AlertChannels
 from horae.engine.alerts.rules import AlertRules
@@ -89,6 +90,7 @@ from horae.engine.submit import Submitter
 from horae.engine.sweep import Sweeper
 from horae.engine.templates import Templates
 from horae.engine.timeouts import Timeouts
+from horae.engine.tracing.spans import Sink, Tracing
 from horae.engine.triggers import Triggers
 from horae.engine.turns import Turns
 from horae.engine.watching.watcher import Places, Watcher
@@ -121,6 +123,7 @@ class Node:
         self.env, self.store, self.settings = env, store, settings or EngineSettings()
         self.id: UUID = env.new_id()
         self.ready = False
+        self.tracing: Tracing | None = None
         self.sealer = Sealer(
             env,
             store,
@@ -151,6 +154,7 @@ class Node:
         self.gateway = Gateway(env, store, self.directory, self.hints, self.submitter, self.settings, self.statistics)
         self.submitter.counters = self.gateway.lot.counters = self.counters
         self.gateway.answers.secrets = self.secrets
+        self.gateway.answers.verbose = self.settings.verbose
         self.seals = Seals(self.sealer)
         self.gateway.seals = self.gateway.answers.seals = self.submitter.seals = self.seals
         self.hold_watch.on_held = self.gateway.hand_backs.hold
@@ -307,6 +311,12 @@ class Node:
             await driver.close()
             raise
 
+    def trace(self, sink: Sink) -> None:
+        """Tell of executions from now on: submitted, queued, begun."""
+        self.tracing = Tracing(self.env, sink)
+        self.submitter.tracing = self.gateway.answers.tracing = self.opener.tracing = self.tracing
+        self.executions.traced = True
+
     @property
     def epoch(self) -> int:
         """The store's epoch as this server knows it."""
@@ -390,6 +400,8 @@ class Node:
         except HoraeError as error:
             log.warning("left without a word", error=error.detail)
         await self.store.driver.close()
+        if self.tracing is not None:
+            await self.tracing.sink.close()
 
     async def warning(self, namespace: int, ref: str) -> str | None:
         """What is odd about a job that was just submitted, if it needs what no worker ever had."""
@@ -402,6 +414,8 @@ class Node:
     def _settled(self, effects: Effects) -> None:
         self.quotas.ended(effects)
         self.counters.settled(effects)
+        if self.settings.verbose:
+            telling.ended(effects.ended, self.gateway.answers.parcels.known)
 
     def _job_changed(self, job: UUID) -> None:
         self.hints.tell(Hint(jobs=[job], fire_at=self.env.now()))

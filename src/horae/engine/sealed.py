@@ -12,7 +12,7 @@ from msgspec import Raw, structs
 from horae.engine.sealing import Sealer
 from horae.errors import BadInput, HoraeError, MasterKeyMissing
 from horae.model.execution_view import ExecutionView
-from horae.model.ids import parcel_of
+from horae.model.ids import execution_id, parcel_of
 from horae.model.principal import Principal
 from horae.model.protocol import Exchange, Outcome
 from horae.model.sealed import is_sealed, read, spell
@@ -62,7 +62,11 @@ class Seals:
                 for result in outcome.results
             ]
         except MasterKeyMissing as error:  # it has run: to refuse the report would run it again, and hold up the others
-            log.error("a result could not be sealed, and is not kept", parcel=str(outcome.parcel), error=str(error))
+            first, count = execution_id(outcome.parcel, outcome.lo), outcome.hi - outcome.lo
+            log.error(
+                "a result could not be sealed, and is not kept", execution=str(first), executions=count,
+                attempt=outcome.attempt, error=str(error),
+            )  # fmt: skip
             results = [UNKEPT] * len(outcome.results)
         return structs.replace(outcome, results=results)
 

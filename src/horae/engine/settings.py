@@ -27,6 +27,7 @@ class OidcSettings(Struct, frozen=True, kw_only=True):
 class EngineSettings(Struct, frozen=True, kw_only=True):
     """Times and bounds of one server."""
 
+    verbose: bool = False  # every turn of an execution is logged
     session_timeout: Micros = 15 * SECOND
     heartbeat: Micros = 5 * SECOND  # the longest a worker's poll is held
     batch_requests: int = 1024  # submissions in one group commit

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.engine.batcher import Batcher
 from horae.engine.counters import Counters
@@ -14,6 +14,7 @@ from horae.engine.quotas import Quotas
 from horae.engine.resolve import Resolver, Wanted, without
 from horae.engine.sealed import Seals
 from horae.engine.settings import EngineSettings
+from horae.engine.tracing.spans import Tracing
 from horae.env import Env, Instant
 from horae.errors import Busy, Conflict, HoraeError, KeyReused, NotFound, OverQuota
 from horae.model.buckets import Buckets
@@ -55,6 +56,7 @@ class Submitter:
         self.lot: ParkingLot | None = None  # whose exchanges wait for what is submitted here
         self.quotas: Quotas | None = None  # what bounds it
         self.counters = Counters()
+        self.tracing: Tracing | None = None  # who tells of requests
         self._pending: dict[int, int] = {}  # requests that are under way, by namespace
         self._batcher: Batcher[_Pending, list[Receipt]] = Batcher(
             self._commit,
@@ -120,6 +122,29 @@ class Submitter:
 
     async def _accept(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         """Resolve a request and have it committed; what was refused is noted, and left out."""
+        if self.tracing is not None and wanted.requests:
+            return await self._traced(self.tracing, wanted, refused)
+        return await self._admit(wanted, refused)
+
+    async def _traced(self, tracing: Tracing, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
+        """The same as a span, which what is accepted follows from."""
+        one = tracing.submitting(wanted.requests)
+        if one is None:
+            return await self._admit(wanted, refused)
+        requests = [structs.replace(request, trace=one.context.header) for request in wanted.requests]
+        receipts: list[Receipt] = []
+        error: BaseException | None = None
+        try:
+            receipts = await self._admit(structs.replace(wanted, requests=requests), refused)
+            return receipts
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            alone = [receipt.execution_id for receipt in receipts if receipt.count == 1]
+            tracing.submitted(one, wanted.requests[0].job[:128], wanted.count, alone, error)
+
+    async def _admit(self, wanted: Wanted, refused: dict[int, HoraeError] | None) -> list[Receipt]:
         namespace = wanted.namespace
         if len(self._batcher) >= self._settings.max_pending // 2 and self._is_crowded(namespace):
             raise Busy("Too many submissions wait for the store.")

@@ -14,6 +14,7 @@ from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
 from horae.engine.promote import SAFETY, until
 from horae.engine.service import Alarm, Wait
+from horae.engine.tracing.spans import Tracing
 from horae.env import Env, Instant
 from horae.errors import Busy, HoraeError
 from horae.model.choice import LaneView
@@ -50,6 +51,7 @@ class Opener:
         self._known = -1  # the directory's version in which the lanes were looked for
         self._lanes: frozenset[int] = frozenset()
         self.opened = 0
+        self.tracing: Tracing | None = None  # who tells of what leaves the queue
         self.on_opened: Callable[[], object] = lambda: None  # told when workflows have left the queue
         self.alarm = Alarm()
         hints.listen(self._on_hint)
@@ -84,8 +86,11 @@ class Opener:
     async def _open(self, views: Sequence[LaneView], most: int) -> bool:
         """Begin a batch of these lanes; whether there may be more."""
         marks, paused = self._directory.marks(), self._directory.paused
-        opened = await self._store.change(lambda now: flow_begin.open_some(views, most, paused, self._env.new_id, now))
+        new_id, rooted = self._env.new_id, None if self.tracing is None else self._rooted
+        opened = await self._store.change(lambda now: flow_begin.open_some(views, most, paused, new_id, now, rooted))
         self.opened += len(opened.executions)
+        if opened.begun:
+            await self._trace(opened.begun)
         claimed = opened.claimed
         granted: dict[int, list[Running]] = {}
         for slice in claimed.running:
@@ -104,6 +109,21 @@ class Opener:
         self._store.on_started(opened.started)
         self._store.on_made(opened.started.parcels)
         return bool(claimed.running or left.keys() - claimed.full.keys())
+
+    def _rooted(self, execution: UUID) -> str:
+        assert self.tracing is not None
+        return self.tracing.root(execution).header
+
+    async def _trace(self, begun: Sequence[flow_begin.Begun]) -> None:
+        """Tell of workflows that left the queue."""
+        assert self.tracing is not None
+        known = await self._directory.definitions.get(sorted({one.version for one in begun}))
+        for one in begun:
+            job = known[one.version].name if one.version in known else ""
+            first = one.slice.attempt == 1
+            context = self.tracing.context(one.extra, one.execution, job, one.made_at, first=first)
+            attempt, slice = one.slice.attempt, one.slice
+            self.tracing.waited(context, one.execution, attempt, job, slice.queued_at, slice.granted_at)
 
 
 class Flows:

@@ -65,6 +65,7 @@ class ExecutionView(View, frozen=True, kw_only=True):
     fire_at: Time | None = None  # the nominal fire it stands for
     backfill_id: UUID | None = None
     event: str | None = None  # the id of the event that started it
+    trace_id: str | None = None  # of the trace that it is part of, if it is
     reason: str | None = None  # why it waits (delay, retry, paused, ...) or why it ended
     next_attempt_at: Time | None = None
     hint: str | None = None

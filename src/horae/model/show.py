@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 from horae.model.execution import FAILED, QUEUED, READS_AS_RUNNING, RUNNING, SUCCESS, WAITING, Attempt, Execution, State
 from horae.model.execution_view import AttemptView, ErrorView, ExecutionView, shown_interval
 from horae.model.protocol import Failure
+from horae.model.trace import root_of, trace_id_of
 from horae.model.view import shown_time
 
 RETRY_KEY = "retryOf:"  # the key under which a dead letter is submitted again: Horae's own, not the user's
@@ -28,9 +29,18 @@ def retry_count(execution: Execution) -> int:
 
 
 def show_execution(
-    e: Execution, *, job_name: str, queue: str | None = None, hint: str | None = None, brief: bool = False
+    e: Execution,
+    *,
+    job_name: str,
+    queue: str | None = None,
+    hint: str | None = None,
+    brief: bool = False,
+    traced: bool = False,
 ) -> ExecutionView:
-    """An execution; `brief` leaves large params and results out, and tracebacks."""
+    """An execution; `brief` leaves large params and results out, and tracebacks.
+
+    Where executions are `traced`, one that was submitted without a trace is the root of its own.
+    """
     percent, message = _progress(e)
     waits = e.wake_at is not None and e.completed_at is None
     return ExecutionView(
@@ -45,6 +55,7 @@ def show_execution(
         tags=e.extra.tags, key=_key(e.extra.key), origin=e.extra.origin or None,
         interval=shown_interval(e.extra.interval), fire_at=shown_time(e.extra.fire_at),
         backfill_id=e.extra.backfill, upstream=list(e.extra.upstream), event=e.extra.event,
+        trace_id=trace_id_of(e.extra.trace) or (root_of(e.id).trace_id if traced else None),
         reason=e.reason or None, next_attempt_at=shown_time(e.wake_at) if waits else None, hint=hint,
     )  # fmt: skip
 

@@ -24,6 +24,7 @@ Document = dict[str, Any]
 
 PREFIX = "#/components/schemas/{name}"
 IDEMPOTENCY = "Makes a repetition safe: the same key and body are answered alike for a day (submissions: two hours)."
+TRACE = "The W3C trace context that the executions belong to; one that cannot be read is dropped."
 HEADERS: dict[str, Document] = {
     "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 256},
     "If-Match": {"type": "string", "pattern": r'^(\*|(W/)?"[0-9]{1,9}")$'},
@@ -172,6 +173,8 @@ def _header_parameters(route: Route) -> Iterator[Document]:
     headers = dict(route.headers)
     if route.repeats in ("kept", "submission"):
         headers["Idempotency-Key"] = IDEMPOTENCY
+    if route.repeats == "submission":
+        headers["traceparent"] = TRACE
     for name, meaning in headers.items():
         schema = HEADERS.get(name, TEXT)
         yield {"name": name, "in": "header", "required": False, "description": meaning, "schema": schema}

@@ -25,6 +25,7 @@ from horae.model.signature import Bind, signature_of
 from horae.worker import capture
 from horae.worker.asks import Ask
 from horae.worker.context import CURRENT, Context
+from horae.worker.current_trace import within
 from horae.worker.failure import fate_of
 from horae.worker.frames import (
     HEADER,
@@ -123,7 +124,8 @@ class Child:
             entry = find(order.module, order.function)
             retry = entry.retry_function
             CURRENT.set(lambda: context)
-            outcome = self._call(entry, context)
+            with within(order.facts.trace):
+                outcome = self._call(entry, context)
         except BaseException as error:
             outcome = fate_of(error, retry, order.facts.failures + 1)
         finally:

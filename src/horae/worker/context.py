@@ -127,6 +127,7 @@ class Context:
 
     @property
     def trace(self) -> str | None:
+        """The W3C trace context that this attempt is in, if any."""
         return self._facts.trace
 
     @property
@@ -274,8 +275,8 @@ class Context:
         if unknown := how.keys() - _HOW:
             wrong = ", ".join(sorted(unknown))
             raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
-        interval = self._facts.interval
-        return Submissions(call, [_submission(name, item, interval=interval, **how) for item in items])
+        interval, trace = self._facts.interval, self._facts.trace
+        return Submissions(call, [_submission(name, item, interval=interval, trace=trace, **how) for item in items])
 
 
 CURRENT: ContextVar[Callable[[], Context | None]] = ContextVar("horae_current")
@@ -312,6 +313,7 @@ def _submission(
     priority: int | None = None,
     tags: dict[str, str] | None = None,
     interval: tuple[Instant, Instant] | None = None,
+    trace: str | None = None,
 ) -> Submit:
     return Submit(
         job=job,
@@ -322,6 +324,7 @@ def _submission(
         priority=priority,
         tags=tags or {},
         interval=interval,
+        trace=trace,
     )
 
 

@@ -49,7 +49,7 @@ _NO_EXTRA = Extra()
 class Lot:
     """A granted slice, held until an answered exchange has carried the last of its outcomes."""
 
-    __slots__ = ("_extras", "acted", "given", "grant", "held_at", "open", "order", "pile", "secrets")
+    __slots__ = ("_extras", "acted", "given", "grant", "held_at", "open", "order", "pile", "secrets", "traced")
 
     def __init__(self, grant: Grant, pile: "Pile", number: int = 0, held_at: float = 0.0) -> None:
         self.grant = grant
@@ -59,6 +59,7 @@ class Lot:
         self.open = grant.hi - grant.lo  # items whose outcome no answered exchange has carried
         self.acted: set[tuple[int, str]] = set()  # requests (item, kind) that were acted on
         self._extras: list[Extra] | None = None
+        self.traced = b'"trace":' in bytes(grant.extras)  # some of it belongs to a trace, most likely
         self.given: Given | None = None  # what the server sent of the secrets that its job refers to
         self.secrets: Held | None = None  # all of them, from when its first chunk is taken up
 

@@ -27,6 +27,7 @@ from horae.worker.log_queue import Key
 from horae.worker.outbox import Load, Outbox, key_of
 from horae.worker.pace import Pace
 from horae.worker.stock import Stock
+from horae.worker.telling import OnEnded
 
 MARGIN = 3.0  # seconds before the session's timeout after which nothing is begun
 TOLD_AFTER = 1.0  # seconds that an item runs before its start is told: short ones are not worth it
@@ -69,6 +70,7 @@ class Session:
         self.fence = 0.0  # monotonic time from which nothing is begun
         self.draining = False
         self.ended = False
+        self.on_ended: OnEnded | None = None  # told of what ran
         self.pace = pace or Pace()
         self.stock = Stock(clock, self.pace, slots, resources)
         self.outbox = Outbox()
@@ -170,6 +172,8 @@ class Session:
         if chunk.pile.references:
             endings = [_covered(ending) for ending in endings]
         self.outbox.end(endings)
+        if self.on_ended is not None:
+            self.on_ended(self, chunk.pile, endings)
         started, ended = endings[0][2], endings[-1][3]
         if started is not None and ended is not None:
             self.pace.note(chunk.pile.job, len(endings), max(0.0, ended - started))

@@ -30,6 +30,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     secret_env: tuple[str, ...] = ()  # variables of its environment that jobs may refer to as secret://env/NAME
     secret_files: str = ""  # the folder of what they may refer to as secret://file/NAME
     outbound: Allowed = Allowed()  # whom http jobs may call
+    verbose: bool = False  # every attempt is logged
     replace: bool = True  # leave when a thread cannot be stopped; whoever started the worker starts another
 
 

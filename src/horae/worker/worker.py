@@ -31,7 +31,9 @@ from horae.worker.secrets import Providers, Unavailable, held
 from horae.worker.session import Interrupt, Session
 from horae.worker.settings import Registry, Settings
 from horae.worker.spawner import Spawner
+from horae.worker.telling import teller
 from horae.worker.timers import Timer, Timers
+from horae.worker.tracing import Attempts
 from horae.worker.transport import Transport
 
 log = structlog.get_logger("horae.worker")
@@ -55,6 +57,7 @@ class Worker:
         self._transport = transport
         self._errands = Errands(env, transport, self._back_off)
         self._registry = registry
+        self.tracing: Attempts | None = None  # who tells of attempts
         self.spawner = Spawner()
         self._secrets = Providers(settings.secret_env, settings.secret_files)
         self._pace = Pace()
@@ -151,7 +154,9 @@ class Worker:
 
     def wedged(self, run: Run) -> None:
         """Something will not stop: leave in good order, so that whoever started this worker starts a fresh one."""
-        log.warning("an execution cannot be stopped", job=run.plan.spec.name, replacing=self.settings.replace)
+        begun = run.chunk.running()
+        about = {"job": run.plan.spec.name} if begun is None else run.logged(begun)
+        log.warning("an execution cannot be stopped", **about, replacing=self.settings.replace)
         if self.settings.replace and not self._draining:
             self._replacing = True
             self.drain()
@@ -180,6 +185,7 @@ class Worker:
             self.session = Session(
                 self.env.clock, registered, self.settings.concurrency, self._pace, self.settings.resources
             )
+            self.session.on_ended = teller(self.tracing, verbose=self.settings.verbose)
             for cost in self._strays:
                 self.session.stock.take_up(cost)
             if self._draining:

@@ -5,7 +5,7 @@ of begins in the same transaction. One that is a step of another, or that a limi
 here: a claim has taken locks that come after those that it may need, so it begins a moment later, see `flow_due`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from uuid import UUID
 
@@ -47,18 +47,40 @@ Version = tuple[UUID, int]
 Choices = Mapping[UUID, Choice[Pin]]  # of jobs whose rollouts are on
 
 
+class Begun(Struct, frozen=True):
+    """A workflow that left the queue, as those who trace it know it."""
+
+    slice: Running
+    extra: Extra
+    execution: UUID
+    made_at: Instant
+    version: Version
+
+
+Rooted = Callable[[UUID], str]  # the trace that an execution begins
+
+
 class Opened(Struct):
     """Workflows that left the queue: what the claim did, and what followed."""
 
     claimed: Claimed
     started: Started = field(default_factory=Started)
     executions: list[UUID] = []
+    begun: list[Begun] = []
 
 
 def open_some(
-    views: Sequence[LaneView], most: int, paused: frozenset[UUID], new_id: NewId, now: Instant
+    views: Sequence[LaneView],
+    most: int,
+    paused: frozenset[UUID],
+    new_id: NewId,
+    now: Instant,
+    rooted: Rooted | None = None,
 ) -> Script[Opened]:
-    """Take workflows off these lanes, lowest rank first, and begin them."""
+    """Take workflows off these lanes, lowest rank first, and begin them.
+
+    `rooted` tells the trace of a workflow that has none, so that its steps are in it.
+    """
     moves = Deferred()
     want = Want(session=NOBODY, channel=0, n=0, free=most)
     lanes = frozenset(view.lane for view in views)
@@ -67,11 +89,13 @@ def open_some(
     opened = Opened(claimed)
     if claimed.running:
         limited = any(view.limits for view in views)
-        yield from _open(claimed.running, opened, new_id, now, limited=limited)
+        yield from _open(claimed.running, opened, new_id, now, rooted, limited=limited)
     return opened
 
 
-def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instant, *, limited: bool) -> Script[None]:
+def _open(
+    running: Sequence[Running], opened: Opened, new_id: NewId, now: Instant, rooted: Rooted | None, *, limited: bool
+) -> Script[None]:
     """Let parents wait for their children, each by itself, and begin them; those from `limited` lanes a moment later.
 
     One that ends as it begins lets others have its keys, and tells who depends on it: those locks come before what a
@@ -95,6 +119,8 @@ def _open(running: Sequence[Running], opened: Opened, new_id: NewId, now: Instan
                 spec, runs = yield from _as_it_was(before)
                 then = _held(parcel, item, slice, spec, runs, {}, roots, now)
                 held = structs.replace(then, flow=structs.replace(then.flow, version=before.flow.version))
+            if rooted is not None:
+                held = _traced(held, slice, parcel, opened, extra_of(parcel.extras, item), rooted)
             waiting.append(_waits(slice, item))
             opened.executions.append(held.flow.execution)
             if slice.flags & (CHILD | RATED) or limited:
@@ -228,6 +254,15 @@ def _held(
         extra=_inherited(extra), priority=e.priority, deadline=e.deadline, due_at=e.due_at,
         queued_at=slice.queued_at, began_at=now, until=until, state=flow.state, stops=frozenset(), wake_at=until,
     )  # fmt: skip
+
+
+def _traced(held: Held, slice: Running, parcel: Parcel, opened: Opened, own: Extra, rooted: Rooted) -> Held:
+    """The same with a trace for its steps."""
+    e, execution = parcel.envelope, held.flow.execution
+    opened.begun.append(Begun(slice, own, execution, parcel.submitted_at, (e.job, e.version)))
+    if held.extra.trace is not None:
+        return held
+    return structs.replace(held, extra=structs.replace(held.extra, trace=rooted(execution)))
 
 
 def _after(at: Instant, span: int | None) -> Instant | None:

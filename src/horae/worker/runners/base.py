@@ -4,9 +4,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.model.redaction import MASK
+from horae.model.trace import trace_id_of
 from horae.worker.asks import Ask
 from horae.worker.context import NO_SECRETS, Context
 from horae.worker.failure import clean, stopped
@@ -18,6 +21,7 @@ from horae.worker.session import Session
 from horae.worker.settings import Settings
 from horae.worker.spawner import Spawner
 from horae.worker.timers import Timer
+from horae.worker.tracing import Attempts
 
 BEATS = 3  # signs of life that the server hears of in the time that they may be away
 
@@ -28,6 +32,7 @@ class Host(Protocol):
     env: Env
     settings: Settings
     spawner: Spawner
+    tracing: Attempts | None
 
     def post(self, call: Callable[..., object], *args: Any) -> None:
         """Make a call on the loop's thread, from any thread, in order."""
@@ -105,10 +110,27 @@ class Run:
         """The context of an item that was begun, made once."""
         if self._context is None or self._context_of is not begun:
             facts = self.plan.facts(begun[0], begun[1], self.deadline(begun))
+            if self.host.tracing is not None:
+                facts = structs.replace(facts, trace=self.host.tracing.header(begun[0], begun[1]))
             secrets = begun[0].secrets
             values = NO_SECRETS if secrets is None else secrets.values
             self._context, self._context_of = Context(facts, LocalPort(self, begun), values), begun
         return self._context
+
+    def trace_of(self, begun: Begun) -> str | None:
+        """The trace that an item's attempt is the current span of; mostly none."""
+        is_traced = self.host.tracing is not None or begun[0].traced
+        return self.context_of(begun).trace if is_traced else None
+
+    def logged(self, begun: Begun) -> dict[str, str | int]:
+        """What a line of the worker's own log says of an item."""
+        told: dict[str, str | int] = {
+            "execution": str(begun[0].execution(begun[1])),
+            "job": self.plan.spec.name,
+            "attempt": begun[0].grant.attempt,
+        }
+        trace = trace_id_of(self.trace_of(begun))
+        return told if trace is None else told | {"trace": trace}
 
     def context(self) -> Context | None:
         """The context of whatever runs in this slot now."""

@@ -1,13 +1,16 @@
 """Async functions as tasks on the loop: one slot per execution, or several short ones after another."""
 
 import asyncio
+from contextlib import nullcontext
 from typing import ClassVar
 
 import structlog
 
 from horae.env import SECOND
 from horae.worker.context import CURRENT
-from horae.worker.failure import failed, stopped, trace
+from horae.worker.current_trace import within
+from horae.worker.failure import failed, stopped
+from horae.worker.failure import trace as traceback_of
 from horae.worker.holding import RELEASED, Begun, Fate
 from horae.worker.runners.artifacts import bring_result, is_large, too_private
 from horae.worker.runners.base import Host, Run, Runner
@@ -55,7 +58,9 @@ class TaskRunner(Runner):
         try:
             context = run.context_of(begun) if plan.wants_context else None
             args, kwargs = plan.bind(begun[0].item(begun[1]), context)
-            value = await plan.function(*args, **kwargs)
+            trace = run.trace_of(begun)
+            with within(trace) if trace else nullcontext():
+                value = await plan.function(*args, **kwargs)
             if context is not None:
                 context._check_done()
             return encoded(value)
@@ -97,8 +102,8 @@ class TaskRunner(Runner):
             raise error
         if run.session.ended or begun in run.told:
             return RELEASED
-        told = run.hide(begun, trace(error, whole=True))
-        log.error("an execution could not be run", job=run.plan.spec.name, traceback=told)
+        told = run.hide(begun, traceback_of(error, whole=True))
+        log.error("an execution could not be run", **run.logged(begun), traceback=told)
         return failed("CannotRun", f"the worker could not run it: {type(error).__name__}: {error}", kind="platform")
 
 

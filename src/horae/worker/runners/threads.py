@@ -5,6 +5,7 @@ from threading import Thread
 
 from horae.env import SECOND
 from horae.worker.context import CURRENT
+from horae.worker.current_trace import inside
 from horae.worker.failure import TIMED_OUT, stopped
 from horae.worker.holding import RELEASED, Begun, Fate
 from horae.worker.runners.artifacts import bring_result_here, is_large, too_private
@@ -59,6 +60,7 @@ class ThreadRunner(Runner):
     def _work(self, run: Run) -> None:
         chunk, plan, monotonic = run.chunk, run.plan, self.clock.monotonic
         bind, function, wants, told = plan.bind, plan.function, plan.wants_context, run.told
+        tracing = self.host.tracing is not None
         now = monotonic()
         while begun := chunk.begin(now):
             lot, index, _ = begun
@@ -66,7 +68,8 @@ class ThreadRunner(Runner):
             try:
                 context = run.context_of(begun) if wants else None
                 args, kwargs = bind(lot.item(index), context)
-                value = function(*args, **kwargs)
+                call = inside(run.trace_of(begun), function) if tracing or lot.traced else function
+                value = call(*args, **kwargs)
                 if context is not None:
                     context._check_done()
                 outcome = encoded(value)

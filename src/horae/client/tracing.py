@@ -1,0 +1,20 @@
+"""The trace that a call is made in, so that what it submits belongs to it."""
+
+import os
+import sys
+
+from horae.model.trace import TraceContext, checked_trace
+
+VARIABLE = "TRACEPARENT"  # how a command knows of its trace
+
+
+def current_trace() -> str | None:
+    """The current span of OpenTelemetry's, else the trace that this process was started in, if any.
+
+    Who has not imported OpenTelemetry has no current span, and need not wait for its import.
+    """
+    api = sys.modules.get("opentelemetry.trace")
+    span = None if api is None else api.get_current_span().get_span_context()
+    if span is not None and span.is_valid:
+        return TraceContext(f"{span.trace_id:032x}", f"{span.span_id:016x}", bool(span.trace_flags.sampled)).header
+    return checked_trace(os.environ.get(VARIABLE))

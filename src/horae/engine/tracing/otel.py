@@ -1,0 +1,121 @@
+"""Spans by OpenTelemetry: its SDK batches them and sends them over OTLP/HTTP, beside everything else.
+
+Where to, and all else that its SDK knows, is set by the usual OTEL_* variables; a setting of ours names the place, too.
+The SDK is an extra: `pip install horae[otel]`.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import structlog
+
+from horae.engine.tracing.spans import Kind, Span
+from horae.errors import BadInput
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import SpanContext
+
+PLACES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+TO_OTEL = 1000  # its times are nanoseconds, ours microseconds
+CLOSING = 5000  # milliseconds that what is left has to be sent
+log = structlog.get_logger("horae.engine")
+
+
+def open_sink(endpoint: str, service: str, environ: Mapping[str, str]) -> "OtelSink | None":
+    """Where spans go, if somebody is to be told; raises BadInput when that is set here and cannot be.
+
+    The variables may be meant for others: without the SDK they only get a line in the log.
+    """
+    if not wanted(endpoint, environ):
+        return None
+    try:
+        return OtelSink(endpoint, environ.get("OTEL_SERVICE_NAME") or service)
+    except ImportError:
+        remedy = "Install it with `pip install horae[otel]`, or take otlp_endpoint away."
+        if endpoint:
+            raise BadInput(
+                "otlp_endpoint is set, but OpenTelemetry's SDK is missing.", remedy, field="otlp_endpoint"
+            ) from None
+        log.warning("no traces: OpenTelemetry's SDK is missing", remedy="pip install horae[otel]")
+        return None
+
+
+def wanted(endpoint: str, environ: Mapping[str, str]) -> bool:
+    """Whether spans are to be told."""
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none":
+        return False
+    return bool(endpoint) or any(environ.get(place) for place in PLACES)
+
+
+class OtelSink:
+    """Hands spans to the SDK's batches."""
+
+    def __init__(self, endpoint: str, service: str) -> None:
+        from opentelemetry import trace
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+        from opentelemetry.sdk.trace.sampling import Decision
+        from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+
+        from horae.version import __version__
+
+        exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces") if endpoint else OTLPSpanExporter()
+        resource = Resource.create({"service.name": service, "service.version": __version__})
+        self._scope = InstrumentationScope("horae", __version__)
+        self._yes = Decision.RECORD_AND_SAMPLE
+        self._processor = BatchSpanProcessor(exporter)
+        self.provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self.provider.add_span_processor(self._processor)
+        self._kinds: dict[Kind, trace.SpanKind] = {
+            "producer": trace.SpanKind.PRODUCER,
+            "consumer": trace.SpanKind.CONSUMER,
+            "internal": trace.SpanKind.INTERNAL,
+        }
+
+    def samples(self, trace_id: str) -> bool:
+        found = self.provider.sampler.should_sample(None, int(trace_id, 16), "horae")
+        return found.decision is self._yes
+
+    def record(self, span: Span) -> None:
+        from opentelemetry.sdk.trace import ReadableSpan
+        from opentelemetry.trace import Status, StatusCode
+
+        trace_id = span.context.trace_id
+        self._processor.on_end(
+            ReadableSpan(
+                name=span.name,
+                context=_context(trace_id, span.context.span_id),
+                parent=None if span.parent is None else _context(trace_id, span.parent),
+                resource=self.provider.resource,
+                attributes=dict(span.attributes),
+                kind=self._kinds[span.kind],
+                instrumentation_scope=self._scope,
+                status=Status() if span.error is None else Status(StatusCode.ERROR, span.error),
+                start_time=span.start * TO_OTEL,
+                end_time=span.end * TO_OTEL,
+            )
+        )
+
+    def serve_users(self) -> None:
+        from opentelemetry import trace
+
+        if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+            trace.set_tracer_provider(self.provider)
+
+    async def close(self) -> None:
+        def finish() -> None:
+            self._processor.force_flush(CLOSING)
+            self.provider.shutdown()
+
+        await asyncio.to_thread(finish)
+
+
+def _context(trace_id: str, span_id: str) -> "SpanContext":
+    from opentelemetry import trace
+
+    return trace.SpanContext(
+        int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED)
+    )

@@ -1,0 +1,142 @@
+"""Spans of executions: submitted, queued, begun as a workflow. Those of attempts are the worker's."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+from uuid import UUID
+
+from msgspec import Struct, structs
+
+from horae.env import Env, Instant
+from horae.model.execution import Extra
+from horae.model.ids import execution_id
+from horae.model.parcel import Parcel, extras_of
+from horae.model.protocol import Submit
+from horae.model.slice import Running
+from horae.model.trace import TraceContext, read_trace, root_of, span_of
+
+Kind = Literal["producer", "consumer", "internal"]
+Attributes = Mapping[str, str | int]
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """Something that took its time, after the fact."""
+
+    name: str
+    kind: Kind
+    context: TraceContext
+    parent: str | None  # the id of a span of the same trace
+    start: Instant
+    end: Instant
+    attributes: Attributes
+    error: str | None = None
+
+
+class Sink(Protocol):
+    """Where spans go."""
+
+    def samples(self, trace_id: str) -> bool:
+        """Whether a trace that begins here is told of."""
+        ...
+
+    def record(self, span: Span) -> None:
+        """Tell of a span, soon; never waits."""
+        ...
+
+    def serve_users(self) -> None:
+        """Spans of users' own code go the same way, unless they have seen to that themselves."""
+        ...
+
+    async def close(self) -> None:
+        """Tell of what is left."""
+        ...
+
+
+class Submitting(Struct, frozen=True):
+    """A request on its way."""
+
+    context: TraceContext
+    parent: str | None
+    start: Instant
+
+
+class Tracing:
+    """What a server tells."""
+
+    def __init__(self, env: Env, sink: Sink) -> None:
+        self._env, self.sink = env, sink
+
+    def root(self, id: UUID) -> TraceContext:
+        """The trace of what nobody else began one for."""
+        root = root_of(id)
+        return root if self.sink.samples(root.trace_id) else structs.replace(root, sampled=False)
+
+    def submitting(self, requests: Sequence[Submit]) -> Submitting | None:
+        """A request begins; None when whoever sent it said that its trace is not told of."""
+        given = read_trace(requests[0].trace) if requests else None
+        if given is not None and not given.sampled:
+            return None
+        new = self.root(self._env.new_id())
+        if given is None:
+            return Submitting(new, None, self._env.now())
+        return Submitting(TraceContext(given.trace_id, new.span_id), given.span_id, self._env.now())
+
+    def submitted(
+        self, one: Submitting, job: str, count: int, executions: Sequence[UUID], error: BaseException | None
+    ) -> None:
+        """It is answered."""
+        if not one.context.sampled:
+            return
+        told: dict[str, str | int] = {"horae.job": job, "horae.executions": count}
+        if len(executions) == 1:
+            told["horae.execution_id"] = str(executions[0])
+        self.sink.record(
+            Span(
+                name=f"submit {job}", kind="producer", context=one.context, parent=one.parent, start=one.start,
+                end=self._env.now(), attributes=told, error=None if error is None else _said(error),
+            )
+        )  # fmt: skip
+
+    def granted(self, slice: Running, parcel: Parcel, job: str) -> list[Extra]:
+        """A worker gets these: what belongs to its items, each with its trace; and how long they stood in the queue."""
+        extras = []
+        for item, extra in enumerate(extras_of(parcel.extras, slice.lo, slice.hi), slice.lo):
+            execution = execution_id(parcel.id, item)
+            context = self.context(extra, execution, job, parcel.submitted_at, first=slice.attempt == 1)
+            extras.append(extra if extra.trace else structs.replace(extra, trace=context.header))
+            self.waited(context, execution, slice.attempt, job, slice.queued_at, slice.granted_at)
+        return extras
+
+    def context(self, extra: Extra, execution: UUID, job: str, made_at: Instant, *, first: bool) -> TraceContext:
+        """Where an execution stands. One that nobody traced begins a trace, of which is told when it `first` starts."""
+        given = read_trace(extra.trace)
+        if given is not None:
+            return given
+        root = self.root(execution)
+        if first and root.sampled:
+            told = {"horae.job": job, "horae.execution_id": str(execution), "horae.origin": extra.origin or "submit"}
+            self.sink.record(
+                Span(
+                    name=f"{extra.origin or 'submit'} {job}", kind="producer", context=root, parent=None,
+                    start=made_at, end=made_at, attributes=told,
+                )
+            )  # fmt: skip
+        return root
+
+    def waited(
+        self, context: TraceContext, execution: UUID, attempt: int, job: str, since: Instant, until: Instant
+    ) -> None:
+        """An attempt stood in the queue."""
+        if not context.sampled:
+            return
+        self.sink.record(
+            Span(
+                name=f"queue {job}", kind="internal",
+                context=TraceContext(context.trace_id, span_of("queue", execution, attempt)), parent=context.span_id,
+                start=since, end=max(since, until),
+                attributes={"horae.job": job, "horae.execution_id": str(execution), "horae.attempt": attempt},
+            )
+        )  # fmt: skip
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:200]

@@ -1,0 +1,66 @@
+"""Traces: where an execution stands in one, as W3C's trace context writes it, and the ids of what happens to it.
+
+The ids of spans follow from what they are about, so nobody has to hand them on: a command's parent is the attempt that
+runs it, whoever tells of that attempt, and what is told twice is the same span.
+"""
+
+import re
+from hashlib import blake2b
+from uuid import UUID
+
+from msgspec import Struct
+
+_HEADER = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
+_LONGEST = 256  # characters of a header; a later version may have more than ours
+_NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
+
+
+class TraceContext(Struct, frozen=True):
+    """A span of a trace, as those know it that follow from it."""
+
+    trace_id: str  # 32 hexadecimal digits
+    span_id: str  # 16
+    sampled: bool = True
+
+    @property
+    def header(self) -> str:
+        """As `traceparent` carries it."""
+        return f"00-{self.trace_id}-{self.span_id}-{'01' if self.sampled else '00'}"
+
+
+def read_trace(header: str | None) -> TraceContext | None:
+    """What a `traceparent` says; None when there is none, or none that can be read: then a new trace begins."""
+    if not header or len(header) > _LONGEST:
+        return None
+    found = _HEADER.fullmatch(header.strip())
+    if found is None or (header.startswith("00") and found[4]):
+        return None
+    if found[1] == _NO_TRACE or found[2] == _NO_SPAN:
+        return None
+    return TraceContext(found[1], found[2], bool(int(found[3], 16) & 1))
+
+
+def checked_trace(header: str | None) -> str | None:
+    """A `traceparent` as it is kept and handed on; what cannot be read is dropped."""
+    context = read_trace(header)
+    return None if context is None else context.header
+
+
+def trace_id_of(header: str | None) -> str | None:
+    """The trace that a `traceparent` belongs to."""
+    context = read_trace(header)
+    return None if context is None else context.trace_id
+
+
+def root_of(id: UUID) -> TraceContext:
+    """The beginning of a trace that nobody else began: of an execution, or of a request."""
+    return TraceContext(_digest(id, "trace", 16), _digest(id, "root", 8))
+
+
+def span_of(what: str, execution: UUID, attempt: int) -> str:
+    """The id of something that happens to an attempt of an execution."""
+    return _digest(execution, f"{what}:{attempt}", 8)
+
+
+def _digest(id: UUID, what: str, size: int) -> str:
+    return blake2b(id.bytes, digest_size=size, person=what.encode()[:16]).hexdigest()

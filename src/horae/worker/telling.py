@@ -1,0 +1,45 @@
+"""Who is told of each attempt that ended: whoever collects traces, and the log when it is to hold everything."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from horae.model.trace import trace_id_of
+from horae.worker.holding import Ending, Fate, Pile
+from horae.worker.tracing import Attempts
+
+if TYPE_CHECKING:
+    from horae.worker.session import Session
+
+OnEnded = Callable[["Session", Pile, Sequence[Ending]], object]
+log = structlog.get_logger("horae.worker")
+
+
+def teller(tracing: Attempts | None, *, verbose: bool) -> OnEnded | None:
+    """What a session calls with what ran; None when nobody wants to know, which costs nothing."""
+    if tracing is None and not verbose:
+        return None
+
+    def tell(session: "Session", pile: Pile, endings: Sequence[Ending]) -> None:
+        job = pile.spec.name if pile.spec is not None else ""
+        if tracing is not None:
+            tracing.ended(session, job, endings)
+        if verbose:
+            for ending in endings:
+                log.debug("attempt ended", job=job, **_about(ending))
+
+    return tell
+
+
+def _about(ending: Ending) -> dict[str, Any]:
+    lot, index, started, ended, outcome = ending
+    told: dict[str, Any] = {
+        "execution": str(lot.execution(index)),
+        "attempt": lot.grant.attempt,
+        "outcome": outcome.outcome if isinstance(outcome, Fate) else "success",
+    }
+    if started is not None and ended is not None:
+        told["seconds"] = round(ended - started, 6)
+    trace = trace_id_of(lot.extra(index).trace) if lot.traced else None
+    return told if trace is None else told | {"trace": trace}

@@ -1,0 +1,119 @@
+"""Traces as a collector gets them: a server and a worker, each a process of its own, that tell it over OTLP."""
+
+import json
+
+import pytest
+from opentelemetry import trace
+
+from horae import Client
+from tests.acceptance.fleet import KEY, Fleet
+from tests.acceptance.otlp import Collector, collector
+from tests.waiting import eventually_sync
+
+pytestmark = pytest.mark.timeout(120)
+SOON = {"OTEL_BSP_SCHEDULE_DELAY": "50"}
+CALLER = trace.SpanContext(0xABC << 64 | 1, 0xDEF, is_remote=False, trace_flags=trace.TraceFlags(1))
+CALLERS_TRACE, CALLERS_SPAN = f"{CALLER.trace_id:032x}", f"{CALLER.span_id:016x}"
+
+
+def test_what_happens_to_executions_is_one_trace_with_whoever_asked_for_them(tmp_path):
+    with collector() as told:
+        fleet = Fleet(tmp_path, f"sqlite:///{tmp_path}/horae.db")
+        try:
+            fleet.add_server("server", HORAE_OTLP_ENDPOINT=told.url, HORAE_LOG_LEVEL="debug", **SOON)
+            fleet.add_worker("w", OTEL_EXPORTER_OTLP_ENDPOINT=told.url, HORAE_LOG_LEVEL="debug", **SOON)
+            fleet.post("/jobs", {"name": "env", "command": {"shell": "echo $TRACEPARENT"}})
+            fleet.post("/jobs", {"name": "call", "http": {"url": f"{told.url}/hook", "method": "POST"}})
+            fleet.post("/jobs", {"name": "spans", "python": "spans"})
+            fleet.post("/jobs", {"name": "bad", "command": "exit 3"})
+            steps = [{"name": "a", "job": "env"}, {"name": "b", "job": "call", "after": ["a"]}]
+            fleet.post("/jobs", {"name": "flow", "workflow": {"steps": steps}})
+            submitted_by_the_sdk(fleet, told)
+            a_function(fleet, told)
+            a_workflow(fleet, told)
+            a_failure_that_nobody_traced(fleet, told)
+            not_sampled(fleet, told)
+        except BaseException:
+            print(fleet.logs())
+            raise
+        finally:
+            fleet.close()
+
+
+def spans_of(told: Collector, trace_id: str, *names: str):
+    """The spans of a trace, as soon as these are there."""
+    return eventually_sync(lambda: set(names) <= (found := told.of(trace_id)).keys() and found)
+
+
+def submitted_by_the_sdk(fleet: Fleet, told: Collector) -> None:
+    """submit, queue and run, under the span that was current; the command goes on in the attempt's."""
+    url = next(iter(fleet.urls.values()))
+    with trace.use_span(trace.NonRecordingSpan(CALLER)), Client(url, key=KEY).sync as client:
+        id = client.submit("env").id
+    view = fleet.until(id, "success")
+    assert view["traceId"] == CALLERS_TRACE
+    found = spans_of(told, CALLERS_TRACE, "submit env", "queue env", "run env")
+    submit, queue, run = found["submit env"], found["queue env"], found["run env"]
+    assert (submit.service, queue.service, run.service) == ("horae", "horae", "horae-worker")
+    assert submit.parent == CALLERS_SPAN
+    assert queue.parent == run.parent == submit.id
+    assert submit.start <= queue.end <= run.end
+    assert run.attributes["horae.execution_id"] == submit.attributes["horae.execution_id"] == id
+    assert (run.attributes["horae.attempt"], run.attributes["horae.outcome"]) == (1, "success")
+    (line,) = fleet.get(f"/executions/{id}/logs")["items"]
+    assert line["text"] == f"00-{CALLERS_TRACE}-{run.id}-01"
+    in_the_logs(fleet, id, "env")
+
+
+def in_the_logs(fleet: Fleet, id: str, job: str) -> None:
+    """Lines of both processes name the execution, its job, its attempt and its trace."""
+    for process, event in ((fleet.servers["server"], "attempt granted"), (fleet.workers["w"], "attempt ended")):
+        lines = [json.loads(line) for line in process.log.read_text().splitlines() if line.startswith("{")]
+        (own,) = [line for line in lines if line.get("execution") == id and line["event"] == event]
+        assert (own["job"], own["attempt"], own["trace"]) == (job, 1, CALLERS_TRACE)
+    ended = [line for line in lines if line["event"] == "attempt ended"]
+    assert ended[0]["outcome"] == "success"
+
+
+def a_function(fleet: Fleet, told: Collector) -> None:
+    """What a function does itself is part of its attempt."""
+    id = fleet.submit("spans")
+    view = fleet.until(id, "success")
+    found = spans_of(told, view["traceId"], "run spans", "inner")
+    assert found["inner"].parent == found["run spans"].id
+    assert found["inner"].service == "horae-worker"
+    assert view["result"] == view["traceId"]
+
+
+def a_workflow(fleet: Fleet, told: Collector) -> None:
+    """Its steps are in its trace, also what they call."""
+    id = fleet.submit("flow")
+    view = fleet.until(id, "success")
+    names = ("submit flow", "queue flow", "queue env", "run env", "queue call", "run call")
+    found = spans_of(told, view["traceId"], *names)
+    assert {found[name].parent for name in names[1:]} == {found["submit flow"].id}
+    steps = fleet.get(f"/executions?parent={id}")["items"]
+    assert {step["traceId"] for step in steps} == {view["traceId"]}
+    assert told.calls[-1]["traceparent"] == f"00-{view['traceId']}-{found['run call'].id}-01"
+
+
+def a_failure_that_nobody_traced(fleet: Fleet, told: Collector) -> None:
+    """A trigger's execution begins a trace of its own; an attempt that failed is an error."""
+    id = fleet.post("/jobs/bad/trigger")["executionId"]
+    view = fleet.until(id, "failed")
+    found = spans_of(told, view["traceId"], "submit bad", "queue bad", "run bad")
+    assert found["submit bad"].parent == ""
+    assert found["run bad"].is_error
+    assert not found["queue bad"].is_error
+
+
+def not_sampled(fleet: Fleet, told: Collector) -> None:
+    """Whoever does not tell of a trace is followed in that; what cannot be read is no trace."""
+    quiet = f"{7:032x}"
+    id = fleet.post("/executions", {"job": "env"}, traceparent=f"00-{quiet}-{8:016x}-00")["executionId"]
+    assert fleet.until(id, "success")["traceId"] == quiet
+    (line,) = fleet.get(f"/executions/{id}/logs")["items"]
+    assert line["text"] == f"00-{quiet}-{8:016x}-00"
+    id = fleet.post("/executions", {"job": "env"}, traceparent="nonsense")["executionId"]
+    spans_of(told, fleet.until(id, "success")["traceId"], "submit env", "run env")
+    assert told.of(quiet) == {}

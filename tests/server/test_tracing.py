@@ -1,0 +1,143 @@
+"""What a server tells of executions: who asked for them, how long they stood in the queue, and in which trace."""
+
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+
+from horae.engine.node import Node
+from horae.engine.tracing.otel import open_sink, wanted
+from horae.env import SECOND, VirtualClock
+from horae.errors import BadInput
+from horae.model.execution import Extra
+from horae.model.protocol import Failure, Grant, Outcome
+from horae.model.trace import read_trace
+from tests.server.conftest import Api
+from tests.server.working import HandWorker
+from tests.spans import Spans
+
+TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+GIVEN = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
+
+
+def traces(grant: Grant) -> list[str | None]:
+    return [extra.trace for extra in msgspec.json.decode(grant.extras, type=list[Extra])]
+
+
+async def job(api: Api, name: str = "pay", **fields: Any) -> None:
+    answer = await api.post("/api/v1/jobs", json={"name": name, "command": "true", **fields})
+    assert answer.status_code == 201, answer.text
+
+
+async def test_a_submission_and_every_wait_of_its_attempts_are_told_in_the_given_trace(
+    api: Api, worker: Api, node: Node, clock: VirtualClock
+):
+    node.trace(spans := Spans())
+    await job(api, retries=1)
+    made = await api.post("/api/v1/executions", json={"job": "pay"}, headers=GIVEN)
+    clock.advance(3 * SECOND)
+    hand = await HandWorker.register(worker)
+    grants = await hand.take()
+    await hand.report(grants, error=Failure(type="Bad"))
+    clock.advance(3600 * SECOND)
+    await node.promoter.step()
+    again = await hand.take()
+
+    submit, first, second = spans.all
+
+    id = made.json()["executionId"]
+    assert (submit.name, submit.context.trace_id, submit.parent) == ("submit pay", TRACE, SPAN)
+    assert submit.attributes == {"horae.job": "pay", "horae.executions": 1, "horae.execution_id": id}
+    assert [span.name for span in (first, second)] == ["queue pay"] * 2
+    assert {span.parent for span in (first, second)} == {submit.context.span_id}
+    assert (first.end - first.start, first.attributes["horae.attempt"]) == (3 * SECOND, 1)
+    assert second.attributes["horae.attempt"] == 2
+    assert first.context.span_id != second.context.span_id
+    assert traces(grants[0]) == traces(again[0]) == [submit.context.header]
+    assert (await api.get(f"/api/v1/executions/{id}")).json()["traceId"] == TRACE
+
+
+async def test_what_nobody_submitted_begins_a_trace_once(api: Api, worker: Api, node: Node, clock: VirtualClock):
+    node.trace(spans := Spans())
+    await job(api, schedule="* * * * *")
+    clock.advance(61 * SECOND - clock.now() % (60 * SECOND))
+    await node.scheduler.step()
+    await node.directory.step()
+    (fired,) = (await api.get("/api/v1/executions")).json()["items"]
+    hand = await HandWorker.register(worker)
+    (grant,) = await hand.take()
+    await hand.exchange(outcomes=[released(grant)])
+    await hand.take()
+
+    root = spans.named("fire pay")
+
+    assert (root.parent, root.context.trace_id) == (None, fired["traceId"])
+    assert spans.names == ["fire pay", "queue pay", "queue pay"]
+    assert {span.parent for span in spans.all[1:]} == {root.context.span_id}
+    assert traces(grant) == [root.context.header]
+
+
+def released(grant: Grant) -> Outcome:
+    """A worker hands it back."""
+    return Outcome(parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, outcome="released")
+
+
+async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(api: Api, worker: Api, node: Node):
+    node.trace(spans := Spans())
+    await api.post("/api/v1/executions", json={"job": "nobody"})
+    (refused,) = spans.all
+    assert refused.error is not None
+    assert refused.error.startswith("NotFound")
+
+    await job(api)
+    spans.all.clear()
+    headers = {"traceparent": f"00-{TRACE}-{SPAN}-00"}
+    await api.post("/api/v1/executions", json={"job": "pay"}, headers=headers)
+    spans.quiet = True
+    await api.post("/api/v1/executions", json={"job": "pay"})
+    hand = await HandWorker.register(worker)
+    grants = await hand.take()
+
+    assert spans.all == []
+    given = {trace for grant in grants for trace in traces(grant)}
+    assert headers["traceparent"] in given
+    assert [read_trace(one).sampled for one in given] == [False, False]
+
+
+async def test_many_of_one_request_are_one_submission(api: Api, worker: Api, node: Node):
+    node.trace(spans := Spans())
+    await job(api)
+    await api.post("/api/v1/executions", json={"job": "pay", "items": [{}, {}, {}]})
+    hand = await HandWorker.register(worker, concurrency=9)
+    (grant,) = await hand.take(9)
+
+    assert spans.names == ["submit pay", *["queue pay"] * 3]
+    assert spans.all[0].attributes["horae.executions"] == 3
+    assert traces(grant) == [spans.all[0].context.header] * 3
+
+
+async def test_without_tracing_a_given_trace_is_handed_on_and_no_other_is_made(api: Api, worker: Api):
+    await job(api)
+    made = await api.post("/api/v1/executions", json={"job": "pay"}, headers=GIVEN)
+    await api.post("/api/v1/executions", json={"job": "pay"}, headers={"traceparent": "nonsense"})
+    hand = await HandWorker.register(worker)
+
+    assert sorted(trace or "" for grant in await hand.take() for trace in traces(grant)) == ["", GIVEN["traceparent"]]
+    items = (await api.get("/api/v1/executions")).json()["items"]
+    assert {one["executionId"]: one["traceId"] for one in items}[made.json()["executionId"]] == TRACE
+    assert [one["traceId"] for one in items].count(None) == 1
+
+
+def test_spans_are_told_when_a_place_is_known_and_nobody_forbids_it(monkeypatch: pytest.MonkeyPatch):
+    place = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}
+    assert wanted("", place)
+    assert wanted("http://collector:4318", {})
+    assert not wanted("", {})
+    assert not wanted("http://collector:4318", {"OTEL_SDK_DISABLED": "true"})
+    assert not wanted("", {**place, "OTEL_TRACES_EXPORTER": "none"})
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    assert open_sink("", "horae", place) is None
+    with pytest.raises(BadInput, match="SDK is missing") as refused:
+        open_sink("http://collector:4318", "horae", {})
+    assert "horae[otel]" in refused.value.remedy

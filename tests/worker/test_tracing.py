@@ -1,0 +1,57 @@
+"""Attempts as spans, and what runs in them."""
+
+import pytest
+
+from horae.client.tracing import current_trace
+from horae.model.ids import execution_id
+from horae.model.job import Command, Python
+from horae.model.trace import TraceContext, root_of, span_of
+from horae.worker.tracing import Attempts
+from tests.spans import Spans
+from tests.waiting import eventually
+from tests.worker.functions import app
+from tests.worker.local import result, shop
+
+KINDS = [Python(function="traced"), Python(function="traced_async"), Python(function="traced", isolation="process")]
+
+
+@pytest.mark.parametrize("task", KINDS, ids=["thread", "task", "process"])
+async def test_a_function_and_what_it_submits_is_in_the_span_of_its_attempt(task: Python):
+    spans = Spans()
+    async with shop(app) as it:
+        it.worker.tracing = Attempts(spans, "w")
+        parcel = it.submit(task)
+        seen = result(await it.outcome(parcel))
+        await eventually(lambda: spans.all)
+
+    (span,) = spans.all
+    execution = execution_id(parcel, 0)
+    own = TraceContext(root_of(execution).trace_id, span_of("attempt", execution, 1))
+    assert seen == [own.header, own.header]
+    assert (span.name, span.context, span.parent, span.error) == ("run job", own, None, None)
+    assert span.attributes["horae.outcome"] == "success"
+    assert span.start <= span.end
+
+
+async def test_a_failed_attempt_is_an_error_and_one_that_is_not_sampled_is_not_told():
+    spans = Spans()
+    async with shop() as it:
+        it.worker.tracing = Attempts(spans, "w")
+        await it.run(Command(shell="exit 3"))
+        (span,) = await eventually(lambda: spans.all)
+        spans.quiet = True
+        await it.run(Command(shell="exit 3"))
+
+    assert len(spans.all) == 1
+    assert span.error is not None
+    assert span.error.startswith("ExitCode: ")
+    assert span.attributes["horae.outcome"] == "failed"
+
+
+def test_a_process_that_was_started_in_a_trace_goes_on_in_it(monkeypatch: pytest.MonkeyPatch):
+    header = f"00-{'a' * 32}-{'b' * 16}-01"
+    assert current_trace() is None
+    monkeypatch.setenv("TRACEPARENT", header)
+    assert current_trace() == header
+    monkeypatch.setenv("TRACEPARENT", "nonsense")
+    assert current_trace() is None
