@@ -3,18 +3,20 @@
 Functions wait instead of computing, so that a demo nobody looks at costs next to nothing.
 """
 
-import asyncio
 from typing import Annotated, Any, ClassVar, Literal
 from zlib import crc32
 
 from msgspec import Meta
 
 from horae.client.app import App, every
+from horae.env import SystemClock
 from horae.worker.context import Context
 
 QUEUE = "demo-orders"
 CUSTOMERS = ("acme", "globex", "initech", "umbrella")
 PARTS = ("north", "east", "south", "west")
+
+CLOCK = SystemClock()
 
 app = App("demo")
 parts = App("demo-parts")  # functions of the workflow's steps: known to the worker, but no jobs of their own
@@ -54,7 +56,7 @@ async def import_files(ctx: Context, files: Annotated[int, Meta(ge=1, le=100)] =
     """Import files one after the other, with progress and a log to follow."""
     rows = 0
     for number in range(1, files + 1):
-        await asyncio.sleep(5)
+        await CLOCK.sleep(5)
         rows += (new := _drawn(ctx, 200, 2_000, number))
         ctx.log(f"file {number} of {files}: {new} rows")
         if new > 1_900:
@@ -85,7 +87,7 @@ def fails(ctx: Context) -> None:
 )
 async def order(ctx: Context, customer: str = "acme", items: Annotated[int, Meta(ge=1, le=20)] = 3) -> str:
     """Handle an order: one at a time for each customer, so that others wait in the queue."""
-    await asyncio.sleep(items / 2)
+    await CLOCK.sleep(items / 2)
     ctx.log(f"{items} items for {customer} are packed")
     return f"{items} items"
 
@@ -104,14 +106,14 @@ async def shop(ctx: Context) -> int:
 @parts.job("demo-extract")
 async def extract(ctx: Context, rows: int = 0) -> dict[str, Any]:
     """Say which parts there are, and how many rows."""
-    await asyncio.sleep(2)
+    await CLOCK.sleep(2)
     return {"rows": rows or _drawn(ctx, 1_000, 6_000), "parts": list(PARTS)}
 
 
 @parts.job("demo-transform")
 async def transform(ctx: Context, part: str) -> dict[str, Any]:
     """Transform one part."""
-    await asyncio.sleep(_drawn(ctx, 1, 4))
+    await CLOCK.sleep(_drawn(ctx, 1, 4))
     ctx.log(f"{part} is transformed")
     return {"part": part}
 
@@ -119,7 +121,7 @@ async def transform(ctx: Context, part: str) -> dict[str, Any]:
 @parts.job("demo-publish")
 async def publish(rows: int, parts: list[Any]) -> str:
     """Tell what was made."""
-    await asyncio.sleep(1)
+    await CLOCK.sleep(1)
     return f"{rows} rows of {len(parts)} parts"
 
 

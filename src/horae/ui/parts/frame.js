@@ -7,6 +7,7 @@ import { useData, useNow } from "../core/data.js";
 import { chosen, load, PAGES } from "../core/pages.js";
 import { go, link, route } from "../core/route.js";
 import { theme } from "../core/prefs.js";
+import { help } from "../core/commands.js";
 import { useKeys } from "../core/keys.js";
 import { number, shortClock, exact } from "../core/format.js";
 import { Glyph } from "../core/states.js";
@@ -86,6 +87,7 @@ export function Frame() {
     g: () => { setGoing(true); setTimeout(() => setGoing(false), 1200); },
     ...(going ? Object.fromEntries(Object.entries(GO).map(([key, path]) => [key, () => { setGoing(false); go(link(path)); }])) : {}),
   });
+  useEffect(() => { if (help.value) setOpen("help"); }, [help.value]);
   const close = () => setOpen(null);
   return html`<a class="skip" href="#content">To the content</a><${Rail} /><div class="body"><${Top} palette=${() => setOpen("palette")} />
     ${!online.value && html`<p class="offline" role="status">The server does not answer. What is shown is what was last known; it is tried again by itself.</p>`}

@@ -1,0 +1,89 @@
+"""The first look after `make up`: the demo lives, what failed is retried, the palette finds, the schedule shows."""
+
+import re
+
+import pytest
+from playwright.async_api import expect
+
+from tests.ui.conftest import check
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return True
+
+
+async def test_the_first_visit_is_not_empty_and_what_failed_is_retried(page, site):
+    await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    needs = page.locator(".needs")
+    await expect(needs).to_contain_text("demo-fails", timeout=60_000)  # after its last try
+    await expect(needs).to_contain_text("RuntimeError")
+    await expect(page.get_by_role("link", name="demo-import").first).to_be_visible()
+    await expect(page.locator(".dial .segment").first).to_be_attached()
+    await expect(page.locator(".chart canvas")).to_have_count(3)
+    await check(page)
+
+    await needs.get_by_role("button", name="Retry", exact=True).click()
+    await expect(page.locator(".toasts")).to_contain_text("runs again")
+    await expect(page.locator(".toasts")).to_contain_text("copy as curl")
+    assert any(one["retryOf"] for one in site.get("/jobs/demo-fails/executions")["items"])
+
+
+async def test_an_hour_of_the_dial_is_heard_and_chosen_with_the_keyboard(page):
+    now = page.locator('.dial .segment[data-at^="past"]').last
+    await now.focus()
+    await expect(page.locator(".behind")).to_contain_text(re.compile("success|nothing ended"))
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(r"from=.*&to="))
+    await page.get_by_role("button", name="leave this range").click()
+    await expect(page).not_to_have_url(re.compile("from="))
+    await page.get_by_role("button", name="as a strip").click()
+    await expect(page.locator(".dial.strip")).to_be_visible()
+    await page.get_by_role("button", name="24h").click()
+    await expect(page).to_have_url(re.compile("range=24h"))
+    await page.reload()
+    await expect(page.locator(".dial.strip")).to_be_visible()
+
+
+async def test_search_finds_jobs_queues_and_executions_and_does_things(page, site):
+    async def typed(text):
+        await page.keyboard.press("Control+k")
+        await page.get_by_role("combobox").fill(text)
+        return page.get_by_role("option")
+
+    await expect((await typed("demo-orders")).filter(has_text="queue")).to_be_visible()
+    await page.keyboard.press("Escape")
+    newest = site.get("/jobs/demo-primes/executions")["items"][0]["executionId"]
+    await expect((await typed(newest[-8:])).first).to_contain_text("demo-primes")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile(newest))
+
+    await typed("pause demo-tick")
+    await page.keyboard.press("Enter")  # at once: it means what was typed
+    await expect(page.locator(".toasts")).to_contain_text("demo-tick is paused")
+    assert site.get("/jobs/demo-tick")["state"] == "paused"
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.locator(".toasts")).to_contain_text("as it was")
+    assert site.get("/jobs/demo-tick")["state"] == "active"
+
+
+async def test_the_schedule_by_month_week_day_and_list(page, site):
+    await page.goto(f"{site.url}/ui/schedule")
+    await expect(page.locator(".week .hour-cell.now")).to_have_text(re.compile(r"\d"))
+    await check(page)
+    await page.locator(".week .hour-cell.now").focus()
+    await page.keyboard.press("ArrowRight")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("region", name="fires of this hour").locator("li").first).to_be_visible()
+
+    await page.get_by_role("button", name="month").click()
+    await expect(page.locator(".month .cell")).to_have_count(42)
+    await page.locator(".month .today").click()
+    await expect(page).to_have_url(re.compile("view=day"))
+    await expect(page.locator(".day-hours > li.now")).to_contain_text("to come")
+    await check(page)
+
+    await page.goto(f"{site.url}/ui/schedule?view=list&job=demo-tick")
+    rows = page.get_by_role("region", name="fires").locator("li")
+    await expect(rows.filter(has_text="to come").first).to_contain_text("demo-tick")
+    await expect(page.locator(".fires")).not_to_contain_text("demo-shop")
