@@ -46,6 +46,8 @@ SMALL = {
     "workflows": [
         *("--chain", "5", "--fan", "10", "--diamonds", "2", "--foreach", "20", "--remembered", "50", "--repeats", "1")
     ],
+    "logs": ["--rate", "500", "--seconds", "1", "--calibrate", "300"],
+    "events": ["--listeners", "3", "--rate", "50", "--seconds", "1"],
     "disk": ["--executions", "500", "--singles", "20"],
     "start": ["--repeats", "1"],
     "idle": ["--seconds", "1"],
@@ -76,6 +78,8 @@ METRICS = {
         "fired twice", "API p99", "fires", "all queued after", "cost",
     },
     "workflows": {"hop p50", "hop p99", "took", "steps", "remembered steps"},
+    "logs": {"lines", "lost", "worker memory", "server processor", "worker processor", "executions beside"},
+    "events": {"listeners' processor", "listeners' memory", "server processor", "told", "changes told"},
     "disk": {"overhead", "payload"},
     "start": {"serves", "first execution finished"},
     "idle": {"processor", "memory", "start"},

@@ -8,10 +8,10 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.hints import Hint
+from horae.engine.hints import MOST_EVENTS, Hint
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
-from horae.model.event import Event
+from horae.model.event import Event, cut
 from horae.model.ids import execution_id, parcel_of
 from horae.model.protocol import Submit
 from horae.server.app import Application
@@ -167,6 +167,14 @@ async def test_whoever_falls_behind_is_told(app: Application, node: Node):
         body = await reader.next()
         assert body.startswith(MISSED.decode())
         assert body.count("event: execution") <= MOST_PENDING
+
+
+async def test_what_other_servers_leave_out_is_told_as_missed(app: Application, node: Node):
+    left = cut([Event("execution", PARCEL, "success", 1, node.env.now()) for _ in range(60)], MOST_EVENTS)
+    assert (len(left), left[0].kind) == (MOST_EVENTS + 1, "missed")
+    async with following(app, node, "topics=jobs") as reader:
+        node.hints.tell_here(Hint(events=left))
+        assert await reader.next() == MISSED.decode()
 
 
 async def test_a_listener_that_does_not_read_is_told_what_it_missed(monkeypatch):

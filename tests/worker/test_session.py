@@ -362,10 +362,10 @@ def test_log_lines_and_progress_wait_a_moment_for_company():
     bench.trade(bench.up())
     item = bench.session.take().begin(bench.clock.monotonic())[:2]
     bench.up()
-    bench.session.log(item, 0, 1, "log", "a")
+    bench.session.log(item, 0, [(1, "log", "a")])
     bench.session.progress(item, 10)
     bench.trade(bench.up())
-    bench.session.log(item, 1, 1, "log", "b")
+    bench.session.log(item, 1, [(1, "log", "b")])
     bench.session.progress(item, 20)
     bench.session.progress(item, 30, "half")
     assert bench.session.next_exchange() is None
@@ -384,8 +384,8 @@ def test_lines_of_an_attempt_and_its_outcome_do_not_overtake_each_other():
     noisy, other = bench.session.take(), bench.session.take()
     item, _ = (begun[:2] for begun in (noisy.begin(0.0), other.begin(0.0)))
     bench.up()  # waits for work
-    bench.session.log(item, 0, 1, "log", "a" * MAX_LOG_BYTES)
-    bench.session.log(item, 1, 1, "log", "b")
+    bench.session.log(item, 0, [(1, "log", "a" * MAX_LOG_BYTES)])
+    bench.session.log(item, 1, [(1, "log", "b")])
     first = bench.up()
     noisy.end(noisy.running(), 0.0, b"1")
     bench.session.finish(noisy)
@@ -412,7 +412,7 @@ def test_much_to_tell_does_not_wait_for_company():
     item = bench.session.take().begin(bench.clock.monotonic())[:2]
     bench.up()
     for seq in range(40):
-        bench.session.log(item, seq, 1, "log", "a" * 30_000)
+        bench.session.log(item, seq, [(1, "log", "a" * 30_000)])
     told = []
     while carrier := bench.session.next_exchange():
         told += [line for lines in carrier.logs for line in lines.lines]
@@ -457,7 +457,7 @@ def test_no_exchange_outgrows_its_limit_unless_by_a_single_item(kind):
     bench.trade(bench.up())
     while chunk := bench.session.take():
         while begun := chunk.begin(bench.clock.monotonic()):
-            bench.session.log((begun[0], begun[1]), 0, 0, "stdout", "y" * 200)
+            bench.session.log((begun[0], begun[1]), 0, [(0, "stdout", "y" * 200)])
             chunk.end(begun, bench.clock.monotonic(), result)
         bench.session.finish(chunk)
 

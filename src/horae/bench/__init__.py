@@ -19,6 +19,8 @@ BENCHES = {
     "claims": "Whether claims stay as fast with many lanes in use, and with millions queued.",
     "timers": "How late triggers fire beside millions of others, and when very many fire at once.",
     "workflows": "How soon steps of workflows follow one another, and how many a second.",
+    "logs": "Log lines a second beside half load, and whether any is lost.",
+    "events": "What listeners of the stream cost a server.",
     "disk": "Bytes on disk per finished execution, indexes included.",
     "start": "Cold start of `horae up` to the first execution finished.",
     "idle": "Processor time and memory of an idle `horae up`.",

@@ -2,10 +2,14 @@
 
 import time
 from collections import Counter
+from threading import Event
 
 from horae.client.app import App
 from horae.env import system_env
 from horae.worker.context import Context
+
+BURST = 50  # lines that are written together
+LINE = "%d request %08x of writer %d took %d ms, path=/api/v1/items/%d/parts, status=200, cached=no"
 
 app = App("bench")
 runs: Counter[int] = Counter()  # how often each visit was run in this process
@@ -43,6 +47,20 @@ async def stepping(ctx: Context, steps: int) -> int:
     for i in range(steps):
         total += await ctx.step(f"step {i}", int, i)
     return total
+
+
+@app.job("bench-chatter", isolation="thread")
+def chatter(ctx: Context, lines: int, rate: int, writer: int) -> int:
+    """Write so many numbered lines, at a rate or as fast as they are taken."""
+    begun, pause = time.perf_counter(), Event()
+    for number in range(lines):
+        if rate and number % BURST == 0 and (early := begun + number / rate - time.perf_counter()) > 0:
+            pause.wait(early)
+        mixed = number * 2_654_435_761 % 2**32
+        ctx.log(
+            "%d request %08x of writer %d took %d ms, path=/api/v1/items/%d", number, mixed, writer, mixed % 999, mixed
+        )
+    return lines
 
 
 @app.job("bench-visit")

@@ -34,6 +34,8 @@ RUNS: tuple[tuple[str, ...], ...] = (
     ("timers", "--store", "sqlite://"),
     ("timers", "--store", "postgresql://"),
     ("workflows",),
+    ("logs",),
+    ("events",),
     ("disk",),
     ("start",),
     ("idle",),

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from itertools import islice
 from typing import Annotated, Protocol
 from uuid import UUID
 
 from msgspec import Meta, Struct
 
+from horae.env import Instant
 from horae.errors import BadInput
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.execution import FINAL, Execution
@@ -26,7 +28,7 @@ MOST_SEARCHED = 100_000  # lines that are looked at for one page, however few ma
 TOGETHER = 5_000  # lines of a text that are made at a time
 START: Place = (0, 0)
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
-Line = LogLineView
+Line = tuple[int, int, int, Instant, str, str]  # number, attempt, seq, at, stream, text
 Filter = Callable[[str, str], bool]  # of stream and text
 
 
@@ -59,6 +61,9 @@ class Wanted(Struct, frozen=True, kw_only=True):
         )
 
 
+ALL = Wanted()
+
+
 class Window(Struct):
     """Lines that were found, the places they lie between, and whether there are more beyond."""
 
@@ -80,7 +85,7 @@ class ExecutionLogs:
         self,
         namespace: int,
         execution: str | UUID,
-        wanted: Wanted = Wanted(),  # noqa: B008 - frozen
+        wanted: Wanted = ALL,
         *,
         cursor: str | None = None,
         tail: int | None = None,
@@ -111,7 +116,7 @@ class ExecutionLogs:
             window = await self._forward(e, wanted, filter, start, limit)
         extent = await self._store.read(lambda: log_reads.extent(e.id))
         return LogPage(
-            items=window.lines,
+            items=list(map(_view, window.lines)),
             next_cursor=make_cursor(window.following),
             ended=e.state in FINAL,
             more=window.more,
@@ -125,9 +130,9 @@ class ExecutionLogs:
         self,
         namespace: int,
         execution: str | UUID,
-        wanted: Wanted = Wanted(),
+        wanted: Wanted = ALL,
         *,
-        times: bool = False,  # noqa: B008
+        times: bool = False,
     ) -> AsyncIterator[bytes]:
         """All lines as one text, piece by piece; each with its time before it if so asked."""
         filter = wanted.filter
@@ -140,7 +145,8 @@ class ExecutionLogs:
             window = await self._forward(e, wanted, filter, place, TOGETHER)
             place, more = window.following, window.more
             if window.lines:
-                yield "".join(f"{f'{line.at} ' if times else ''}{line.text}\n" for line in window.lines).encode()
+                texts = (f"{format_instant(at)} {text}\n" if times else f"{text}\n" for *_, at, _, text in window.lines)
+                yield "".join(texts).encode()
         cut = self._cut(await self._store.read(lambda: log_reads.extent(e.id)))
         if cut is not None and cut.lines == 0:
             yield f"{cut.notice}\n".encode()
@@ -169,7 +175,7 @@ class ExecutionLogs:
                 room = limit - len(found.lines)
                 if len(lines) > room:
                     lines = lines[:room]
-                    last = lines[-1].number
+                    last = lines[-1][0]
                 found.lines += lines
                 found.first, found.last = found.first or first, last
                 found.following = (piece.attempt, last - piece.base)
@@ -194,7 +200,7 @@ class ExecutionLogs:
                 room = limit - len(found.lines)
                 if len(lines) > room:
                     lines = lines[-room:]
-                    first = lines[0].number
+                    first = lines[0][0]
                 if not seen:
                     found.last, found.following, seen = last, (piece.attempt, last - piece.base), True
                 found.lines[:0] = lines
@@ -229,17 +235,18 @@ def _select(piece: Piece, filter: Filter | None, low: Place, high: Place | None)
         end = min(end, high[1] - piece.seq)
     times = times_of(columns)
     number = piece.base + piece.seq + 1
+    rows = zip(range(number, number + piece.count), times, columns.streams, columns.texts, strict=True)
     lines = [
-        Line(
-            number=number + i,
-            attempt=piece.attempt,
-            seq=piece.seq + i,
-            at=format_instant(times[i]),
-            stream=columns.streams[i],
-            level=level_of(columns.streams[i], columns.texts[i]),
-            text=columns.texts[i],
-        )
-        for i in range(begin, end)
-        if filter is None or filter(columns.streams[i], columns.texts[i])
+        (n, piece.attempt, n - piece.base - 1, at, stream, text)
+        for n, at, stream, text in islice(rows, begin, end)
+        if filter is None or filter(stream, text)
     ]
     return lines, number + begin, number + end - 1
+
+
+def _view(line: Line) -> LogLineView:
+    number, attempt, seq, at, stream, text = line
+    level = level_of(stream, text)
+    return LogLineView(
+        number=number, attempt=attempt, seq=seq, at=format_instant(at), stream=stream, level=level, text=text
+    )

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from horae.engine.service import Alarm, Wait
 from horae.env import Env, Instant
-from horae.model.event import Event
+from horae.model.event import Event, cut
 from horae.store.contract import Store
 
 QUIET = 0.1  # seconds
@@ -94,7 +94,7 @@ class Hints:
         pending.quotas |= hint.quotas
         pending.sessions += hint.sessions
         pending.jobs += hint.jobs
-        pending.events = (pending.events + hint.events)[-MOST_EVENTS:]
+        pending.events = cut(pending.events + hint.events, MOST_EVENTS)
 
     async def connect(self) -> None:
         """Listen to the other servers."""
@@ -123,10 +123,10 @@ class Hints:
 def _fit(hint: Hint) -> str:
     """Leave events out, then sessions and jobs, until the message fits."""
     text = msgspec.json.encode(hint).decode()
-    for field in ("events", "sessions", "jobs", "lanes"):
+    for field in ("events", "sessions", "jobs", "lanes", "events"):
         if len(text) <= MOST_BYTES:
             break
-        setattr(hint, field, {} if field == "lanes" else [])
+        setattr(hint, field, {} if field == "lanes" else cut(hint.events, 0) if field == "events" else [])
         hint.amounts = hint.amounts if hint.lanes else {}
         text = msgspec.json.encode(hint).decode()
     return text

@@ -146,6 +146,7 @@ class Node:
         self.circuit_breakers = CircuitBreakers(env, store, self.circuits)
         self.statistics.on_attempted = self.circuits.add
         self.events = Events(self.hints)
+        self.statistics.listened = lambda: self.events.wanted
         self.quotas = Quotas(env, store, self.directory, self.hints, self.id)
         self.counters = Counters()
         self.statistics.on_effects = self._settled

@@ -11,7 +11,7 @@ from horae.engine.tallies import Tallies
 from horae.env import Env, Instant
 from horae.errors import StoreUnavailable
 from horae.model.circuit import Attempted
-from horae.model.event import Event
+from horae.model.event import Event, missed
 from horae.model.ids import execution_id
 from horae.model.parcel import Parcel
 from horae.model.rollout import Trial
@@ -21,6 +21,7 @@ from horae.store.moves import statistics
 from horae.store.moves.effects import Effects
 
 FLUSH = 5.0
+MOST_TOLD, FEW_TOLD = 1000, 20  # events of one kind in a batch
 MINUTE = 60_000_000
 TELLING = ("success", "failed")  # how long the others took tells nothing of a job
 
@@ -42,6 +43,7 @@ class Statistics:
         self.on_failed: Callable[[], object] = lambda: None  # told when an execution has failed
         self.on_attempted: Callable[[Sequence[Attempted]], object] = lambda attempted: None
         self.on_trials: Callable[[Sequence[Trial]], object] = lambda trials: None  # told of what rollouts chose
+        self.listened: Callable[[], bool] = lambda: False  # whether anybody here wants to know each event
         self.on_effects: Callable[[Effects], object] = lambda effects: None  # told of all that is counted
         self.alarm = Alarm()
 
@@ -110,23 +112,27 @@ class Statistics:
         return found
 
     def events(self, effects: Effects) -> list[Event]:
-        """What subscribers are told of a batch."""
-        now = self._env.now()
-        ended = [
-            Event("execution", execution_id(e.parcel, e.lo), e.state, e.namespace, now, e.job, e.hi - e.lo)
-            for e in effects.ended[:20]
+        """What listeners are told of a batch: all of it where somebody listens here, else enough for other servers."""
+        now, most = self._env.now(), MOST_TOLD if self.listened() else FEW_TOLD
+        told = [
+            *(
+                Event("execution", execution_id(m.parcel, m.lo), m.state, m.namespace, now, m.job, m.hi - m.lo)
+                for moved in (effects.ended, effects.moved, effects.started)
+                for m in moved[:most]
+            ),
+            *(
+                Event("log", execution_id(n.parcel, n.lo), "running", n.namespace, now, n.job)
+                for n in effects.logged[:most]
+            ),
+            *(
+                Event("step", s.execution, s.state, s.namespace, now, s.job, step=s.step)
+                for s in effects.stepped[:most]
+            ),
         ]
-        moved = [
-            Event("execution", execution_id(m.parcel, m.lo), m.state, m.namespace, now, m.job, m.hi - m.lo)
-            for m in [*effects.moved[:20], *effects.started[:20]]
-        ]
-        logged = [
-            Event("log", execution_id(n.parcel, n.lo), "running", n.namespace, now, n.job) for n in effects.logged[:20]
-        ]
-        stepped = [
-            Event("step", s.execution, s.state, s.namespace, now, s.job, step=s.step) for s in effects.stepped[:20]
-        ]
-        return [*ended, *moved, *logged, *stepped]
+        whole = (effects.ended, effects.moved, effects.started, effects.logged, effects.stepped)
+        if any(len(some) > most for some in whole):
+            told += [missed(at, now) for at in {one.namespace for some in whole for one in some[most:]}]
+        return told
 
     async def step(self) -> Wait:
         """Write what was added up."""

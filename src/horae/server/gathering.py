@@ -12,6 +12,7 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Clock
+from horae.model.event import MISSED as LEFT_OUT
 from horae.model.event import Event
 from horae.model.ids import index_of, parcel_of
 from horae.model.instant import format_instant
@@ -65,7 +66,7 @@ class Wanted(Struct, frozen=True):
     every: int = 0
 
     def __contains__(self, event: Event) -> bool:
-        return event.kind in self.kinds or self.follows(event)
+        return event.kind in self.kinds or event.kind == LEFT_OUT or self.follows(event)
 
     def follows(self, event: Event) -> bool:
         """Whether an event is about the one execution."""
@@ -110,6 +111,9 @@ class Each:
         self._missed = False
 
     def add(self, event: Event) -> None:
+        if event.kind == LEFT_OUT:
+            self._missed = True
+            return
         self._told.append(self._write(event))
         if len(self._told) > MOST_PENDING:
             del self._told[: MOST_PENDING // 2]
@@ -131,7 +135,7 @@ class Counted:
         self._at = 0
 
     def add(self, event: Event) -> None:
-        if self._wanted.follows(event):
+        if event.kind == LEFT_OUT or self._wanted.follows(event):
             self._followed.add(event)
         if event.kind not in self._wanted.kinds:
             return

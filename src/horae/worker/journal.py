@@ -9,7 +9,7 @@ from horae.env import Instant
 from horae.model.log_chunk import LINE
 from horae.worker.failure import clean
 from horae.worker.holding import Begun
-from horae.worker.log_queue import Key
+from horae.worker.log_queue import Key, Line
 from horae.worker.outbox import key_of
 
 if TYPE_CHECKING:
@@ -42,15 +42,19 @@ class Journal:
     def __init__(self, run: "Run", begun: Begun) -> None:
         self._run = run
         self._item = begun[:2]
+        self._session = run.session
+        self._logs = run.session.outbox.logs
+        self._monotonic = run.host.env.clock.monotonic
         secrets = begun[0].secrets
         self.redactor = None if secrets is None else secrets.redactor
         limit = run.session.log_limit
         self._tail_limit = min(TAIL, limit // 4)
+        self._head_limit = limit - self._tail_limit
         self._limit = limit
         self._bytes = 0
         self._lost = 0
         self._seq = 0
-        self._lines: deque[tuple[Instant, str, str]] = deque()
+        self._lines: deque[Line] = deque()
         self._posted = self._ended = False
         self._tail: deque[Block] = deque()
         self._tail_bytes = self._left_lines = self._left_bytes = 0
@@ -58,7 +62,7 @@ class Journal:
     @property
     def is_full(self) -> bool:
         """Whether only the last lines are kept from now on."""
-        return self._bytes > self._limit - self._tail_limit
+        return self._bytes > self._head_limit
 
     @property
     def key(self) -> Key:
@@ -71,7 +75,12 @@ class Journal:
         at = self._now()
         if self._lost:
             self._add(at, "log", self._said_lost())
-        for line in clean(text).split("\n"):
+        if not text.isascii() or "\0" in text:
+            text = clean(text)
+        if len(text) <= MAX_LINE and "\n" not in text:  # as nearly all are
+            self._add(at, stream, text)
+            return
+        for line in text.split("\n"):
             for start in range(0, max(1, len(line)), MAX_LINE):
                 self._add(at, stream, line[start : start + MAX_LINE])
 
@@ -83,11 +92,9 @@ class Journal:
 
     def _takes(self) -> bool:
         """Whether what is written now can be taken in; whoever can wait for that does."""
-        session = self._run.session
-        logs = session.outbox.logs
+        session, logs = self._session, self._logs
         if not logs.room.is_set() and logs.may_wait:
-            clock = self._run.host.env.clock
-            while not (logs.room.wait(PAUSE) or session.ended or clock.monotonic() >= session.fence):
+            while not (logs.room.wait(PAUSE) or session.ended or self._monotonic() >= session.fence):
                 pass
         if self._ended or session.ended:
             return False
@@ -98,21 +105,21 @@ class Journal:
         return True
 
     def _add(self, at: Instant, stream: str, line: str) -> None:
-        size = len(line.encode()) + LINE
-        if self.is_full:
+        size = (len(line) if line.isascii() else len(line.encode())) + LINE
+        if self._bytes > self._head_limit:
             return self._hold(Block(at, stream, line, 1, size))
         self._bytes += size
         self._put(at, stream, line)
         if self.is_full:
             said = f"an attempt may write {self._limit} bytes. The last lines follow when it ends"
             self._put(at, "log", f"WARNING the log is cut here: {said}")
-            self._run.session.outbox.logs.tails[self.key] = self._end
+            self._logs.tails[self.key] = self._end
         return None
 
     def _put(self, at: Instant, stream: str, line: str) -> None:
         self._lines.append((at, stream, line))
         if len(self._lines) >= UNTOLD:
-            self._run.session.outbox.logs.room.clear()
+            self._logs.room.clear()
         if not self._posted:
             self._posted = True
             self._run.host.post(self._flush)
@@ -129,29 +136,29 @@ class Journal:
 
     def _flush(self) -> None:
         self._posted = False
-        while self._lines:
-            self._tell(*self._lines.popleft())
-        self._run.session.outbox.logs.make_room()
+        self._tell([self._lines.popleft() for _ in range(len(self._lines))])
+        self._logs.make_room()
 
-    def _tell(self, at: Instant, stream: str, line: str) -> None:
-        self._run.session.log(self._item, self._seq, at, stream, line)
-        self._seq += 1
+    def _tell(self, lines: list[Line]) -> None:
+        self._session.log(self._item, self._seq, lines)
+        self._seq += len(lines)
 
     def _end(self) -> None:
         """The attempt has ended: tell what was kept back, and what was left out before it."""
         self._ended = True
         self._flush()
         if self._lost:
-            self._tell(self._now(), "log", self._said_lost())
+            self._tell([(self._now(), "log", self._said_lost())])
         if self._left_lines:
             said = f"{self._left_lines} lines ({self._left_bytes} bytes) were left out here"
-            self._tell(self._tail[0].at, "log", f"WARNING {said}: an attempt may write {self._limit} bytes")
-            self._run.session.leave_out(self._item, self._left_lines, self._left_bytes)
+            said = f"WARNING {said}: an attempt may write {self._limit} bytes"
+            self._tell([(self._tail[0].at, "log", said)])
+            self._session.leave_out(self._item, self._left_lines, self._left_bytes)
         for block in self._tail:
             text = block.text if isinstance(block.text, str) else clean(block.text.decode(errors="replace"))
             for line in text.split("\n"):
-                for start in range(0, max(1, len(line)), MAX_LINE):
-                    self._tell(block.at, block.stream, line[start : start + MAX_LINE].removesuffix("\r"))
+                cut = [line[at : at + MAX_LINE].removesuffix("\r") for at in range(0, max(1, len(line)), MAX_LINE)]
+                self._tell([(block.at, block.stream, part) for part in cut])
         self._tail.clear()
 
     def _said_lost(self) -> str:
@@ -159,4 +166,4 @@ class Journal:
         return f"WARNING {lost} lines were lost: no server took them"
 
     def _now(self) -> Instant:
-        return self._run.session.instant(self._run.host.env.clock.monotonic())
+        return self._session.instant(self._monotonic())

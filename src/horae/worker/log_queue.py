@@ -5,7 +5,7 @@ whoever follows the log would never see the earlier ones.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from threading import Event, get_ident
 from uuid import UUID
 
@@ -77,13 +77,13 @@ class LogQueue:
         """Whether something of this attempt is to be heard before its end."""
         return key in self._lines or key in self._sending
 
-    def add(self, key: Key, seq: int, line: Line) -> None:
-        """Add a line; numbers of one attempt come in order, without gaps."""
+    def add(self, key: Key, seq: int, added: Sequence[Line]) -> None:
+        """Add lines; numbers of one attempt come in order, without gaps."""
         lines = self._lines.get(key)
         if lines is None:
             lines = self._lines[key] = Lines(seq)
-        lines.lines.append(line)
-        size = len(line[2]) + LINE_BYTES
+        lines.lines.extend(added)
+        size = sum([len(line[2]) for line in added]) + LINE_BYTES * len(added)
         lines.size += size
         self.bytes += size
         if key not in self._sending:

@@ -23,7 +23,7 @@ from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, R
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
 from horae.worker.failure import TIMED_OUT
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Ending, Fate, Item, Pile
-from horae.worker.log_queue import Key
+from horae.worker.log_queue import Key, Line
 from horae.worker.outbox import Load, Outbox, key_of
 from horae.worker.pace import Pace
 from horae.worker.stock import Stock
@@ -200,10 +200,10 @@ class Session:
             told = Progress(parcel=parcel, item=index, attempt=attempt, percent=percent, message=message)
             self.outbox.progress(told)
 
-    def log(self, item: Item, seq: int, at: Instant, stream: str, text: str) -> None:
-        """Tell a log line of a running item; `seq` counts the lines of its attempt from 0."""
-        if not self.ended:
-            self.outbox.logs.add(key_of(item), seq, (at, stream, text))
+    def log(self, item: Item, seq: int, lines: Sequence[Line]) -> None:
+        """Tell log lines of a running item; `seq` counts the lines of its attempt from 0."""
+        if lines and not self.ended:
+            self.outbox.logs.add(key_of(item), seq, lines)
 
     def leave_out(self, item: Item, lines: int, size: int) -> None:
         """Tell how much of a running item's log is missing, with the line that was just told."""
