@@ -22,3 +22,6 @@ export function written(job) {
 }
 
 export const kindOf = (job) => TASKS.find((task) => job[task] !== undefined && job[task] !== null) ?? "command";
+
+/** Whether a task says nothing yet. */
+export const isBlank = (task) => task === undefined || task === null || task === "" || (typeof task === "object" && !Object.values(task).flat().some((one) => one !== ""));

@@ -1,7 +1,7 @@
 // One job: what it does and when, how it went lately, and behind tabs everything else about it.
 
-import { html } from "../core/html.js";
-import { can } from "../core/api.js";
+import { html, useEffect, useRef } from "../core/html.js";
+import { can, get } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
@@ -21,9 +21,13 @@ import { Explanation } from "./job-explain.js";
 const LAST = 100;
 
 export default function JobPage({ id }) {
-  const path = jobPath(id);
-  const job = useData(path, undefined, { live: ["job", "execution", "circuit", "hold"], wait: 2000 });
-  const last = useData(`${path}/grid`, { limit: LAST }, { live: ["execution"], wait: 3000 });
+  const known = useRef(null); // by its id it is found also when it was deleted or renamed meanwhile
+  const job = useData(jobPath(id), undefined, { live: ["job", "execution", "circuit", "hold"], wait: 2000, read: async (path, params, options) => {
+    const found = await get(known.current ? jobPath(known.current) : path, params, options);
+    known.current = found.jobId;
+    return found;
+  } });
+  const last = useData(job.data ? `${jobPath(job.data.jobId)}/grid` : null, { limit: LAST }, { live: ["execution"], wait: 3000 });
   return html`<${Ready} of=${job} what="the job">${(data) => html`<${Shown} job=${data} last=${last} reload=${() => { job.reload(); last.reload(); }} />`}<//>`;
 }
 
@@ -41,9 +45,16 @@ function Shown({ job, last, reload }) {
   return html`<${Page} title=${job.name} lead=${job.description} crumbs=${crumbs} actions=${html`<${JobActions} job=${job} reload=${reload} />`}>
     <${Headline} job=${job} />
     <${Notices} job=${job} reload=${reload} />
-    ${last.data && html`<div class="last-strip"><${Strip} items=${[...last.data.items].reverse()} links=${true} height=${48} width=${8} most=${LAST} /></div>`}
+    ${last.data && html`<${Last} items=${last.data.items} />`}
     <div><${Tabs} tabs=${tabs} /></div>
   <//>`;
+}
+
+/** The last executions, the newest at the right, which is what one sees first. */
+function Last({ items }) {
+  const place = useRef(null);
+  useEffect(() => { place.current.scrollLeft = place.current.scrollWidth; }, [items.length]);
+  return html`<div class="last-strip" ref=${place}><${Strip} items=${[...items].reverse()} links=${true} height=${48} width=${8} most=${LAST} /></div>`;
 }
 
 /** What it is doing, when it fires, where and for whom: one line that is read first. */

@@ -43,14 +43,14 @@ export default function Jobs() {
 const COLUMNS = [
   { title: "job", className: "job-name", cell: (job) => html`${job.name}${job.workflow ? html` <span class="tag">workflow</span>` : ""}` },
   { title: "state", cell: (job) => html`<${State} of=${job.status} />` },
-  { title: "schedule", className: "cut job-when", cell: (job) => (job.scheduleText ? html`<span title=${job.scheduleText}>${job.scheduleText}</span>` : html`<span class="soft">when asked</span>`) },
+  { title: "schedule", className: "cut job-when middle", cell: (job) => (job.scheduleText ? html`<span title=${job.scheduleText}>${job.scheduleText}</span>` : html`<span class="soft">when asked</span>`) },
   { title: "next fire", className: "nowrap", cell: (job) => html`<${Time} at=${job.nextFireAt} ago=${true} />` },
   { title: "last outcomes", className: "job-strip", cell: (job) => (job.statistics.recent.length ? html`<${Strip} items=${job.statistics.recent} height=${20} width=${4} most=${20} />` : html`<span class="soft">–</span>`) },
   { title: "success", className: "number", cell: (job) => percent(job.statistics.successRate) },
   { title: "p50", className: "number", cell: (job) => duration(job.statistics.p50) },
   { title: "p95", className: "number", cell: (job) => duration(job.statistics.p95) },
-  { title: "queue", className: "nowrap", cell: (job) => job.queue },
-  { title: "tags", className: "job-tags", cell: (job) => html`<${Labels} tags=${job.tags} />` },
+  { title: "queue", className: "nowrap large", cell: (job) => job.queue },
+  { title: "tags", className: "job-tags large", cell: (job) => html`<${Labels} tags=${job.tags} />` },
 ];
 
 const tagText = ([name, value]) => (value ? `${name}=${value}` : name);

@@ -51,6 +51,13 @@ function words(series, say) {
 
 const times = (ticks, span) => ticks.map((at) => (span > 3 * 86400 ? day : shortClock)(new Date(at * 1000).toISOString()));
 
+/** The points that no line leads to or from: they would not be seen. */
+function alone(chart, place, shown) {
+  const values = chart.data[place];
+  const known = (at) => values[at] !== null && values[at] !== undefined;
+  return shown ? null : values.map((_, at) => at).filter((at) => known(at) && !known(at - 1) && !known(at + 1));
+}
+
 function options(UPlot, { place, series, say, height, sync, stacked, onRange }) {
   const ink = color("soft");
   const line = color("line");
@@ -61,7 +68,7 @@ function options(UPlot, { place, series, say, height, sync, stacked, onRange }) 
     fill: one.fill || stacked ? `color-mix(in srgb, ${color(one.tone)} ${stacked ? 75 : 18}%, transparent)` : undefined,
     width: stacked ? 0 : 1.5,
     paths: one.bars ? UPlot.paths.bars({ size: [0.8] }) : undefined,
-    points: { show: false },
+    points: { show: false, size: 4, filter: alone },
     spanGaps: false,
   }));
   return {

@@ -62,7 +62,7 @@ function Field({ name, schema, needed, value, problem, onChange }) {
     : kind === "tick"
       ? html`<input ...${common} required=${false} type="checkbox" checked=${Boolean(shown)} onChange=${(event) => set(event.target.checked)} />`
       : html`<input ...${common} type=${kind === "number" ? "number" : "text"} step="any" value=${shown} onInput=${(event) => set(kind === "number" ? (event.target.value === "" ? undefined : Number(event.target.value)) : event.target.value)} />`;
-  return html`<div class="field"><label for=${id}>${label}${needed && html` <span class="soft">(needed)</span>`}</label>${input}<p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem ?? schema.description ?? ""}</p></div>`;
+  return html`<div class="field"><label for=${id}>${label}${needed ? " (needed)" : ""}</label>${input}<p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem ?? schema.description ?? ""}</p></div>`;
 }
 
 /** A value as JSON, checked while it is typed. */
@@ -80,5 +80,5 @@ export function JsonField({ label, value, hint, told, onChange, rows = 5 }) {
     setProblem(bad);
     onChange(parsed, bad);
   };
-  return html`<div class="field"><label for=${id}>${label} <span class="soft">(JSON)</span></label><textarea id=${id} rows=${rows} spellcheck="false" aria-describedby="${id}-hint" aria-invalid=${problem ? "true" : null} value=${text} onInput=${typed}></textarea><p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem ?? hint ?? ""}</p></div>`;
+  return html`<div class="field"><label for=${id}>${`${label} (JSON)`}</label><textarea id=${id} rows=${rows} spellcheck="false" aria-describedby="${id}-hint" aria-invalid=${problem ? "true" : null} value=${text} onInput=${typed}></textarea><p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem ?? hint ?? ""}</p></div>`;
 }

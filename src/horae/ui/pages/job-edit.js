@@ -1,0 +1,105 @@
+// Making a job or changing one: a form for what most jobs say, the whole definition as JSON for the rest. The server
+// checks while one types, and says at which field something is wrong.
+
+import { html, useEffect, useRef, useState } from "../core/html.js";
+import { send } from "../core/api.js";
+import { useData } from "../core/data.js";
+import { go, jobPath, link, route, setQuery } from "../core/route.js";
+import { ActionButton } from "../core/act.js";
+import { plural } from "../core/format.js";
+import { Failure, Page, Panel, Ready } from "../parts/basics.js";
+import { isBlank, kindOf, written } from "./job-document.js";
+import { JobForm } from "./job-form.js";
+import { Whole } from "./job-whole.js";
+
+const WAIT = 400;
+const EXAMPLE = { name: "", command: "" };
+
+export default function JobEdit({ name }) {
+  const like = route.value.query.like;
+  const from = name ?? like;
+  const job = useData(from ? jobPath(from) : null, undefined);
+  if (!from) return html`<${Editor} began=${EXAMPLE} />`;
+  return html`<${Ready} of=${job} what="the job">${(data) => (name ? html`<${Editor} job=${data} began=${written(data)} />` : html`<${Editor} began=${{ ...written(data), name: "" }} />`)}<//>`;
+}
+
+/** `job` is what is changed; without one, a new job is made from `began`. */
+function Editor({ job, began }) {
+  const start = useRef({ job, began }); // what was read when one began to type
+  const [document_, setDocument] = useState(began);
+  const [unread, setUnread] = useState(null); // why the whole cannot be read as JSON
+  const [refused, setRefused] = useState(null);
+  const { job: first } = start.current;
+  const check = useCheck(document_, first);
+  const dirty = JSON.stringify(document_) !== JSON.stringify(start.current.began);
+  const saved = useRef(false);
+  useEffect(() => {
+    const ask = (event) => { if (dirty && !saved.current) event.preventDefault(); };
+    addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, [dirty]);
+  const change = (next) => { setDocument(next); setRefused(null); };
+  const problem = refused ?? check.problem;
+  const title = first ? `Edit ${first.name}` : "New job";
+  const whole = route.value.query.as === "json";
+  const target = first ? { method: "PUT", path: `/jobs/${first.jobId}`, headers: { "if-match": `"${first.version}"` } } : { method: "POST", path: "/jobs" };
+  const save = () => ({
+    ...target, title: first ? "Save" : "Create", body: document_, cli: first ? ["jobs", "edit", first.name, "-f", "definition.json"] : ["jobs", "create", "-f", "definition.json"],
+    done: (made) => (first ? (made.version === first.version ? `${made.name} is as it was.` : `${made.name} is now version ${made.version}.`) : `${made.name} was created.`),
+    undo: first && dirty ? { title: "Undo", path: `/jobs/${first.jobId}/rollback`, body: { version: first.version }, cli: ["jobs", "rollback", first.name, "--to", first.version], done: `${first.name} reads as version ${first.version} did.`, after: () => {} } : undefined,
+    failed: setRefused,
+    after: (made) => { saved.current = true; go(jobPath(made.name), {}); },
+  });
+  const crumbs = html`<a href=${link("/jobs")}>Jobs</a>${first && html` / <a href=${link(jobPath(first.name))}>${first.name}</a>`}`;
+  return html`<${Page} title=${title} crumbs=${crumbs} actions=${html`<span class="switch" role="group" aria-label="edited as">${[["form", "form"], ["json", "whole definition"]].map(([id, word]) => html`<button key=${id} type="button" aria-pressed=${(id === "json") === whole ? "true" : "false"} disabled=${id === "form" && unread !== null} onClick=${() => setQuery({ as: id === "json" ? "json" : null }, { replace: true })}>${word}</button>`)}</span>`}>
+    ${first?.template && html`<p class="notice">This job is made from the template ${first.template}: what stands here goes over it.</p>`}
+    <div class="edit"><form class="stack" onSubmit=${(event) => event.preventDefault()} noValidate>
+      ${whole ? html`<${Whole} value=${document_} onChange=${(next, wrong) => { setUnread(wrong); if (next) change(next); }} />` : html`<${JobForm} value=${document_} onChange=${change} problem=${problem} />`}
+    </form>
+    <aside class="edit-side"><${Panel} title=${first ? "What would change" : "What it would be"}>
+      <div role="status" aria-live="polite"><${Verdict} problem=${unread ? { detail: unread } : problem} plan=${check.plan} missing=${check.missing} isNew=${!first} empty=${!dirty} conflict=${refused?.status === 412 ? { first, reload: () => location.reload() } : null} /></div>
+      <div class="actions edit-actions"><${ActionButton} kind="primary" role="editor" label=${first ? "Save" : "Create"} action=${save} disabled=${!dirty || unread !== null || Boolean(check.missing)} /><a class="button" href=${first ? link(jobPath(first.name)) : link("/jobs")}>Leave it</a></div>
+    <//></aside></div>
+  <//>`;
+}
+
+/** What nobody has to ask the server for. */
+function missingOf(document_) {
+  if (!document_.name) return "It has no name yet.";
+  const kind = kindOf(document_);
+  return document_.template || !isBlank(document_[kind]) ? null : "It does not say yet what runs.";
+}
+
+/** Ask the server, when typing rests, what it would make of it. */
+function useCheck(document_, job) {
+  const [state, setState] = useState({ plan: null, problem: null });
+  const key = JSON.stringify(document_);
+  useEffect(() => {
+    const missing = missingOf(document_);
+    if (missing) { setState({ plan: null, problem: null, missing }); return undefined; }
+    const abort = new AbortController();
+    const timer = setTimeout(async () => {
+      try {
+        const options = { params: { dryRun: true }, body: document_, signal: abort.signal };
+        setState({ plan: await send(job ? "PUT" : "POST", job ? `/jobs/${job.jobId}` : "/jobs", options), problem: null });
+      } catch (problem) { if (problem.name !== "AbortError") setState({ plan: null, problem }); }
+    }, WAIT);
+    return () => { clearTimeout(timer); abort.abort(); };
+  }, [key]);
+  return state;
+}
+
+function Verdict({ problem, plan, missing, isNew, empty, conflict }) {
+  if (conflict) return html`<div class="failure" role="alert"><p><strong>Somebody changed this job meanwhile.</strong></p><p>What you typed is still here. <a href=${link(jobPath(conflict.first.name), { tab: "definition", version: conflict.first.version })} target="_blank" rel="noopener">See what they changed</a>, then begin anew from that.</p><button type="button" onClick=${conflict.reload}>Read it anew, and lose what was typed</button></div>`;
+  if (isNew && empty) return html`<p class="soft">Give it a name and say what runs. It is checked while you type; nothing is made before you create it.</p>`;
+  if (problem) return html`<${Failure} error=${problem} />`;
+  if (missing) return html`<p class="soft">${missing}</p>`;
+  if (!plan) return html`<p class="soft">Looking …</p>`;
+  if (!isNew && !plan.changes.length) return html`<p class="soft">Nothing: it would stay at version ${plan.version}.</p>`;
+  return html`<p><strong>${isNew ? "It can be made." : `${plural(plan.changes.length, "field")} would change; it would be version ${plan.version}.`}</strong></p>
+    <p>${plan.scheduleText ? `It fires ${plan.scheduleText}.` : "It runs when it is triggered."}</p>
+    ${plan.changes.length > 0 && html`<ul class="plain changes">${plan.changes.map((one) => html`<li key=${one.path}><code>${one.path}</code> ${"before" in one && html`<del>${short(one.before)}</del> `}${"after" in one && html`<ins>${short(one.after)}</ins>`}</li>`)}</ul>`}
+    ${plan.notes.map((note) => html`<p key=${note} class="notice">${note}</p>`)}`;
+}
+
+const short = (value) => { const text = typeof value === "string" ? value : JSON.stringify(value); return text.length > 120 ? `${text.slice(0, 117)} …` : text; };

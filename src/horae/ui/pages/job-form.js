@@ -1,0 +1,86 @@
+// The form of a definition. It changes only the fields that it shows: whatever else the definition says stays.
+
+import { html } from "../core/html.js";
+import { shell as asLine } from "../core/api.js";
+import { useData } from "../core/data.js";
+import { Panel } from "../parts/basics.js";
+import { Field } from "../parts/fields.js";
+import { JsonField } from "../parts/form.js";
+import { kindOf, TASKS } from "./job-document.js";
+import { ScheduleField } from "./job-when.js";
+
+const KINDS = { command: "a program", python: "a function of a worker", http: "a request", workflow: "a workflow" };
+
+/** What a field is about: "schedule.cron" belongs to "schedule", "command.argv[0]" to "command". */
+const top = (field) => (field ?? "").split(/[.[]/)[0];
+
+export function JobForm({ value, onChange, problem }) {
+  const kind = kindOf(value);
+  const queues = useData("/queues");
+  const set = (name, next) => {
+    const changed = { ...value };
+    if (next === undefined || next === "" || next === null) delete changed[name]; else changed[name] = next;
+    onChange(changed);
+  };
+  const field = problem?.body?.field;
+  const wrong = (name) => (top(field) === name ? problem.detail : null);
+  const text = (name, label, more = {}) => html`<${Field} label=${label} value=${value[name]} onChange=${(next) => set(name, next)} problem=${wrong(name)} ...${more} />`;
+  const count = (name, label, more = {}) => html`<${Field} label=${label} type="number" value=${value[name]} onChange=${(next) => set(name, next === "" ? undefined : Number(next))} problem=${wrong(name)} ...${more} />`;
+  const choose = (next) => {
+    const changed = { ...value };
+    for (const one of TASKS) delete changed[one];
+    onChange({ ...changed, [next]: next === "workflow" ? { steps: [] } : "" });
+  };
+  return html`<${Panel} title="What"><div class="fields">
+      <${Field} label="name" value=${value.name} onChange=${(next) => onChange({ ...value, name: next })} problem=${wrong("name")} hint="letters, digits, dots, dashes and underscores" required=${true} autofocus=${!value.name} />
+      ${text("description", "description", { hint: "what it is for" })}</div>
+      <${Field} label="what runs" options=${TASKS.map((one) => [one, KINDS[one]])} value=${kind} onChange=${choose} />
+      <${Task} key=${kind} kind=${kind} value=${value[kind]} onChange=${(next) => onChange({ ...value, [kind]: next })} problem=${wrong(kind)} /><//>
+    <${Panel} title="When"><${ScheduleField} value=${value.schedule} onChange=${(next) => set("schedule", next)} problem=${wrong("schedule")} />
+      ${value.triggers?.length > 0 && html`<p class="soft">It has further triggers: ${value.triggers.map((one) => one.name ?? "one").join(", ")}. They are in the whole definition.</p>`}<//>
+    <${Panel} title="How"><div class="fields">
+      <${Field} label="queue" value=${value.queue} onChange=${(next) => set("queue", next)} problem=${wrong("queue")} hint="default if empty" list="known-queues" />
+      <datalist id="known-queues">${(queues.data?.items ?? []).map((one) => html`<option key=${one.name} value=${one.name}></option>`)}</datalist>
+      ${count("priority", "priority", { min: 0, max: 9, hint: "0 to 9, 4 if empty" })}
+      ${count("retries", "retries", { min: 0, max: 1000, hint: "further tries after a failure" })}
+      <${Field} label="delay between tries" value=${delayOf(value.retry)} onChange=${(next) => set("retry", next ? { delay: next } : undefined)} problem=${wrong("retry")} hint="10s; it grows from 1s to 5m if empty" disabled=${delayOf(value.retry) === null} />
+      ${text("timeout", "timeout", { hint: "how long one try may take: 30s, 1h" })}
+      ${count("concurrency", "at a time", { min: 1, hint: "how many of it run at once; no limit if empty" })}
+      <${Field} label="tags" value=${tagsText(value.tags)} onChange=${(next) => set("tags", readTags(next))} problem=${wrong("tags")} hint="team=data, nightly" />
+      </div><//>
+    <${Panel} title="Params"><${JsonField} label="params" rows=${3} value=${value.params} hint="what it is given; a submission may override each" told=${wrong("params")} onChange=${(next, bad) => { if (!bad) set("params", next); }} />
+      <${JsonField} label="schema" value=${value.schema ?? undefined} hint="the JSON schema of params: the form for triggering is made from it" told=${wrong("schema")} rows=${5} onChange=${(next, bad) => { if (!bad) set("schema", next); }} /><//>`;
+}
+
+/** The one delay of a retry rule that a field can show; null for rules that say more. */
+function delayOf(retry) {
+  if (retry === undefined || retry === null) return "";
+  return typeof retry === "object" && !Array.isArray(retry) && Object.keys(retry).every((name) => name === "delay") ? retry.delay : null;
+}
+
+const tagsText = (tags) => (Array.isArray(tags) ? tags.join(", ") : Object.entries(tags ?? {}).map(([name, value]) => (value ? `${name}=${value}` : name)).join(", "));
+
+function readTags(text) {
+  if (!text.trim()) return undefined;
+  // A comma or a blank that was just typed stays, so that one can go on typing.
+  return Object.fromEntries(text.split(",").map((one) => { const [name, ...rest] = one.split("="); return [name.trimStart(), rest.join("=").trimStart()]; }));
+}
+
+function Task({ kind, value, onChange, problem }) {
+  if (kind === "workflow") return html`<${JsonField} label="workflow" value=${value} rows=${14} told=${problem} hint=${'{"steps": [{"name": "load", "job": "load-orders", "after": ["extract"]}]}'} onChange=${(next, bad) => { if (!bad) onChange(next ?? { steps: [] }); }} />`;
+  if (kind === "command") return html`<${Command} value=${value} onChange=${onChange} problem=${problem} />`;
+  if (value !== "" && typeof value === "object") return html`<${JsonField} label=${KINDS[kind]} value=${value} told=${problem} onChange=${(next, bad) => { if (!bad) onChange(next ?? ""); }} />`;
+  return kind === "python"
+    ? html`<${Field} label="function" value=${value} onChange=${onChange} problem=${problem} hint="as a worker announces it: digest" />`
+    : html`<${Field} label="URL" type="url" value=${value} onChange=${onChange} problem=${problem} hint="https://example.com/hook; the params are sent as its body" />`;
+}
+
+/** A program with its arguments, or a line for a shell; what says more than that is JSON. */
+function Command({ value: given, onChange, problem }) {
+  const value = Array.isArray(given) ? asLine(given) : given;
+  const shell = typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).join() === "shell";
+  if (typeof value === "object" && value !== null && !shell) return html`<${JsonField} label="command" value=${value} told=${problem} onChange=${(next, bad) => { if (!bad) onChange(next ?? ""); }} />`;
+  const text = shell ? value.shell : value ?? "";
+  return html`<${Field} label="command" rows=${2} value=${text} onChange=${(next) => onChange(shell ? { shell: next } : next)} problem=${problem} hint=${shell ? "a line for the shell, with pipes and variables" : "a program and its arguments; no shell reads it"} />
+    <p class="small"><label><input type="checkbox" checked=${shell} onChange=${(event) => onChange(event.target.checked ? { shell: text } : text)} /> with a shell</label></p>`;
+}

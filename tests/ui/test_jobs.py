@@ -1,0 +1,136 @@
+"""Jobs in the browser: created and seen to fire, triggered with params, paused, rolled back, backfilled."""
+
+import re
+
+from playwright.async_api import Page, expect
+
+from tests.ui.conftest import Site, check
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"day": {"type": "string", "pattern": "^\\d{4}-\\d\\d-\\d\\d$"}, "rows": {"type": "integer"}},
+    "required": ["day"],
+}
+
+
+def complained(page: Page) -> list[str]:
+    """What the browser itself told of answers that refuse; they are expected here, and forgotten."""
+    told = [text for text in page.complaints if "status of 4" in text]  # type: ignore[attr-defined]
+    page.complaints.clear()  # type: ignore[attr-defined]
+    return told
+
+
+async def test_a_cron_job_is_created_and_seen_to_fire(page: Page, site: Site):
+    await page.goto(f"{site.url}/ui/jobs")
+    await page.get_by_role("link", name="Create the first job").click()
+    await page.get_by_label("name", exact=True).fill("tick tock")
+    await page.get_by_label("command", exact=True).fill("echo tick")
+    await expect(page.locator(".field .complaint")).to_contain_text("is not a valid name")
+    assert complained(page)
+    await page.get_by_label("name", exact=True).fill("tick")
+    await page.get_by_label("it runs").select_option("cron")
+    await page.get_by_label("cron", exact=True).fill("* * * * * *")
+    await expect(page.locator(".schedule-preview")).to_contain_text("every second")
+    await expect(page.locator(".schedule-preview li")).to_have_count(5)
+    await expect(page.locator(".edit-side")).to_contain_text("It can be made.")
+    await check(page)
+
+    await page.get_by_role("button", name="Create", exact=True).click()
+    await expect(page).to_have_url(re.compile(r"/ui/jobs/tick$"))
+    await expect(page.locator(".toast")).to_contain_text("tick was created.")
+    await expect(page.get_by_role("table").get_by_text("success").first).to_be_visible()
+    await expect(page.locator(".last-strip a").first).to_be_visible()
+
+    await page.get_by_role("button", name="Pause", exact=True).click()
+    await expect(page.locator(".headline")).to_contain_text("paused")
+    await page.locator(".toast").get_by_role("button", name="Undo").last.click()
+    await expect(page.locator(".headline")).not_to_contain_text("paused")
+    await page.get_by_role("button", name="Pause", exact=True).click()  # it has fired enough for this test
+    await expect(page.locator(".headline")).to_contain_text("paused")
+    await check(page)
+
+
+async def test_params_come_from_a_form_that_complains(page: Page, site: Site):
+    site.post("/jobs", {"name": "load", "command": "echo ${params.day}", "schema": SCHEMA})
+    await page.goto(f"{site.url}/ui/jobs/load")
+    await page.get_by_role("button", name="Trigger …").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="Trigger", exact=True).click()
+    await expect(dialog.locator(".complaint").first).to_have_text("needed")
+    await dialog.get_by_label("day").fill("yesterday")
+    await expect(dialog.locator(".complaint").first).to_contain_text("must match")
+    await dialog.get_by_label("day").fill("2026-11-15")
+    await dialog.get_by_text("When and how").click()
+    await dialog.get_by_label("after a delay").fill("soon")
+    await dialog.get_by_role("button", name="Trigger", exact=True).click()
+    await expect(dialog.get_by_text("'soon' is not a length of time.").first).to_be_visible()
+    await expect(dialog.get_by_label("day")).to_have_value("2026-11-15")
+    assert complained(page)
+    await dialog.get_by_label("after a delay").fill("")
+    await check(page)
+    await dialog.get_by_role("button", name="Trigger", exact=True).click()
+    await expect(dialog).to_have_count(0)
+    await expect(page.get_by_role("table").get_by_text("success")).to_be_visible()
+    ran = site.get("/jobs/load/executions")["items"]
+    assert [one["params"] for one in ran] == [{"day": "2026-11-15"}]
+
+
+async def test_a_version_is_rolled_back_and_a_late_edit_is_refused(page: Page, site: Site):
+    job = site.post("/jobs", {"name": "mail", "command": "true", "timeout": "1m"})
+    await page.goto(f"{site.url}/ui/jobs/mail/edit")
+    await page.get_by_label("timeout").fill("2m")
+    await expect(page.locator(".edit-side")).to_contain_text("1 field would change")
+    assert site.fleet.request("PATCH", "/jobs/mail", {"retries": 1}).status_code == 200
+    await page.get_by_role("button", name="Save", exact=True).click()
+    await expect(page.locator(".edit-side")).to_contain_text("Somebody changed this job meanwhile.")
+    await expect(page.get_by_label("timeout")).to_have_value("2m")
+    assert complained(page)
+
+    await page.goto(f"{site.url}/ui/jobs/{job['jobId']}?tab=definition")
+    await page.get_by_role("button", name="version 1").click()
+    await expect(page.locator(".diff .added")).to_contain_text("retries: 1")
+    await check(page)
+    await page.get_by_role("button", name="Roll back to 1", exact=True).click()
+    await page.get_by_role("dialog").get_by_role("button", name="Roll back to 1").click()
+    await expect(page.locator(".toast")).to_contain_text("it is version 3")
+    await expect(page.get_by_role("button", name="version 3")).to_be_disabled()
+    assert site.get("/jobs/mail")["retries"] == 0
+
+
+async def test_a_week_is_backfilled(page: Page, site: Site):
+    site.post("/jobs", {"name": "daily", "command": "true", "schedule": "0 0 * * *"})
+    await page.goto(f"{site.url}/ui/jobs/daily?tab=schedule")
+    await expect(page.locator(".heat-coming").first).to_be_visible()
+    await page.get_by_role("button", name="More", exact=True).click()
+    await page.get_by_role("menuitem", name="Backfill …").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_role("button", name="the last week").click()
+    await expect(dialog.locator(".plan")).to_contain_text("7 fires would run")
+    await check(page)
+    await dialog.get_by_role("button", name="Run 7 fires", exact=True).click()
+    await expect(page.locator(".backfill")).to_contain_text("7 succeeded")
+    await expect(page.locator(".backfill [data-state=success]")).to_be_visible()
+    await check(page)
+
+
+async def test_many_are_chosen_and_one_is_deleted_and_brought_back(page: Page, site: Site):
+    for n in range(3):
+        site.post("/jobs", {"name": f"many-{n}", "command": "true", "tags": ["many"]})
+    await page.goto(f"{site.url}/ui/jobs?search=many")
+    await expect(page.get_by_role("row")).to_have_count(4)
+    await check(page)
+    await page.get_by_label("choose all that are shown").check()
+    await page.locator(".chosen-bar").get_by_role("button", name="Pause").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Pause 3 jobs").click()
+    await expect(page.locator("[data-state=paused]")).to_have_count(3)
+    await page.locator(".toast").get_by_role("button", name="Undo").click()
+    await expect(page.locator("[data-state=paused]")).to_have_count(0)
+
+    await page.get_by_role("link", name="many-1").click()
+    await page.get_by_role("button", name="More", exact=True).click()
+    await page.get_by_role("menuitem", name="Delete …").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("This job is deleted")).to_be_visible()
+    await page.locator(".toast").get_by_role("button", name="Restore").click()
+    await expect(page).to_have_url(re.compile(r"/ui/jobs/many-1"))
+    await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
