@@ -24,6 +24,20 @@ MANY = [
     for place in range(5)
 ]
 
+SAID = """async () => {
+    const { sentence } = await import("/ui/pages/execution-words.js");
+    const { painted } = await import("/ui/parts/ansi.js");
+    const now = Date.parse("2026-11-16T10:00:00Z");
+    const [due, began, queuedAt] = [40, -120, -2].map((s) => new Date(now + 1000 * s).toISOString());
+    const error = { type: "TimeoutError" };
+    return [
+        sentence({ status: "waiting", reason: "retry", nextAttemptAt: due, retryCount: 1, error }, { now, most: 4 }),
+        sentence({ status: "running", workerId: "w1", startedAt: began, retryCount: 0, message: "row 3" }, { now }),
+        sentence({ status: "queued", queuedAt }, { now, summary: "No worker serves it." }),
+        painted("\\u001b[1;31mbad\\u001b[0m, good").map(({ text, look }) => `${text}|${look}`).join(),
+    ];
+}"""
+
 
 @pytest.fixture(scope="module")
 def run(site):
@@ -44,6 +58,16 @@ def ended(site):
         return site.get(f"/executions/{id}")["status"]
 
     return ended
+
+
+async def test_what_it_is_doing_is_said_in_a_line(page):
+    said = await page.evaluate(SAID)
+    assert said == [
+        "waiting 40s to retry after TimeoutError, failed 1 of 4 tries",
+        "running for 2m on w1: row 3",
+        "queued for 2 s: No worker serves it.",
+        "bad|ansi-red ansi-bold,, good|",
+    ]
 
 
 async def test_a_failing_job_s_log_is_read_and_it_is_retried(page, site, run, ended):
@@ -74,18 +98,28 @@ async def test_a_failing_job_s_log_is_read_and_it_is_retried(page, site, run, en
     await expect(page.get_by_text("retried as")).to_be_visible()
 
 
-async def test_chosen_executions_are_cancelled_together(page, site, run):
-    ids = [run("later", command=["true"])] + [
-        site.post("/jobs/later/trigger", {"delay": "1h"})["executionId"] for _ in range(2)
-    ]
+async def test_a_list_that_is_read_stays_still_and_chosen_ones_are_cancelled_together(page, site, run):
+    run("later", command=["true"])
+
+    def put_off() -> str:
+        return site.post("/jobs/later/trigger", {"delay": "1h"})["executionId"]
+
+    ids = [put_off(), put_off()]
     await page.goto(f"{site.url}/ui/executions?job=later&status=waiting")
     boxes = page.get_by_role("checkbox", name="choose", exact=True)
     await expect(boxes).to_have_count(2)
+    await boxes.first.check()
+    ids.append(put_off())
+    fresh = page.get_by_role("button", name="1 new execution: show")
+    await expect(fresh).to_be_visible()
+    await expect(boxes).to_have_count(2)
+    await fresh.click()
+    await expect(boxes).to_have_count(3)
     await page.get_by_role("checkbox", name="choose all that are shown").check()
     await page.get_by_role("button", name="Cancel", exact=True).click()
-    await page.get_by_role("button", name="Cancel 2 executions").click()
+    await page.get_by_role("button", name="Cancel 3 executions").click()
     await expect(page.get_by_text("No execution fits these filters.")).to_be_visible()
-    assert [site.get(f"/executions/{id}")["status"] for id in ids[1:]] == ["cancelled"] * 2
+    assert [site.get(f"/executions/{id}")["status"] for id in ids] == ["cancelled"] * 3
 
 
 async def test_why_a_job_does_not_run_is_told_with_its_remedy(page, site, run):
@@ -149,6 +183,7 @@ async def test_a_log_of_many_lines_is_shown_by_windows_and_linked_by_line(page, 
     await expect(page.get_by_text(f"{LINES:,} lines")).to_be_visible()
     await lines.evaluate("box => { box.scrollTop = box.scrollHeight; }")
     await expect(lines.get_by_text(f"line {LINES}", exact=True)).to_be_visible()
-    await lines.evaluate("box => { box.scrollTop = 0; }")
-    await expect(lines.get_by_text("line 1", exact=True)).to_be_visible()
+    await page.get_by_label("Go to line").fill("1")
+    await page.keyboard.press("Enter")
+    await expect(lines.locator(".chosen")).to_have_text(re.compile("^1line 1$"))
     assert await lines.locator(".log-line").count() < 200

@@ -40,8 +40,8 @@ export function go(path, query, { replace = false } = {}) {
 }
 
 /** Change some of the view's state; null takes a part away. What is typed replaces, what is chosen can be gone back from. */
-export function setQuery(patch, { replace = false } = {}) {
-  move(address(route.value.path, { ...route.value.query, ...patch }) + (patch.hash ?? ""), replace);
+export function setQuery({ hash = "", ...patch }, { replace = false } = {}) {
+  move(address(route.value.path, { ...route.value.query, ...patch }) + hash, replace);
 }
 
 addEventListener("popstate", () => { route.value = read(); });

@@ -71,5 +71,5 @@ function Tries({ execution }) {
   const rows = course(execution, tries.data.items);
   if (!rows.length) return null;
   return html`<${Panel} title=${tries.data.items.length ? plural(tries.data.items.length, "try", "tries") : "Not tried yet"} className="tries"><${Gantt} rows=${rows} label="Its tries" live=${open} />
-    <ul class="legend small soft" aria-hidden="true"><li><i class="key bg-quiet"></i>queued or waiting</li><li><i class="key bg-running"></i>running</li><li><i class="key bg-retrying"></i>pause before a retry</li></ul><//>`;
+    <ul class="legend small soft" aria-hidden="true"><li><i class="key bg-quiet"></i>queued or waiting</li><li><i class="key bg-running"></i>ran, in the colour of its end</li><li><i class="key bg-retrying"></i>pause before a retry</li></ul><//>`;
 }

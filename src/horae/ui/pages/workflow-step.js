@@ -15,7 +15,7 @@ import { grouped } from "../parts/graph-groups.js";
 import { stepState } from "../parts/graph.js";
 import { Log } from "../parts/log.js";
 import { hasEnded } from "./execution-words.js";
-import { why } from "./workflow.js";
+import { why } from "./workflow-words.js";
 
 const FINAL = new Set(["success", "failed", "skipped", "cancelled"]);
 const WHAT = { job: "runs a job", foreach: "runs a job for each item", loop: "runs a job again and again", switch: "chooses a branch", sleep: "waits for a time", event: "waits for an event", signal: "waits for a signal", approval: "asks somebody", callback: "waits for its URL to be called" };

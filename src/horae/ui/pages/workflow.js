@@ -11,6 +11,7 @@ import { About, Artifacts, Values } from "./execution-side.js";
 import { hasEnded } from "./execution-words.js";
 import { Answer } from "./workflow-answer.js";
 import { StepPanel } from "./workflow-step.js";
+import { why } from "./workflow-words.js";
 
 const NONE = "-"; // chosen by hand: no step
 const NARROW = 1100; // px, as in the styles
@@ -28,7 +29,8 @@ export function Workflow({ execution, graph, reload }) {
   const node = graph.nodes.find((one) => one.step === chosen);
   const path = Boolean(critical);
   const tools = html`<span class="soft">${summary(graph)}</span>
-    <label class="tick-word small"><input type="checkbox" checked=${path} onChange=${() => setQuery({ critical: path ? null : "1" }, { replace: true })} />critical path${path && graph.criticalPath.length ? html` <span class="soft">${duration(spent(graph))} in ${plural(graph.criticalPath.length, "step")}</span>` : null}</label>`;
+    <label class="tick-word small"><input type="checkbox" checked=${path} onChange=${() => setQuery({ critical: path ? null : "1" }, { replace: true })} />critical path${path && graph.criticalPath.length ? html` <span class="soft">${duration(spent(graph))} in ${plural(graph.criticalPath.length, "step")}</span>` : null}</label>
+    ${opened.size > 0 && html`<button type="button" class="link small" onClick=${() => setQuery({ open: null })}>group alike steps again</button>`}`;
   return html`${graph.paused && html`<p class="notice" role="status">It is paused: no step starts until it is resumed; what runs goes on.</p>`}
     ${asks.map((one) => html`<${Answer} key=${one.step} id=${execution.executionId} node=${one} reload=${reload} />`)}
     <div class="workflow ${node || members ? "with-step" : ""}"><div class="execution-main">
@@ -69,14 +71,4 @@ function List({ graph, chosen }) {
   return html`<details class="steps" open=${open} onToggle=${(event) => setOpen(event.target.open)}><summary>The steps as a list</summary>
     ${open && html`<div class="table-wrap" tabindex="0" role="region" aria-label="Steps"><table><thead><tr>${columns.map((one) => html`<th key=${one} scope="col">${one}</th>`)}</tr></thead><tbody>${graph.nodes.map((node) => html`<tr key=${node.step} aria-current=${node.step === chosen ? "true" : null}>
       <td><a href=${link(route.value.path, { ...route.value.query, step: node.step })}>${node.step}</a></td><td><${State} of=${stepState(node)} /></td><td>${node.kind}${node.items ? `, ${node.items.success + node.items.failed} of ${node.items.total}` : ""}</td><td>${node.startedAt && html`<${Time} at=${node.startedAt} />`}</td><td class="number">${node.seconds === null ? "" : duration(node.seconds)}</td><td>${why(node)}</td></tr>`)}</tbody></table></div>`}</details>`;
-}
-
-const REASONS = { when: "its condition did not hold", join: "what it comes after ended otherwise", switch: "another branch was taken", workflow: "the workflow ended before", tolerance: "too many items failed", paused: "the workflow is paused", breakpoint: "it was to stop here" };
-
-/** Why a step stands as it does, in words. */
-export function why(node) {
-  if (node.error) return `${node.error.type}: ${node.error.message ?? ""}`;
-  const wait = node.waitsFor;
-  if (node.status === "waiting" && wait) return wait.name ? `for the ${node.kind} ${wait.name}` : [wait.message, wait.roles?.length ? `asked of ${wait.roles.join(", ")}` : ""].filter(Boolean).join("; ");
-  return REASONS[node.reason] ?? node.reason ?? "";
 }

@@ -29,7 +29,7 @@ export function Gantt({ rows, selected, onSelect, label, live = false }) {
   if (!bounds) return null;
   const names = Math.min(width * 0.34, 48 + 7 * Math.max(6, ...rows.map((row) => row.label.length)));
   const room = Math.max(80, width - names - 16);
-  const x = (time) => ((time - bounds.from) / (bounds.to - bounds.from)) * room;
+  const x = (time) => ((time - bounds.from) / (bounds.to - bounds.from)) * (room - 6);
   const first = Math.max(0, Math.floor(top / ROW) - BEYOND);
   const seen = rows.slice(first, Math.ceil((top + MOST) / ROW) + BEYOND);
   const Line = onSelect ? "button" : "div";

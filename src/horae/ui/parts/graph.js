@@ -1,7 +1,9 @@
 // A graph of steps, drawn left to right: live states, the running path alive, many alike as one, moved by mouse, touch and keys.
 
 import { html, Component, useEffect, useMemo, useState } from "../core/html.js";
+import { useNow } from "../core/data.js";
 import { duration } from "../core/format.js";
+import { reducedMotion } from "../core/prefs.js";
 import { Glyph, look } from "../core/states.js";
 import { Loading } from "./basics.js";
 import { grouped } from "./graph-groups.js";
@@ -46,14 +48,17 @@ export function StepGraph({ nodes, edges, selected, onSelect, critical = false, 
     event.preventDefault();
     event.stopPropagation();
   };
+  const goesOn = shown.nodes.some((node) => GOES_ON.has(node.status));
+  const now = useNow(goesOn ? 1000 : 3600000);
+  const beat = reducedMotion ? 0 : -5 * (Math.round(now / 1000) % 2); // the running path moves once a second: what moves always costs always
   const alive = new Set(shown.nodes.filter((node) => node.status === "running").map((node) => node.step));
   const onPath = new Set(critical ? shown.nodes.filter((node) => node.critical).map((node) => node.step) : []);
   const high = layout ? Math.max(150, Math.min(layout.height + 48, 460)) : 150;
   return html`<div class="graph"><div class="graph-tools">${tools}<span class="graph-zoom"><button type="button" onClick=${() => view.zoom(1.25)} aria-label="larger">+</button><button type="button" onClick=${() => view.zoom(0.8)} aria-label="smaller">−</button><button type="button" onClick=${() => view.fit()}>fit</button></span></div>
     <div class="graph-box" ref=${view.frame} style=${{ height: `${high}px` }} onKeyDown=${pressed}>${!ready ? html`<${Loading} what="the graph" />` : html`<svg width="100%" height="100%" role="group" aria-label=${label}><g ref=${view.layer}>
       ${layout.phases.map((phase) => html`<g key=${phase.name} class="phase"><text x=${phase.x} y="10">${phase.first ? "" : PHASES[phase.name] ?? phase.name}</text>${!phase.first && html`<line x1=${phase.x - 32} x2=${phase.x - 32} y1="0" y2=${layout.height} />`}</g>`)}
-      ${layout.paths.map((path) => html`<path key="${path.from}>${path.to}" class="edge ${alive.has(path.to) ? "alive" : ""} ${onPath.has(path.from) && onPath.has(path.to) ? "critical" : ""}" d=${path.d} />`)}
-      ${shown.nodes.map((node) => html`<${Node} key=${node.step} node=${node} place=${layout.places.get(node.step)} selected=${node.step === at} stop=${node.step === stop} critical=${onPath.has(node.step)} dim=${critical && !onPath.has(node.step)} choose=${choose} />`)}
+      <g stroke-dashoffset=${beat}>${layout.paths.map((path) => html`<path key="${path.from}>${path.to}" class="edge ${alive.has(path.to) ? "alive" : ""} ${onPath.has(path.from) && onPath.has(path.to) ? "critical" : ""}" d=${path.d} />`)}</g>
+      ${shown.nodes.map((node) => html`<${Node} key=${node.step} node=${node} place=${layout.places.get(node.step)} selected=${node.step === at} stop=${node.step === stop} critical=${onPath.has(node.step)} dim=${critical && !onPath.has(node.step)} words=${under(node, now)} choose=${choose} />`)}
     </g></svg>`}</div></div>`;
 }
 
@@ -73,10 +78,10 @@ function beside(places, from, [dx, dy]) {
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-function under(node) {
+function under(node, now) {
   if (node.kind === "group") return `${node.items.total} steps`;
   const what = { job: "", approval: "", foreach: "", loop: node.run ? `run ${node.run}` : "loop" }[node.kind] ?? node.kind;
-  const took = node.seconds === null || node.seconds === undefined ? "" : duration(GOES_ON.has(node.status) ? Math.round(node.seconds) : node.seconds);
+  const took = !node.startedAt ? "" : node.endedAt ? duration(node.seconds) : duration(Math.max(0, Math.round((now - new Date(node.startedAt)) / 1000)));
   return [look(stepState(node)).word, took, what].filter(Boolean).join(" · ");
 }
 
@@ -84,11 +89,11 @@ function under(node) {
 class Node extends Component {
   shouldComponentUpdate(next) {
     const { node, ...rest } = this.props;
-    return next.node.status !== node.status || under(next.node) !== under(node) || next.node.items?.success !== node.items?.success || next.node.items?.failed !== node.items?.failed
+    return next.node.status !== node.status || next.node.items?.success !== node.items?.success || next.node.items?.failed !== node.items?.failed
       || Object.keys(rest).some((name) => name !== "choose" && next[name] !== rest[name]);
   }
 
-  render({ node, place, selected, stop, critical, dim, choose }) {
+  render({ node, place, selected, stop, critical, dim, words, choose }) {
     const state = stepState(node);
     const { word, tone } = look(state);
     const name = node.label ?? node.step;
@@ -98,7 +103,7 @@ class Node extends Component {
       ${(node.kind === "group" || items) && html`<rect class="behind" x="4" y="4" width=${WIDE} height=${HIGH} rx="6" />`}
       <rect class="card" width=${WIDE} height=${HIGH} rx="6" /><title>${name}</title>
       <g transform="translate(10 14)"><${Glyph} of=${state} /></g>
-      <text class="name" x="34" y="19">${cut(name, items ? 15 : 20)}</text><text class="under" x="34" y="34">${cut(under(node), items ? 19 : 24)}</text>
+      <text class="name" x="34" y="19">${cut(name, items ? 15 : 20)}</text><text class="under" x="34" y="34">${cut(words, items ? 19 : 24)}</text>
       ${items && html`<g transform="translate(${WIDE - 22} ${HIGH / 2}) rotate(-90)"><circle class="ring" r="11" /><circle class="ring done" r="11" stroke-dasharray="${(RING * items.success) / items.total} ${RING}" /><circle class="ring bad" r="11" stroke-dasharray="${(RING * items.failed) / items.total} ${RING}" stroke-dashoffset=${(-RING * items.success) / items.total} /><text class="share" transform="rotate(90)" y="3">${Math.floor((100 * (items.success + items.failed)) / items.total)}</text></g>`}
     </g>`;
   }

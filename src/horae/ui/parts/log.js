@@ -10,7 +10,7 @@ import { painted, plain } from "./ansi.js";
 import { AllLines, FoundLines } from "./log-lines.js";
 
 const ROW = 18;
-const BEYOND = 20; // lines above and below what is seen
+const BEYOND = 12; // lines above and below what is seen
 const LONGEST = 2000; // characters of a line that are shown in its row
 const TALLEST = 12_000_000; // px that every browser can scroll
 const LEVELS = [["debug", "debug"], ["info", "info"], ["warning", "warning"], ["error", "error"]].map(([key, word]) => [key, key === "error" ? word : `${word} and worse`]);
@@ -36,12 +36,23 @@ export function Log({ execution, live, tries = 1, end = false }) {
     ]} /><span class="soft small" role="status">${said}</span><span class="log-tools">
       ${live && html`<label class="tick-word small"><input type="checkbox" checked=${follow} onChange=${(event) => setFollow(event.target.checked)} />follow</label>`}
       <label class="tick-word small"><input type="checkbox" checked=${Boolean(times)} onChange=${(event) => setQuery({ times: event.target.checked ? "1" : null }, { replace: true })} />times</label>
+      <${GoTo} most=${lines.lines} />
       <${Download} path="/executions/${execution}/logs/download" params=${{ grep, level, attempt }} name="${execution}.log">Download<//></span></div>
     ${lines.truncated && html`<p class="notice" role="status">${lines.truncated.notice}</p>`}
     ${lines.error && html`<${Failure} error=${lines.error} retry=${() => lines.grow()} />`}
     ${lines.read && !lines.count && !lines.error ? html`<p class="log-none soft">${filtered ? "No line fits." : live ? "Nothing was written yet." : "It wrote nothing."}</p>` : html`<${Rows} lines=${lines} version=${version} filtered=${filtered} follow=${follow} onFollow=${setFollow} times=${Boolean(times)} grep=${grep} />`}
     ${linked() > 0 && html`<${Whole} line=${lines.known?.get(linked())} />`}
   </section>`;
+}
+
+/** A line by its number: the keyboard's way to a link. */
+function GoTo({ most }) {
+  const jump = (event) => {
+    const wanted = Math.min(Number(event.target.value), most);
+    if (wanted >= 1) setQuery({ grep: null, level: null, try: null, hash: `#L${wanted}` });
+    event.target.value = "";
+  };
+  return html`<input class="log-goto" type="number" min="1" max=${most} aria-label="Go to line" placeholder="line" onChange=${jump} />`;
 }
 
 /** Whether an event is about an execution: it may speak of several, which differ in the last four digits of their ids. */
@@ -80,17 +91,17 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
     look();
     onFollow(scrollTop + clientHeight >= scrollHeight - 2 * ROW);
   };
+  const base = filtered ? link(route.value.path, { ...route.value.query, grep: null, level: null, try: null }) : "";
   const rows = [];
-  for (let at = first; at < last; at += 1) rows.push(html`<${Row} key=${filtered ? `f${at}` : at} at=${at} line=${lines.row(at)} before=${at > 0 ? lines.row(at - 1) : null} filtered=${filtered} chosen=${target === at + 1} times=${times} grep=${grep} />`);
+  for (let at = first; at < last; at += 1) rows.push(html`<${Row} key=${filtered ? `f${at}` : at} at=${at} line=${lines.row(at)} before=${at > 0 ? lines.row(at - 1) : null} filtered=${filtered} base=${base} chosen=${target === at + 1} times=${times} grep=${grep} />`);
   return html`<div class="log-box" ref=${box} tabindex="0" role="region" aria-label="Lines" onScroll=${scrolled}><div class="log-all" style=${{ height: `${tall}px` }}>
     <div class="log-seen" style=${{ transform: `translateY(${first * ROW - view.top * shift + view.top}px)` }}>${rows}</div></div></div>`;
 }
 
-function Row({ at, line, before, filtered, chosen, times, grep }) {
+function Row({ at, line, before, filtered, base, chosen, times, grep }) {
   if (!line) return html`<div class="log-line soft"><span class="log-number">${filtered ? "" : at + 1}</span>…</div>`;
   const other = before && before.attempt !== line.attempt && line.attempt;
-  const href = filtered ? `${link(route.value.path, { ...route.value.query, grep: null, level: null, try: null })}#L${line.number}` : `#L${line.number}`;
-  return html`<div class="log-line level-${line.level} ${chosen ? "chosen" : ""} ${other ? "other" : ""}" data-try=${other ? `try ${other}` : null}><a class="log-number" href=${href} tabindex="-1">${line.number}</a>${times && html`<time class="soft" title=${exact(line.at)}>${clock(line.at)}</time>`}${words(line.text, grep)}</div>`;
+  return html`<div class="log-line level-${line.level} ${chosen ? "chosen" : ""} ${other ? "other" : ""}" data-try=${other ? `try ${other}` : null}><a class="log-number" href="${base}#L${line.number}" tabindex="-1">${line.number}</a>${times && html`<time class="soft" title=${exact(line.at)}>${clock(line.at)}</time>`}${words(line.text, grep)}</div>`;
 }
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
