@@ -151,3 +151,19 @@ def test_what_users_name_makes_a_bounded_number_of_series():
     circuits = {("default", f"j{i}", state): 1.0 for i in range(3) for state in ("open", "half-open")}
     assert bounded(circuits, 2, most=1)["(others)", "(others)", "open"] == 3
     assert bounded(queues, 2, most=9, together=max)["(others)", "(others)"] == 0
+
+
+async def test_metrics_tell_of_alerts_and_their_notices(api: Api, node: Node, clock: VirtualClock):
+    rule = {"name": "old", "kind": "queue-age", "after": "1m", "severity": "critical"}
+    assert (await api.post("/api/v1/alert-rules", json=rule)).status_code == 201
+    await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
+    await api.post("/api/v1/executions", json={"job": "pay"})
+    clock.advance(300 * SECOND)
+    await node.alerts.watch.step()
+
+    after = told((await api.get("/metrics")).text)
+
+    assert after['horae_alerts{namespace="default",severity="critical"}'] == 1
+    assert after['horae_alert_changes_total{state="firing"}'] == 1
+    assert after['horae_alert_notices_total{outcome="failed"}'] == 0
+    assert after["horae_alert_looks_failed_total"] == 0

@@ -9,6 +9,7 @@ from horae.store.moves import alerts
 from tests.store_contract.world import NAMESPACE, World
 
 RARE_ALERTS = {
+    "firing_alerts",
     *("alert", "alert_page", "firing_alert_page", "alert_page_of_job", "acknowledge_alert", "notices_of_alerts"),
 }
 

@@ -5,6 +5,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from horae.engine.node import Node
 from horae.server.call import Call
+from horae.server.metrics.alerts import Alerts
 from horae.server.metrics.answers import Answers
 from horae.server.metrics.exchanges import Exchanges
 from horae.server.metrics.executions import Executions
@@ -23,7 +24,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._answers, self._shown = Answers(), Shown()
         executions = Executions(node, lambda: self._shown.looked.namespaces)
-        for family in (executions, Exchanges(node), Storage(node), Services(node), Itself(node)):
+        for family in (executions, Exchanges(node), Storage(node), Services(node), Alerts(node), Itself(node)):
             self.registry.register(family)
         self.registry.register(self._answers)
         self.registry.register(self._shown)

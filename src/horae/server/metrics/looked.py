@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.server.metrics.families import Labels, bounded, gauge
-from horae.store.moves import backfills, circuit_reads, limit_reads, replays, watches
+from horae.store.moves import alerts, backfills, circuit_reads, limit_reads, replays, watches
 from horae.store.moves.depths import all_depths
 
 MOST_CIRCUITS = 10_000
@@ -35,6 +35,7 @@ class Looked(Struct):
     backfills: Table = field(default_factory=Counter)
     fires: Table = field(default_factory=Counter)
     replays: Table = field(default_factory=Counter)
+    alerts: Table = field(default_factory=Counter)
     workers: Table = field(default_factory=Counter)
     slots: Table = field(default_factory=Counter)
 
@@ -94,6 +95,8 @@ class Shown(Collector):
         yield gauge("backfill_fires", told, bounded(looked.fires, 2), ["namespace", "job_name", "standing"])
         told = "Replays of dead letters that go on or are paused, by state."
         yield gauge("replays", told, bounded(looked.replays, 1), ["namespace", "state"])
+        told = "Alerts that are firing, by severity."
+        yield gauge("alerts", told, bounded(looked.alerts, 1), ["namespace", "severity"])
 
 
 async def look(node: Node) -> Looked:
@@ -112,6 +115,8 @@ async def look(node: Node) -> Looked:
     await _look_at_backfills(looked, node)
     for (namespace, state), count in (await node.store.read(replays.standing)).items():
         looked.replays[names.get(namespace, ""), state] = count
+    for (namespace, severity), count in (await node.store.read(alerts.firing)).items():
+        looked.alerts[names.get(namespace, ""), severity] = count
     await _look_at_workers(looked, node)
     return looked
 

@@ -24,6 +24,10 @@ OPEN = Statement(
     f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND rule = $2 AND state = 'firing'"
     " ORDER BY subject LIMIT 1000",
 )
+FIRING = Statement(
+    "firing_alerts",
+    "SELECT namespace, severity, count(*) FROM alerts WHERE state = 'firing' GROUP BY namespace, severity",
+)
 ONE = Statement("alert", f"SELECT {_COLUMNS} FROM alerts WHERE id = $1 AND namespace = $2")
 PAGE = Statement(
     "alert_page", f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
@@ -104,6 +108,11 @@ def _alert(row: Row) -> Alert:
 def open_of(namespace: int, rule: str) -> Script[list[Alert]]:
     """The alerts of a rule that are not over."""
     return [_alert(row) for row in (yield Fetch(OPEN, (namespace, rule)))]
+
+
+def firing() -> Script[dict[tuple[int, str], int]]:
+    """How many alerts of each namespace and severity are not over."""
+    return {(namespace, severity): int(count) for namespace, severity, count in (yield Fetch(FIRING))}
 
 
 def settle(stored: StoredRule, found: Sequence[Finding], new_id: NewId, now: Instant) -> Script[Settled]:
