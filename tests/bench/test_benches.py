@@ -36,6 +36,7 @@ SMALL = {
         "--repeats",
         "1",
     ],
+    "api": ["--jobs", "60", "--history", "300", "--samples", "2"],
     "sessions": ["--sessions", "5", "--rate", "10", "--seconds", "1"],
     "concurrency": ["--executions", "20", "--seconds", "1"],
     "sustain": ["--seconds", "2", "--rate", "100", "--mixed"],
@@ -58,6 +59,7 @@ METRICS = {
     "submit": {"submissions", "generator processor"},
     "latency": {"p50", "p90", "p99", "p100"},
     "reads": {"reads", "p50", "p99", "executions meanwhile"},
+    "api": {"p50", "p99"},
     "sessions": {"server processor", "server memory"},
     "concurrency": {
         "worker memory", "worker memory before", "worker processor", "largest gap between heartbeats", "all started",
@@ -128,7 +130,7 @@ def test_every_bench_is_tried_here():
 
 
 # These are tried by `make prove` only.
-LONG = ("timers", "policies", "growth", "disk", "concurrency", "reads", "sustain", "idle")
+LONG = ("timers", "policies", "growth", "disk", "concurrency", "reads", "api", "sustain", "idle")
 
 
 @pytest.mark.parametrize(

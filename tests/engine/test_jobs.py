@@ -524,13 +524,24 @@ async def memory_jobs(env):
     await driver.close()
 
 
-async def test_a_rare_tag_is_looked_for_only_so_far(jobs, monkeypatch):
+async def test_a_rare_tag_or_word_is_found_by_one_query(jobs, monkeypatch):
     monkeypatch.setattr("horae.engine.job_lists.MOST_SCANNED", 1)
     for name in ("a", "b", "c"):
-        await create(jobs, name, tags={"x": "1"} if name == "c" else {}, params={"x": "1"})
-    page = await jobs.list(NAMESPACE, tag="x=1", limit=1)
+        await create(jobs, name, tags={"x": "1"} if name == "c" else {"y": "x=1"}, params={"x": "1"})
+    await jobs.edit(NAMESPACE, "c", {"description": "Tells ÄRGER"})
+    for found in ({"tag": "x=1"}, {"tag": "x"}, {"search": "ärger"}, {"search": "tells"}):
+        page = await jobs.list(NAMESPACE, limit=1, **found)
+        assert [job.name for job in page.items] == ["c"], found
+    assert (await jobs.list(NAMESPACE, limit=1, search="%")).items == []
+
+
+async def test_what_differs_in_case_only_is_passed_over_only_so_far(memory_jobs, monkeypatch):
+    monkeypatch.setattr("horae.engine.job_lists.MOST_SCANNED", 1)
+    for name in ("a", "b", "c"):
+        await create(memory_jobs, name, tags={"x" if name == "c" else "X": "1"})
+    page = await memory_jobs.list(NAMESPACE, tag="x=1", limit=1)
     assert page.items == []
-    page = await jobs.list(NAMESPACE, tag="x=1", limit=1, cursor=page.next_cursor)
+    page = await memory_jobs.list(NAMESPACE, tag="x=1", limit=1, cursor=page.next_cursor)
     assert [job.name for job in page.items] == ["c"]
 
 

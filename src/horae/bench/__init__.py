@@ -11,6 +11,7 @@ BENCHES = {
     "submit": "Submissions a second over HTTP, in bulk and one by one.",
     "latency": "How soon what is submitted begins to run, at rest and under half load.",
     "reads": "Reads a second and how long they take while much is run.",
+    "api": "How long the overview, lists and statistics take with many jobs and a long history.",
     "sessions": "What many worker sessions cost a server, and where they go when it is killed.",
     "concurrency": "A worker that holds many async executions, or workers that hold many commands.",
     "sustain": "A load that goes on: whether rate, latency and memory stay what they were.",

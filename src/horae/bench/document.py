@@ -23,6 +23,7 @@ RUNS: tuple[tuple[str, ...], ...] = (
     ("submit",),
     ("latency",),
     ("reads",),
+    ("api",),
     ("sessions",),
     ("sessions", "--sessions", "3000", "--servers", "3", "--kill"),
     ("concurrency",),
@@ -45,6 +46,7 @@ LARGE: dict[tuple[str, ...], tuple[str, ...]] = {
     ("growth",): ("--history", "10000000", "--queued", "5000000"),
     ("claims",): ("--queued", "5000000"),
     ("reads",): ("--history", "10000000"),
+    ("api",): ("--jobs", "100000", "--history", "10000000"),
     ("timers", "--store", "postgresql://"): ("--triggers", "10000000"),
 }
 

@@ -37,6 +37,10 @@ class Source(Protocol):
         """Bytes on disk of a store that no server has open, tidied up as it is in long use."""
         ...
 
+    async def settle(self, url: str) -> None:
+        """Let it know what lies there, as it does by itself in long use."""
+        ...
+
     def pid(self) -> int | None:
         """The database's own process, where it is one of this machine that the bench started."""
         ...
@@ -63,6 +67,9 @@ class SqliteSource:
     async def size(self, url: str) -> int:
         file = Path(url.removeprefix("sqlite:///"))
         return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+
+    async def settle(self, url: str) -> None:
+        """It plans by its indexes alone."""
 
     def pid(self) -> int | None:
         return None
@@ -95,6 +102,9 @@ class PostgresSource:
     async def size(self, url: str) -> int:
         await self._execute("VACUUM", url)
         return int(await self._execute("SELECT pg_database_size(current_database())", url))
+
+    async def settle(self, url: str) -> None:
+        await self._execute("VACUUM ANALYZE", url)
 
     def pid(self) -> int | None:
         if self._folder is None:

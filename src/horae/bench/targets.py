@@ -43,6 +43,12 @@ FAIRNESS = (
 )
 COSTING = ("priority", "deadline", "shortest", "fair", "fair, priority within", "fifo, a label needed")
 KEYED = ("a limit by key, parcels of 500", "a limit by key, parcels of one")
+PAGES = (
+    *("overview", "overview of a day", "overview of a week", "jobs", "jobs with statistics", "jobs by search"),
+    *("jobs with statistics, further pages", "jobs by search, none", "jobs by prefix", "jobs by tag", "jobs by queue"),
+    *("jobs by state", "statistics of a job", "days of a job", "grid of a job", "grid of a workflow", "executions"),
+    *("executions, further pages", "executions that failed", "executions of a job"),
+)
 QUEUED = (100_000, 1_000_000, 5_000_000)
 TARGETS: Mapping[tuple[str, str, str], Target] = {
     ("throughput", "* drain", "executions"): least(60_000, executions=50_000),
@@ -60,6 +66,7 @@ TARGETS: Mapping[tuple[str, str, str], Target] = {
     ("reads", "* reads", "reads"): least(3_000, clients=64, drain=20_000, history=10_000_000),
     ("reads", "* reads", "p99"): under(100, clients=64, drain=20_000, history=10_000_000),
     ("reads", "* two servers", "stale reads"): under(1),
+    **{("api", f"postgresql {page}", "p99"): under(100, jobs=100_000, history=10_000_000) for page in PAGES},
     ("sessions", "* idle", "server processor"): under(15, sessions=1_000),
     ("sessions", "* trickle", "server processor"): under(40, sessions=1_000, rate=100),
     ("sessions", "* a server killed", "reconnected within"): under(10, sessions=3_000, servers=3),

@@ -60,7 +60,7 @@ async def create(api: Api, name: str | None, dry_run: bool, **options: Any) -> N
 
 @jobs.command("list", examples=("horae jobs list", "horae jobs list --state paused", "horae jobs list -o json"))
 @click.option("--state", type=click.Choice(["active", "paused", "deleted"]), help="Only jobs in this state.")
-@click.option("--search", metavar="TEXT", help="Only jobs whose name or description contains this.")
+@click.option("--search", metavar="TEXT", help="Only jobs whose name, description or tags contain this.")
 @click.option("--queue", metavar="QUEUE", help="Only jobs of this queue.")
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only jobs with this tag.")
 @click.option("--owner", metavar="WORKFLOW", help="Only the jobs that a workflow keeps for its steps.")

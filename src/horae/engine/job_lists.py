@@ -144,8 +144,9 @@ class JobLists:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[JobView]:
-        """Jobs by name; deleted ones only when `state` asks for them. `search` is a part of the name or description,
-        `tag` "name" or "name=value". Those that workflows keep for their steps come with one `owner`, or if `owned`.
+        """Jobs by name; deleted ones only when `state` asks for them. `search` is a part of the name, the description
+        or a tag, `tag` "name" or "name=value". Those that workflows keep for their steps come with one `owner`, or if
+        `owned`.
 
         A page may be short, even empty, while `nextCursor` says there is more.
         """

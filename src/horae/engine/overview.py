@@ -104,7 +104,7 @@ class Overview:
         last = begin_of(now, STEP)
         first = last - (HALF_HOURS - 1) * STEP * SECOND
         past = await self._store.read(
-            lambda: statistics_reads.of_namespace(namespace, TEN_MINUTES, first, last + STEP * SECOND, STEP)
+            lambda: statistics_reads.counts_of_namespace(namespace, TEN_MINUTES, first, last + STEP * SECOND, STEP)
         )
         ahead = await self._coming.of(namespace)
         return DialView(
@@ -140,7 +140,7 @@ def _point(at: Instant, tally: NamespaceTally | None) -> PointView:
     )  # fmt: skip
 
 
-def _past(at: Instant, tally: NamespaceTally | None) -> PastView:
+def _past(at: Instant, tally: Counts | None) -> PastView:
     if tally is None:
         return PastView(at=format_instant(at))
     return PastView(

@@ -90,6 +90,9 @@ class Histogram(Struct):
         size = len(stored) // 6
         numbers = unpack(f"<{size}H{size}I", stored)
         counts = self.counts
+        if not counts:
+            counts.update(zip(numbers[:size], numbers[size:], strict=True))
+            return
         for bucket, count in zip(numbers[:size], numbers[size:], strict=True):
             counts[bucket] = counts.get(bucket, 0) + count
 

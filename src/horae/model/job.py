@@ -20,6 +20,7 @@ from horae.model.rate import Rate
 from horae.model.retry import RetryPolicy
 from horae.model.secret_refs import TAKES_SECRETS, references_in_all, texts_in
 from horae.model.timeouts import Allowance, Patience, Timeouts
+from horae.model.words import words_of
 from horae.model.workflow.values import Workflow
 
 STEADY = "steady:"  # offered by workers that are not labelled spot; no label can be spelled so
@@ -121,6 +122,11 @@ class Spec(Definition, frozen=True, kw_only=True):
     def keys(self) -> str | None:
         """The keys of an envelope that the job alone decides."""
         return encode_keys(keys_of_job(self.preempts, self.preemptible))
+
+    @property
+    def words(self) -> str:
+        """What it is looked for by."""
+        return words_of(self.name, self.description, self.tags)
 
     @property
     def needed(self) -> dict[UUID, Condition]:

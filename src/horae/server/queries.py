@@ -33,7 +33,7 @@ class Paged(Query, frozen=True, kw_only=True):
 class JobList(Paged, frozen=True, kw_only=True):
     """Which jobs."""
 
-    search: Annotated[Text, Meta(description="A part of the name or description.")] | None = None
+    search: Annotated[Text, Meta(description="A part of the name, the description or a tag.")] | None = None
     prefix: Annotated[Text, Meta(description="How the name begins.")] | None = None
     state: Literal["active", "paused", "deleted"] | None = None
     tag: Annotated[Text, Meta(description='"name" or "name=value".')] | None = None

@@ -3,10 +3,10 @@
 from functools import cache
 from uuid import UUID
 
-import msgspec
 from msgspec import Struct
 
 from horae.model.job import Spec
+from horae.model.words import sought, sought_tag
 from horae.store.moves.jobs import FROM, JOB, StoredJob, stored
 from horae.store.script import Fetch, Script, Statement
 
@@ -17,8 +17,8 @@ CONDITIONS = {
     "owner": "j.owner = ?",
     "state": "j.state = ?",
     "prefix": "substr(j.name, 1, length(?)) = ?",
-    "search": "(lower(j.name) LIKE ? ESCAPE '/' OR lower(v.spec) LIKE ? ESCAPE '/')",
-    "tag": "v.spec LIKE ? ESCAPE '/'",
+    "search": "j.words LIKE ? ESCAPE '/'",
+    "tag": "j.words LIKE ? ESCAPE '/'",
     "queue": "v.queue IN (SELECT q.id FROM queues q WHERE q.namespace = j.namespace AND q.name = ?)",
     "after": "(j.name, j.id) > (?, ?)",
 }
@@ -36,8 +36,8 @@ class JobFilter(Struct, frozen=True, kw_only=True):
     owned: bool = False  # those that workflows keep, too
 
     def fits(self, spec: Spec) -> bool:
-        """What the store could not tell for sure."""
-        if self.search and self.search.lower() not in f"{spec.name}\n{spec.description}".lower():
+        """Whether it is really so: to SQLite, letters that differ in case only are the same."""
+        if self.search and sought(self.search) not in spec.words:
             return False
         if self.tag is None:
             return True
@@ -46,9 +46,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
 
 
 def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
-    """Jobs in the order of their names that may match: tags and descriptions are looked for in the whole spec's text,
-    and checked by the caller with `wanted.fits`.
-    """
+    """Jobs in the order of their names that may match; the caller makes sure with `wanted.fits`."""
     values: dict[str, tuple[object, ...]] = {"deleted": ()} if wanted.state is None else {"state": (wanted.state,)}
     if wanted.owner is not None:
         values["owner"] = (wanted.owner,)
@@ -57,10 +55,9 @@ def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limi
     if wanted.prefix:
         values["prefix"] = (wanted.prefix, wanted.prefix)
     if wanted.search:
-        sought = wanted.search.lower()
-        values["search"] = (_containing(sought), _containing(_json(sought)[1:-1]))
+        values["search"] = (_containing(sought(wanted.search)),)
     if wanted.tag:
-        values["tag"] = (_containing(_tag_text(*wanted.tag)),)
+        values["tag"] = (_containing(sought_tag(*wanted.tag)),)
     if wanted.queue is not None:
         values["queue"] = (wanted.queue,)
     if after is not None:
@@ -83,11 +80,3 @@ def _containing(text: str) -> str:
     for special in "/%_":
         text = text.replace(special, f"/{special}")
     return f"%{text}%"
-
-
-def _tag_text(name: str, value: str | None) -> str:
-    return f"{_json(name)}:{'' if value is None else _json(value)}"
-
-
-def _json(text: str) -> str:
-    return msgspec.json.encode(text).decode()

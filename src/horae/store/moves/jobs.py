@@ -17,8 +17,8 @@ JOB = "j.id, j.namespace, j.name, j.version, j.state, v.spec, j.created_at, j.up
 FROM = "FROM jobs j JOIN job_versions v ON v.job = j.id AND v.version = j.version"
 ADD = Statement(
     "add_job",
-    "INSERT INTO jobs (id, namespace, name, version, state, created_at, updated_at)"
-    " VALUES ($1, $2, $3, 1, 'active', $4, $4) ON CONFLICT DO NOTHING RETURNING id",
+    "INSERT INTO jobs (id, namespace, name, version, state, created_at, updated_at, words)"
+    " VALUES ($1, $2, $3, 1, 'active', $4, $4, $5) ON CONFLICT DO NOTHING RETURNING id",
 )
 ADD_VERSION = Statement(
     "add_job_version",
@@ -29,7 +29,7 @@ BY_NAME = Statement(
     "job_by_name", f"SELECT {JOB} {FROM} WHERE j.namespace = $1 AND j.name = $2 AND j.state <> 'deleted'"
 )
 LOCK = Statement("lock_job", "SELECT id, version, state FROM jobs WHERE id = $1 AND namespace = $2 FOR UPDATE")
-EDIT = Statement("edit_job", "UPDATE jobs SET version = $2, name = $3, updated_at = $4 WHERE id = $1")
+EDIT = Statement("edit_job", "UPDATE jobs SET version = $2, name = $3, updated_at = $4, words = $5 WHERE id = $1")
 SET_STATE = Statement("set_job_state", "UPDATE jobs SET state = $2, updated_at = $3 WHERE id = $1")
 DELETE = Statement(
     "delete_job",
@@ -89,7 +89,7 @@ class Cycle(Struct, frozen=True):
 
 def add(id: UUID, namespace: int, spec: Spec, queue: int, lane: int, now: Instant) -> Script[Exists | None]:
     """Create a job at version 1, unless its name is taken."""
-    rows = yield Fetch(ADD, (id, namespace, spec.name, now))
+    rows = yield Fetch(ADD, (id, namespace, spec.name, now, spec.words))
     if not rows:
         taken = yield Fetch(TAKEN, (namespace, spec.name, id))
         return Exists(taken[0][0]) if taken else Exists(id)
@@ -121,7 +121,7 @@ def edit(
         return Exists(taken[0][0])
     if not written:
         yield from put_version(id, version, spec, queue, lane, now)
-    yield Fetch(EDIT, (id, version, spec.name, now))
+    yield Fetch(EDIT, (id, version, spec.name, now, spec.words))
     return None
 
 

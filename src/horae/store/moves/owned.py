@@ -27,7 +27,7 @@ STANDING = Statement("versions_and_states", "SELECT j.id, j.version, j.state FRO
 CHANGE = Statement(
     "change_owned_jobs",
     "UPDATE jobs SET version = given.version, name = given.name, base = given.base, own = given.own,"
-    " updated_at = given.at FROM given WHERE jobs.id = given.id",
+    " updated_at = given.at, words = given.words FROM given WHERE jobs.id = given.id",
 )
 DELETE = Statement(
     "delete_owned_jobs",
@@ -68,10 +68,12 @@ OWNERS = Statement(
 )
 CHANGED: Columns = (
     ("id", "uuid"), ("version", "int"), ("name", "text"), ("base", "uuid"), ("own", "text"), ("at", "bigint"),
+    ("words", "text"),
 )  # fmt: skip
 ADDED: Columns = (
     ("id", "uuid"), ("namespace", "int"), ("name", "text"), ("version", "int"), ("state", "text"),
     ("created_at", "bigint"), ("updated_at", "bigint"), ("owner", "uuid"), ("base", "uuid"), ("own", "text"),
+    ("words", "text"),
 )  # fmt: skip
 VERSIONS: Columns = (
     ("job", "uuid"), ("version", "int"), ("spec", "text"), ("queue", "int"), ("lane", "int"), ("created_at", "bigint"),
@@ -139,9 +141,11 @@ def standing(jobs: Collection[UUID]) -> Script[dict[UUID, tuple[int, str]]]:
 def put(jobs: Sequence[Placed], namespace: int, now: Instant) -> Script[None]:
     """Write such jobs: new ones, and new versions or names of those that are there."""
     fresh = [
-        (j.id, namespace, j.name, j.version, "active", now, now, j.owner, j.base, _text(j.own)) for j in jobs if j.fresh
+        (j.id, namespace, j.name, j.version, "active", now, now, j.owner, j.base, _text(j.own), j.spec.words)
+        for j in jobs
+        if j.fresh
     ]
-    changed = [(j.id, j.version, j.name, j.base, _text(j.own), now) for j in jobs if not j.fresh]
+    changed = [(j.id, j.version, j.name, j.base, _text(j.own), now, j.spec.words) for j in jobs if not j.fresh]
     versions = [(j.id, j.version, _text(j.spec), j.queue, j.lane, now) for j in jobs if not j.written]
     if changed:
         yield ForEach(CHANGE, CHANGED, changed)

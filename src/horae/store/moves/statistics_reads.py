@@ -19,6 +19,9 @@ OF_NAMESPACE = Statement(
     "spans_of_namespace",
     f"SELECT at, {_COUNTS}, lags, lag_max, waits, queued FROM namespace_spans WHERE namespace = $1 AND {_WINDOW}",
 )
+COUNTS_OF_NAMESPACE = Statement(
+    "counts_of_namespace", f"SELECT at, {_COUNTS} FROM namespace_spans WHERE namespace = $1 AND {_WINDOW}"
+)
 OF_JOB = Statement("spans_of_job", f"SELECT at, {_COUNTS}, durations FROM job_spans WHERE job = $1 AND {_WINDOW}")
 COUNTS_OF_JOB = Statement("counts_of_job", f"SELECT at, {_COUNTS} FROM job_spans WHERE job = $1 AND {_WINDOW}")
 OF_JOBS = Statement(
@@ -74,6 +77,14 @@ def of_namespace(
             tally.queued = most(tally.queued, queued)
         found[at] = tally
     return found
+
+
+def counts_of_namespace(
+    namespace: int, span: int, since: Instant, until: Instant, step: int
+) -> Script[dict[Instant, Counts]]:
+    """The same without lags and waits."""
+    rows = yield Fetch(COUNTS_OF_NAMESPACE, (namespace, span, since, until))
+    return {at: tally for at, (tally, _) in _by_point(rows, step, Counts).items()}
 
 
 def of_job(job: UUID, span: int, since: Instant, until: Instant, step: int) -> Script[dict[Instant, JobTally]]:

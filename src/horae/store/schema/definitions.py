@@ -62,6 +62,7 @@ jobs = table(
     opt("base", ID),  # the job that it was made from, and what that step says instead
     opt("own", TEXT),
     opt("rollout", INT),  # the number of the rollout that is on
+    col("words", TEXT, "''"),  # what it is looked for by
     partial("jobs_ending", "id", where="ending IS NOT NULL"),
     partial("jobs_paused", "id", where="state = 'paused'"),
     partial("jobs_owner", "owner", where="owner IS NOT NULL"),

@@ -658,6 +658,7 @@ CREATE TABLE jobs (
     base UUID,
     own TEXT,
     rollout INTEGER,
+    words TEXT DEFAULT '' NOT NULL,
     PRIMARY KEY (id)
 );
 
