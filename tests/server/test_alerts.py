@@ -49,6 +49,11 @@ async def test_a_channel_keeps_its_secrets_to_itself(api: Api, node: Node):
 
     stale = await api.put(f"{CHANNELS}/ops", json=HOOK, headers={"if-match": '"1"'})
     assert (stale.status_code, (await api.post(CHANNELS, json=HOOK)).status_code) == (412, 409)
+    await api.put("/api/v1/secrets/hook", json={"value": URL})
+    await api.post(CHANNELS, json={"name": "by-name", "kind": "webhook", "url": "secret://hook"})
+    used = await api.delete("/api/v1/secrets/hook")
+    assert (used.status_code, '"by-name"' in used.json()["detail"]) == (409, True)
+    assert (await api.delete("/api/v1/secrets/hook?force=true")).status_code == 204
     missing = {"name": "x", "kind": "webhook", "url": "secret://nothing"}
     assert (await api.post(CHANNELS, json=missing)).status_code == 400
 

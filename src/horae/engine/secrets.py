@@ -18,7 +18,7 @@ from horae.model.secret_refs import MOST_VALUE, check_secret_name, is_stored
 from horae.model.secret_view import RotationView, SecretView
 from horae.model.view import Page
 from horae.store.contract import Store
-from horae.store.moves import secrets
+from horae.store.moves import alert_rules, secrets
 from horae.store.moves.secrets import Sealed
 
 KEPT = 2.0  # seconds that an opened value is kept: many grants, one look
@@ -72,12 +72,17 @@ class Secrets:
         return Page(items=[_show(one) for one in found[:most]], next_cursor=more)
 
     async def delete(self, namespace: int, name: str, *, force: bool = False) -> None:
-        """Remove a secret. Raises NotFound, and Conflict when jobs refer to it, unless it is forced."""
+        """Remove a secret. Raises NotFound, and Conflict when something refers to it, unless it is forced."""
         users = [] if force else await self._users(namespace, name)
         if users:
             told = ", ".join(f'"{job}"' for job in users[:MOST_NAMED])
             remedy = f"Change these jobs first, or let their executions fail: `horae secrets delete {name} --force`."
             raise Conflict(f'Jobs refer to the secret "{name}": {told}.', remedy, jobs=users[:MOST_NAMED])
+        channels = [] if force else await self._store.read(lambda: alert_rules.channels_using(namespace, name))
+        if channels:
+            told = ", ".join(f'"{channel}"' for channel in channels[:MOST_NAMED])
+            remedy = f"Change them first, or let them tell nobody: `horae secrets delete {name} --force`."
+            raise Conflict(f'Channels of alerts refer to the secret "{name}": {told}.', remedy)
         removed = await self._store.write(lambda: secrets.delete(namespace, name))
         self._opened.pop((namespace, name), None)
         if not removed:

@@ -40,6 +40,7 @@ class Channel(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     description: str = ""
     public: dict[str, Any] = {}
     private: dict[str, Any] = {}
+    uses: tuple[str, ...] = ()  # the secrets that what is sealed refers to, as they are kept
 
     @property
     def references(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.alert import Rule, RuleState
@@ -54,6 +54,9 @@ CHANNEL_PAGE = Statement(
 ALL_CHANNELS = Statement(
     "all_alert_channels",
     f"SELECT {_CHANNEL} FROM alert_channels WHERE (namespace, name) > ($1, $2) ORDER BY namespace, name LIMIT $3",
+)
+USING = Statement(
+    "alert_channels_using", "SELECT name, spec FROM alert_channels WHERE namespace = $1 AND spec LIKE $2 ORDER BY name"
 )
 PUT_CHANNEL = Statement(
     "put_alert_channel",
@@ -175,7 +178,7 @@ def put_channel(
     namespace: int, name: str, channel: Channel, sealed: bytes, shown: dict[str, object], now: Instant
 ) -> Script[StoredChannel]:
     """Write a channel; the caller holds the lock."""
-    spec = Channel(kind=channel.kind, description=channel.description, public=channel.public)
+    spec = structs.replace(channel, private={}, uses=channel.references)
     told = msgspec.json.encode(shown).decode()
     yield Fetch(PUT_CHANNEL, (namespace, name, msgspec.json.encode(spec).decode(), sealed, told, now))
     return (yield from channels(namespace, [name]))[name]
@@ -188,6 +191,12 @@ def reseal(channel: StoredChannel, sealed: bytes) -> Script[bool]:
 
 def delete_channel(namespace: int, name: str) -> Script[None]:
     yield Fetch(DELETE_CHANNEL, (namespace, name))
+
+
+def channels_using(namespace: int, secret: str) -> Script[list[str]]:
+    """The channels that refer to a secret."""
+    rows = yield Fetch(USING, (namespace, f'%"{secret}"%'))
+    return [name for name, spec in rows if secret in _channel(spec).uses]
 
 
 def rules_naming(namespace: int, channel: str) -> Script[Sequence[str]]:
