@@ -16,7 +16,7 @@ from horae.env import SECOND, Env, Instant
 from horae.errors import HoraeError
 from horae.model.calendar import Calendar
 from horae.model.tally import begin_of
-from horae.model.trigger import Timed
+from horae.model.trigger import Rules, Timed, Trigger
 from horae.model.trigger.ahead import count_ahead
 from horae.store.contract import Store
 from horae.store.moves import calendars, fire_reads
@@ -98,6 +98,7 @@ async def count(
     """The fires of a namespace, or of one job, that are to come between each two edges."""
     counts = [0] * (len(edges) - 1)
     known: dict[tuple[str, ...], Calendar | None] = {}
+    alike: dict[tuple[Trigger, Rules], list[int]] = {}  # many triggers say the same
     place: fire_reads.Place | None = (-(1 << 62), FIRST)
     until = env.clock.monotonic() + seconds
     rest_at = env.clock.monotonic() + IN_A_ROW
@@ -114,12 +115,24 @@ async def count(
                 await env.clock.sleep(0)
                 rest_at = env.clock.monotonic() + IN_A_ROW
             if isinstance(timer.trigger, Timed):
-                found = await _count_timer(store, namespace, timer, edges, known)
+                key = _likeness(timer, edges[0])
+                found = alike.get(key) if key else None
+                if found is None:
+                    found = await _count_timer(store, namespace, timer, edges, known)
+                if key:
+                    alike[key] = found
                 counts = [had + more for had, more in zip(counts, found, strict=True)]
         if len(rows) == BATCH:
             last = rows[-1].timer
             place = last.next_fire_at or 0, last.id
     return Ahead(edges, counts)
+
+
+def _likeness(timer: Timer, begin: Instant) -> tuple[Trigger, Rules] | None:
+    """What its count goes by, if that is only what it says: no calendar, no number of fires, nothing undecided."""
+    rules = timer.rules
+    is_plain = not rules.calendars and rules.max_fires is None and timer.decided_through < begin - rules.offset
+    return (timer.trigger, rules) if is_plain else None
 
 
 async def _count_timer(

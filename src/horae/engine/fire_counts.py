@@ -25,7 +25,7 @@ from horae.store.moves import fire_reads, statistics_reads
 MOST_DAYS = {"day": 62, "hour": 8}
 MOST_FATES = 50_000  # rows of the ledger that are counted
 SLOT = 900 * SECOND  # hours of all time zones begin with one
-SECONDS = 0.5  # of counting what is to come
+SECONDS = 1.0  # of counting what is to come
 MISSED = ("skipped-misfire", "coalesced")
 RAN = ("fired", "backfilled")
 
@@ -87,7 +87,9 @@ class FireCounts:
         return dict(await self._store.read(lambda: statistics_reads.of_namespace(namespace, HOUR, begin, now, HOUR)))
 
     async def _coming(self, namespace: int, job: UUID | None, table: "_Table", notes: list[str]) -> None:
-        ahead = await count(self._store, self._env, namespace, job, table.edges, SECONDS)
+        now = self._env.now()
+        edges = [now, *(edge for edge in table.edges if edge > now)] if table.edges[0] < now else table.edges
+        ahead = await count(self._store, self._env, namespace, job, edges, SECONDS)
         for at, many, more in ahead.spans:
             table.add(at, "planned", many, more)
         if ahead.cut is not None:

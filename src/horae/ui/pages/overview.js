@@ -4,7 +4,7 @@ import { html, useState } from "../core/html.js";
 import { useData, useNow } from "../core/data.js";
 import { go, link, route, setQuery } from "../core/route.js";
 import { number, plural, when } from "../core/format.js";
-import { Glyph } from "../core/states.js";
+import { Glyph, look } from "../core/states.js";
 import { Failure, Loading, Page, Panel } from "../parts/basics.js";
 import { Dial, told } from "../parts/dial.js";
 import { Needs } from "./overview-needs.js";
@@ -78,6 +78,8 @@ function Day({ data, chosen }) {
 function Middle({ data }) {
   const failed = data.dial.past.reduce((sum, one) => sum + one.failed, 0);
   const { running, queued } = data.counts;
-  return html`<a class="verdict tone-${failed ? "failed" : "success"}" href=${failed ? link("/dead-letters") : link("/executions")}><${Glyph} of=${failed ? "failed" : "success"} size="20" /><b>${failed ? number(failed) : "all well"}</b>${failed > 0 && html`<span>failed in 12h</span>`}</a>
+  const ended = data.dial.past.some((one) => one.success || one.skipped || one.cancelled);
+  const verdict = failed ? "failed" : ended ? "success" : "idle";
+  return html`<a class="verdict tone-${look(verdict).tone}" href=${failed ? link("/dead-letters") : link("/executions")}><${Glyph} of=${verdict} size="20" /><b>${failed ? number(failed) : ended ? "all well" : "quiet"}</b>${failed > 0 && html`<span>failed in 12h</span>`}</a>
     <span class="soft small">${number(running)} running</span><span class="soft small">${number(queued)} queued</span>`;
 }

@@ -65,9 +65,9 @@ export function Week({ data, from, today, hour }) {
   const cell = (one, place) => {
     if (!one) return html`<span key=${place} class="hour-cell"></span>`;
     const count = one.planned || one.fired;
-    const state = one.missed ? "missed" : one.failed ? "bad" : one.planned ? "coming" : "past";
+    const state = one.missed ? "missed" : one.planned ? "ahead" : "behind-now";
     return html`<button key=${one.at} type="button" data-cell class="hour-cell ${state} ${one === entered && hour ? "chosen" : ""} ${one === data.items[current] ? "now" : ""}" tabindex=${one === entered ? 0 : -1} style=${{ "--share": share(count, most) }} aria-label="${say(one.at, { weekday: "long", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" })}: ${told(one)}" aria-pressed=${one === entered && hour ? "true" : "false"} title=${told(one)} onClick=${() => setQuery({ hour: one.at })}>
-      ${one.missed > 0 && html`<${Glyph} of="late" size="12" />`}${one.failed > 0 && html`<${Glyph} of="failed" size="12" />`}${count || one.more ? compact(count) + (one.more ? "+" : "") : ""}</button>`;
+      ${one.missed > 0 && html`<${Glyph} of="late" size="12" /> `}${one.failed > 0 && html`<${Glyph} of="failed" size="12" /> `}${count || one.more ? compact(count) + (one.more ? "+" : "") : ""}</button>`;
   };
   return html`<div class="week" ...${cells} role="group" aria-label="The hours of the week">
     <span></span>${days.map((day) => html`<a key=${day} class="weekday ${day === today ? "today" : ""}" href=${link("/schedule", { ...route.value.query, view: "day", at: day, hour: null })}>${say(`${day}T12:00:00Z`, { weekday: "short" })} <b>${monthDay(day)}</b></a>`)}

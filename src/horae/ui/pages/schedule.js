@@ -36,9 +36,9 @@ export default function Schedule() {
       ${OWN !== "UTC" && html`<span class="segmented" role="group" aria-label="Time zone"><button type="button" aria-pressed=${zone() === "UTC" ? "false" : "true"} onClick=${() => setQuery({ zone: null })}>${OWN}</button><button type="button" aria-pressed=${zone() === "UTC" ? "true" : "false"} onClick=${() => setQuery({ zone: "UTC" })}>UTC</button></span>`}</div>
     <${Ready} of=${counts} what="the schedule">${(data) => html`${data.notes.map((note) => html`<p key=${note} class="notice">${note}</p>`)}
       ${!counts.loading && !anything(data) && html`<${Nothing} job=${job} />`}
-      ${view === "month" && html`<${Month} data=${data} day=${day} today=${today} />`}
-      ${view === "week" && html`<${Week} data=${data} from=${shown.from} today=${today} hour=${hour} />`}
-      ${view === "day" && html`<${Day} data=${data} job=${job} hour=${hour} />`}`}<//>
+      ${view === "month" && anything(data) && html`<${Month} data=${data} day=${day} today=${today} />`}
+      ${view === "week" && anything(data) && html`<${Week} data=${data} from=${shown.from} today=${today} hour=${hour} />`}
+      ${view === "day" && anything(data) && html`<${Day} data=${data} job=${job} hour=${hour} />`}`}<//>
     ${view === "list" && counts.data && html`<${List} counts=${counts.data} job=${job} title=${shown.title} />`}
     ${view === "week" && hour && html`<${Hour} hour=${hour} job=${job} />`}
   <//>`;

@@ -83,7 +83,7 @@ const density = (segment, most) => 0.25 + 0.45 * Math.sqrt(segment.total / most)
 function ring({ segments, most, now, hit }) {
   const gap = 0.008;
   return html`<svg viewBox="0 0 ${SIZE} ${SIZE}" role="group" aria-label="The day: the last 12 hours on the left, the next 12 on the right, now at the top">
-    <circle class="dial-ring" cx=${MIDDLE} cy=${MIDDLE} r=${INNER - 3} />
+    <circle class="dial-ring" cx=${MIDDLE} cy=${MIDDLE} r=${INNER - 3} /><circle class="dial-ring faint" cx=${MIDDLE} cy=${MIDDLE} r=${OUTER + 1} />
     ${hours(now).map((one) => html`<g key=${one.at} class="dial-hour"><path d="M${point(INNER - 3, one.turn)}L${point(INNER - (one.label ? 9 : 6), one.turn)}" />${one.label && html`<text x=${MIDDLE + (OUTER + 12) * Math.sin(one.turn)} y=${MIDDLE - (OUTER + 12) * Math.cos(one.turn) + 4} text-anchor="middle">${one.label}</text>`}</g>`)}
     ${segments.map((segment, place) => {
       const from = turnOf(segment.from, now) + gap;
