@@ -1,14 +1,19 @@
 """`horae doctor`: what it looks at and how it judges."""
 
+import asyncio
+import base64
 import json
 from pathlib import Path
 
 import pytest
 
 from horae.cli.checks import local_checks
-from horae.cli.store_checks import _migrations, _pooler, judged
+from horae.cli.store_checks import _migrations, _pooler, judged, told_checks
 from horae.client.transport import Reply, Unanswered
 from horae.config import Settings, load
+from horae.engine.node import Node
+from horae.engine.settings import EngineSettings
+from horae.env import system_env
 from horae.errors import StoreUnavailable, Unauthorized
 from horae.store.checkup import Facts
 from tests.cli.fake_api import FakeApi, page, run
@@ -18,6 +23,7 @@ POSTGRES = {
     "synchronous_commit": "on", "max_connections": "100", "autovacuum": "on", "connections": "10",
     "oldest_snapshot_seconds": "0", "inactive_slots": "0", "feedback_standbys": "0",
 }  # fmt: skip
+FIRST, SECOND = (base64.b64encode(bytes([n]) * 32).decode() for n in (1, 2))
 HEALTH = {"status": "ok", "version": "0.1.0"}
 STORE = {
     "kind": "sqlite", "version": "3.51.3", "revision": "0001", "newest": "0001",
@@ -152,6 +158,37 @@ def test_offline_opens_a_sqlite_store():
     run(None, "db", "upgrade")
     found = checks(run(None, "doctor", "--offline", "-o", "json"))
     assert (found["store"], found["migrations"], found["durability"]) == ("ok", "ok", "ok")
+
+
+SEALED = {"opened": 2, "unopened": 0, "canSeal": True, "problem": None, "remedy": None, "missingKeys": []}
+
+
+@pytest.mark.parametrize(
+    ("sealed", "state", "said"),
+    [
+        (SEALED, "ok", "all of 2"),
+        (SEALED | {"opened": 0}, "ok", "nothing is sealed"),
+        (SEALED | {"unopened": 3, "missingKeys": ["k1"]}, "fail", "3 sealed values do not open; missing: k1"),
+        (SEALED | {"opened": 0, "canSeal": False, "problem": "There is no master key."}, "warn", "no master key"),
+        (SEALED | {"canSeal": False, "problem": "Another key.", "missingKeys": ["k1"]}, "fail", "Another key"),
+    ],
+)
+def test_whether_the_master_key_opens_what_is_sealed(sealed, state, said):
+    [found] = [check for check in told_checks(STORE | {"sealed": sealed}) if check.name == "master key"]
+    assert (found.state, said in found.detail) == (state, True)
+
+
+def test_offline_it_looks_with_the_key_that_the_settings_name(tmp_path, monkeypatch):
+    async def seal() -> None:
+        node = await Node.open(system_env(), "sqlite:///horae.db", EngineSettings(master_keys=FIRST))
+        await node.prepare()
+        await node.secrets.put(1, "token", "not to be told")
+        await node.stop()
+
+    asyncio.run(seal())
+    for keys, state in ((FIRST, "ok"), (f"{SECOND},{FIRST}", "ok"), (SECOND, "fail"), ("", "fail")):
+        monkeypatch.setenv("HORAE_SECRET_KEY", keys)
+        assert checks(run(None, "doctor", "--offline", "-o", "json"))["master key"] == state
 
 
 def test_offline_opens_a_postgres_store(postgres_url):

@@ -62,7 +62,7 @@ async def furnish(node: Node, tenant: Tenant) -> None:
         "queue": f"{mark}-queue", "calendar": f"{mark}-calendar", "template": f"{mark}-template", "file": "out.txt",
         "job_name": f"{mark}-job", "cron": f"{mark}-cron", "hook": f"{mark}-hook", "event": f"{mark}-event",
         "flow_name": f"{mark}-flow", "step": "ask", "version": "1", "worker": f"{mark}-worker", "tag": f"{mark}-tag",
-        "signal": f"{mark}-signal", "secret": f"{mark}-secret", "user": f"{mark}-user",
+        "signal": f"{mark}-signal", "secret": f"{mark}-secret", "user": f"{mark}-user@{mark}",
         "rule": f"{mark}-rule", "channel": f"{mark}-channel",
     }  # fmt: skip
     await ok(await api.put(f"{API}/queues/{values['queue']}", json={"policy": "fifo"}))
@@ -210,6 +210,7 @@ FILLED = {"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "item": 
 PLAIN = {
     *("limit", "cursor", "state", "owned", "queued", "running", "force", "status", "since", "until", "dryRun", "kind"),
     *("disposition", "at", "tail", "key", "errorType", "reason", "text", "olderThan", "after", "targetWait", "slots"),
+    *("statistics", "timezone", "by", "grep", "level", "before", "times", "every"),
     *("ended", "actor", "action", "topics", "confirm"),
 }
 TASK = {"command": ["true"]}
@@ -306,14 +307,12 @@ BODIES: Mapping[str, Bodies] = {
     "sessions.remember": lambda v: [{"steps": [{**_items(v), "name": "mine"}]}],
     "sessions.wait": lambda v: [{**_items(v), "step": "mine", "signal": v["signal"]}],
 }
-# People are known to the whole installation, by names: no two have the same one.
-COMMON = {"users.create"}
 # By these one makes something of one's own, whatever others call theirs.
 MAKES = {
     *("queues.put", "calendars.put", "templates.put", "holds.open", "holds.window", "keys.create", "events.send"),
     *("queues.window", "sessions.register", "namespaces.create", "queues.hold", "secrets.put", "enrolments.create"),
     *("alert-rules.put", "alert-rules.create", "alert-channels.put"),
-    *("me.code", "templates.create", *COMMON),
+    *("me.code", "templates.create"),
 }
 
 

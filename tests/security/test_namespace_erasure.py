@@ -20,7 +20,7 @@ from tests.security.tenants import API, Tenant, found, furnish, ok, secret
 DEFINED = {
     *("jobs", "job_versions", "triggers", "templates", "template_versions", "calendars", "keys", "users", "members"),
     *("namespaces", "holds", "circuits", "hooks", "secrets", "queues", "lanes", "sessions", "calendar_triggers"),
-    *("rollouts", "audit_log"),
+    *("rollouts", "audit_log", "alert_rules", "alert_channels", "alerts", "alert_notices"),
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 from argon2 import PasswordHasher
 from joserfc.jwk import ECKey, OctKey
 
+from horae.engine.audit_log import MOST_FAILED
 from horae.engine.keys import CACHED
 from horae.engine.node import Node
 from horae.engine.settings import DAY, EngineSettings, OidcSettings
@@ -173,9 +174,9 @@ async def test_ones_own_password_takes_the_present_one(node: Node, admin: Api):
 async def test_nobody_grants_what_they_do_not_have(node: Node, admin: Api):
     await let_in(admin, "boss", "admin")
     boss, _ = await sign_in(node, "boss")
-    body = {"name": "eve", "password": PASSWORD, "role": "admin", "permissions": ["installation"]}
+    body = {"name": "eve@default", "password": PASSWORD, "role": "admin", "permissions": ["installation"]}
     assert (await boss.post("/api/v1/users", json=body)).status_code == 403
-    assert (await boss.get("/api/v1/users/eve")).status_code == 404
+    assert (await boss.get("/api/v1/users/eve@default")).status_code == 404
     assert (await boss.patch("/api/v1/users/boss", json={"active": True})).status_code == 403
     await boss.aclose()
 
@@ -359,3 +360,81 @@ async def test_two_names_differ_in_more_than_case(node: Node, admin: Api, provid
     assert twin.status_code == 409
     provider.claims["preferred_username"] = "ADA"
     assert "case" in await refused(node, provider)
+
+
+async def failures(admin: Api) -> list[tuple[str, str, str]]:
+    rows = (await admin.get("/api/v1/audit/log", params={"action": "me.", "limit": 1000})).json()["items"]
+    return [(row["action"], row["target"], row["address"]) for row in rows if row["outcome"] == "denied"]
+
+
+@both
+async def test_the_audit_log_tells_who_did_not_get_in_once_a_minute(
+    node: Node, admin: Api, clock: VirtualClock, provider: Provider
+):
+    await let_in(admin)
+    async with browser(node) as api:
+        for name in ("ada", "ada", "nobody", "my secret password", "ada"):
+            wrong = await api.post("/api/v1/sign-in/password", json={"name": name, "password": "wrong"})
+            assert wrong.status_code == 401
+        assert (await api.post("/api/v1/sign-in", json={"code": "made up"})).status_code == 401
+        await api.get("/api/v1/sign-in/oidc/callback", params={"code": "c", "state": "made up"})
+        by = "me.sign-in-with-password"
+        told = [(by, "ada"), (by, "nobody"), (by, ""), ("me.sign-in", ""), ("me.oidc-callback", "")]
+        assert sorted(await failures(admin)) == sorted((*one, "10.1.2.3") for one in told)
+        clock.advance(61 * SECOND)
+        await api.post("/api/v1/sign-in/password", json={"name": "ada", "password": "wrong"})
+        assert len(await failures(admin)) == 6
+    assert (await admin.get("/api/v1/audit/log/verdict")).json()["broken"] is None
+
+
+async def test_nobody_fills_the_audit_log_by_failing(node: Node, admin: Api):
+    for n in range(300):
+        await node.audit_log.fail("me.sign-in-with-password", f"user{n}", "10.0.0.1", "wrong")
+        await node.audit_log.fail("me.sign-in-with-password", "ada", f"10.0.{n // 250}.{n % 250}", "wrong")
+    assert len(await failures(admin)) <= MOST_FAILED
+
+
+@both
+async def test_beginning_at_the_provider_leaves_nothing_behind(node: Node, provider: Provider):
+    async with browser(node) as api:
+        for _ in range(20):
+            assert (await api.get("/api/v1/sign-in/oidc")).status_code == 302
+    assert await node.store.read(one(Statement("flows", "SELECT state FROM oidc_flows"))) == []
+    signed, _ = await come_back(node, provider)
+    assert (await signed.get("/api/v1/me")).status_code == 200
+    assert len(await node.store.read(one(Statement("flows", "SELECT state FROM oidc_flows")))) == 1
+    await signed.aclose()
+
+
+async def test_a_state_that_is_made_up_or_old_does_not_get_as_far_as_the_provider(
+    node: Node, provider: Provider, clock: VirtualClock
+):
+    async with browser(node) as api:
+        url = (await api.get("/api/v1/sign-in/oidc")).headers["location"]
+        state = parse_qs(urlsplit(url).query)["state"][0]
+        later = f"{int(state.split('.')[0], 16) + 3600:x}.{state.partition('.')[2]}"
+        clock.advance(601 * SECOND)
+        asked = len(provider.asked)
+        for tried in (state, later, "made.up", "x", f"{state}x"):
+            cookie = {"cookie": f"horae_oidc={tried}"}
+            back = await browser(node, **cookie).get(
+                "/api/v1/sign-in/oidc/callback", params={"code": "c", "state": tried}
+            )
+            assert "not%20begun%20here" in back.headers["location"]
+        assert len(provider.asked) == asked
+
+
+async def test_an_administrator_of_a_namespace_names_people_of_its_own_and_learns_of_no_others(node: Node, admin: Api):
+    await let_in(admin)
+    assert (await admin.post("/api/v1/namespaces", json={"name": "shop"})).status_code == 201
+    here = {"horae-namespace": "shop"}
+    key = (await admin.post("/api/v1/keys", json={"name": "k", "role": "admin"}, headers=here)).json()["key"]
+    async with browser(node, authorization=f"Bearer {key}") as boss:
+        said = []
+        for name in ("ada", "bea"):  # there is an ada elsewhere
+            refused = await boss.post("/api/v1/users", json={"name": name, "password": PASSWORD, "role": "viewer"})
+            said.append((refused.status_code, refused.json()["detail"]))
+            assert "NAME@shop" in refused.json()["remedy"]
+        assert said[0] == said[1]
+        assert said[0][0] == 400
+        await let_in(boss, "ada@shop")

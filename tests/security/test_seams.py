@@ -132,13 +132,13 @@ def guess(api: Api, name: str = "ada", password: str = "wrong") -> Awaitable[htt
 
 
 async def test_guesses_that_come_together_are_counted_one_by_one(people: People):
-    await let_in(await people.a("admin"), "ada", "viewer")
+    await let_in(await people.a("admin", "installation"), "ada", "viewer")
     answers = await asyncio.gather(*(guess(far(people, f"10.0.0.{n}")) for n in range(30)))
     assert Counter(answer.status_code for answer in answers) == {401: FREE_OF_NAME, 429: 30 - FREE_OF_NAME}
 
 
 async def test_who_has_a_browser_does_not_guess_the_password_behind_it(people: People):
-    await let_in(await people.a("admin"), "ada", "viewer")
+    await let_in(await people.a("admin", "installation"), "ada", "viewer")
     stolen = await signed_in(people, "ada")
     body = {"current": "wrong", "password": "a new long password"}
     answers = [(await stolen.post("/api/v1/me/password", json=body)).status_code for _ in range(FREE_OF_NAME + 1)]
@@ -158,7 +158,7 @@ async def test_another_spelling_of_where_one_is_begins_no_new_count(people: Peop
 
 
 async def test_the_right_password_costs_its_address_nothing(people: People):
-    await let_in(await people.a("admin"), "ada", "viewer")
+    await let_in(await people.a("admin", "installation"), "ada", "viewer")
     api = far(people, "10.0.0.1")
     assert {(await guess(api, password=PASSWORD)).status_code for _ in range(FREE_OF_ADDRESS + 5)} == {200}
 

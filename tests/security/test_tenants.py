@@ -20,7 +20,6 @@ from tests.security.conftest import Connect
 from tests.security.people import both
 from tests.security.tenants import (
     API,
-    COMMON,
     MAKES,
     Attack,
     Tenant,
@@ -63,7 +62,7 @@ def plain(answer: httpx2.Response, values: dict[str, str]) -> tuple[int, str]:
     for kind, value in sorted(values.items(), key=lambda pair: -len(pair[1])):
         if kind not in ("file", "step", "version"):
             text = text.replace(value, f"<{kind}>")
-    text = re.sub(r"hk_\w+", "<text>", re.sub(r'"(keyId|code|token)":"[\w-]+"', "<new>", text))
+    text = re.sub(r"hk_\w+|whsec_[\w+/=]+", "<text>", re.sub(r'"(keyId|code|token)":"[\w-]+"', "<new>", text))
     return answer.status_code, re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "<id>", text)
 
 
@@ -73,7 +72,7 @@ def judged(attack: Attack, answer: httpx2.Response, alike: bool) -> str:
         return "it tells"
     if answer.status_code >= 500:
         return "it breaks"
-    if not alike and attack.operation not in {*COMMON, "audit.log"}:  # there one finds what one tried
+    if not alike and attack.operation != "audit.log":  # there one finds what one tried
         return "it tells that something is there"
     if answer.status_code < 300 and attack.names and attack.operation not in {*MAKES, "audit.log"}:
         told = answer.json()

@@ -27,6 +27,7 @@ async def told(url: str) -> dict[str, object]:
 async def test_a_sqlite_file(tmp_path: Path):
     document = await told(f"sqlite:///{tmp_path}/horae.db")
     assert document.pop("freeBytes") > 0
+    assert document.pop("sealed")["unopened"] == 0
     assert document == {
         "kind": "sqlite",
         "version": VERSION,

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from horae.cli.checks import Check, State, clock_check, disk_state
 from horae.config import Settings
 from horae.config.show import masked
@@ -13,6 +15,7 @@ from horae.store.connections import DEFAULT
 
 if TYPE_CHECKING:
     from horae.store.checkup import Facts
+    from horae.store.driver import Driver
 
 OLDEST_POSTGRES = 140_000
 OLD_SNAPSHOT = 3600  # seconds
@@ -38,11 +41,12 @@ async def store_checks(settings: Settings, env: Env) -> list[Check]:
         return [Check("store", "fail", error.detail, error.remedy)]
     try:
         facts = await examine(driver, env.now())
+        sealed = [] if facts.version is None else [sealed_check(await _look_at_sealed(driver, settings, env))]
     except HoraeError as error:
         return [Check("store", "fail", error.detail, error.remedy)]
     finally:
         await driver.close()
-    found = [Check("store", "ok", f"{named(facts)}, {shown} answers"), *judged(facts)]
+    found = [Check("store", "ok", f"{named(facts)}, {shown} answers"), *judged(facts), *sealed]
     if facts.dialect == "sqlite":
         return found
     return [*found, _pooler(settings), clock_check("store clock", facts.clock_offset, "the store's")]
@@ -52,11 +56,42 @@ def told_checks(document: dict[str, Any]) -> list[Check]:
     """What a server tells of its store. Its time follows the store's, so there is no clock to compare."""
     facts = told_facts(document)
     found = [Check("store", "ok", f"{named(facts)}, the server reaches it"), *judged(facts)]
+    if "sealed" in document:
+        found.append(sealed_check(document["sealed"]))
     if facts.free is None:
         return found
     state, size = disk_state(facts.free)
     remedy = "" if state == "ok" else "Make room on the server's disk, shorten HORAE_RETENTION, or move its --data."
     return [*found, Check("store disk", state, f"{size} free where the server keeps it", remedy)]
+
+
+async def _look_at_sealed(driver: "Driver", settings: Settings, env: Env) -> dict[str, Any]:
+    from horae.engine.hook_secrets import HookSecrets
+    from horae.engine.sealing import Sealer
+    from horae.engine.sealing_check import SealingCheck
+    from horae.engine.secrets import Secrets
+    from horae.store.contract import Store
+
+    store = Store(driver, env)
+    sealer = Sealer(env, store, str(settings.secret_key), str(settings.secret_key_path))
+    await sealer.prepare(noting=False)
+    secrets = Secrets(env, store, sealer)
+    looked = await SealingCheck(store, sealer, (secrets.look, HookSecrets(store, sealer, secrets).look)).look()
+    told: dict[str, Any] = msgspec.to_builtins(looked)
+    return told
+
+
+def sealed_check(sealed: dict[str, Any]) -> Check:
+    """Whether the master key opens what is sealed."""
+    opened, unopened = sealed["opened"], sealed["unopened"]
+    if unopened:
+        keys = ", ".join(sealed["missingKeys"]) or "none that is known"
+        remedy = "Give the server the key that sealed them, too: HORAE_SECRET_KEY=NEW,OLD. See docs/secrets.md."
+        return Check("master key", "fail", f"{unopened:,} sealed values do not open; missing: {keys}", remedy)
+    if not sealed["canSeal"]:
+        state: State = "fail" if sealed["missingKeys"] else "warn"
+        return Check("master key", state, sealed["problem"] or "", sealed["remedy"] or "")
+    return Check("master key", "ok", f"opens all of {opened:,} sealed values" if opened else "seals; nothing is sealed")
 
 
 def told_facts(document: dict[str, Any]) -> "Facts":

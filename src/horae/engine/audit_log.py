@@ -1,13 +1,18 @@
 """The audit log: written before a change is begun and after it, so that no change goes without a row."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
 
 from horae.engine.batcher import Batcher
 from horae.engine.sealing import Sealer
+from horae.engine.throttle import neighbourhood
 from horae.env import Env
+from horae.errors import StoreUnavailable
 from horae.model.audit_log import Checker, Entry, Head, Link, Outcome
 from horae.model.audit_log_view import AuditRow, AuditVerdict, show_row
-from horae.model.principal import Principal
+from horae.model.principal import DEFAULT_NAMESPACE, Principal
 from horae.store.contract import Store
 from horae.store.moves import audit_log as moves
 
@@ -16,6 +21,8 @@ CHECKED_TOGETHER = 2000  # rows that are read at a time
 DENIED_EVERY = 60.0  # seconds between two rows that say the same of somebody who has no permission
 MOST_DENIED_OF_ONE = 20  # rows of one credential in that time, whatever it tries
 MOST_DENIED = 10_000
+MOST_FAILED = 200  # rows of failed sign-ins in that time, from wherever
+NOBODY = "nobody"  # who did not show who they are
 
 
 class AuditLog:
@@ -50,14 +57,33 @@ class AuditLog:
 
     async def deny(self, entry: Entry) -> None:
         """Write that something was denied, but not each time: who asks again and again does not fill the store."""
-        now, what = self._env.clock.monotonic(), (entry.action, entry.target)
-        lately = {known: at for known, at in self._denied.get(entry.actor, {}).items() if now - at < DENIED_EVERY}
-        if what in lately or len(lately) >= MOST_DENIED_OF_ONE:
+        if self._is_new(entry.actor, (entry.action, entry.target), MOST_DENIED_OF_ONE):
+            await self.append(entry)
+
+    async def fail(self, action: str, name: str, address: str, said: str) -> None:
+        """Write that somebody did not get in: for a name and an address once in a while, and for all not too often."""
+        where = f"from {neighbourhood(address)}"
+        if not self._is_new(where, (action, name), MOST_DENIED_OF_ONE):
             return
+        if not self._is_new(NOBODY, (action, f"{name} {where}"), MOST_FAILED):
+            return
+        entry = Entry(
+            at=self._env.now(), namespace=DEFAULT_NAMESPACE, actor=NOBODY, actor_name="", address=address,
+            action=action, target=name, outcome="denied", detail=msgspec.json.encode({"said": said[:500]}).decode(),
+        )  # fmt: skip
+        with suppress(StoreUnavailable):
+            await self.append(entry)
+
+    def _is_new(self, who: str, what: tuple[str, str], most: int) -> bool:
+        """Whether this was not told of somebody a short while ago, and not too much else."""
+        now = self._env.clock.monotonic()
+        lately = {known: at for known, at in self._denied.get(who, {}).items() if now - at < DENIED_EVERY}
+        if what in lately or len(lately) >= most:
+            return False
         if len(self._denied) >= MOST_DENIED:
             self._denied.clear()
-        self._denied[entry.actor] = {**lately, what: now}
-        await self.append(entry)
+        self._denied[who] = {**lately, what: now}
+        return True
 
     async def close(self) -> None:
         """Finish what was asked for."""

@@ -38,6 +38,11 @@ class Callbacks:
 
         self._secret = await self._store.write(script)
 
+    @property
+    def secret(self) -> bytes:
+        """What the store's servers know and nobody else."""
+        return self._secret
+
     async def receive(self, token: str, body: Raw) -> SignalView:
         """Tell a step that it was called; it gets the body. What was made up is not found."""
         found = read_token(self._secret, token)

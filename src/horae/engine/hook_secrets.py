@@ -1,12 +1,13 @@
 """Secrets of webhooks: sealed in the store, or references to secrets of the namespace."""
 
 import base64
+from contextlib import suppress
 from uuid import UUID
 
 import structlog
 
 from horae.engine.sealing import Sealer
-from horae.engine.secrets import Secrets
+from horae.engine.secrets import MOST_LOOKED, Secrets
 from horae.env import Instant
 from horae.errors import BadInput, Busy, MasterKeyMissing
 from horae.model.events.signature import check_secret
@@ -69,6 +70,23 @@ class HookSecrets:
         if not text.startswith(SEALED):
             return text
         return self._sealer.open(base64.b64decode(text[len(SEALED) :]), _place(hook.job, hook.trigger)).decode()
+
+    async def look(self) -> tuple[int, int]:
+        """How many of those that are sealed here open with the master keys there are, and how many do not."""
+        opened = looked = 0
+        after = b""
+        while looked < MOST_LOOKED and (
+            found := await self._store.read(lambda after=after: hooks.some_after(after, PAGE))  # type: ignore[misc]
+        ):
+            for hook in found:
+                after = hook.hash
+                for secret in hook.secrets:
+                    if secret.text.startswith(SEALED):
+                        looked += 1
+                        with suppress(MasterKeyMissing):
+                            await self._opened(hook, secret.text)
+                            opened += 1
+        return opened, looked - opened
 
     async def reseal(self) -> tuple[int, int]:
         """Seal all of them with the first master key: how many were, and how many need not be."""

@@ -78,6 +78,7 @@ from horae.engine.reserver import Reserver
 from horae.engine.rollouts import Rollouts
 from horae.engine.sealed import Seals
 from horae.engine.sealing import Sealer
+from horae.engine.sealing_check import SealingCheck
 from horae.engine.secrets import Secrets
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
@@ -186,6 +187,7 @@ class Node:
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.intake = EventIntake(env, store, self.directory, self.hints, self.quotas)
         hook_secrets = HookSecrets(store, self.sealer, self.secrets)
+        self.sealing_check = SealingCheck(store, self.sealer, (self.secrets.look, hook_secrets.look))
         channels = AlertChannels(env, store, self.sealer, self.secrets)
         self.secrets.reseal_others = [hook_secrets.reseal, channels.reseal]
         self.outbound = Outbound(Allowed.read(self.settings.outbound_allow))
@@ -281,7 +283,11 @@ class Node:
         self.sign_ins = SignIns(env, store, passwords, self.settings.session_idle, self.settings.session_life)
         self.keys.people = self.sign_ins
         self.people = People(env, store, passwords, self.sign_ins)
-        self.oidc = Oidc(env, store, self.sign_ins, self.settings.oidc) if self.settings.oidc else None
+        self.oidc = (
+            Oidc(env, store, self.sign_ins, self.settings.oidc, lambda: self.callbacks.secret)
+            if self.settings.oidc
+            else None
+        )
         self.audit = Audit(env, store, self.hints)
         self.audit_log = AuditLog(env, store, self.sealer)
         self.fire_audits = FireAudits(env, store)

@@ -1,10 +1,12 @@
 """OpenID Connect: people sign in at an identity provider, whose groups say what they may do here.
 
-The authorization code flow with PKCE, state and nonce. What was begun lies in the store, so that another server can
-finish it, and a cookie ties it to the browser that began. authlib is an extra: `pip install horae[oidc]`.
+The authorization code flow with PKCE, state and nonce. Nothing is kept of what was begun: nonce and verifier follow
+from the state by a secret that the servers share, so that any of them can finish it, and nobody fills the store by
+beginning. A cookie ties it to the browser that began. authlib is an extra: `pip install horae[oidc]`.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -13,6 +15,7 @@ import structlog
 from msgspec import Struct
 
 from horae.engine.keys import SignedIn
+from horae.engine.oidc_flow import Flow
 from horae.engine.settings import OidcSettings
 from horae.engine.sign_ins import SignIns
 from horae.engine.tokens import digest_of, new_cookie
@@ -61,8 +64,12 @@ class Tokens(Struct, frozen=True):
 class Oidc:
     """One provider."""
 
-    def __init__(self, env: Env, store: Store, sign_ins: SignIns, settings: OidcSettings) -> None:
+    def __init__(
+        self, env: Env, store: Store, sign_ins: SignIns, settings: OidcSettings, secret: Callable[[], bytes]
+    ) -> None:
+        """`secret` is what the servers of a store share."""
         self._env, self._store, self._sign_ins, self._settings = env, store, sign_ins, settings
+        self._secret = secret
         self._outbound = Outbound(Allowed.read(settings.allow))
         self._document: tuple[Discovery, Any, float] | None = None  # with its keys, and until when it is believed
         self._reading = asyncio.Lock()
@@ -77,31 +84,29 @@ class Oidc:
         from authlib.oauth2.rfc7636 import create_s256_code_challenge
 
         document, _ = await self._provider()
-        (state, nonce), (verifier, more) = new_cookie(), new_cookie()
-        verifier, now = verifier + more, self._env.now()
-        await self._store.write(lambda: people.begin_flow(digest_of(state), nonce, verifier, now + FLOW_LIFE, now))
+        flow = Flow.begin(self._secret(), new_cookie()[0], self._env.now() + FLOW_LIFE)
         asked = {
             "response_type": "code",
             "client_id": self._settings.client_id,
             "redirect_uri": self._redirect(here),
             "scope": self._settings.scopes,
-            "state": state,
-            "nonce": nonce,
-            "code_challenge": create_s256_code_challenge(verifier),
+            "state": flow.state,
+            "nonce": flow.nonce,
+            "code_challenge": create_s256_code_challenge(flow.verifier),
             "code_challenge_method": "S256",
         }
         joint = "&" if "?" in document.authorization_endpoint else "?"
-        return Begun(f"{document.authorization_endpoint}{joint}{urlencode(asked)}", state)
+        return Begun(f"{document.authorization_endpoint}{joint}{urlencode(asked)}", flow.state)
 
     async def finish(self, code: str, state: str, here: str) -> SignedIn:
         """Exchange what a browser came back with for a session."""
-        now = self._env.now()
-        flow = await self._store.write(lambda: people.use_flow(digest_of(state), now))
-        if flow is None:
+        flow, now = Flow.read(self._secret(), state), self._env.now()
+        if flow is None or now >= flow.until:
             raise Unauthorized("This sign-in was not begun here, or too long ago.", "Begin again.")
-        nonce, verifier = flow
-        tokens = await self._exchange(code, verifier, here)
-        claims = await self._claims(tokens, nonce)
+        tokens = await self._exchange(code, flow.verifier, here)
+        claims = await self._claims(tokens, flow.nonce)
+        if not await self._store.write(lambda: people.use_flow(digest_of(state), flow.until, now)):
+            raise Unauthorized("This sign-in has been finished already.", "Begin again.")
         return await self._admit(claims)
 
     async def close(self) -> None:

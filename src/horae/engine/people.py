@@ -42,6 +42,7 @@ class People:
     async def create(self, name: str, password: str | None, member: Member | None, who: Principal) -> User:
         """A new user, with a password unless an identity provider knows one."""
         check_name(name)
+        _check_own(name, who)
         kept = None if password is None else await self._passwords.hash(check_password(name, password))
         _check_grant(member, who)
         now = self._env.now()
@@ -102,6 +103,16 @@ class People:
         if not await self._store.write(lambda: people.delete(name)):
             raise _unknown(name)
         self._sign_ins.forget()
+
+
+def _check_own(name: str, who: Principal) -> None:
+    """Names are of the whole installation. Who administers one namespace gives only names that are its own, so that
+    none that is taken tells of somebody elsewhere.
+    """
+    own = f"@{who.namespace_name}"
+    if not who.may("installation") and not name.endswith(own):
+        remedy = f"Call them NAME{own}; who has the permission `installation` gives any name."
+        raise BadInput(f"People whom this namespace lets in have a name that ends with {own}.", remedy, field="name")
 
 
 def _check_grant(member: Member | None, who: Principal) -> None:

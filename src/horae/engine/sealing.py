@@ -46,21 +46,35 @@ class Sealer:
         self._keys: dict[bytes, MasterKey] = {}
         self._refusal: MasterKeyMissing | None = _no_key()
 
-    async def prepare(self) -> None:
-        """Learn the master keys; a store's first start may make one. Wrong ones stop nothing else."""
+    async def prepare(self, *, noting: bool = True) -> None:
+        """Learn the master keys; a store's first start may make one. Wrong ones stop nothing else.
+
+        Who only looks has it not `noting` that a key is used, and is told by what it asks.
+        """
         known = await self._store.read(sealing.known)
         try:
             keys = self._read(known)
         except BadInput as error:
             self._refusal = MasterKeyMissing(error.detail, error.remedy)
-            log.error("the master key cannot be read: nothing is sealed or opened", error=str(error))
+            if noting:
+                log.error("the master key cannot be read: nothing is sealed or opened", error=str(error))
             return
         self._keys = {key.id: key for key in keys}
         self._refusal = _refusal(keys, known)
-        if self._refusal is not None and (known or keys):
+        if noting and self._refusal is not None and (known or keys):
             log.error("secrets cannot be sealed", error=str(self._refusal))
-        if self._refusal is None and keys[0].name not in known:
+        if noting and self._refusal is None and keys[0].name not in known:
             await self._store.write(lambda: sealing.note(keys[0].name, self._env.now()))
+
+    @property
+    def refusal(self) -> MasterKeyMissing | None:
+        """Why nothing is sealed, if so."""
+        return self._refusal
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the keys that this server has."""
+        return frozenset(key.name for key in self._keys.values())
 
     @property
     def can_seal(self) -> bool:

@@ -1,6 +1,7 @@
 """Secrets of namespaces: set, listed, removed and sealed anew. Values go to workers with grants, and nowhere else."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 
 import msgspec
 import structlog
@@ -23,6 +24,7 @@ from horae.store.moves.secrets import Sealed
 
 KEPT = 2.0  # seconds that an opened value is kept: many grants, one look
 MOST_KEPT = 1000
+MOST_LOOKED = 1000  # values that a check opens
 MOST_NAMED = 20  # jobs that a refusal names
 MOST_KNOWN = 1000  # names among which a near one is looked for
 log = structlog.get_logger("horae.engine")
@@ -104,6 +106,19 @@ class Secrets:
                     resealed += await self._reseal(namespace, name, sealed)
         log.info("secrets were sealed anew", resealed=resealed, current=current)
         return RotationView(resealed=resealed, current=current)
+
+    async def look(self) -> tuple[int, int]:
+        """How many secrets open with the master keys there are, and how many do not; of very many only the first."""
+        opened = looked = 0
+        at = (0, "")
+        while looked < MOST_LOOKED and (rows := await self._store.read(lambda at=at: secrets.all_after(*at))):  # type: ignore[misc]
+            for namespace, name, sealed in rows:
+                at = (namespace, name)
+                looked += 1
+                with suppress(MasterKeyMissing):
+                    self._sealer.open(sealed, _place(namespace, name))
+                    opened += 1
+        return opened, looked - opened
 
     async def _reseal(self, namespace: int, name: str, sealed: bytes) -> bool:
         """One that was set meanwhile is sealed with the key of whoever set it; if that is an old one, rotate again."""

@@ -9,6 +9,7 @@ from horae.engine.workers import Status, Worker
 from horae.model.hold_view import HoldView
 from horae.model.instant import format_instant
 from horae.model.principal import Principal
+from horae.model.sealed_view import SealedView
 from horae.model.view import Time, View, shown_time
 from horae.store.checkup import Facts
 from horae.store.moves.keys import StoredKey
@@ -227,9 +228,10 @@ class StoreView(View, frozen=True, kw_only=True):
     newest: str
     settings: dict[str, str]
     free_bytes: int | None
+    sealed: SealedView
 
     @classmethod
-    def of(cls, facts: Facts) -> "StoreView":
+    def of(cls, facts: Facts, sealed: SealedView) -> "StoreView":
         return cls(
             kind=facts.dialect,
             version=facts.product,
@@ -237,6 +239,7 @@ class StoreView(View, frozen=True, kw_only=True):
             newest=facts.newest,
             settings=facts.settings,
             free_bytes=facts.free,
+            sealed=sealed,
         )
 
 

@@ -6,6 +6,7 @@ from horae.model.instant import format_instant
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.bodies import Code
 from horae.server.call import Call
+from horae.server.failed import failed
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import API, get, post
 from horae.server.views import Me, SignInCode
@@ -19,7 +20,11 @@ async def sign_in(call: Call, body: Code) -> Reply:
     X-CSRF-Token.
     """
     refuse_forms(call.headers)
-    signed = await call.node.keys.sign_in(body.code)
+    try:
+        signed = await call.node.keys.sign_in(body.code)
+    except Unauthorized as error:
+        await failed(call, error)
+        raise
     await call.node.audit_log.note(signed.who, call.address, call.route.name)
     seconds = (signed.until - call.node.env.now()) // SECOND
     reply = ok(Me.of(signed.who))

@@ -14,6 +14,7 @@ from horae.model.view import View
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.bodies import Body
 from horae.server.call import Call
+from horae.server.failed import failed
 from horae.server.queries import Query, Text
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import API, get, post
@@ -66,7 +67,11 @@ async def ways(call: Call) -> Reply:
 async def with_password(call: Call, body: PasswordBody) -> Reply:
     """Sign a browser in with a name and a password; wrong ones are looked at more and more slowly."""
     refuse_forms(call.headers)
-    signed = await call.node.sign_ins.with_password(body.name, body.password, call.address)
+    try:
+        signed = await call.node.sign_ins.with_password(body.name, body.password, call.address)
+    except HoraeError as error:
+        await failed(call, error, body.name)
+        raise
     await call.node.audit_log.note(signed.who, call.address, call.route.name)
     reply = ok(Me.of(signed.who))
     reply.headers = (UNCACHED, _cookie(call, signed))
@@ -103,6 +108,7 @@ async def finish(call: Call, query: CameBack) -> Reply:
             raise Unauthorized(f"The identity provider said: {query.error_description or query.error}", "Begin again.")
         signed = await call.node.oidc.finish(query.code, query.state, call.here)
     except HoraeError as error:
+        await failed(call, error)
         return _go(f"/#problem={quote(str(error))}", _flow("", 0, call))
     await call.node.audit_log.note(signed.who, call.address, call.route.name)
     return _go("/", _flow("", 0, call), _cookie(call, signed))

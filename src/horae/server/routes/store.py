@@ -9,5 +9,6 @@ from horae.store.checkup import examine
 
 @get(f"{API}/store", "store.get", StoreView)
 async def get_store(call: Call) -> Reply:
-    """Read what the store says of itself: its kind and version, its revision, and the settings that matter."""
-    return ok(StoreView.of(await examine(call.node.store.driver, call.node.env.now())))
+    """Read what the store says of itself: kind, version, revision, settings that matter, and what of it is sealed."""
+    facts = await examine(call.node.store.driver, call.node.env.now())
+    return ok(StoreView.of(facts, await call.node.sealing_check.look()))

@@ -38,6 +38,8 @@ BEFORE = (
     some("replays", "id", "namespace = $1 AND created_at < $2 AND completed_at IS NOT NULL", "$3"),
     some("idempotency", "namespace, route, key", "namespace = $1 AND created_at < $2", "$3"),
     some("holds", "id", "namespace = $1 AND ended_at < $2", "$3"),
+    some("alert_notices", "id", "namespace = $1 AND created_at < $2 AND state <> 'pending'", "$3"),
+    some("alerts", "id", "namespace = $1 AND since < $2 AND state <> 'firing'", "$3"),
     some("circuit_changes", "job, key, era", f"{OF_JOBS} AND at < $2", "$3"),
     some("circuits", "job, key", f"{OF_JOBS} AND since < $2 AND state = 'closed'", "$3"),
     some(

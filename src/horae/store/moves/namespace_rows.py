@@ -92,7 +92,7 @@ KEPT = {
     "duties": "of the servers",
     "servers": "of the servers",
     "store": "of the installation",
-    "oidc_flows": "a few minutes of who signs in",
+    "oidc_flows": "of minutes, and of nobody by name",
 }
 
 

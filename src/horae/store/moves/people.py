@@ -49,9 +49,10 @@ SIGN_IN = Statement("sign_in_of", "SELECT user_name, csrf, seen_at, until, membe
 SEE = Statement("see_sign_in", "UPDATE sign_ins SET seen_at = $2 WHERE hash = $1 AND seen_at <= $3")
 END = Statement("end_sign_in", "DELETE FROM sign_ins WHERE hash = $1")
 END_ALL = Statement("end_sign_ins", "DELETE FROM sign_ins WHERE user_name = $1 AND hash <> $2")
-ADD_FLOW = Statement("add_oidc_flow", "INSERT INTO oidc_flows (state, nonce, verifier, until) VALUES ($1, $2, $3, $4)")
 OLD_FLOWS = Statement("old_oidc_flows", "DELETE FROM oidc_flows WHERE until <= $1")
-USE_FLOW = Statement("use_oidc_flow", "DELETE FROM oidc_flows WHERE state = $1 RETURNING nonce, verifier, until")
+USE_FLOW = Statement(
+    "use_oidc_flow", "INSERT INTO oidc_flows (state, until) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING state"
+)
 
 _permissions = msgspec.json.Decoder(tuple[str, ...]).decode
 _members = msgspec.json.Decoder(tuple[Member, ...]).decode
@@ -191,16 +192,10 @@ def end(hash: bytes) -> Script[None]:
     yield Fetch(END, (hash,))
 
 
-def begin_flow(state: bytes, nonce: str, verifier: str, until: Instant, now: Instant) -> Script[None]:
-    """Remember a sign-in that goes on at an identity provider."""
+def use_flow(state: bytes, until: Instant, now: Instant) -> Script[bool]:
+    """Use up a sign-in at an identity provider; false when it was used before."""
     yield Fetch(OLD_FLOWS, (now,))
-    yield Fetch(ADD_FLOW, (state, nonce, verifier, until))
-
-
-def use_flow(state: bytes, now: Instant) -> Script[tuple[str, str] | None]:
-    """Use up what was remembered of one: its nonce and verifier."""
-    rows = yield Fetch(USE_FLOW, (state,))
-    return (rows[0][0], rows[0][1]) if rows and now < rows[0][2] else None
+    return bool((yield Fetch(USE_FLOW, (state, until))))
 
 
 def _user(row: Row, members: tuple[Member, ...]) -> User:

@@ -35,5 +35,5 @@ sign_ins = table(
     Index("sign_ins_user", "user_name"),
 )
 
-# A sign-in that was begun at an identity provider.
-oidc_flows = table("oidc_flows", key("state", BYTES), col("nonce", TEXT), col("verifier", TEXT), col("until", BIG))
+# Sign-ins at an identity provider that were finished: none is finished twice.
+oidc_flows = table("oidc_flows", key("state", BYTES), col("until", BIG))

@@ -829,8 +829,6 @@ CREATE UNIQUE INDEX namespaces_name ON namespaces (name) WHERE state <> 'deleted
 
 CREATE TABLE oidc_flows (
     state BYTEA NOT NULL,
-    nonce TEXT NOT NULL,
-    verifier TEXT NOT NULL,
     until BIGINT NOT NULL,
     PRIMARY KEY (state)
 );
