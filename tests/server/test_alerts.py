@@ -84,7 +84,7 @@ async def test_a_rule_is_written_paused_and_removed(api: Api, node: Node):
     assert (await api.delete(f"{CHANNELS}/ops")).status_code == 204
     none = await api.get(f"{RULES}/old")
     assert (none.status_code, (await api.get(f"{CHANNELS}/ops")).status_code) == (404, 404)
-    long = {"name": "x", "kind": "missing-success", "since": "60d"}
+    long = {"name": "x", "kind": "missing-success", "since": "400d"}
     assert (await api.post(RULES, json=long)).json()["field"] == "since"
 
 

@@ -2,6 +2,7 @@
 
 from horae.env import SECOND
 from horae.model.alert import Finding, Rule
+from horae.model.duration import DAY
 from horae.store.moves import alert_facts as facts
 from horae.store.moves import alert_notices as notices
 from horae.store.moves import alert_rules as rules
@@ -11,6 +12,7 @@ from tests.store_contract.world import NAMESPACE, World
 RARE_ALERTS = {
     "firing_alerts",
     *("alert", "alert_page", "firing_alert_page", "alert_page_of_job", "acknowledge_alert", "notices_of_alerts"),
+    "firing_by_rule",
 }
 
 
@@ -26,7 +28,7 @@ async def watch(world: World) -> None:
         lambda: facts.troubled_lately(now // 60_000_000),
         lambda: facts.counts({job.id: SECOND}, now),
         lambda: facts.names([job.id]),
-        lambda: facts.last_success({job.id: now}),
+        lambda: facts.succeeded([job.id], 100 * DAY, now),
         lambda: facts.failures_in_a_row(job.id, 3),
         lambda: facts.running_since(now),
         lambda: facts.silent_workers(now),

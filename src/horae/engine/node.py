@@ -195,7 +195,7 @@ class Node:
             env,
             store,
             self.hints,
-            AlertRules(env, store, self.settings.retention),
+            AlertRules(store),
             channels,
             AlertWatch(env, store, self.id, self.hints, self.clock),
             AlertDelivery(env, store, channels, self.outbound),

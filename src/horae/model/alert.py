@@ -84,7 +84,7 @@ def _span(usual: str, least: Micros = SECOND, most: Micros = 24 * HOUR) -> Part:
 _WINDOW = Part("window", "1h", MINUTE, 24 * HOUR)
 _MINIMUM = Part("minimum", 10, 1, 1_000_000)
 MOST_IN_A_ROW = 1000
-LONGEST = 400 * 24 * HOUR
+LONGEST = 365 * 24 * HOUR
 
 KINDS: Mapping[Kind, About] = {
     "success-rate": About("job", {"below": Part("share", "95%", 1, 100), "window": _WINDOW, "minimum": _MINIMUM}),

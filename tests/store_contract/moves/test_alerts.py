@@ -3,9 +3,10 @@
 from horae.env import SECOND
 from horae.model.alert import Counts, Finding, Rule
 from horae.model.alert_channel import Channel
-from horae.model.duration import HOUR, MINUTE
+from horae.model.duration import DAY, HOUR, MINUTE
 from horae.model.protocol import Started
 from horae.model.tally import Counts as Counted
+from horae.model.tally import JobTally, begin_of
 from horae.store.moves import alert_facts as facts
 from horae.store.moves import alert_notices as notices
 from horae.store.moves import alert_rules as rules
@@ -137,8 +138,8 @@ async def test_rates_and_successes_are_read_from_minutes(world: World):
     assert await world.store.read(lambda: facts.troubled_lately(minute - 3)) == {job.id}
     assert await world.store.read(lambda: facts.troubled_lately(minute - 1)) == set()
     assert await world.store.read(lambda: facts.counts({job.id: HOUR}, now)) == {job.id: Counts(2, 4, 6)}
-    assert await world.store.read(lambda: facts.last_success({job.id: now - HOUR})) == {job.id: (minute - 1) * MINUTE}
-    assert await world.store.read(lambda: facts.last_success({job.id: now})) == {}
+    assert await world.store.read(lambda: facts.succeeded([job.id], HOUR, now)) == {job.id}
+    assert await world.store.read(lambda: facts.succeeded([job.id], MINUTE, now)) == set()
     for subjects in (("etl",), ("e*",), ("*", "etl")):
         of = Rule(kind="missing-success", subjects=subjects)
         found = await world.store.read(lambda of=of: facts.named(NAMESPACE, of))
@@ -205,3 +206,13 @@ async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
     assert (namespace, name) == (NAMESPACE, "w")
     await world.worker("w")
     assert await world.store.read(lambda: facts.lost_workers(seen)) == []
+
+
+async def test_a_success_of_long_ago_is_known_by_hours_and_days(world: World):
+    job, now = await world.job("backup"), world.now()
+    hour, day = begin_of(now - 30 * DAY, 3600), begin_of(now - 200 * DAY, 86_400)
+    tallies = [((job.id, 3600, hour), JobTally(success=1)), ((job.id, 86_400, day), JobTally(success=1))]
+    await world.store.write(lambda: statistics.put_jobs(world.env.new_id(), tallies))
+    for within, is_known in ((29 * DAY, False), (31 * DAY, True), (199 * DAY, False), (201 * DAY, True)):
+        found = await world.store.read(lambda within=within: facts.succeeded([job.id], within, now))
+        assert found == ({job.id} if is_known else set()), within

@@ -133,8 +133,8 @@ class Look:
         rule, now = stored.rule, self._now
         jobs = await self._store.read(lambda: facts.named(stored.namespace, rule))
         old = [(job, made) for job, made in jobs if now - max(made, stored.created_at) > rule.after]
-        since = {job.id: now - rule.after for job, _ in old}
-        succeeded = await self._store.read(lambda: facts.last_success(since)) if since else {}
+        ids = [job.id for job, _ in old]
+        succeeded = await self._store.read(lambda: facts.succeeded(ids, rule.after, now)) if ids else set()
         span = format_duration(rule.after)
         return [
             Finding(subject=job.name, job=job.id, message=f"no execution has succeeded in the last {span}")

@@ -4,14 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 from horae.engine.refs import in_quotes, nearest
-from horae.env import Env, Instant, Micros
+from horae.env import Instant
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.alert import Rule, RuleState
 from horae.model.alert_view import RuleView
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.definition.alert import read_rule, render_rule
 from horae.model.definition.values import a_name, an_object
-from horae.model.duration import format_duration
 from horae.model.instant import format_instant
 from horae.model.job import NAME
 from horae.model.view import Page
@@ -27,9 +26,8 @@ MOST_RULES = 500  # of a namespace
 class AlertRules:
     """What can be done with rules, by their names."""
 
-    def __init__(self, env: Env, store: Store, kept: Micros) -> None:
-        """`kept` is how long statistics are: what lies before that nobody knows."""
-        self._env, self._store, self._kept = env, store, kept
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self.on_change: Callable[[], object] = lambda: None  # told when there is something to look at
 
     async def create(self, namespace: int, body: Any) -> RuleView:
@@ -59,7 +57,8 @@ class AlertRules:
         after, most = "" if cursor is None else read_cursor(cursor, str), check_limit(limit)
         found = await self._store.read(lambda: moves.rules(namespace, after, most + 1))
         more = make_cursor(found[most - 1].name) if len(found) > most else None
-        return Page(items=[await self._shown(one) for one in found[:most]], next_cursor=more)
+        firing = await self._store.read(lambda: alerts.firing_by_rule(namespace)) if found else {}
+        return Page(items=[_view(one, firing.get(one.name, 0)) for one in found[:most]], next_cursor=more)
 
     async def set_state(self, namespace: int, name: str, state: RuleState) -> RuleView:
         """Pause or resume a rule; the alerts of one that is paused are over, and nobody is told."""
@@ -67,7 +66,7 @@ class AlertRules:
 
         def script(now: Instant) -> Script[StoredRule | None]:
             yield moves.lock(namespace)
-            present = yield from moves.rule(namespace, name)
+            present = yield from moves.rule(namespace, name, lock=True)
             if present is not None and present.state != state:
                 yield from moves.set_rule_state(namespace, name, state, now)
                 if state == "paused":
@@ -98,23 +97,16 @@ class AlertRules:
             raise await self._none(namespace, name)
         return found
 
-    def _read(self, name: str, body: Any) -> Rule:
+    @staticmethod
+    def _read(name: str, body: Any) -> Rule:
         rule = read_rule(body)
         if isinstance(body, dict) and body.get("name", name) != name:
             raise BadInput("The name in the body is not that of the path.", "A rule keeps its name.", field="name")
-        if rule.kind == "missing-success" and rule.after > self._kept:
-            remedy = f"Statistics are kept for {format_duration(self._kept)}; the setting is `retention`."
-            raise BadInput(f"since cannot be {format_duration(rule.after)}.", remedy, field="since")
         return rule
 
     async def _shown(self, stored: StoredRule) -> RuleView:
-        firing = await self._store.read(lambda: alerts.open_of(stored.namespace, stored.name))
-        return RuleView(
-            name=stored.name, kind=stored.rule.kind, state=stored.state, description=stored.rule.description,
-            severity=stored.rule.severity, channels=list(stored.rule.channels), definition=render_rule(stored.rule),
-            firing=len(firing), version=stored.revision, created_at=format_instant(stored.created_at),
-            updated_at=format_instant(stored.updated_at),
-        )  # fmt: skip
+        firing = await self._store.read(lambda: alerts.firing_by_rule(stored.namespace))
+        return _view(stored, firing.get(stored.name, 0))
 
     async def _none(self, namespace: int, name: str) -> NotFound:
         known = [one.name for one in await self._store.read(lambda: moves.rules(namespace, "", 1000))]
@@ -123,11 +115,20 @@ class AlertRules:
         return NotFound(f'There is no alert rule "{name[:128]}".', remedy, rule=name[:128])
 
 
+def _view(stored: StoredRule, firing: int) -> RuleView:
+    return RuleView(
+        name=stored.name, kind=stored.rule.kind, state=stored.state, description=stored.rule.description,
+        severity=stored.rule.severity, channels=list(stored.rule.channels), definition=render_rule(stored.rule),
+        firing=firing, version=stored.revision, created_at=format_instant(stored.created_at),
+        updated_at=format_instant(stored.updated_at),
+    )  # fmt: skip
+
+
 def _put(
     namespace: int, name: str, rule: Rule, if_match: int | None, now: Instant, *, new: bool
 ) -> Script[tuple[StoredRule, bool]]:
     yield moves.lock(namespace)
-    present = yield from moves.rule(namespace, name)
+    present = yield from moves.rule(namespace, name, lock=True)
     if present is not None and new:
         raise Conflict(f'There is an alert rule "{name}" already.', "Change it with PUT.", rule=name)
     if if_match is not None and if_match != (None if present is None else present.revision):

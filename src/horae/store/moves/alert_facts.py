@@ -10,6 +10,7 @@ from horae.model.alert import Counts, Rule, is_exact, literal_prefix
 from horae.model.duration import MINUTE
 from horae.model.rank import STRICT
 from horae.model.streak import Streak, streak
+from horae.model.tally import DAY, HOUR, begin_of
 from horae.store.moves.shelves import Columns
 from horae.store.moves.streaks import NEWEST, ended
 from horae.store.script import Among, Fetch, ForEach, Script, Statement
@@ -41,6 +42,12 @@ LAST_SUCCESS = Statement(
     "last_success_of_jobs",
     "SELECT given.job, (SELECT m.minute FROM job_minutes m WHERE m.job = given.job AND m.minute >= given.since"
     " AND m.success > 0 ORDER BY m.minute DESC LIMIT 1) FROM given",
+)
+# Minutes are kept for a short while, hours and days for long.
+LAST_SPAN = Statement(
+    "last_success_by_spans",
+    "SELECT given.job, (SELECT s.at FROM job_spans s WHERE s.job = given.job AND s.span = given.span"
+    " AND s.at >= given.since AND s.success > 0 ORDER BY s.at DESC LIMIT 1) FROM given",
 )
 LONG = Statement(
     "running_since_long",
@@ -88,6 +95,8 @@ DEADLINE_OF = Statement(
 )
 MOST = 1000  # rows of one look
 MOST_PAGES = 50
+BY_MINUTES: Micros = 60 * MINUTE  # up to here they are exact
+BY_HOURS: Micros = 90 * 24 * 60 * MINUTE
 LEVELS = range(10)
 FIRST = UUID(int=0)
 
@@ -147,11 +156,22 @@ def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
     return [(Named(id, namespace, name), created_at) for id, name, created_at in rows if rule.covers(name)]
 
 
-def last_success(since: Mapping[UUID, Instant]) -> Script[dict[UUID, Instant]]:
-    """When an execution of a job last succeeded, to the minute's end; those of which none did since are left out."""
-    given = [(job, at // MINUTE) for job, at in sorted(since.items())]
-    rows = (yield ForEach(LAST_SUCCESS, (("job", "uuid"), ("since", "bigint")), given)) if given else []
-    return {job: (minute + 1) * MINUTE for job, minute in rows if minute is not None}
+def succeeded(jobs: Iterable[UUID], within: Micros, now: Instant) -> Script[set[UUID]]:
+    """Those of these jobs of which an execution has succeeded in a span; of a long one by the hour, or by the day."""
+    wanted = sorted(set(jobs))
+    minute = (now - min(within, BY_MINUTES)) // MINUTE
+    columns: Columns = (("job", "uuid"), ("since", "bigint"))
+    rows = (yield ForEach(LAST_SUCCESS, columns, [(job, minute) for job in wanted])) if wanted else []
+    found = {job for job, at in rows if at is not None}
+    left = [job for job in wanted if job not in found]
+    if within <= BY_MINUTES or not left:
+        return found
+    span = HOUR if within <= BY_HOURS else DAY
+    since = begin_of(now - within, span)
+    rows = yield ForEach(
+        LAST_SPAN, (("job", "uuid"), ("span", "int"), ("since", "bigint")), [(j, span, since) for j in left]
+    )
+    return found | {job for job, at in rows if at is not None}
 
 
 def failures_in_a_row(job: UUID, count: int) -> Script[Streak | None]:

@@ -123,8 +123,9 @@ def lock(namespace: int) -> Lock:
     return Lock((f"alerts:{namespace}",), shared=namespaces.lock_name(namespace))
 
 
-def rule(namespace: int, name: str) -> Script[StoredRule | None]:
-    rows = yield Fetch(RULE, (namespace, name))
+def rule(namespace: int, name: str, *, lock: bool = False) -> Script[StoredRule | None]:
+    """A rule; who changes its alerts, too, locks it before these."""
+    rows = yield Fetch(LOCK_RULE if lock else RULE, (namespace, name))
     return read_rule(rows[0]) if rows else None
 
 

@@ -40,6 +40,9 @@ JOB_PAGE = Statement(
     "alert_page_of_job",
     f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND id < $2 AND job = $4 ORDER BY id DESC LIMIT $3",
 )
+FIRING_BY_RULE = Statement(
+    "firing_by_rule", "SELECT rule, count(*) FROM alerts WHERE namespace = $1 AND state = 'firing' GROUP BY rule"
+)
 GO_ON = Statement(
     "refresh_alerts",
     "UPDATE alerts SET last_at = $5, count = count + 1, message = given.message, execution = given.execution,"
@@ -113,6 +116,11 @@ def open_of(namespace: int, rule: str) -> Script[list[Alert]]:
 def firing() -> Script[dict[tuple[int, str], int]]:
     """How many alerts of each namespace and severity are not over."""
     return {(namespace, severity): int(count) for namespace, severity, count in (yield Fetch(FIRING))}
+
+
+def firing_by_rule(namespace: int) -> Script[dict[str, int]]:
+    """How many alerts of each rule are not over."""
+    return {rule: int(count) for rule, count in (yield Fetch(FIRING_BY_RULE, (namespace,)))}
 
 
 def settle(stored: StoredRule, found: Sequence[Finding], new_id: NewId, now: Instant) -> Script[Settled]:
