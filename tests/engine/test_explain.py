@@ -16,7 +16,7 @@ from horae.model.gates import GATES
 from horae.model.instant import format_instant
 from tests.engine.explain_scenes import SCENES
 from tests.engine.explain_stage import Stage, staged
-from tests.store_contract.world import World
+from tests.store_contract.world import NAMESPACE, World
 
 ASKING = ("dependency", "limit", "sequence", "overlap", "circuit", "queue-limit", "solo", "busy", "ahead")
 PLAYED = [
@@ -92,6 +92,15 @@ async def test_the_start_is_not_told_before_anything_like_it_has_run(stage: Stag
     found = (await stage.explain(await stage.submit())).estimate
     assert found is not None
     assert (found.starts_at, found.reason) == (None, "Nobody knows yet how long what stands before it takes.")
+
+
+@pytest.mark.parametrize("store_url", ["memory"], indirect=True)
+async def test_the_start_of_a_workflow_needs_no_worker(stage: Stage):
+    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": [{"name": "a", "sleep": "1s"}]}})
+    await stage.look()
+    found = (await stage.explain(await stage.submit("flow", delay=60 * SECOND))).estimate
+    assert found is not None
+    assert found.starts_at == format_instant(stage.world.now() + 60 * SECOND)
 
 
 def test_every_gate_has_a_probe_and_a_scene():

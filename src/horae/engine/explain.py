@@ -6,6 +6,8 @@ Every gate is asked, in the order of `model/gates.py`, by its probe in `engine/p
 from collections.abc import Sequence
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from horae.engine.directory import Directory
 from horae.engine.executions import Executions
 from horae.engine.hold_watch import HoldWatch
@@ -24,6 +26,7 @@ from horae.model.explain_view import (
     show_estimate,
 )
 from horae.model.gates import GATES, Blocker
+from horae.model.hint import WORKFLOW
 from horae.model.ids import execution_id, index_of, parcel_of
 from horae.model.instant import format_instant
 from horae.model.session import Session
@@ -114,6 +117,8 @@ class Explainer:
         )  # fmt: skip
 
     async def _estimate(self, case: ExecutionCase, blockers: Sequence[Blocker]) -> Estimate:
+        if WORKFLOW in case.needs:  # servers begin it: it needs no worker's time
+            return replace(estimate(case.now, blockers, 0, 1, 0), slots=0)
         fitting = case.fitting()
         slots = sum(session.concurrency for session in fitting)
         before = await ahead_of(self._sources, case)

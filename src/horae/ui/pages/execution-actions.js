@@ -10,12 +10,13 @@ import { hasEnded } from "./execution-words.js";
 
 const show = (id) => go(link(executionPath(id)));
 
-export function Actions({ execution, graph, reload }) {
+export function Actions({ execution, job, graph, reload }) {
   const [asking, setAsking] = useState(false);
   const id = execution.executionId;
   if (!hasEnded(execution)) return html`${graph && html`<${PauseButton} id=${id} paused=${graph.paused} reload=${reload} />`}<${ActionButton} action=${cancel(execution, reload)} />`;
-  const letter = execution.status === "failed" && !execution.retriedAs && !graph;
-  return html`${letter && html`<${ActionButton} action=${retry(id)} kind="primary" />`}
+  const isStep = Boolean(job?.owner && execution.parent); // alone it would give its workflow nothing
+  const letter = execution.status === "failed" && !execution.retriedAs && !graph && !isStep;
+  return html`${isStep && html`<a class="button ${execution.status === "failed" ? "primary" : ""}" href=${link(executionPath(execution.parent))}>To its workflow</a>`}${letter && html`<${ActionButton} action=${retry(id)} kind="primary" />`}
     <button type="button" class=${graph && execution.status === "failed" ? "primary" : ""} disabled=${!can("operator")} onClick=${() => setAsking(true)}>Run again …</button>
     ${asking && html`<${Rerun} execution=${execution} graph=${graph} onClose=${() => setAsking(false)} />`}`;
 }

@@ -1,6 +1,6 @@
 // One execution: what it is doing and why, its tries, its log, and what it is about. Failed ones open on the error.
 
-import { html, useEffect } from "../core/html.js";
+import { html, useEffect, useState } from "../core/html.js";
 import { useData, useNow } from "../core/data.js";
 import { useExecution } from "../core/live.js";
 import { jobPath, link } from "../core/route.js";
@@ -18,7 +18,8 @@ import { Workflow } from "./workflow.js";
 export default function Execution({ id }) {
   const own = { live: ["execution"], wait: 1000, only: (event) => isOf(event, id) };
   useExecution(id, () => {}, { wait: 60000 });
-  const execution = useData(`/executions/${id}`, undefined, own);
+  const [goesOn, setGoesOn] = useState(false);
+  const execution = useData(`/executions/${id}`, undefined, { ...own, poll: goesOn ? 5000 : undefined }); // how far it is, and when its worker was heard of, is no event
   const job = useData(execution.data ? `/jobs/${execution.data.jobId}` : null);
   const workflow = Boolean(job.data?.workflow);
   const open = execution.data !== undefined && !hasEnded(execution.data);
@@ -27,6 +28,7 @@ export default function Execution({ id }) {
   const graph = useData(workflow && begun ? `/executions/${id}/graph` : null, undefined, { live: ["step", "execution"], wait: 1000, only: (event) => open || isOf(event, id) });
   const held = open && (execution.data.status !== "running" || execution.data.reason !== null);
   const explain = useData(held ? `/executions/${id}/explain` : null, undefined, { ...own, poll: 10000 });
+  useEffect(() => setGoesOn(open), [open]);
   useEffect(() => { if (execution.data) document.title = `${execution.data.jobName} · Horae`; }, [execution.data?.jobName]);
   const parts = { job: job.data, graph: workflow ? graph.data : null, explanation: held ? explain.data : null, workflow, reload: () => { execution.reload(); graph.reload(); explain.reload(); } };
   return html`<${Ready} of=${execution} what="the execution">${(one) => html`<${Shown} execution=${one} ready=${job.data !== undefined || job.error !== null} ...${parts} />`}<//>`;
@@ -36,7 +38,7 @@ function Shown({ execution, job, graph, explanation, workflow, ready, reload }) 
   const open = !hasEnded(execution);
   const crumbs = html`<a href=${link("/executions")}>Executions</a> / <a href=${link(jobPath(execution.jobName))}>${execution.jobName}</a>`;
   const title = html`${execution.jobName} <${State} of=${shown(execution)} />`;
-  return html`<${Page} title=${title} crumbs=${crumbs} lead=${html`<${Doing} execution=${execution} job=${job} explanation=${explanation} />`} actions=${html`<${Id} id=${execution.executionId} /><${Actions} execution=${execution} graph=${graph} reload=${reload} />`}>
+  return html`<${Page} title=${title} crumbs=${crumbs} lead=${html`<${Doing} execution=${execution} job=${job} explanation=${explanation} />`} actions=${html`<${Id} id=${execution.executionId} /><${Actions} execution=${execution} job=${job} graph=${graph} reload=${reload} />`}>
     ${execution.status === "running" && execution.progress !== null && html`<div class="execution-progress"><${Progress} value=${execution.progress} message=${execution.message} /></div>`}
     <${Trouble} execution=${execution} />
     ${explanation && isTelling(execution, explanation) && !graph && html`<${Explain} explanation=${explanation} />`}

@@ -1,19 +1,22 @@
-// Where the steps of a graph stand: left to right (dagre), one phase after another.
+// Where the steps of a graph stand: left to right, one phase after another. Dagre takes its time: of many steps it is not asked.
+
+import { quick } from "./graph-quick.js";
 
 export const WIDE = 184;
 export const HIGH = 44;
 const GAP = 64; // between phases
 const HEAD = 22; // for the name of a phase
-const MANY = 150; // steps above which a quicker way of ranking is taken
+const MANY = 120; // steps (or twice as many edges) above which a simpler way is taken
 
 let loading = null;
 const load = () => (loading ??= import("../vendor/dagre.js"));
 
 /** {places: Map(step -> {x, y}) of centres, paths: [{from, to, d}], phases: [{name, x}], width, height}. */
 export async function placed({ nodes, edges }) {
-  const dagre = await load();
+  const many = nodes.length > MANY || edges.length > 2 * MANY;
+  const dagre = many ? null : await load();
   const phases = [...new Set(nodes.map((node) => node.phase))];
-  const parts = phases.map((phase) => of(dagre, nodes.filter((node) => node.phase === phase), edges));
+  const parts = phases.map((phase) => nodes.filter((node) => node.phase === phase)).map((some) => (many ? quick(some, edges, { wide: WIDE, high: HIGH }) : of(dagre, some, edges)));
   const height = Math.max(0, ...parts.map((part) => part.height));
   const head = phases.length > 1 ? HEAD : 0;
   const found = { places: new Map(), paths: [], phases: [], width: 0, height: height + head };
@@ -30,7 +33,7 @@ export async function placed({ nodes, edges }) {
 
 function of(dagre, nodes, edges) {
   const graph = new dagre.Graph();
-  graph.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 52, ranker: nodes.length > MANY ? "longest-path" : "network-simplex" });
+  graph.setGraph({ rankdir: "LR", nodesep: 14, ranksep: 52 });
   graph.setDefaultEdgeLabel(() => ({}));
   for (const node of nodes) graph.setNode(node.step, { width: WIDE, height: HIGH });
   for (const { from, to } of edges) if (graph.hasNode(from) && graph.hasNode(to)) graph.setEdge(from, to);

@@ -2,8 +2,9 @@
 
 import { useEffect, useRef } from "../core/html.js";
 
-const [LEAST, MOST] = [0.08, 2.5];
+const [LEAST, MOST] = [0.02, 2.5];
 const READABLE = 0.6; // smaller than this, a whole graph tells nothing: a part of it is shown instead
+const FAR = 0.3; // from where words cannot be read, only colours
 const MARGIN = 16;
 
 /** `size`: of what is drawn; `centre`: what to show when it is too large for one look. */
@@ -13,7 +14,10 @@ export function useView(size, centre) {
   const view = useRef({ x: MARGIN, y: MARGIN, k: 1 });
   const moved = useRef(false);
 
-  const apply = () => layer.current?.setAttribute("transform", `translate(${view.current.x} ${view.current.y}) scale(${view.current.k})`);
+  const apply = () => {
+    layer.current?.setAttribute("transform", `translate(${view.current.x} ${view.current.y}) scale(${view.current.k})`);
+    frame.current?.classList.toggle("far", view.current.k < FAR);
+  };
   const zoom = (by, at) => {
     const { x, y, k } = view.current;
     const next = Math.max(LEAST, Math.min(MOST, k * by));
