@@ -1,0 +1,66 @@
+"""Scenes of alerts: one is open per rule and subject, nobody looks after a paused rule, a notice has one taker."""
+
+from typing import Any
+
+from horae.model.alert import Finding, Rule
+from horae.store.moves import alert_notices, alert_rules, alerts
+from horae.store.moves.alert_rules import StoredRule
+from horae.store.script import Script
+from tests.races.scenes import scene
+from tests.races.stage import Move, Scene
+from tests.store_contract.world import NAMESPACE, World
+
+RULE = Rule(kind="lag", channels=("ops",))
+MINUTE = 60_000_000
+
+
+async def written(world: World) -> StoredRule:
+    return await world.store.change(lambda now: alert_rules.put_rule(NAMESPACE, "late", RULE, now))
+
+
+def settle(world: World, stored: StoredRule, *subjects: str) -> Move:
+    found = [Finding(subject=subject, message="late") for subject in subjects]
+    return Move("settle", lambda: alerts.settle(stored, found, world.env.new_id, world.now()))
+
+
+@scene("two servers find the same by a rule")
+async def _(world: World) -> Scene:
+    stored = await written(world)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sorted(one.notices for one in (left[0], right[0])) == [0, 1], "one opens it and tells"
+        assert len(await world.store.read(lambda: alerts.open_of(NAMESPACE, "late"))) == 1
+
+    return Scene(left=[settle(world, stored, "a")], right=[settle(world, stored, "a")], check=check)
+
+
+@scene("a rule is paused / something is found by it")
+async def _(world: World) -> Scene:
+    stored = await written(world)
+    now = world.now()
+
+    def paused() -> Script[None]:
+        yield alert_rules.lock(NAMESPACE)
+        yield from alert_rules.rule(NAMESPACE, "late", lock=True)
+        yield from alert_rules.set_rule_state(NAMESPACE, "late", "paused", now)
+        yield from alert_rules.end_open(NAMESPACE, "late", now)
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await world.store.read(lambda: alerts.open_of(NAMESPACE, "late")) == [], "nobody would end it"
+
+    return Scene(left=[Move("pause", paused)], right=[settle(world, stored, "a")], check=check)
+
+
+@scene("two servers take notices / one was slow to say what came of it")
+async def _(world: World) -> Scene:
+    stored, now = await written(world), world.now()
+    await world.store.write(settle(world, stored, "a").make)
+    (old,) = await world.store.write(lambda: alert_notices.claim(now, now, 5))
+    take = Move("claim", lambda: alert_notices.claim(now, now + MINUTE, 5))
+    late = Move("settle", lambda: alert_notices.settle(old, "failed", now, "", now))
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        taken = len(left[0]) + len(right[1])
+        assert (right[0], taken) in ((True, 0), (False, 1)), "it is settled by who claimed last, and claimed once"
+
+    return Scene(left=[take], right=[late, take], check=check)
