@@ -80,6 +80,13 @@ def test_logs_go_where_they_belong_and_as_one_document():
     assert json.loads(run(api, "executions", "logs", "e1", "-o", "json").stdout) == {"items": lines}
 
 
+def test_a_log_is_searched():
+    empty = {"items": [], "nextCursor": "2", "ended": True, "more": False}
+    api = FakeApi({"GET /executions/e1/logs": empty})
+    assert run(api, "executions", "logs", "e1", "--grep", "out of*memory", "--level", "error").exit_code == 0
+    assert api.requests[0].query == {"grep": "out of*memory", "level": "error"}
+
+
 def test_following_a_log_tells_the_outcome_by_its_exit_code():
     logs = {"items": [], "nextCursor": "0", "ended": True}
     api = FakeApi({"GET /executions/e1/logs": logs, "GET /executions/e1": FAILED})

@@ -41,6 +41,19 @@ async def test_a_log_is_read_to_its_end():
     assert [call.path.partition("?")[2] for call in server.calls] == ["", "cursor=1&limit=5000", "cursor=2&limit=5000"]
 
 
+async def test_a_log_is_searched_to_its_end_and_tells_what_it_lacks():
+    found, nothing, end = lines("1", "a"), lines("2"), lines("3")
+    more = Reply(status=200, body=nothing.body.replace(b'"ended":false', b'"ended":false,"more":true'))
+    cut = Reply(
+        status=200,
+        body=end.body.replace(b'"ended":false', b'"ended":true,"truncated":{"lines":0,"bytes":0,"notice":"cut"}'),
+    )
+    client, server, _ = client_of(found, more, cut)
+    told = [line.text async for line in client.executions.logs("e", grep="a b*c", level="warning")]
+    assert told == ["a", "cut"]
+    assert all("grep=a%20b%2Ac&level=warning" in call.path.replace("+", "%20") for call in server.calls)
+
+
 async def test_a_log_is_followed_until_the_execution_ends():
     client, _, clock = client_of(
         lines("1", "a"), lines("1"), lines("1"), lines("2", "b", ended=True), lines("2", ended=True)

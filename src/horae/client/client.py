@@ -145,11 +145,14 @@ class Client:
         )  # fmt: skip
         return await submit_many(self._caller, envelope, params, atomic=atomic)
 
-    async def stream(self, *topics: str, execution: str | None = None) -> AsyncIterator[Event]:
+    async def stream(
+        self, *topics: str, execution: str | None = None, every: Span | None = None
+    ) -> AsyncIterator[Event]:
         """Events as they happen, until the connection ends: of all things, of topics (executions, jobs, workers,
-        holds), or of one execution with its log. They are hints: what was missed is found by reading.
+        holds), or of one execution with its log. They are hints: what was missed is found by reading. With `every`,
+        things are counted: so often, an event `changes` tells how many came to be in each state.
         """
-        query = {"topics": ",".join(topics) or None, "execution": execution}
+        query = {"topics": ",".join(topics) or None, "execution": execution, "every": span(every)}
         async with self._caller.open(path_of("stream"), query, "text/event-stream") as opened:
             async for event in events(opened.chunks):
                 document = msgspec.json.decode(event.data)

@@ -41,6 +41,13 @@ class Executions:
         query = {**filters, "limit": limit, "cursor": cursor}
         return page_of(Execution, await self._caller.get(path_of("executions"), query))
 
+    async def archived(
+        self, *, limit: int | None = None, cursor: str | None = None, **filters: Any
+    ) -> Page[Execution]:
+        """A page of the archive: executions that are not kept any more; filters are those of GET /api/v1/archive."""
+        query = {**filters, "limit": limit, "cursor": cursor}
+        return page_of(Execution, await self._caller.get(path_of("archive"), query))
+
     async def cancel(self, id: str, *, reason: str | None = None) -> Cancellation:
         """Cancel what has not begun; ask the worker to stop what runs."""
         return Cancellation.of(await self._caller.post(path_of("executions", id, "cancel"), given(reason=reason)))
@@ -176,6 +183,8 @@ class Executions:
             elif going_on:
                 continue
             elif page["ended"] or not follow:
+                if (cut := page.get("truncated")) and not cut["lines"]:  # otherwise a line of the log says so
+                    yield [LogLine.of({"stream": "log", "level": "warning", "text": cut["notice"]})]
                 return
             else:
                 await self._env.clock.sleep(pause)

@@ -285,6 +285,15 @@ class Signals(View, frozen=True, kw_only=True):
     desired_workers: int
 
 
+class Change(View, frozen=True, kw_only=True):
+    """How many things of a kind, and of a job, came to be in a state."""
+
+    kind: str = ""
+    state: str = ""
+    job_id: str | None = None
+    count: int = 1
+
+
 class Event(View, frozen=True, kw_only=True):
     """Something happened to a thing; a hint to look, not a record."""
 
@@ -294,6 +303,7 @@ class Event(View, frozen=True, kw_only=True):
     at: datetime | None = None
     job_id: str | None = None
     count: int = 1
+    changes: list[Change] = []  # of an event `changes`
 
 
 class Health(View, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ LINE_BYTES = 40  # of JSON around a line
 LINES_BYTES = 120  # and around the lines of an attempt
 MAX_LOG_BYTES = 384 * 1024  # of log lines in one exchange
 MIN_SHARE = 16 * 1024
-BACKLOG = 16 * 1024 * 1024  # bytes that wait for the server beyond which whoever writes has to
+BACKLOG = 4 * 1024 * 1024  # bytes that wait for the server beyond which whoever writes has to
 LOW = BACKLOG * 3 // 4  # and below which they go on
 
 
