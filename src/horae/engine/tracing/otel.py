@@ -6,6 +6,8 @@ The SDK is an extra: `pip install horae[otel]`.
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import structlog
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 PLACES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 TO_OTEL = 1000  # its times are nanoseconds, ours microseconds
-CLOSING = 5000  # milliseconds that what is left has to be sent
+CLOSING = 2.0  # seconds that what is left has to be sent
 log = structlog.get_logger("horae.engine")
 
 
@@ -106,11 +108,18 @@ class OtelSink:
             trace.set_tracer_provider(self.provider)
 
     async def close(self) -> None:
-        def finish() -> None:
-            self._processor.force_flush(CLOSING)
-            self.provider.shutdown()
+        """Whoever cannot be reached is not waited for longer than this; a thread that still tries ends with us."""
+        sent = asyncio.Event()
+        told = asyncio.get_running_loop().call_soon_threadsafe
 
-        await asyncio.to_thread(finish)
+        def finish() -> None:
+            self.provider.shutdown()
+            with suppress(RuntimeError):  # nobody waits any longer
+                told(sent.set)
+
+        Thread(target=finish, name="horae-traces", daemon=True).start()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(sent.wait(), CLOSING)
 
 
 def _context(trace_id: str, span_id: str) -> "SpanContext":
