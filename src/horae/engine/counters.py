@@ -24,9 +24,9 @@ class Counters:
     """What became of executions, of claims and of exchanges at this server since it started."""
 
     def __init__(self) -> None:
-        self.runs = {state: Buckets(RUNS) for state in ("success", "failed", "cancelled")}
-        self.waits = Buckets(WAITS)
-        self.lags = Buckets(LAGS)
+        self.runs = {state: Buckets(RUNS, SECOND) for state in ("success", "failed", "cancelled")}
+        self.waits = Buckets(WAITS, SECOND)
+        self.lags = Buckets(LAGS, SECOND)
         self.failures: Counter[str] = Counter()  # attempts, by the class of their failure
         self.dead: Counter[int] = Counter()  # executions that failed for good, by namespace
         self.stale = 0  # executions in reports that matched nothing
@@ -44,7 +44,7 @@ class Counters:
             self.claims_in_vain += 1
         for slice in claimed.running:
             count = slice.hi - slice.lo
-            self.waits.add(max(0, slice.granted_at - slice.queued_at) / SECOND, count)
+            self.waits.add(slice.granted_at - slice.queued_at, count)
             if slice.attempt > 1:
                 self.repeated += count
 
@@ -70,7 +70,7 @@ class Counters:
             if ended.state == "failed":
                 self.dead[ended.namespace] += count
             if ended.lane and ended.state in self.runs:
-                self.runs[ended.state].add(ended.busy / count / SECOND, count)
+                self.runs[ended.state].add(ended.busy / count, count)
         if effects.failures:
             self.failures.update(effects.failures)
         if effects.ignored:
@@ -79,4 +79,4 @@ class Counters:
     def fired(self, fires: Iterable[tuple[Instant, int]], now: Instant) -> None:
         """So many executions of each of these instants were made."""
         for due_at, count in fires:
-            self.lags.add(max(0, now - due_at) / SECOND, count)
+            self.lags.add(now - due_at, count)
