@@ -13,8 +13,9 @@ export const ExecutionLink = ({ id }) => html`<a href=${link(executionPath(id))}
 const Several = ({ ids }) => html`${ids.map((id, at) => html`<span key=${id}>${at ? ", " : ""}<${ExecutionLink} id=${id} /></span>`)}`;
 const origins = { submit: "submitted", trigger: "run by hand", fire: "a trigger's fire", event: "an event", dependency: "a dependency", backfill: "a backfill", child: "another execution", retry: "a retry" };
 
-export function About({ execution }) {
+export function About({ execution, job: definition }) {
   const one = execution;
+  const tags = { ...of(definition, one)?.tags, ...one.tags };
   const job = (query, text) => html`<a href=${link(jobPath(one.jobName), query)}>${text}</a>`;
   return html`<${Panel} title="About"><${Facts} facts=${[
     ["job", html`${job({}, one.jobName)} ${job({ tab: "definition", version: one.jobVersion }, `v${one.jobVersion}`)}`],
@@ -38,13 +39,20 @@ export function About({ execution }) {
     one.interval && ["data", html`<${Time} at=${one.interval.start} /> – <${Time} at=${one.interval.end} />`],
     one.key && ["key", html`<code>${one.key}</code>`],
     one.traceId && ["trace", html`<code>${one.traceId}</code>`],
-    Object.keys(one.tags).length > 0 && ["tags", html`<${Tags} tags=${one.tags} />`],
+    Object.keys(tags).length > 0 && ["tags", html`<${Tags} tags=${tags} />`],
   ]} /><//>`;
 }
 
-export function Values({ execution }) {
+// The definition that it ran by, if that is known here.
+const of = (job, execution) => (job && job.version === execution.jobVersion && !execution.sensitive ? job : null);
+
+/** What it was given: its own params over the job's; and what it returned. */
+export function Values({ execution, job }) {
+  const own = execution.params;
+  const given = own && typeof own === "object" ? { ...of(job, execution)?.params, ...own } : own;
+  const usual = own && typeof own === "object" ? Object.keys(given).filter((name) => !(name in own)) : [];
   const some = (value) => value !== null && value !== undefined && !(typeof value === "object" && !Array.isArray(value) && Object.keys(value).length === 0);
-  return html`<${Panel} title="Params"><${Json} value=${some(execution.params) ? execution.params : null} empty="none" /><//>
+  return html`<${Panel} title="Params"><${Json} value=${some(given) ? given : null} empty="none" />${usual.length > 0 && html`<p class="soft small">${usual.length === Object.keys(given).length ? "all as the job has them" : `as the job has them: ${usual.join(", ")}`}</p>`}<//>
     ${hasEnded(execution) && execution.status === "success" && html`<${Panel} title="Result"><${Json} value=${execution.result} empty="it returned nothing" /><//>`}`;
 }
 

@@ -42,10 +42,10 @@ function Shown({ execution, job, graph, explanation, workflow, ready, reload }) 
     ${execution.status === "running" && execution.progress !== null && html`<div class="execution-progress"><${Progress} value=${execution.progress} message=${execution.message} /></div>`}
     <${Trouble} execution=${execution} />
     ${explanation && isTelling(execution, explanation) && !graph && html`<${Explain} explanation=${explanation} />`}
-    ${graph && html`<${Workflow} execution=${execution} graph=${graph} reload=${reload} />`}
+    ${graph && html`<${Workflow} execution=${execution} job=${job} graph=${graph} reload=${reload} />`}
     ${ready && !workflow && html`<div class="execution"><div class="execution-main"><${Tries} execution=${execution} /><${Log} execution=${execution.executionId} live=${open} end=${execution.status === "failed"} tries=${execution.attempt} /></div>
-      <aside class="execution-side" aria-label="About it"><${About} execution=${execution} /><${Values} execution=${execution} /><${Artifacts} execution=${execution} /><${Children} execution=${execution} /></aside></div>`}
-    ${workflow && !graph && html`<div class="columns"><${About} execution=${execution} /><${Values} execution=${execution} /></div>`}
+      <aside class="execution-side" aria-label="About it"><${About} execution=${execution} job=${job} /><${Values} execution=${execution} job=${job} /><${Artifacts} execution=${execution} /><${Children} execution=${execution} /></aside></div>`}
+    ${workflow && !graph && html`<div class="columns"><${About} execution=${execution} job=${job} /><${Values} execution=${execution} job=${job} /></div>`}
   <//>`;
 }
 
@@ -73,5 +73,5 @@ function Tries({ execution }) {
   const rows = course(execution, tries.data.items);
   if (!rows.length) return null;
   return html`<${Panel} title=${tries.data.items.length ? plural(tries.data.items.length, "try", "tries") : "Not tried yet"} className="tries"><${Gantt} rows=${rows} label="Its tries" live=${open} />
-    <ul class="legend small soft" aria-hidden="true"><li><i class="key bg-quiet"></i>queued or waiting</li><li><i class="key bg-running"></i>ran, in the colour of its end</li><li><i class="key bg-retrying"></i>pause before a retry</li></ul><//>`;
+    ${rows.length > 1 && html`<ul class="legend small soft" aria-hidden="true"><li><i class="key bg-quiet"></i>queued or waiting</li><li><i class="key bg-running"></i>ran, in the colour of its end</li><li><i class="key bg-retrying"></i>pause before a retry</li></ul>`}<//>`;
 }

@@ -16,7 +16,7 @@ import { why } from "./workflow-words.js";
 const NONE = "-"; // chosen by hand: no step
 const NARROW = 1100; // px, as in the styles
 
-export function Workflow({ execution, graph, reload }) {
+export function Workflow({ execution, job, graph, reload }) {
   const { step, critical, open: openText } = route.value.query;
   const opened = useMemo(() => new Set((openText ?? "").split(",").filter(Boolean)), [openText]);
   const chosen = step ?? first(graph);
@@ -38,7 +38,7 @@ export function Workflow({ execution, graph, reload }) {
       <${Course} graph=${graph} chosen=${chosen} select=${select} path=${path} live=${!hasEnded(execution)} />
       <${List} graph=${graph} chosen=${chosen} />
     </div><aside class="execution-side" aria-label=${node ? `The step ${node.step}` : "About it"}>
-      ${node || members ? html`<${StepPanel} key=${chosen} execution=${execution} graph=${graph} node=${node} group=${members} opened=${opened} close=${() => setQuery({ step: NONE, item: null })} reload=${reload} />` : html`<${About} execution=${execution} /><${Values} execution=${execution} /><${Artifacts} execution=${execution} />`}
+      ${node || members ? html`<${StepPanel} key=${chosen} execution=${execution} graph=${graph} node=${node} group=${members} opened=${opened} close=${() => setQuery({ step: NONE, item: null })} reload=${reload} />` : html`<${About} execution=${execution} job=${job} /><${Values} execution=${execution} job=${job} /><${Artifacts} execution=${execution} />`}
     </aside></div>`;
 }
 

@@ -17,7 +17,7 @@ export function TextChip({ name, label, placeholder = "any", suggest }) {
     return () => clearTimeout(timer);
   }, [text]);
   return html`<span class="chip ${value ? "chosen" : ""}"><label for=${id}>${label}</label>
-    <input id=${id} class="chip-text" size=${Math.max(6, Math.min(24, text.length + 1))} maxlength="200" placeholder=${placeholder} list=${suggest ? `${id}-known` : null} value=${text}
+    <input id=${id} class="chip-text" size=${Math.max(6, Math.min(24, (text || placeholder).length))} maxlength="200" placeholder=${placeholder} list=${suggest ? `${id}-known` : null} value=${text}
       onInput=${(event) => setText(event.target.value)} onChange=${(event) => setQuery({ [name]: event.target.value.trim() || null })} />
     ${suggest && html`<datalist id="${id}-known">${known.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>`}
     ${value && html`<button type="button" class="link" aria-label="any ${label}" onClick=${() => setQuery({ [name]: null })}>×</button>`}</span>`;
