@@ -16,7 +16,11 @@ from tests.store_contract.world import NAMESPACE, World, add_trigger
 
 @pytest.fixture(params=("memory", "postgres"))
 def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+    if request.param == "memory":
+        return "sqlite://"
+    request.getfixturevalue("wiper").wipe()
+    url: str = request.getfixturevalue("engine_database")
+    return url
 
 
 async def test_a_writer_with_too_much_to_remember_goes_on_as_another(world: World):

@@ -67,6 +67,7 @@ def test_some_durations_stand_for_all(spans: list[int]):
     some = some_of(spans)
     tally = JobTally()
     tally.took(some, len(spans))
-    assert len(some) == min(SAMPLES, len(spans))
+    assert min(SAMPLES // 2, len(spans)) <= len(some) <= SAMPLES
+    assert len(some) == len(spans) or len(spans) > SAMPLES
     assert set(some) <= set(spans)
     assert tally.durations.total == len(spans)

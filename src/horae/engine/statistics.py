@@ -15,10 +15,11 @@ from horae.model.event import Event, missed
 from horae.model.ids import execution_id
 from horae.model.parcel import Parcel
 from horae.model.rollout import Trial
-from horae.model.tally import JOB_SPANS, NAMESPACE_SPANS, JobTally, NamespaceTally
+from horae.model.tally import JOB_SPANS, NAMESPACE_SPANS, Counts, JobTally, NamespaceTally
 from horae.store.contract import Store
 from horae.store.moves import statistics
 from horae.store.moves.effects import Effects
+from horae.store.moves.told import Ended
 
 FLUSH = 5.0
 MOST_TOLD, FEW_TOLD = 1000, 20  # events of one kind in a batch
@@ -35,7 +36,7 @@ class Statistics:
         self._env, self._store, self._node = env, store, node
         self._jobs: dict[tuple[UUID, int], JobTally] = {}  # by minute: since the last flush
         self._namespaces: dict[tuple[int, int], NamespaceTally] = {}
-        self._unowned: dict[tuple[UUID, int], int] = {}  # cancelled executions of jobs whose namespace nobody told
+        self._unowned: list[tuple[UUID, int, JobTally]] = []  # of jobs whose namespace nobody told
         self._job_spans = Tallies(JOB_SPANS, JobTally, statistics.put_jobs, env.new_id)
         self._namespace_spans = Tallies(NAMESPACE_SPANS, NamespaceTally, statistics.put_namespaces, env.new_id)
         self.totals: dict[str, int] = {"success": 0, "failed": 0, "cancelled": 0, "skipped": 0, "retried": 0, "lost": 0}
@@ -60,18 +61,9 @@ class Statistics:
             self.on_attempted(effects.attempted)
         minute = self._env.now() // MINUTE
         for ended in effects.ended:
-            count = ended.hi - ended.lo
-            job = self._of_job(ended.job, minute)
-            job.add(ended.state, count, ended.busy)
-            if ended.spans and ended.state in TELLING:
-                job.took(ended.spans, count)
-            self._of_namespace(ended.namespace, minute).add(ended.state, count, ended.busy)
-            self.totals[ended.state] += count
-            if ended.state == "failed":
-                self._failed.add(ended.job)
+            self._ended(ended, minute)
         for again in effects.repeats:
-            self._of_job(again.job, minute).add(again.what, again.count)
-            self._of_namespace(again.namespace, minute).add(again.what, again.count)
+            self._of_job(again.job, again.namespace, minute).add(again.what, again.count)
             self.totals[again.what] += again.count
         for waited in effects.waited:
             self._of_namespace(waited.namespace, minute).waits.add(waited.micros, waited.count)
@@ -79,12 +71,26 @@ class Statistics:
             self.on_failed()
         self.on_effects(effects)
 
+    def _ended(self, ended: Ended, minute: int) -> None:
+        count, state = ended.hi - ended.lo, ended.state
+        job = self._of_job(ended.job, ended.namespace, minute)
+        if state == "success":
+            job.success += count
+            job.busy += ended.busy
+        else:
+            job.add(state, count, ended.busy)
+        if state == "failed":
+            self._failed.add(ended.job)
+        if ended.spans and state in TELLING:
+            job.took(ended.spans, count)
+        if ended.waited is not None:
+            self._of_namespace(ended.namespace, minute).waits.add(ended.waited, count)
+        self.totals[state] += count
+
     def cancelled(self, job: UUID, count: int) -> None:
         """Count what was cancelled before it ran."""
         if count:
-            minute = self._env.now() // MINUTE
-            self._of_job(job, minute).add("cancelled", count)
-            self._unowned[job, minute] = self._unowned.get((job, minute), 0) + count
+            self._of_job(job, 0, self._env.now() // MINUTE).add("cancelled", count)
             self.totals["cancelled"] += count
 
     def fired(self, parcels: Sequence[Parcel], now: Instant) -> None:
@@ -99,10 +105,11 @@ class Statistics:
             tally = self._of_namespace(namespace, now // MINUTE)
             tally.queued = max(count, tally.queued or 0)
 
-    def _of_job(self, job: UUID, minute: int) -> JobTally:
+    def _of_job(self, job: UUID, namespace: int, minute: int) -> JobTally:
         found = self._jobs.get((job, minute))
         if found is None:
             found = self._jobs[job, minute] = JobTally()
+        found.namespace = found.namespace or namespace
         return found
 
     def _of_namespace(self, namespace: int, minute: int) -> NamespaceTally:
@@ -138,7 +145,8 @@ class Statistics:
         """Write what was added up."""
         await self._write_minutes()
         await self._own()
-        for (namespace, minute), happened in self._take_namespaces().items():
+        taken, self._namespaces = self._namespaces, {}
+        for (namespace, minute), happened in taken.items():
             self._namespace_spans.add(namespace, minute * MINUTE, happened)
         now = self._env.now()
         await self._namespace_spans.flush(self._store, now)
@@ -165,26 +173,27 @@ class Statistics:
             raise
         self._widen(counts)
 
-    def _widen(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
-        for (job, minute), happened in counts.items():
-            self._job_spans.add(job, minute * MINUTE, happened)
-
     def _keep(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
         """Nothing of these was written: they go with the next."""
         for (job, minute), unwritten in counts.items():
-            self._of_job(job, minute).join(unwritten)
+            self._of_job(job, unwritten.namespace, minute).join(unwritten)
+
+    def _widen(self, counts: Mapping[tuple[UUID, int], JobTally]) -> None:
+        """Add what was counted of minutes to what is wider: hours and days of the job, and all of its namespace."""
+        for (job, minute), happened in counts.items():
+            self._job_spans.add(job, minute * MINUTE, happened)
+            if happened.namespace:
+                Counts.join(self._of_namespace(happened.namespace, minute), happened)
+            else:
+                self._unowned.append((job, minute, happened))
 
     async def _own(self) -> None:
         """Find whose jobs they are of which something was cancelled."""
         if not self._unowned:
             return
-        jobs = {job for job, _ in self._unowned}
+        jobs = {job for job, _, _ in self._unowned}
         owners = await self._store.read(lambda: statistics.namespaces_of(jobs))
-        unowned, self._unowned = self._unowned, {}
-        for (job, minute), count in unowned.items():
+        unowned, self._unowned = self._unowned, []
+        for job, minute, happened in unowned:
             if job in owners:
-                self._of_namespace(owners[job], minute).add("cancelled", count)
-
-    def _take_namespaces(self) -> dict[tuple[int, int], NamespaceTally]:
-        taken, self._namespaces = self._namespaces, {}
-        return taken
+                Counts.join(self._of_namespace(owners[job], minute), happened)

@@ -303,23 +303,19 @@ def encode_timings(first: Instant, starts: Sequence[Instant], ends: Sequence[Ins
     return offsets.tobytes()
 
 
-def time_worked(first: Instant | None, last: Instant, timings: bytes | None) -> Micros:
-    """How long workers were busy with the items together: the sum of each one's time, where that is known."""
-    return max(0, last - (first or last)) if timings is None else sum(_durations(timings))
-
-
-def spans_worked(first: Instant | None, last: Instant, timings: bytes | None) -> tuple[Micros, ...]:
-    """How long items took: each one, or some that stand for all where there are many; none if none began."""
+def time_worked(first: Instant | None, last: Instant, timings: bytes | None) -> tuple[Micros, tuple[Micros, ...]]:
+    """How long workers were busy with the items together, and how long some of them took, which stand for all: none
+    where no item began.
+    """
     if first is None:
-        return ()
-    return (max(0, last - first),) if timings is None else some_of(_durations(timings))
-
-
-def _durations(timings: bytes) -> "array[int]":
+        return 0, ()
+    if timings is None:
+        span = max(0, last - first)
+        return span, (span,)
     spans = array("I", timings[len(timings) // 2 :])
     if sys.byteorder == "big":
         spans.byteswap()
-    return spans
+    return sum(spans), some_of(spans)
 
 
 def _bounded(micros: int) -> int:

@@ -17,7 +17,7 @@ STEPS = (
 )
 MOST_POINTS = 120
 OUTCOMES = ("success", "failed", "cancelled", "skipped", "retried", "lost")
-SAMPLES = 16  # durations that are looked at of a slice's items, each standing for its neighbours
+SAMPLES = 8  # durations that are looked at of a slice's items, each standing for its neighbours
 
 
 class Counts(Struct):
@@ -69,9 +69,13 @@ class JobTally(Counts):
     """One job's, with how long its executions took."""
 
     durations: Histogram = field(default_factory=Histogram)
+    namespace: int = 0  # whose it is, if that was told
 
     def took(self, spans: Sequence[Micros], count: int) -> None:
         """So many executions took so long; of many, some stand for all."""
+        if len(spans) == 1:
+            self.durations.add(spans[0], count)
+            return
         each, more = divmod(count, len(spans))
         for place, micros in enumerate(spans):
             self.durations.add(micros, each + (place < more))
@@ -80,6 +84,7 @@ class JobTally(Counts):
         Counts.join(self, other)
         if isinstance(other, JobTally):
             self.durations.join(other.durations)
+            self.namespace = self.namespace or other.namespace
 
 
 class NamespaceTally(Counts):
@@ -134,6 +139,4 @@ def points(since: Instant, until: Instant, step: int) -> Iterable[Instant]:
 
 def some_of(spans: Sequence[Micros]) -> tuple[Micros, ...]:
     """A few that stand for all, evenly apart."""
-    if len(spans) <= SAMPLES:
-        return tuple(spans)
-    return tuple(spans[at * len(spans) // SAMPLES] for at in range(SAMPLES))
+    return tuple(spans[:: -(-len(spans) // SAMPLES)])

@@ -91,7 +91,7 @@ async def test_what_reports_and_rescues_tell_is_enough_for_statistics(world: Wor
     world.clock.advance(SECOND)
 
     await worker.report(success(slice, 0, 2), failed(slice, 2, 3), policies=job.policy)
-    assert sum(one.count for one in worker.effects.waited) == 1, "of the one whose start was not told before"
+    assert [one.waited for one in worker.effects.ended] == [None, 2 * SECOND], "but for whose start was told before"
     assert {span for one in worker.effects.ended for span in one.spans} <= {0, SECOND}
     assert worker.effects.repeats == [Retried(job.id, NAMESPACE, 1)]
     await worker.lose()

@@ -14,7 +14,7 @@ from horae.model.keys import CHOSEN, CIRCUIT, KEYED
 from horae.model.parcel import Parcel
 from horae.model.protocol import Range
 from horae.model.rollout import Trial
-from horae.model.settle import Fates, Finished, Tried, spans_worked, time_worked, timing_of
+from horae.model.settle import Fates, Finished, Tried, time_worked, timing_of
 from horae.model.show import status_of
 from horae.model.slice import Queued, Running, Slice
 from horae.store.moves import beginnings, holders, shelves
@@ -34,7 +34,7 @@ class Effects(Struct):
     retried: int = 0
     failures: dict[str, int] = {}  # attempts that failed or were lost, by the class of their failure
     repeats: list[Retried] = []  # the same by job, and what was lost with its worker
-    waited: list[Waited] = []  # of what has begun
+    waited: list[Waited] = []  # of what has begun, and goes on
     wakes: list[Instant] = []
     requeued: dict[int, int] = {}  # lane -> least rank of what may be claimed there again
     logged: list[Moved] = []
@@ -102,7 +102,6 @@ def put_fates(fates: Fates, worker: str, session: UUID, effects: Effects) -> Ite
     effects.attempted += _attempted(fates)
     effects.trials += _trials(fates)
     effects.repeats += _repeats(fates)
-    effects.waited += _waited(fates.finished)
     if fates.finished:
         yield shelves.put_finished(fates.finished)
         effects.freed |= {f.slice.parcel for f in fates.finished if f.slice.flags & KEYED}
@@ -188,21 +187,15 @@ def _repeats(fates: Fates) -> Iterator[Retried]:
             yield Retried(slice.job, slice.namespace, tried.hi - tried.lo, "lost")
 
 
-def _waited(finished: Iterable[Finished]) -> Iterator[Waited]:
-    """How long they stood in the queue of which the beginning is told with the end."""
-    for f in finished:
-        slice = f.slice
-        if f.started_at is not None and isinstance(slice, Running) and slice.started_at is None:
-            yield Waited(slice.namespace, max(0, f.started_at - slice.queued_at), slice.hi - slice.lo)
-
-
 def _moved(slice: Slice, state: str) -> Moved:
     return Moved(slice.parcel, slice.lo, slice.hi, slice.job, slice.namespace, state)
 
 
 def _ended(finished: Finished) -> Ended:
     s = finished.slice
-    busy = time_worked(finished.started_at, finished.completed_at, finished.timings)
-    lane = s.lane if isinstance(s, Running) else 0
-    spans = spans_worked(finished.started_at, finished.completed_at, finished.timings)
-    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, lane, spans)
+    began = finished.started_at
+    busy, spans = time_worked(began, finished.completed_at, finished.timings)
+    if not isinstance(s, Running):
+        return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, 0, spans)
+    waited = None if began is None or s.started_at is not None else max(0, began - s.queued_at)
+    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, s.lane, spans, waited)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from horae.env import Instant
 from horae.model.keys import KEYED
-from horae.model.settle import Finished, spans_worked
+from horae.model.settle import Finished, time_worked
 from horae.model.slice import Queued, Waiting
 from horae.store.moves import holders
 from horae.store.moves.advance import follow
@@ -72,7 +72,7 @@ def follow_steps(
 def as_ended(finished: Finished) -> Ended:
     """A workflow that has ended, for events and statistics: no worker was busy with it."""
     s = finished.slice
-    spans = spans_worked(finished.started_at, finished.completed_at, None)
+    _, spans = time_worked(finished.started_at, finished.completed_at, None)
     return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0, spans=spans)
 
 

@@ -20,6 +20,7 @@ class Ended(Struct, frozen=True):
     busy: int
     lane: int = 0  # where it was claimed from, if it was
     spans: tuple[Micros, ...] = ()  # how long some of them took, which stand for all
+    waited: Micros | None = None  # in the queue, unless their start was told before
 
 
 class Moved(Struct, frozen=True):

@@ -1,0 +1,40 @@
+"""Fires ahead, counted by spans of time: as many as are found one by one."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from horae.env import SECOND
+from horae.model.duration import HOUR, MINUTE
+from horae.model.trigger import Cron, Interval, Rules, Trigger
+from horae.model.trigger.ahead import count_ahead
+from horae.model.trigger.decide import upcoming
+
+NOW = 1_800_000_123 * SECOND
+triggers = st.one_of(
+    st.builds(Interval, every=st.integers(MINUTE, 5 * HOUR), anchor=st.just(0)),
+    st.sampled_from(("* * * * *", "*/7 3-5 * * *", "0 */6 * * *", "30 9 * * MON")).map(
+        lambda text: Cron(expression=text, timezone="Europe/Paris")
+    ),
+)
+edges = st.lists(st.integers(1, 2 * HOUR), min_size=1, max_size=6)
+
+
+@given(triggers, edges, st.integers(-HOUR, HOUR), st.sampled_from((0, 90 * SECOND)), st.none() | st.integers(1, 5))
+def test_they_are_those_that_are_found_one_by_one(
+    trigger: Trigger, widths: list[int], decided: int, offset: int, most: int | None
+):
+    rules = Rules(offset=offset, spread=HOUR if offset else None, max_fires=most)
+    places = [NOW + sum(widths[:n]) for n in range(len(widths) + 1)]
+    through = NOW + decided
+
+    counts = count_ahead(trigger, rules, through, 0, places)
+
+    found, at = [], through
+    while (following := upcoming(trigger, rules, at)) is not None and following + offset < places[-1]:
+        found.append(following + offset)
+        at = following
+        if len(found) == most:
+            break
+    assert counts == [sum(low <= one < high for one in found) for low, high in pairwise(places)]
