@@ -20,7 +20,7 @@ HOLDERS_OF = Statement(
     " SELECT s.parcel, s.lo, s.hi FROM holders h JOIN queued s ON s.parcel = h.parcel WHERE h.key = $1 LIMIT $2",
 )
 ALL_LIMITED = Statement("all_limited", "SELECT queue, namespace, spec FROM limits WHERE job IS NULL ORDER BY name")
-HOLDERS = Statement("count_holders", "SELECT count(*) FROM (SELECT 1 AS one FROM holders LIMIT $1) AS some")
+HOLDERS = Statement("count_holders", "SELECT count(*) FROM (SELECT 1 AS one FROM holders LIMIT $1) AS counted")
 ID: Columns = (("id", "int"),)
 
 

@@ -1,0 +1,69 @@
+"""What metrics ask of the store: how much is queued and since when, what runs under limits, who holds keys."""
+
+from msgspec import structs
+
+from horae.env import SECOND
+from horae.model.alert import Finding, Rule
+from horae.model.keys import Keys
+from horae.model.limits import KeyLimit, Limit, key_name, namespace_limit, queue_limit
+from horae.model.rate import Rate
+from horae.store.moves import alert_rules, alerts, coarse, limit_reads
+from horae.store.moves.depths import all_depths
+from tests.store_contract.world import NAMESPACE, World, failed
+
+
+async def test_depths_tell_how_much_is_queued_and_since_when(world: World):
+    job, other = await world.job(), await world.job("other", queue="other")
+    since = world.now()
+    await world.submit(job, 3)
+    world.clock.advance(SECOND)
+    await world.submit(job, 2)
+    await world.submit(other, 1)
+
+    assert await world.store.read(all_depths) == {job.lane: (5, since), other.lane: (1, since + SECOND)}
+
+
+async def test_limits_tell_how_many_run_under_them(world: World):
+    job = await world.job()
+    await world.store.write(lambda: coarse.put(Limit(concurrency=3), queue=job.queue))
+    await world.store.write(lambda: coarse.put(Limit(concurrency=9), namespace=NAMESPACE))
+    rated = await world.job("rated", queue="rated")
+    await world.store.write(lambda: coarse.put(Limit(rate=Rate(1, SECOND)), queue=rated.queue))
+    await world.submit(job, 5)
+    names = queue_limit(job.queue), namespace_limit(NAMESPACE)
+    views = [structs.replace(view, limits=names) for view in await world.views()]
+    assert len(await (await world.worker()).claim(2, views=views)) == 1
+
+    found = await world.store.read(limit_reads.in_use)
+
+    assert sorted((use.queue, use.used, use.most) for use in found if use.queue is not None) == [(job.queue, 2, 3)]
+    assert [(use.namespace, use.used, use.most) for use in found if use.queue is None] == [(NAMESPACE, 2, 9)]
+
+
+async def test_holders_of_keys_are_counted_up_to_a_bound(world: World):
+    job = await world.job(limits=(KeyLimit(key="k", concurrency=9),))
+    for _ in range(3):
+        await world.parcel(job, keys=Keys(limits=(key_name(job.id, "k", "a"),)))
+
+    assert [await world.store.read(lambda most=most: limit_reads.holders(most)) for most in (2, 100)] == [2, 3]
+
+
+async def test_attempts_that_failed_are_told_by_class(world: World):
+    job = await world.job()
+    await world.submit(job, 3)
+    worker = await world.worker()
+    (slice,) = await worker.claim(3)
+
+    await worker.report(failed(slice))
+
+    assert worker.effects.failures == {"error": 3}
+
+
+async def test_alerts_that_are_firing_are_counted_by_severity(world: World):
+    rule = Rule(kind="missing-success", severity="critical")
+    stored = await world.store.change(lambda now: alert_rules.put_rule(NAMESPACE, "watched", rule, now))
+    for subjects in (("a", "b"), ("b",)):
+        found = [Finding(subject=subject, message="") for subject in subjects]
+        await world.store.change(lambda now, found=found: alerts.settle(stored, found, world.env.new_id, now))
+
+    assert await world.store.read(alerts.firing) == {(NAMESPACE, "critical"): 1}
