@@ -149,7 +149,7 @@ async def test_fires_queues_and_successes_that_do_not_come(stage: Stage, monkeyp
         await worker.ask()
         await worker.end()
         await stage.pass_time(1)
-    assert await firing(stage) == []
+    assert await firing(stage, 60) == []
 
 
 def _time(stage: Stage) -> Any:

@@ -37,6 +37,7 @@ async def watch(world: World) -> None:
         lambda: facts.oldest_queued([job.lane]),
         lambda: facts.still_due([parcel], now),
         lambda: rules.active((0, "")),
+        alerts.all_open,
         notices.next_due,
     ):
         await store.read(ask)  # type: ignore[arg-type]

@@ -27,6 +27,7 @@ from horae.store.moves.alert_rules import StoredChannel
 from horae.store.script import Script
 
 MOST_NAMED = 20
+MOST_CHANNELS = 200  # of a namespace
 
 
 class AlertChannels:
@@ -161,6 +162,8 @@ def _put(
     revision = None if present is None else present.revision
     if revision != before or (if_match is not None and if_match != revision):
         raise Stale(f'Somebody changed channel "{name}" meanwhile.', "Read it again, and decide anew.")
+    if present is None and len((yield from moves.channel_page(namespace, "", MOST_CHANNELS))) == MOST_CHANNELS:
+        raise Conflict(f"There are {MOST_CHANNELS} channels already.", "Let several rules tell the same one.")
     return (yield from moves.put_channel(namespace, name, channel, sealed, dict(shown(channel)), now))
 
 

@@ -3,7 +3,8 @@
 One `Look` is a round over all rules: what several rules ask is read once.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 from horae.engine.alerts.learned import Learned
@@ -19,10 +20,12 @@ from horae.store.moves.alert_facts import Due, Named
 from horae.store.moves.alert_rules import StoredRule
 from horae.store.moves.alerts import Alert
 from horae.store.moves.lanes import occupied
+from horae.store.script import ScriptFactory
 
 BACK = 3  # minutes that a look for trouble goes back: more than statistics are late
 MISSED = 60 * MINUTE  # how long a deadline that was missed is found anew
 FARTHEST = 24 * 60 * MINUTE  # how far ahead deadlines are looked at
+T = TypeVar("T")
 Found = Sequence[Finding]
 Finder = Callable[["Look", StoredRule, Sequence[Alert]], Awaitable[Found]]
 
@@ -32,21 +35,27 @@ class Look:
 
     def __init__(self, env: Env, store: Store, learned: Learned) -> None:
         self._store, self._learned, self._now = store, learned, env.now()
-        self._troubled: dict[UUID, Named] | None = None
+        self._read: dict[Hashable, Any] = {}
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         """What a rule finds; of what is open it is always asked whether it still is so."""
         return await _FINDERS[stored.rule.kind](self, stored, opened)
 
+    async def _once(self, key: Hashable, make: ScriptFactory[T]) -> T:
+        """What the store says, asked once in a round."""
+        if key not in self._read:
+            self._read[key] = await self._store.read(make)
+        found: T = self._read[key]
+        return found
+
     async def _jobs(self, stored: StoredRule, opened: Sequence[Alert]) -> list[Named]:
         """Jobs of a rule that had trouble lately, and those of its open alerts."""
-        if self._troubled is None:
-            since = self._now // MINUTE - BACK
-            ids = await self._store.read(lambda: facts.troubled_lately(since))
-            self._troubled = await self._store.read(lambda: facts.names(ids))
-        known = {alert.job for alert in opened if alert.job is not None} - self._troubled.keys()
+        since = self._now // MINUTE - BACK
+        ids = await self._once("troubled", lambda: facts.troubled_lately(since))
+        troubled = await self._once("troubled names", lambda: facts.names(ids))
+        known = {alert.job for alert in opened if alert.job is not None} - troubled.keys()
         others = await self._store.read(lambda: facts.names(known)) if known else {}
-        return [job for job in (*self._troubled.values(), *others.values()) if _is_of(stored, job)]
+        return [job for job in (*troubled.values(), *others.values()) if _is_of(stored, job)]
 
     async def _by_name(self, stored: StoredRule, ids: Sequence[UUID]) -> dict[UUID, Named]:
         found = await self._store.read(lambda: facts.names(ids)) if ids else {}
@@ -78,7 +87,8 @@ class Look:
         return found
 
     async def overlong(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        running = await self._store.read(lambda: facts.running_since(self._now - stored.rule.after))
+        after = stored.rule.after
+        running = await self._once(("running", after), lambda: facts.running_since(self._now - after))
         jobs = await self._by_name(stored, [one.job for one in running])
         found: dict[UUID, Finding] = {}
         for one in sorted(running, key=lambda one: one.started_at):
@@ -94,7 +104,8 @@ class Look:
         return list(found.values())
 
     async def late_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        silent = await self._store.read(lambda: facts.silent_workers(self._now - stored.rule.after))
+        after = stored.rule.after
+        silent = await self._once(("silent", after), lambda: facts.silent_workers(self._now - after))
         return [
             Finding(subject=worker, message=f"the worker was not heard of since {format_instant(seen)}")
             for namespace, worker, seen in silent
@@ -102,7 +113,8 @@ class Look:
         ]
 
     async def lost_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        lost = await self._store.read(lambda: facts.lost_workers(self._now - stored.rule.after))
+        after = stored.rule.after
+        lost = await self._once(("lost", after), lambda: facts.lost_workers(self._now - after))
         return [
             Finding(subject=worker, message=f"the worker was lost at {format_instant(at)} and did not come back")
             for namespace, worker, at in lost
@@ -110,7 +122,8 @@ class Look:
         ]
 
     async def lag(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        late = await self._store.read(lambda: facts.late_fires(self._now - stored.rule.after))
+        after = stored.rule.after
+        late = await self._once(("late", after), lambda: facts.late_fires(self._now - after))
         jobs = await self._by_name(stored, list(late))
         return [
             Finding(
@@ -121,8 +134,8 @@ class Look:
         ]  # fmt: skip
 
     async def queue_age(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        lanes = await self._store.read(occupied)
-        oldest = await self._store.read(lambda: facts.oldest_queued(sorted(lanes)))
+        lanes = await self._once("lanes", occupied)
+        oldest = await self._once("oldest", lambda: facts.oldest_queued(sorted(lanes)))
         return [
             Finding(subject=name, message=f"what is next has been queued for {_span(self._now - at)}")
             for (namespace, name), at in oldest.items()
@@ -145,7 +158,8 @@ class Look:
     async def deadline_risk(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         known = [parcel_of(alert.execution) for alert in opened if alert.execution is not None]
         until = self._now + FARTHEST
-        nearing = await self._store.read(lambda: facts.nearing_deadlines(self._now - MISSED, until, self._now))
+        since = self._now - MISSED
+        nearing = await self._once("nearing", lambda: facts.nearing_deadlines(since, until, self._now))
         going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
         due = {one.parcel: one for one in (*nearing, *going_on)}
         jobs = await self._by_name(stored, [one.job for one in due.values()])
@@ -172,7 +186,7 @@ class Look:
         return f"an execution takes {_span(lasts)} and is going to miss its deadline {deadline} by {_span(late)}"
 
     async def circuits(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        shut = await self._store.read(circuit_reads.shut)
+        shut = await self._once("shut", circuit_reads.shut)
         jobs = await self._by_name(stored, [one.job for one in shut])
         return [
             Finding(

@@ -28,6 +28,8 @@ TERM = 20 * SECOND  # how long the duty is held without renewal
 KEPT = 30 * DAY  # alerts that are over, and notices that were delivered
 FORGET_EVERY = 3600.0
 FORGET = 1000
+SLOW = 60.0
+MOST_LATER = 10_000
 START = (0, "")
 log = structlog.get_logger("horae.engine")
 
@@ -41,6 +43,7 @@ class AlertWatch:
         self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
         self._learned = Learned(env, store)
         self._forget_at = 0.0
+        self._later: dict[tuple[int, str, int], float] = {}  # when rules that need not be looked at always are
         self.fired = self.recovered = self.failed = 0  # by what this server saw
         self.on_notices: Callable[[], object] = lambda: None  # told when there is something to deliver
         self.alarm = Alarm()
@@ -54,8 +57,10 @@ class AlertWatch:
         if not await self._store.write(lambda: sweep.take_duty("alerts", self._node, now, now + TERM)):
             return LOOK
         look = Look(self._env, self._store, self._learned)
+        opened = await self._store.read(alerts.all_open)
         for stored in rules:
-            await self._look_at(look, stored)
+            if self._is_due(stored):
+                await self._look_at(look, stored, opened.get((stored.namespace, stored.name), []))
         await self._forget()
         return LOOK
 
@@ -69,10 +74,21 @@ class AlertWatch:
                 break
         return found
 
-    async def _look_at(self, look: Look, stored: StoredRule) -> None:
+    def _is_due(self, stored: StoredRule) -> bool:
+        """Whether a rule is to be looked at now: one that waits for days for a success can wait for a minute."""
+        if stored.rule.kind != "missing-success":
+            return True
+        now, which = self._env.clock.monotonic(), (stored.namespace, stored.name, stored.revision)
+        if self._later.get(which, 0.0) > now:
+            return False
+        if len(self._later) > MOST_LATER:
+            self._later.clear()
+        self._later[which] = now + min(SLOW, stored.rule.after / SECOND / 60)
+        return True
+
+    async def _look_at(self, look: Look, stored: StoredRule, opened: Sequence[Alert]) -> None:
         """A rule that cannot be looked at keeps nobody from looking at the others."""
         try:
-            opened = await self._store.read(lambda: alerts.open_of(stored.namespace, stored.name))
             found = await look.find(stored, opened)
             if not found and not opened:
                 return

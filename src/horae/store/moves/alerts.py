@@ -28,6 +28,9 @@ FIRING = Statement(
     "firing_alerts",
     "SELECT namespace, severity, count(*) FROM alerts WHERE state = 'firing' GROUP BY namespace, severity",
 )
+ALL_OPEN = Statement(
+    "open_alerts", f"SELECT {_COLUMNS} FROM alerts WHERE state = 'firing' ORDER BY namespace, id LIMIT 100000"
+)
 ONE = Statement("alert", f"SELECT {_COLUMNS} FROM alerts WHERE id = $1 AND namespace = $2")
 PAGE = Statement(
     "alert_page", f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND id < $2 ORDER BY id DESC LIMIT $3"
@@ -116,6 +119,15 @@ def open_of(namespace: int, rule: str) -> Script[list[Alert]]:
 def firing() -> Script[dict[tuple[int, str], int]]:
     """How many alerts of each namespace and severity are not over."""
     return {(namespace, severity): int(count) for namespace, severity, count in (yield Fetch(FIRING))}
+
+
+def all_open() -> Script[dict[tuple[int, str], list[Alert]]]:
+    """The alerts of all rules that are not over, by namespace and rule."""
+    found: dict[tuple[int, str], list[Alert]] = {}
+    for row in (yield Fetch(ALL_OPEN)):
+        alert = _alert(row)
+        found.setdefault((alert.namespace, alert.rule), []).append(alert)
+    return found
 
 
 def firing_by_rule(namespace: int) -> Script[dict[str, int]]:
