@@ -14,6 +14,7 @@ const NOTHING = Object.freeze({ data: undefined, error: null, loading: true });
 export function useData(path, params, { live, wait = 1000, poll, only, read = get } = {}) {
   const [state, setState] = useState(NOTHING);
   const current = useRef(null);
+  const seen = useRef(null);
   const key = path === null ? null : path + JSON.stringify(params ?? {});
   const load = useCallback(async () => {
     if (path === null) return;
@@ -21,7 +22,11 @@ export function useData(path, params, { live, wait = 1000, poll, only, read = ge
     const abort = (current.current = new AbortController());
     try {
       const data = await read(path, params, { signal: abort.signal });
-      if (current.current === abort) setState({ data, error: null, loading: false });
+      if (current.current !== abort) return;
+      const text = key + JSON.stringify(data);
+      const same = text === seen.current; // then nothing is drawn again
+      seen.current = text;
+      setState((old) => (same && !old.error && !old.loading ? old : { data, error: null, loading: false }));
     } catch (error) {
       if (error.name !== "AbortError" && current.current === abort) setState((old) => ({ data: old.data, error, loading: false }));
     }

@@ -1,18 +1,20 @@
 // Executions as columns, their steps as rows, the newest at the right. Only the columns that are seen are there, so
 // that ten thousand of them are as fast as ten; older ones are read when one scrolls to them.
 
-import { html, useEffect, useRef, useState } from "../core/html.js";
+import { Component, html, useEffect, useRef, useState } from "../core/html.js";
 import { get } from "../core/api.js";
 import { useLive } from "../core/live.js";
 import { executionPath, link } from "../core/route.js";
-import { duration, exact, plural, when } from "../core/format.js";
+import { day, duration, exact, plural, when } from "../core/format.js";
 import { look, State, STATES } from "../core/states.js";
 import { Empty, Failure, Loading } from "../parts/basics.js";
 
 const WIDE = 16; // px of a column
 const CELL = 16;
+const DAYS = 16; // px of the line that tells the days
 const BARS = 48; // px of the tallest duration
 const PAGE = 500;
+const FRESH = 100; // of the newest that are read again when something changed
 const MOST_STEPS = 200;
 const AROUND = 20; // columns beyond both edges
 const LEGEND = ["success", "failed", "running", "queued", "cancelled", "skipped"];
@@ -27,14 +29,14 @@ export function Grid({ job }) {
   const place = useRef(null);
   const head = async () => {
     try {
-      const page = await get(path, { limit: PAGE });
+      const page = await get(path, { limit: pages.items ? FRESH : PAGE });
       setPages((old) => merged(page, old));
       setError(null);
     } catch (problem) { setError(problem); }
   };
   useEffect(() => { head(); }, [path]);
   useLive(["execution", "step"], head, { wait: 3000 });
-  const look_ = () => {
+  const measure = () => {
     const box = place.current;
     if (!box) return;
     const first = Math.floor(Math.abs(box.scrollLeft) / WIDE);
@@ -42,8 +44,8 @@ export function Grid({ job }) {
   };
   useEffect(() => {
     if (!place.current) return undefined;
-    look_();
-    const watch = new ResizeObserver(look_);
+    measure();
+    const watch = new ResizeObserver(measure);
     watch.observe(place.current);
     return () => watch.disconnect();
   }, [pages.items !== undefined]);
@@ -55,38 +57,57 @@ export function Grid({ job }) {
   if (pages.items === undefined) return error ? html`<${Failure} error=${error} retry=${head} />` : html`<${Loading} what="the grid" />`;
   if (!pages.items.length) return html`<${Empty} title="It has not run yet." command=${`horae jobs trigger ${job.name} --follow`}>Each execution will be a column here${job.workflow ? ", each step a row" : ""}.<//>`;
   const steps = pages.steps.slice(0, MOST_STEPS);
-  const height = BARS + 8 + steps.length * CELL;
-  const longest = Math.max(...pages.items.map((one) => one.seconds ?? 0), 0.001);
+  const height = BARS + 8 + steps.length * CELL + DAYS;
+  const longest = pages.items.reduce((most, one) => Math.max(most, one.seconds ?? 0), 0.001);
   return html`<div class="panel"><div class="grid-legend">${LEGEND.map((one) => html`<${State} key=${one} of=${one} />`)}<span class="soft small">${plural(pages.items.length, "execution")}${pages.cursor ? " so far, older ones to the left" : ""}${longest > 0.001 ? `; the height says how long it took, at most ${duration(longest)}` : ""}</span></div>
     ${error && html`<${Failure} error=${error} retry=${head} />`}
     <div class="grid"><ol class="grid-steps" style=${{ paddingTop: `${BARS + 8}px` }}>${steps.map((step) => html`<li key=${step} title=${step}>${step}</li>`)}</ol>
-      <div class="grid-scroll" dir="rtl" ref=${place} onScroll=${look_} tabindex="0" role="group" aria-label="executions, the newest at the right"><div class="grid-inner" style=${{ width: `${pages.items.length * WIDE}px`, height: `${height}px` }}>
-        ${pages.items.slice(seen.first, seen.last).map((one, place_) => html`<${Column} key=${one.executionId} one=${one} steps=${steps} height=${height} longest=${longest} right=${(seen.first + place_) * WIDE} point=${setAt} />`)}
+      <div class="grid-scroll" dir="rtl" ref=${place} onScroll=${measure} tabindex="0" role="group" aria-label="executions, the newest at the right"><div class="grid-inner" style=${{ width: `${pages.items.length * WIDE}px`, height: `${height}px` }}>
+        ${daysOf(pages.items, seen).map(([name, order]) => html`<span key=${order} class="grid-day" dir="ltr" style=${{ right: `${order * WIDE}px` }}>${name}</span>`)}
+        ${pages.items.slice(seen.first, seen.last).map((one, order) => html`<${Column} key=${one.executionId} one=${one} steps=${steps} height=${height} longest=${longest} right=${(seen.first + order) * WIDE} point=${setAt} />`)}
       </div></div></div>
     <p class="soft small grid-told" aria-hidden="true">${at ? `${look(at.status).word}, ${when(at.at)}, ${duration(at.seconds)}` : "Point at a column to read it, open it to see its steps and its log."}</p>
     ${pages.steps.length > MOST_STEPS && html`<p class="soft">The first ${MOST_STEPS} of ${pages.steps.length} steps are shown.</p>`}</div>`;
 }
 
+/** Where a day begins among the columns that are seen: its name, and its first column's place. */
+function daysOf(items, { first, last }) {
+  const found = [];
+  for (let order = first; order < Math.min(last, items.length); order += 1) {
+    const name = day(items[order].at);
+    if (order + 1 === items.length || day(items[order + 1].at) !== name) found.push([name, order]);
+  }
+  return found;
+}
+
 const union = (one, other) => [...new Set([...one, ...other])];
 
-/** The newest page in front of what was read before. */
+/** The newest page in front of what was read before; if the two do not meet, it begins anew. What is the same stays. */
 function merged(page, old) {
-  const steps = union(page.steps, old.steps);
-  if (!old.items) return { items: page.items, steps, cursor: page.nextCursor };
-  const fresh = new Set(page.items.map((one) => one.executionId));
-  const rest = old.items.filter((one) => !fresh.has(one.executionId));
-  const met = rest.length < old.items.length || !old.items.length;
-  return met ? { items: [...page.items, ...rest], steps, cursor: old.items.length > PAGE || old.cursor === null ? old.cursor : page.nextCursor } : { items: page.items, steps, cursor: page.nextCursor };
+  const known = new Map((old.items ?? []).map((one) => [one.executionId, one]));
+  const items = page.items.map((one) => { const before = known.get(one.executionId); return before && JSON.stringify(before) === JSON.stringify(one) ? before : one; });
+  if (!items.some((one) => known.has(one.executionId))) return { items, steps: page.steps, cursor: page.nextCursor };
+  if (items.every((one, at) => one === old.items[at])) return old;
+  const fresh = new Set(items.map((one) => one.executionId));
+  return { items: [...items, ...old.items.filter((one) => !fresh.has(one.executionId))], steps: union(page.steps, old.steps), cursor: old.cursor };
 }
 
 const said = (one) => `${look(one.status).word}${one.seconds === null || one.seconds === undefined ? "" : `, ${duration(one.seconds)}`}, ${exact(one.at)}`;
 
-function Column({ one, steps, height, longest, right, point }) {
-  const tall = Math.max(4, Math.round(BARS * Math.sqrt((one.seconds ?? 0) / longest)));
-  return html`<a class="grid-column" style=${{ right: `${right}px` }} href=${link(executionPath(one.executionId))} aria-label=${said(one)} onPointerEnter=${() => point(one)} onFocus=${() => point(one)}>
-    <svg width=${WIDE} height=${height} aria-hidden="true"><rect class="hit" x="0" y="0" width=${WIDE} height=${height} />
-      <rect class="fill-${look(one.status).tone}" x="3" y=${BARS - tall} width=${WIDE - 6} height=${tall} rx="1"><title>${said(one)}</title></rect>
-      ${steps.map((step, row) => html`<${Cell} key=${step} step=${step} state=${one.steps[step]} y=${BARS + 8 + row * CELL} />`)}</svg></a>`;
+/** Drawn again only when something about it changed. */
+class Column extends Component {
+  shouldComponentUpdate(next) {
+    const { props } = this;
+    return props.one !== next.one || props.right !== next.right || props.height !== next.height || props.longest !== next.longest;
+  }
+
+  render({ one, steps, height, longest, right, point }) {
+    const tall = Math.max(4, Math.round(BARS * Math.sqrt((one.seconds ?? 0) / longest)));
+    return html`<a class="grid-column" style=${{ right: `${right}px` }} href=${link(executionPath(one.executionId))} aria-label=${said(one)} onPointerEnter=${() => point(one)} onFocus=${() => point(one)}>
+      <svg width=${WIDE} height=${height} aria-hidden="true"><rect class="hit" x="0" y="0" width=${WIDE} height=${height} />
+        <rect class="fill-${look(one.status).tone}" x="3" y=${BARS - tall} width=${WIDE - 6} height=${tall} rx="1"><title>${said(one)}</title></rect>
+        ${steps.map((step, row) => html`<${Cell} key=${step} step=${step} state=${one.steps[step]} y=${BARS + 8 + row * CELL} />`)}</svg></a>`;
+  }
 }
 
 function Cell({ step, state, y }) {
