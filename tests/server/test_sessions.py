@@ -122,6 +122,12 @@ async def refused(worker: Api, path: str, body: object) -> None:
     assert answer.json()["field"]
 
 
+async def test_a_line_beyond_all_numbers_is_refused(worker: Api):
+    path = f"/api/v1/sessions/{(await register(worker)).session_id}/exchange"
+    lines = [[1_800_000_000_000_000, "stdout", "a"]]
+    await refused(worker, path, {"channel": 0, "n": 1, "logs": [{**ITEM, "seq": 2**31 - 1, "lines": lines}]})
+
+
 @pytest.mark.parametrize("name", NUMBERS)
 async def test_absurd_numbers_in_an_exchange_are_refused_and_change_nothing(name: str, worker: Api):
     session = (await register(worker)).session_id

@@ -51,6 +51,7 @@ from horae.store.moves.submission import Receipt
 
 CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
 TOGETHER = 0.1  # seconds
+MOST_LINES = 100_000_000  # of an attempt
 KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds its children
 MOST_READ = 512  # sessions that are looked up, or told of, by one statement
 FIRST_WAIT = (0.1, 0.5)  # of its wait: how long a session waits first that comes from another server
@@ -298,6 +299,9 @@ def _check_presence(presence: Register) -> None:
 def _check_exchange(up: Exchange) -> None:
     if up.channel >= CHANNELS:
         raise BadInput(f"channel {up.channel} is out of range.", f"Channels are 0 to {CHANNELS - 1}.", field="channel")
+    for log in up.logs:
+        if log.seq + len(log.lines) > MOST_LINES:
+            raise BadInput(f"A log has no line {log.seq}.", f"Lines of an attempt are 0 to {MOST_LINES}.", field="seq")
     for outcome in up.outcomes:
         size = outcome.hi - outcome.lo
         if size < 1 or (outcome.results and len(outcome.results) != size):

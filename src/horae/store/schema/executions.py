@@ -170,7 +170,7 @@ logs = table(
     key("attempt", INT),
     key("seq", INT),
     col("count", INT),
-    col("base", INT),  # lines of the attempts before: a line's number is base + seq + 1, and stays that
+    col("base", BIG),  # lines of the attempts before: a line's number is base + seq + 1, and stays that
     col("upto", BIG),  # bytes of the execution's lines, these included
     opt("left_lines", INT),  # what its worker left out before these, because it was too much
     opt("left_bytes", BIG),

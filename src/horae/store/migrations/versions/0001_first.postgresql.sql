@@ -748,7 +748,7 @@ CREATE TABLE logs (
     attempt INTEGER NOT NULL,
     seq INTEGER NOT NULL,
     count INTEGER NOT NULL,
-    base INTEGER NOT NULL,
+    base BIGINT NOT NULL,
     upto BIGINT NOT NULL,
     left_lines INTEGER,
     left_bytes BIGINT,
