@@ -23,6 +23,11 @@ async def test_the_first_visit_is_not_empty_and_what_failed_is_retried(page, sit
     await expect(page.locator(".chart canvas")).to_have_count(3)
     await check(page)
 
+    asked = needs.locator("li").filter(has_text="Publish 4200 rows?")
+    await asked.get_by_role("button", name="Approve", exact=True).click()
+    await expect(page.locator(".toasts")).to_contain_text("goes on")
+    await expect(asked).to_have_count(0)
+
     await needs.get_by_role("button", name="Retry", exact=True).click()
     await expect(page.locator(".toasts")).to_contain_text("runs again")
     await expect(page.locator(".toasts")).to_contain_text("copy as curl")

@@ -1,4 +1,4 @@
-// What needs a person: failures by job and error, circuits that are open, workers that are late or lost, alerts that fire.
+// What needs a person: approvals, failures by job and error, circuits that are open, workers that are late or lost, alerts that fire.
 
 import { html } from "../core/html.js";
 import { useData } from "../core/data.js";
@@ -14,20 +14,23 @@ export function Needs({ since, until, words }) {
   const failures = useData("/dlq/groups", { since, until }, { live: ["execution"], wait: 3000 });
   const circuits = useData("/circuits", undefined, { live: ["circuit"], wait: 2000, poll: 60000 });
   const workers = useData("/workers", undefined, { live: ["worker"], wait: 3000, poll: 30000 });
+  const approvals = useData("/approvals", { limit: 20 }, { live: ["step"], wait: 2000, poll: 60000 });
   const alerts = useData("/alerts", { state: "firing", limit: 10 }, { live: ["alert"], wait: 3000, poll: 60000 });
   const late = (workers.data?.items ?? []).filter((one) => one.status === "late" || one.status === "lost");
   const groups = failures.data?.items ?? [];
   const firing = alerts.data?.items ?? [];
   const open = circuits.data?.items ?? [];
-  const count = groups.length + open.length + late.length + firing.length;
+  const asked = approvals.data?.items ?? [];
+  const count = groups.length + open.length + late.length + firing.length + asked.length;
   const ready = failures.data && circuits.data && workers.data;
   const trouble = [failures, circuits, workers].find((one) => one.error && one.error.status !== 0 && one.error.status !== 404);
   return html`<${Panel} title="Needs you" className="needs" actions=${count > 0 && html`<a class="small" href=${link("/dead-letters")}>all dead letters</a>`}>
     ${trouble && html`<${Failure} error=${trouble.error} retry=${trouble.reload} />`}
     ${!ready && !trouble && html`<${Loading} />`}
-    ${ready && !count && html`<div class="calm"><${State} of="success">Nothing needs you.<//><p class="soft">Nothing failed for good in ${words}, no circuit is open, and every worker answers.</p></div>`}
+    ${ready && !count && html`<div class="calm"><${State} of="success">Nothing needs you.<//><p class="soft">Nothing failed for good in ${words}, nothing waits for a word, no circuit is open, and every worker answers.</p></div>`}
     <ul class="rows needs-list">
       ${firing.map((one) => html`<${Alert} key=${one.alertId} alert=${one} />`)}
+      ${asked.slice(0, MOST).map((one) => html`<${Asked} key=${one.executionId + one.step} approval=${one} after=${approvals.reload} />`)}
       ${groups.slice(0, MOST).map((one) => html`<${Group} key=${one.jobId + one.errorType} group=${one} since=${since} until=${until} after=${failures.reload} />`)}
       ${open.slice(0, MOST).map((one) => html`<${Circuit} key=${one.jobId + one.key} circuit=${one} after=${circuits.reload} />`)}
       ${late.slice(0, MOST).map((one) => html`<${Late} key=${one.sessionId} worker=${one} />`)}
@@ -46,6 +49,15 @@ function Group({ group, since, until, after }) {
   };
   return html`<li><${State} of="failed" quiet /><div class="grow"><p><a href=${link(jobPath(group.jobName))}>${group.jobName}</a> <b class="tone-failed">${number(group.count)}×</b> <span class="soft">${group.errorType}</span></p>
     <p class="soft small cut"><a href=${link(executionPath(group.newestId))} title=${group.errorMessage}>${group.errorMessage || "without a message"}</a> · <${Time} at=${group.newestAt} ago /></p></div><${ActionButton} action=${action} label="Retry" /></li>`;
+}
+
+/** A step that waits for a word: it is answered here, or looked at first. */
+function Asked({ approval, after }) {
+  const path = `/executions/${approval.executionId}`;
+  const answer = (verb, done) => ({ title: verb, path: `${path}/${verb.toLowerCase()}`, body: { step: approval.step }, cli: ["executions", verb.toLowerCase(), approval.executionId, approval.step], done, after });
+  const refuse = { ...answer("Reject", `${approval.step} of ${approval.jobName} was refused.`), confirm: { title: `Refuse ${approval.step} of ${approval.jobName}?`, body: "The step fails, and what follows it is left out.", danger: true } };
+  return html`<li><${State} of="approval" quiet /><div class="grow"><p><a href=${link(path)}>${approval.jobName}</a> <span>${approval.message || `${approval.step} waits for a word`}</span></p>
+    <p class="soft small">${approval.step}, since <${Time} at=${approval.since} ago />${approval.roles.length > 0 && `, asked of ${approval.roles.join(", ")}`}</p></div><span class="actions nowrap"><${ActionButton} action=${answer("Approve", `${approval.step} of ${approval.jobName} goes on.`)} label="Approve" /><${ActionButton} action=${refuse} label="Reject" /></span></li>`;
 }
 
 function Circuit({ circuit, after }) {

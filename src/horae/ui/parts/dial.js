@@ -121,6 +121,6 @@ function strip({ segments, most, now, hit }) {
         ${layers(segment, most, tall - 4).map(([tone, low, high]) => html`<rect key=${tone} class=${tone === "coming" ? "fill-accent" : `fill-${tone}`} opacity=${tone === "coming" ? density(segment, most) : 1} x=${left} y=${tall - high} width=${width} height=${high - low} />`)}</g>`;
     })}
     <path class="dial-now" d="M${wide / 2} 0V${tall + 4}" /><text class="dial-word" x=${wide / 2} y=${tall + 15} text-anchor="middle">now</text>
-    ${hours(now).filter((one) => one.label && Math.abs(one.at - now) < DAY / 2 - 1800_000).map((one) => html`<text key=${one.at} x=${x(one.at)} y=${tall + 15} text-anchor="middle">${one.label}</text>`)}
+    ${hours(now).filter((one) => one.label && Math.abs(one.at - now) < DAY / 2 - 1800_000 && Math.abs(x(one.at) - wide / 2) > 28).map((one) => html`<text key=${one.at} x=${x(one.at)} y=${tall + 15} text-anchor="middle">${one.label}</text>`)}
   </svg>`;
 }
