@@ -1,7 +1,7 @@
 // One execution: what it is doing and why, its tries, its log, and what it is about. Failed ones open on the error.
 
 import { html, useEffect, useState } from "../core/html.js";
-import { useData, useNow } from "../core/data.js";
+import { useData } from "../core/data.js";
 import { useExecution } from "../core/live.js";
 import { jobPath, link } from "../core/route.js";
 import { plural } from "../core/format.js";
@@ -10,9 +10,10 @@ import { Id, Page, Panel, Progress, Ready } from "../parts/basics.js";
 import { Gantt } from "../parts/gantt.js";
 import { isOf, Log } from "../parts/log.js";
 import { Actions } from "./execution-actions.js";
+import { Doing } from "./execution-doing.js";
 import { Explain } from "./execution-explain.js";
 import { About, Artifacts, Children, Values } from "./execution-side.js";
-import { course, hasEnded, sentence } from "./execution-words.js";
+import { course, hasEnded } from "./execution-words.js";
 import { Workflow } from "./workflow.js";
 
 export default function Execution({ id }) {
@@ -52,15 +53,8 @@ function Shown({ execution, job, graph, explanation, workflow, ready, reload }) 
 // A pause before the next try is told by the line above; whatever else holds it is told here.
 const isTelling = (execution, { blockers }) => execution.reason !== "retry" || blockers.length > 1;
 
-/** The line that says it all; it counts while it goes on. */
-function Doing({ execution, job, explanation }) {
-  const now = useNow(hasEnded(execution) ? 3600000 : 1000);
-  const most = job && job.version === execution.jobVersion && job.retries ? job.retries + 1 : null;
-  return html`<span class="doing">${sentence(execution, { now, most, summary: explanation?.summary })}</span>`;
-}
-
 /** Why it failed, with where; or what its last try failed with while it is tried again. */
-export function Trouble({ execution }) {
+function Trouble({ execution }) {
   const { error } = execution;
   if (!error || execution.status === "success") return null;
   return html`<section class=${execution.status === "failed" ? "failure" : "notice"} aria-label="Error"><p><strong>${error.type}</strong> <span class="tag">${error.kind}</span></p><p class="pre">${error.message}</p>${error.traceback ? html`<pre tabindex="0" class="traceback">${error.traceback}</pre>` : null}</section>`;

@@ -3,17 +3,19 @@
 import { html, useState } from "../core/html.js";
 import { can } from "../core/api.js";
 import { ActionButton } from "../core/act.js";
-import { useList } from "../core/data.js";
+import { useData, useList } from "../core/data.js";
 import { useExecution } from "../core/live.js";
 import { executionPath, jobPath, link, route, setQuery } from "../core/route.js";
 import { duration, plural, seconds, shortId } from "../core/format.js";
 import { Glyph, shown, State } from "../core/states.js";
-import { Chips, Facts, Panel, Time } from "../parts/basics.js";
+import { Chips, Facts, Panel, Progress, Time } from "../parts/basics.js";
 import { Dialog, Menu } from "../parts/dialog.js";
 import { JsonField } from "../parts/form.js";
 import { grouped } from "../parts/graph-groups.js";
 import { stepState } from "../parts/graph.js";
-import { Log } from "../parts/log.js";
+import { isOf, Log } from "../parts/log.js";
+import { Doing } from "./execution-doing.js";
+import { Values } from "./execution-side.js";
 import { hasEnded } from "./execution-words.js";
 import { why } from "./workflow-words.js";
 
@@ -39,13 +41,25 @@ export function StepPanel({ execution, graph, node, group, opened, close, reload
       reason && ["why", reason],
     ]} />
     ${node.error && node.error.message !== execution.error?.message && html`<section class="failure" aria-label="Error of ${node.step}"><p><strong>${node.error.type}</strong></p><p class="pre">${node.error.message}</p>${node.error.traceback ? html`<pre tabindex="0" class="traceback">${node.error.traceback}</pre>` : null}</section>`}
-    ${node.kind === "foreach" ? node.items && html`<${Items} execution=${execution} node=${node} />` : node.executionId && html`<${StepLog} id=${node.executionId} live=${open} end=${node.status === "failed"} />`}
+    ${node.kind === "foreach" ? node.items && html`<${Items} execution=${execution} node=${node} />` : node.executionId && html`<${StepRun} key=${node.executionId} id=${node.executionId} />`}
   <//>`;
 }
 
-function StepLog({ id, live, end }) {
+/** The execution that ran for a step last: what it is doing, its log, and what it was given; or the way to its own steps. */
+function StepRun({ id }) {
+  const run = useData(`/executions/${id}`, undefined, { live: ["execution"], wait: 1000, only: (event) => isOf(event, id) });
+  const job = useData(run.data ? `/jobs/${run.data.jobId}` : null);
+  if (!run.data || (!job.data && !job.error)) return null;
+  if (job.data?.workflow) return html`<p>It is a workflow of its own: <a class="button" href=${link(executionPath(id))}>Open its steps</a></p>`;
+  return html`<p class="step-doing"><${Doing} execution=${run.data} job=${job.data} /></p>
+    ${run.data.status === "running" && run.data.progress !== null && html`<p><${Progress} value=${run.data.progress} message=${run.data.message} /></p>`}
+    <${StepLog} id=${id} live=${!hasEnded(run.data)} end=${run.data.status === "failed"} tries=${run.data.attempt} />
+    <details class="steps"><summary>Params and result</summary><${Values} execution=${run.data} job=${job.data} /></details>`;
+}
+
+function StepLog({ id, live, end, tries }) {
   useExecution(live ? id : null, () => {}, { wait: 60000 });
-  return html`<${Log} key=${id} execution=${id} live=${live} end=${end} />`;
+  return html`<${Log} key=${id} execution=${id} live=${live} end=${end} tries=${tries} />`;
 }
 
 /** The items of a foreach: how many are done, and each with its log. */

@@ -34,7 +34,7 @@ export function Workflow({ execution, job, graph, reload }) {
   return html`${graph.paused && html`<p class="notice" role="status">It is paused: no step starts until it is resumed; what runs goes on.</p>`}
     ${asks.map((one) => html`<${Answer} key=${one.step} id=${execution.executionId} node=${one} reload=${reload} />`)}
     <div class="workflow ${node || members ? "with-step" : ""}"><div class="execution-main">
-      <section class="panel" aria-label="Graph"><${StepGraph} nodes=${graph.nodes} edges=${graph.edges} selected=${chosen} onSelect=${select} critical=${path} opened=${opened} label="The steps of ${graph.job}; arrow keys move, Enter opens one" tools=${tools} /></section>
+      <section class="panel" aria-label="Graph"><${StepGraph} nodes=${graph.nodes} edges=${graph.edges} selected=${chosen} onSelect=${select} critical=${path} opened=${opened} label="The steps of ${graph.job}; arrow keys move, with Shift the view, plus and minus zoom, Enter opens one" tools=${tools} /></section>
       <${Course} graph=${graph} chosen=${chosen} select=${select} path=${path} live=${!hasEnded(execution)} />
       <${List} graph=${graph} chosen=${chosen} />
     </div><aside class="execution-side" aria-label=${node ? `The step ${node.step}` : "About it"}>

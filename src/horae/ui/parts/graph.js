@@ -37,7 +37,8 @@ export function StepGraph({ nodes, edges, selected, onSelect, critical = false, 
   const pressed = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const step = event.target.closest?.("[data-step]")?.dataset.step;
-    if (MOVES[event.key]) {
+    if (MOVES[event.key] && event.shiftKey) view.pan(...MOVES[event.key].map((one) => -80 * one));
+    else if (MOVES[event.key]) {
       const next = step && beside(layout.places, step, MOVES[event.key]);
       if (next) { setFocused(next); view.reveal(layout.places.get(next)); requestAnimationFrame(() => view.frame.current?.querySelector(`[data-step="${CSS.escape(next)}"]`)?.focus({ preventScroll: true })); }
     } else if (event.key === "+" || event.key === "=") view.zoom(1.25);
