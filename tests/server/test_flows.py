@@ -66,6 +66,12 @@ async def test_answers_and_decisions_by_hand(api: Api, begin: Begin):
         {"name": "more", "command": ["true"], "after": ["work"], "join": "noneFailed"},
     )
     path = f"/api/v1/executions/{id}"
+    first = (await api.get("/api/v1/approvals?limit=1")).json()
+    rest = (await api.get(f"/api/v1/approvals?cursor={first['nextCursor']}")).json()
+    assert [(one["executionId"], one["step"], one["message"]) for one in [*first["items"], *rest["items"]]] == [
+        (id, "ok", "Shall it?"),
+        (id, "sure", ""),
+    ]
     several = await api.post(f"{path}/approve", json={})
     assert (several.status_code, several.json()["field"]) == (400, "step")
     assert "ok, sure" in several.json()["detail"]
@@ -76,6 +82,7 @@ async def test_answers_and_decisions_by_hand(api: Api, begin: Begin):
     twice = await api.post(f"{path}/reject", json={"step": "ok"})
     assert (twice.status_code, twice.json()["detail"]) == (409, 'Step "ok" has ended.')
     assert (await states(api, id))["work"] == "running"
+    assert [one["step"] for one in (await api.get("/api/v1/approvals")).json()["items"]] == ["sure"]
     assert (await api.post(f"{path}/steps/work/complete", json={"result": {"rows": 3}})).status_code == 200
     assert (await api.post(f"{path}/steps/work/skip", json={})).status_code == 409
     assert (await api.post(f"{path}/steps/nothing/skip", json={})).status_code == 404

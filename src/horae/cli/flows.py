@@ -7,7 +7,7 @@ import click
 
 from horae.cli.lazy import Command
 from horae.cli.output import Column
-from horae.cli.remote import Api, remote
+from horae.cli.remote import Api, page_options, remote
 from horae.cli.values import read_json
 from horae.cli.waiting import finish, timeout_option
 
@@ -93,6 +93,19 @@ async def pause(api: Api, execution: str) -> None:
 async def resume(api: Api, execution: str) -> None:
     """Let a paused workflow go on, also from a step before which it stopped."""
     _tell(api, await api.client.executions.resume(execution), "goes on")
+
+
+@click.command(cls=Command, examples=("horae executions approvals", "horae executions approvals -o json"))
+@page_options
+@remote
+async def approvals(api: Api, **paging: Any) -> None:
+    """List steps of workflows that wait for somebody to agree, the longest wait first."""
+    page = await api.client.executions.approvals(**paging)
+    columns: list[Column] = [
+        ("SINCE", "since"), ("WORKFLOW", "jobName"), ("STEP", "step"), ("ASKS", "message"),
+        ("OF", lambda one: ", ".join(one["roles"])), ("UNTIL", "until"), ("EXECUTION", "executionId"),
+    ]  # fmt: skip
+    api.out.list(page.raw, columns, "Nothing waits for somebody's word.")
 
 
 @click.command(cls=Command, examples=("horae executions approve EXECUTION", "horae executions approve EXECUTION ok"))
@@ -190,4 +203,4 @@ def _tell(api: Api, execution: Any, became: str) -> None:
         api.out.say(f"Execution {execution.id} {became}.")
 
 
-COMMANDS = (graph, pause, resume, approve, reject, skip, complete, rerun)
+COMMANDS = (graph, pause, resume, approvals, approve, reject, skip, complete, rerun)

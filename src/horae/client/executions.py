@@ -17,6 +17,7 @@ from horae.client.views import (
     LogLine,
     Page,
     Signalled,
+    View,
     page_of,
 )
 from horae.env import Env
@@ -77,6 +78,10 @@ class Executions:
         """Run one that has ended again: a workflow from a step on, or from what `failed`. The new execution's id."""
         body = {"from": since or "", "params": params, "latest": latest, "breakpoints": list(breakpoints)}
         return str((await self._caller.post(path_of("executions", id, "rerun"), body))["executionId"])
+
+    async def approvals(self, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """Steps of workflows that wait for somebody to agree, the longest wait first."""
+        return page_of(View, await self._caller.get(path_of("approvals"), {"limit": limit, "cursor": cursor}))
 
     async def approve(self, id: str, step: str | None = None, *, comment: str = "") -> Execution:
         """Agree to a step of a workflow that waits for it; it is named when several do."""

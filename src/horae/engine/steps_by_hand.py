@@ -9,18 +9,24 @@ from msgspec import Raw
 from horae.engine.executions import Executions
 from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, Forbidden, NotFound, TooLarge
+from horae.model.approval_view import ApprovalView
+from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.execution_view import ExecutionView
+from horae.model.instant import format_instant
 from horae.model.parcel import check_item
 from horae.model.principal import Principal
 from horae.model.protocol import MAX_INLINE_RESULT
+from horae.model.view import Page
 from horae.model.workflow.flow import Ended
 from horae.model.workflow.waits import MOST_COMMENT, answered
 from horae.store.contract import Store
-from horae.store.moves import flow_by_hand
+from horae.store.moves import approval_reads, flow_by_hand
+from horae.store.moves.approval_reads import Asked, Place
 from horae.store.moves.flow_by_hand import Told
 from horae.store.moves.starts import Started
 from horae.store.script import Script
 
+FIRST: Place = (-1, UUID(int=0), 0, "")
 Move = Callable[[Instant, Started], Script[Told]]
 
 
@@ -29,6 +35,16 @@ class StepsByHand:
 
     def __init__(self, env: Env, store: Store, executions: Executions) -> None:
         self._env, self._store, self._executions = env, store, executions
+
+    async def approvals(
+        self, namespace: int, *, limit: int = 50, cursor: str | None = None
+    ) -> Page[ApprovalView]:  # fmt: skip
+        """What waits for somebody's word, the longest first."""
+        check_limit(limit)
+        after = FIRST if cursor is None else read_cursor(cursor, tuple[Instant, UUID, int, str])
+        found = await self._store.read(lambda: approval_reads.asked(namespace, after, limit + 1))
+        following = make_cursor(found[limit - 1].place) if len(found) > limit else None
+        return Page(items=[_shown(one) for one in found[:limit]], next_cursor=following)
 
     async def answer(
         self, who: Principal, ref: str | UUID, step: str | None, comment: str, *, agreed: bool
@@ -96,3 +112,12 @@ def _refuse(execution: UUID, told: Told) -> None:
     if told.verdict == "nothing":
         remedy = f"`horae executions graph {execution}` shows its steps."
         raise NotFound(f'The workflow has no step "{names}".', remedy)
+
+
+def _shown(one: Asked) -> ApprovalView:
+    timeout = one.approval.timeout
+    return ApprovalView(
+        execution_id=one.execution, job_id=one.job, job_name=one.job_name, step=one.step, message=one.approval.message,
+        roles=list(one.approval.roles), since=format_instant(one.at),
+        until=None if timeout is None else format_instant(one.at + timeout),
+    )  # fmt: skip

@@ -135,6 +135,7 @@ ACCESS: Mapping[str, Access] = {
     "executions.resume": OPERATE,
     "executions.signal": OPERATE,
     "executions.rerun": OPERATE,
+    "executions.approvals": VIEW,
     "executions.approve": OPERATE,
     "executions.reject": OPERATE,
     "executions.skip-step": OPERATE,

@@ -7,12 +7,15 @@ from msgspec import Meta, Raw, field
 from horae.engine.reruns import Wish
 from horae.engine.sealed import hidden
 from horae.errors import Conflict, Forbidden, Gone, NotFound, OverQuota, TooLarge
+from horae.model.approval_view import ApprovalView
 from horae.model.execution_view import ExecutionView
 from horae.model.protocol import ABSENT
+from horae.model.view import Page
 from horae.server.bodies import Body
 from horae.server.call import Call
+from horae.server.queries import Paged
 from horae.server.reply import Reply, ok
-from horae.server.route import API, post
+from horae.server.route import API, get, post
 from horae.server.submission import accepted
 from horae.server.views import Accepted
 
@@ -60,6 +63,12 @@ async def rerun(call: Call, body: RerunBody) -> Reply:
     wish = Wish(since=body.since, params=body.params, latest=body.latest, breakpoints=tuple(body.breakpoints))
     receipt = await call.node.reruns.rerun(call.namespace, call.id(), wish, call.caller)
     return ok(accepted(receipt), 202, location=f"{API}/executions/{receipt.execution_id}")
+
+
+@get(f"{API}/approvals", "executions.approvals", Page[ApprovalView])
+async def approvals(call: Call, query: Paged) -> Reply:
+    """List steps of workflows that wait for somebody to agree, the longest wait first."""
+    return ok(await call.node.steps_by_hand.approvals(call.namespace, limit=query.limit, cursor=query.cursor))
 
 
 @post(f"{API}/executions/{{id}}/approve", "executions.approve", ExecutionView, refuses=_REFUSES)

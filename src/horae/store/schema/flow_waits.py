@@ -14,6 +14,7 @@ flow_waits = table(
     opt("remind_at", BIG),
     col("at", BIG),
     partial("flow_waits_event", "namespace", "name", where="kind = 'event'"),
+    partial("flow_waits_approval", "namespace", "at", where="kind = 'approval'"),
     partial("flow_waits_remind_at", "remind_at", where="remind_at IS NOT NULL"),
 )
 

@@ -465,6 +465,8 @@ CREATE TABLE flow_waits (
     PRIMARY KEY (parcel, item, step)
 );
 
+CREATE INDEX flow_waits_approval ON flow_waits (namespace, at) WHERE kind = 'approval';
+
 CREATE INDEX flow_waits_event ON flow_waits (namespace, name) WHERE kind = 'event';
 
 CREATE INDEX flow_waits_remind_at ON flow_waits (remind_at) WHERE remind_at IS NOT NULL;
