@@ -194,7 +194,7 @@ async def test_lists_are_filtered_and_paged(world, letters):
             await letters.list(NAMESPACE, **bad)
 
 
-async def test_groups_count_by_job_and_error(world, letters):
+async def test_groups_count_by_job_and_error(world, letters, monkeypatch):
     one, two = await job(world, "one"), await job(world, "two")
     a = await fail(world, one, 3)
     b = await fail(world, two, 2, 'Odd"Error')
@@ -207,6 +207,9 @@ async def test_groups_count_by_job_and_error(world, letters):
     assert groups.complete
     assert [g.count for g in groups.items] == [2, 2, 1]
     assert {g.error_message for g in groups.items} >= {"no ValueError", "no KeyError"}
+    monkeypatch.setattr("horae.engine.dead_letters.MOST_GROUPS", 2)
+    some = await letters.groups(NAMESPACE)
+    assert (some.items, some.complete) == (groups.items[:2], False)
 
 
 async def test_bulk_retries_what_matches_and_says_what_it_skipped(world, letters, submits):

@@ -68,9 +68,10 @@ class Coming:
         now = self._env.clock.monotonic()
         known = self._watched.get(namespace)
         if known is None or known.ahead.edges[0] != begin_of(self._env.now(), STEP):
-            known = _Watched(await self._count(namespace, AT_FIRST), now, now)
-            self._watched[namespace] = known
-            self.alarm.ring()
+            ahead = await self._count(namespace, AT_FIRST)
+            known = self._watched[namespace] = _Watched(ahead, now, now if ahead.cut else now + AT_LEAST)
+            if ahead.cut:
+                self.alarm.ring()
         known.asked = now
         return known.ahead
 

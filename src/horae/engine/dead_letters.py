@@ -27,6 +27,7 @@ from horae.store.moves.execution_lists import Chosen, Mark, Place
 MOST_AT_ONCE = 10_000
 BATCH = 256  # letters of a bulk action that are read and submitted together
 MOST_GROUPED = 20_000  # letters counted for the groups
+MOST_GROUPS = 200  # groups that are told, the largest
 
 
 class DeadLetters:
@@ -111,11 +112,12 @@ class DeadLetters:
         """Dead letters counted by job and error type; the newest of each group speaks for it."""
         letters = await self.read(namespace, which)
         chosen, place = await self._all(namespace, letters, state)
-        groups = grouped(chosen)
+        all_groups = grouped(chosen)
+        groups = all_groups[:MOST_GROUPS]
         newest = [members[0] for members in groups]
         found = await self._store.read(lambda: lists.unfold(newest, namespace))
         items = [told(members, of) for members, of in zip(groups, found, strict=True)]
-        return DeadLetterGroups(items=items, complete=place is None)
+        return DeadLetterGroups(items=items, complete=place is None and len(groups) == len(all_groups))
 
     async def list(
         self,

@@ -29,7 +29,7 @@ class DeadLetterGroup(View, frozen=True, kw_only=True):
 
 
 class DeadLetterGroups(View, frozen=True, kw_only=True):
-    """Groups, largest first; `complete` is false when there are more dead letters than were counted."""
+    """The largest groups first; `complete` is false when there are more dead letters, or groups, than are told of."""
 
     items: list[DeadLetterGroup]
     complete: bool
