@@ -5,6 +5,7 @@ from horae.model.alert import Counts, Finding, Rule
 from horae.model.alert_channel import Channel
 from horae.model.duration import DAY, HOUR, MINUTE
 from horae.model.protocol import Started
+from horae.model.rate import Rate
 from horae.model.tally import Counts as Counted
 from horae.model.tally import JobTally, begin_of
 from horae.store.moves import alert_facts as facts
@@ -80,6 +81,17 @@ async def test_reminders_stop_when_it_is_acknowledged_by_the_first_who_does(worl
         ("firing", "mail"), ("firing", "ops"), ("reminder", "mail"), ("reminder", "ops"),
     ]  # fmt: skip
     assert await world.store.change(lambda now: alerts.acknowledge(alert.id, NAMESPACE + 1, "key:9", now)) is None
+
+
+async def test_in_a_storm_the_rate_bounds_what_is_told_and_the_rest_is_told_later(world: World):
+    stored = await made(world, Rule(kind="lag", channels=("ops",), at_most=Rate(1, HOUR, 1)))
+    storm = await settle(world, stored, "a", "b")
+    assert ([one.subject for one in storm.opened], storm.notices) == (["a", "b"], 1)
+    assert (await settle(world, stored, "a", "b", "c")).notices == 0
+    world.clock.advance(HOUR)
+    assert (await settle(world, stored, "a", "b", "c")).notices == 1
+    assert (await settle(world, stored, "c")).notices == 2, "whoever heard of a and b hears that they are over"
+    assert (await settle(world, stored)).recovered[0].notified_at is None
 
 
 async def test_a_claim_that_was_lost_is_another_ones_and_its_word_counts_no_more(world: World):

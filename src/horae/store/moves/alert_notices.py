@@ -30,8 +30,8 @@ SETTLE = Statement(
 )
 OF_ALERTS = Statement(
     "notices_of_alerts",
-    "SELECT n.alert, n.channel, n.kind, n.state, n.attempts, n.last_error, coalesce(n.done_at, n.created_at)"
-    " FROM given JOIN alert_notices n ON n.alert = given.alert ORDER BY n.alert, n.id",
+    "SELECT n.* FROM given CROSS JOIN LATERAL (SELECT alert, channel, kind, state, attempts, last_error,"
+    " coalesce(done_at, created_at), id FROM alert_notices WHERE alert = given.alert ORDER BY id DESC LIMIT 50) AS n",
 )
 FORGET = Statement(
     "forget_alert_notices",
@@ -107,9 +107,10 @@ def settle(notice: Notice, state: NoticeState, next_at: Instant, error: str, don
 
 
 def of_alerts(ids: Sequence[UUID]) -> Script[dict[UUID, list[Delivery]]]:
-    """How the notices of alerts fare, oldest first."""
+    """How the newest notices of alerts fare, oldest first."""
     found: dict[UUID, list[Delivery]] = {id: [] for id in ids}
-    for alert, *rest in (yield ForEach(OF_ALERTS, (("alert", "uuid"),), [(id,) for id in ids])):
+    rows = yield ForEach(OF_ALERTS, (("alert", "uuid"),), [(id,) for id in ids])
+    for alert, *rest, _ in sorted(rows, key=lambda row: row[-1]):
         found[alert].append(Delivery(*rest))
     return found
 
