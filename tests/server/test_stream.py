@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from horae.engine.hints import MOST_EVENTS, Hint
+from horae.engine.hints import MOST_BYTES, MOST_EVENTS, Hint, _fit
 from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
 from horae.model.event import Event, cut
@@ -175,6 +175,15 @@ async def test_what_other_servers_leave_out_is_told_as_missed(app: Application, 
     async with following(app, node, "topics=jobs") as reader:
         node.hints.tell_here(Hint(events=left))
         assert await reader.next() == MISSED.decode()
+
+
+def test_a_message_to_other_servers_always_fits():
+    events = [Event("execution", PARCEL, "success", i, 0) for i in range(40)]
+    few = msgspec.json.decode(_fit(Hint(events=events)), type=Hint).events
+    assert {event.kind for event in few} <= {"execution", "missed"}
+    assert len(few) == 40
+    many = [Event("execution", PARCEL, "success", i, 0) for i in range(400)]
+    assert len(_fit(Hint(events=many))) <= MOST_BYTES
 
 
 async def test_a_listener_that_does_not_read_is_told_what_it_missed(monkeypatch):

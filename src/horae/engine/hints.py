@@ -121,12 +121,13 @@ class Hints:
 
 
 def _fit(hint: Hint) -> str:
-    """Leave events out, then sessions and jobs, until the message fits."""
+    """Leave events out, then sessions, jobs and lanes, until the message fits; at last that events were left out."""
     text = msgspec.json.encode(hint).decode()
-    for field in ("events", "sessions", "jobs", "lanes", "events"):
+    smaller: list[tuple[str, object]] = [("events", cut(hint.events, 0)), ("sessions", []), ("jobs", [])]
+    for field, less in [*smaller, ("lanes", {}), ("events", [])]:
         if len(text) <= MOST_BYTES:
             break
-        setattr(hint, field, {} if field == "lanes" else cut(hint.events, 0) if field == "events" else [])
+        setattr(hint, field, less)
         hint.amounts = hint.amounts if hint.lanes else {}
         text = msgspec.json.encode(hint).decode()
     return text

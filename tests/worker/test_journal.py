@@ -1,0 +1,47 @@
+"""An attempt's log: bounded, with its first and last lines, and what was left out between them."""
+
+from horae.model.job import Python
+from horae.worker.context import current
+from tests.waiting import eventually
+from tests.worker.local import Jobs, shop
+
+COUNT = 2000
+
+
+def chatter() -> None:
+    for number in range(COUNT):
+        current().log("line %d", number)
+
+
+async def test_a_log_that_is_too_long_keeps_its_first_and_last_lines():
+    async with shop(Jobs(chatter)) as it:
+        session = await eventually(lambda: it.worker.session)
+        session.log_limit = 8000
+        parcel = it.submit(Python(function="chatter", isolation="thread"))
+        assert (await it.outcome(parcel)).outcome == "success"
+        lines = it.gateway.lines(parcel, 0)
+
+    cut = next(i for i, line in enumerate(lines) if "the log is cut here: an attempt may write 8000 bytes" in line)
+    assert lines[:cut] == [f"INFO line {i}" for i in range(cut)]
+    left = int(lines[cut + 1].split()[1])
+    assert "were left out here" in lines[cut + 1]
+    last = lines[cut + 2 :]
+    assert last == [f"INFO line {i}" for i in range(COUNT - len(last), COUNT)]
+    assert cut + left + len(last) == COUNT
+    assert sum(len(line) + 24 for line in lines) < 8000 + 300
+
+
+async def test_a_text_of_several_lines_that_crosses_the_bound_is_cut_between_them():
+    def speech() -> None:
+        current().log("\n".join(f"line {i}" for i in range(COUNT)))
+
+    async with shop(Jobs(speech)) as it:
+        session = await eventually(lambda: it.worker.session)
+        session.log_limit = 8000
+        parcel = it.submit(Python(function="speech", isolation="thread"))
+        assert (await it.outcome(parcel)).outcome == "success"
+        lines = it.gateway.lines(parcel, 0)
+    assert lines[0] == "INFO line 0"
+    assert lines[-1] == f"line {COUNT - 1}"
+    (left,) = [int(line.split()[1]) for line in lines if "were left out here" in line]
+    assert left + len(lines) - 2 == COUNT
