@@ -27,7 +27,7 @@ export function Definition({ job, reload }) {
 function Readable({ job }) {
   const document_ = written(job);
   const rest = Object.entries(document_).filter(([name]) => !SAID.has(name));
-  return html`<div class="columns">
+  return html`<div class="columns definition">
     <div><h3>What runs</h3><${Task} job=${job} />
       ${Object.keys(job.params).length > 0 && html`<h3>Params</h3><${Json} value=${job.params} />`}${job.schema && html`<h3>Their schema</h3><${Json} value=${job.schema} />`}</div>
     <div><h3>When and how</h3><${Facts} facts=${[
@@ -53,8 +53,17 @@ function Task({ job }) {
   const kind = kindOf(job);
   const task = job[kind];
   if (kind === "command") return html`<p class="soft small">${task?.shell ? "a line for the shell" : "a program"}</p><pre tabindex="0">${typeof task === "string" ? task : task?.shell ?? (Array.isArray(task) ? task.join(" ") : JSON.stringify(task, null, 2))}</pre>`;
-  if (kind === "workflow") return html`<p class="soft small">a workflow of ${plural(task.steps?.length ?? 0, "step")}</p><ul class="plain">${(task.steps ?? []).map((step) => html`<li key=${step.name}><code>${step.name}</code>${step.job && html` runs <a href=${link(jobPath(step.job))}>${step.job}</a>`}${step.after?.length > 0 && html` <span class="soft">after ${step.after.map((one) => one.step ?? one).join(", ")}</span>`}</li>`)}</ul>`;
+  if (kind === "workflow") return html`<p class="soft small">a workflow of ${plural(task.steps?.length ?? 0, "step")}</p><ul class="plain">${(task.steps ?? []).map((step) => html`<li key=${step.name}><code>${step.name}</code> <${Step} step=${step} owner=${job.name} />${step.after?.length > 0 && html` <span class="soft">after ${step.after.map((one) => one.step ?? one).join(", ")}</span>`}</li>`)}</ul>`;
   return html`<p class="soft small">${kind === "python" ? "a function of a worker's app" : "a request"}</p>${typeof task === "string" ? html`<pre tabindex="0">${task}</pre>` : html`<${Json} value=${task} />`}`;
+}
+
+/** What a step runs: a job by name, one that the workflow keeps for it, or what needs no worker. */
+function Step({ step, owner }) {
+  if (step.job) return html`<a href=${link(jobPath(step.job))}>${step.job}</a>`;
+  const own = ["command", "python", "http"].find((one) => step[one] !== undefined);
+  if (own) return html`<a href=${link(jobPath(`${owner}/${step.name}`))}>${typeof step[own] === "string" ? step[own] : step[own].shell ?? step[own].function ?? step[own].url ?? own}</a>`;
+  const other = Object.keys(step).find((one) => !["name", "after", "when", "params", "description"].includes(one));
+  return html`<span class="soft">${other ?? ""}</span>`;
 }
 
 function Versions({ job, reload }) {

@@ -20,7 +20,7 @@ export function Whole({ value, onChange }) {
     onChange(bad ? undefined : read, bad);
   };
   // Tab leaves the field as everywhere; two spaces are typed as they are.
-  return html`<${Panel} title="The whole definition" actions=${html`<${Copy} text=${text} />`}><div class="field"><label for=${id}>JSON, as <code>horae apply</code> and the API take it</label>
+  return html`<${Panel} title="The whole definition" actions=${html`<${Copy} text=${text} />`}><div class="field"><label for=${id}>${"JSON, as `horae apply` and the API take it"}</label>
     <textarea id=${id} class="whole" spellcheck="false" rows="28" value=${text} aria-invalid=${wrong ? "true" : null} aria-describedby="${id}-hint" onInput=${(event) => typed(event.target.value)}></textarea>
     <p id="${id}-hint" class=${wrong ? "complaint" : "soft small"}>${wrong ?? "All fields are in docs/rest.md; what is left out is the default."}</p></div><//>`;
 }
