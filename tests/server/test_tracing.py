@@ -73,6 +73,7 @@ async def test_what_nobody_submitted_begins_a_trace_once(api: Api, worker: Api, 
     root = spans.named("fire pay")
 
     assert (root.parent, root.context.trace_id) == (None, fired["traceId"])
+    assert root.end - root.start == SECOND  # it was fired so late
     assert spans.names == ["fire pay", "queue pay", "queue pay"]
     assert {span.parent for span in spans.all[1:]} == {root.context.span_id}
     assert traces(grant) == [root.context.header]

@@ -121,7 +121,7 @@ class Opener:
         for one in begun:
             job = known[one.version].name if one.version in known else ""
             first = one.slice.attempt == 1
-            context = self.tracing.context(one.extra, one.execution, job, one.made_at, first=first)
+            context = self.tracing.context(one.extra, one.execution, job, one.made, first=first)
             attempt, slice = one.slice.attempt, one.slice
             self.tracing.waited(context, one.execution, attempt, job, slice.queued_at, slice.granted_at)
 

@@ -16,6 +16,7 @@ from horae.model.trace import TraceContext, read_trace, root_of, span_of
 
 Kind = Literal["producer", "consumer", "internal"]
 Attributes = Mapping[str, str | int]
+Made = tuple[Instant, Instant]  # when an execution was due, and when it was made
 
 
 class Span(Struct, frozen=True, kw_only=True):
@@ -101,13 +102,17 @@ class Tracing:
         extras = []
         for item, extra in enumerate(extras_of(parcel.extras, slice.lo, slice.hi), slice.lo):
             execution = execution_id(parcel.id, item)
-            context = self.context(extra, execution, job, parcel.submitted_at, first=slice.attempt == 1)
+            made = parcel.envelope.due_at, parcel.submitted_at
+            context = self.context(extra, execution, job, made, first=slice.attempt == 1)
             extras.append(extra if extra.trace else structs.replace(extra, trace=context.header))
             self.waited(context, execution, slice.attempt, job, slice.queued_at, slice.granted_at)
         return extras
 
-    def context(self, extra: Extra, execution: UUID, job: str, made_at: Instant, *, first: bool) -> TraceContext:
-        """Where an execution stands. One that nobody traced begins a trace, of which is told when it `first` starts."""
+    def context(self, extra: Extra, execution: UUID, job: str, made: Made, *, first: bool) -> TraceContext:
+        """Where an execution stands. One that nobody traced begins a trace, of which is told when it `first` starts.
+
+        Its beginning is as long as it was made late.
+        """
         given = read_trace(extra.trace)
         if given is not None:
             return given
@@ -117,7 +122,7 @@ class Tracing:
             self.sink.record(
                 Span(
                     name=f"{extra.origin or 'submit'} {job}", kind="producer", context=root, parent=None,
-                    start=made_at, end=made_at, attributes=told,
+                    start=min(made), end=made[1], attributes=told,
                 )
             )  # fmt: skip
         return root

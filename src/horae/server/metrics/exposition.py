@@ -1,6 +1,6 @@
 """All families of one server, and their text."""
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from horae.engine.node import Node
@@ -26,6 +26,7 @@ class Metrics:
         executions = Executions(node, lambda: self._shown.looked.namespaces)
         for family in (executions, Exchanges(node), Storage(node), Services(node), Alerts(node), Itself(node)):
             self.registry.register(family)
+        ProcessCollector(registry=self.registry)
         self.registry.register(self._answers)
         self.registry.register(self._shown)
 

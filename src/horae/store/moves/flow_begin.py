@@ -53,7 +53,7 @@ class Begun(Struct, frozen=True):
     slice: Running
     extra: Extra
     execution: UUID
-    made_at: Instant
+    made: tuple[Instant, Instant]  # when it was due, and when it was made
     version: Version
 
 
@@ -259,7 +259,7 @@ def _held(
 def _traced(held: Held, slice: Running, parcel: Parcel, opened: Opened, own: Extra, rooted: Rooted) -> Held:
     """The same with a trace for its steps."""
     e, execution = parcel.envelope, held.flow.execution
-    opened.begun.append(Begun(slice, own, execution, parcel.submitted_at, (e.job, e.version)))
+    opened.begun.append(Begun(slice, own, execution, (e.due_at, parcel.submitted_at), (e.job, e.version)))
     if held.extra.trace is not None:
         return held
     return structs.replace(held, extra=structs.replace(held.extra, trace=rooted(execution)))
