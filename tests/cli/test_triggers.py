@@ -120,3 +120,12 @@ def test_fires_are_listed():
     assert "2026-11-15T02:00:00Z to 2026-11-15T05:00:00Z" in result.stdout
     assert "Something is left out." in result.stdout
     assert api.requests[0].query == {"from": "2026-11-15T00:00:00Z", "job": "report"}
+
+
+def test_fires_are_counted():
+    counts = {"fired": 7, "missed": 0, "skipped": 0, "success": 7, "failed": 0, "planned": 19, "more": True}
+    told = {"items": [{"at": "2026-11-15T00:00:00Z", "until": "2026-11-16T00:00:00Z", **counts}], "notes": ["Some."]}
+    api = FakeApi({"GET /fires/counts": told})
+    result = run(api, "fires", "count", "--from", "2026-11-15", "--job", "report")
+    assert ("19+" in result.stdout, "Some." in result.stdout) == (True, True)
+    assert api.requests[0].query == {"from": "2026-11-15", "by": "day", "timezone": "UTC", "job": "report"}

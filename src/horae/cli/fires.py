@@ -45,3 +45,34 @@ async def list_(api: Api, since: str | None, until: str | None, **filters: Any) 
     api.out.list(page.raw, columns, "Nothing fired and nothing will between these instants.")
     for note in page.raw["notes"]:
         api.out.say(note)
+
+
+@fires.command(
+    "count",
+    examples=(
+        "horae fires count",
+        "horae fires count --from 2026-11-01 --to 2026-11-30 --timezone Europe/Paris",
+        "horae fires count --by hour --job report",
+    ),
+)
+@click.option("--from", "since", metavar="DAY", help="The first day, as 2026-11-15; today otherwise.")
+@click.option("--to", "until", metavar="DAY", help="The last day; the first one otherwise.")
+@click.option("--by", type=click.Choice(["hour", "day"]), default="day", show_default=True, help="What a line is for.")
+@click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Whose days, as Europe/Paris.")
+@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
+@remote
+async def count(api: Api, since: str | None, until: str | None, **which: Any) -> None:
+    """Count what fired, was missed or skipped and what is to come, by the hour or the day."""
+    counted = (await api.client.fires.counts(since, until, **which)).raw
+    columns: list[Column] = [
+        ("FROM", "at"),
+        ("FIRED", "fired"),
+        ("MISSED", "missed"),
+        ("SKIPPED", "skipped"),
+        ("SUCCEEDED", "success"),
+        ("FAILED", "failed"),
+        ("TO COME", lambda one: f"{one['planned']}{'+' if one['more'] else ''}"),
+    ]
+    api.out.list(counted, columns, "There are no days to count.")
+    for note in counted["notes"]:
+        api.out.say(note)
