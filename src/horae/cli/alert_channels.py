@@ -34,7 +34,7 @@ def channels() -> None:
 @click.option("--user", "username", metavar="NAME", help="Who signs in there.")
 @click.option("--password", metavar="REFERENCE", help="With what, as secret://NAME.")
 @click.option("--apprise", "urls", multiple=True, metavar="URL", help="What apprise reaches; as secret://NAME.")
-@click.option("--description", metavar="TEXT")
+@click.option("--description", metavar="TEXT", help="Whom it reaches.")
 @remote
 async def put(api: Api, name: str, file: str | None, from_: str | None, smtp: str | None, **named: Any) -> None:
     """Create a channel, or give it a whole new definition; what is secret and left out stays as it was."""

@@ -29,11 +29,11 @@ def rules() -> None:
 @click.option("--worker", "workers", multiple=True, metavar="NAME", help="About this worker.")
 @click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A field of its kind, as count=3.")
 @click.option("--channel", "channels", multiple=True, metavar="NAME", help="Where to tell it.")
-@click.option("--severity", type=click.Choice(["info", "warning", "critical"]))
+@click.option("--severity", type=click.Choice(["info", "warning", "critical"]), help="How bad it is; it is told.")
 @click.option("--repeat-every", metavar="SPAN", help="Remind while it goes on.")
 @click.option("--at-most", metavar="RATE", help="Notices, as 20/1h.")
 @click.option("--no-recovery", is_flag=True, help="Do not tell when it is over.")
-@click.option("--description", metavar="TEXT")
+@click.option("--description", metavar="TEXT", help="What it is for.")
 @remote
 async def put(
     api: Api,
