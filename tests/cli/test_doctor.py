@@ -183,6 +183,8 @@ def test_offline_it_looks_with_the_key_that_the_settings_name(tmp_path, monkeypa
         node = await Node.open(system_env(), "sqlite:///horae.db", EngineSettings(master_keys=FIRST))
         await node.prepare()
         await node.secrets.put(1, "token", "not to be told")
+        await node.alerts.channels.create(1, {"name": "ops", "kind": "webhook", "url": "https://horae.test/"})
+        assert (await node.sealing_check.look()).opened == 2
         await node.stop()
 
     asyncio.run(seal())

@@ -66,18 +66,14 @@ def told_checks(document: dict[str, Any]) -> list[Check]:
 
 
 async def _look_at_sealed(driver: "Driver", settings: Settings, env: Env) -> dict[str, Any]:
-    from horae.engine.hook_secrets import HookSecrets
     from horae.engine.sealing import Sealer
     from horae.engine.sealing_check import SealingCheck
-    from horae.engine.secrets import Secrets
     from horae.store.contract import Store
 
     store = Store(driver, env)
     sealer = Sealer(env, store, str(settings.secret_key), str(settings.secret_key_path))
     await sealer.prepare(noting=False)
-    secrets = Secrets(env, store, sealer)
-    looked = await SealingCheck(store, sealer, (secrets.look, HookSecrets(store, sealer, secrets).look)).look()
-    told: dict[str, Any] = msgspec.to_builtins(looked)
+    told: dict[str, Any] = msgspec.to_builtins(await SealingCheck(env, store, sealer).look())
     return told
 
 

@@ -187,7 +187,7 @@ class Node:
         self.presence = Presence(env, store, self.id, self.settings.url, self.gateway.answers)
         self.intake = EventIntake(env, store, self.directory, self.hints, self.quotas)
         hook_secrets = HookSecrets(store, self.sealer, self.secrets)
-        self.sealing_check = SealingCheck(store, self.sealer, (self.secrets.look, hook_secrets.look))
+        self.sealing_check = SealingCheck(env, store, self.sealer)
         channels = AlertChannels(env, store, self.sealer, self.secrets)
         self.secrets.reseal_others = [hook_secrets.reseal, channels.reseal]
         self.outbound = Outbound(Allowed.read(self.settings.outbound_allow))

@@ -1,26 +1,28 @@
 """Whether the master keys that this server has open what is sealed in its store."""
 
-from collections.abc import Awaitable, Callable, Sequence
-
+from horae.engine.alerts.channels import AlertChannels
+from horae.engine.hook_secrets import HookSecrets
 from horae.engine.sealing import Sealer
+from horae.engine.secrets import Secrets
+from horae.env import Env
 from horae.model.sealed_view import SealedView
 from horae.store.contract import Store
 from horae.store.moves import sealing
 
-Look = Callable[[], Awaitable[tuple[int, int]]]  # how many values opened, and how many did not
-
 
 class SealingCheck:
-    """Opens what is sealed of the kinds that are looked up by name: secrets and those of webhooks."""
+    """Opens what is sealed of the kinds that are found by name: secrets, and those of webhooks and of channels."""
 
-    def __init__(self, store: Store, sealer: Sealer, looks: Sequence[Look]) -> None:
-        self._store, self._sealer, self._looks = store, sealer, looks
+    def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
+        self._store, self._sealer = store, sealer
+        secrets = Secrets(env, store, sealer)
+        self._kinds = (secrets, HookSecrets(store, sealer, secrets), AlertChannels(env, store, sealer, secrets))
 
     async def look(self) -> SealedView:
         """Open what there is, of very many of a kind only the first."""
         opened = unopened = 0
-        for look in self._looks:
-            good, bad = await look()
+        for kind in self._kinds:
+            good, bad = await kind.look()
             opened, unopened = opened + good, unopened + bad
         known = await self._store.read(sealing.known)
         refusal = self._sealer.refusal

@@ -1,6 +1,7 @@
 """Channels: written, read, removed, opened for who delivers, and sealed anew with another master key."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -8,10 +9,10 @@ import msgspec
 from horae.engine.alerts.senders import apprise
 from horae.engine.refs import in_quotes, nearest
 from horae.engine.sealing import Sealer
-from horae.engine.secrets import Secrets
+from horae.engine.secrets import MOST_LOOKED, Secrets
 from horae.engine.tokens import new_hook_secret
 from horae.env import Env
-from horae.errors import BadInput, Conflict, NotFound, Stale
+from horae.errors import BadInput, Conflict, MasterKeyMissing, NotFound, Stale
 from horae.model.alert_channel import Channel, filled, read_channel, shown
 from horae.model.alert_view import ChannelView
 from horae.model.cursor import check_limit, make_cursor, read_cursor
@@ -103,6 +104,21 @@ class AlertChannels:
         """A channel with what is secret of it, for who delivers. Raises NotFound, MasterKeyMissing."""
         channel = self._whole(await self._stored(namespace, name))
         return channel, filled(channel.private, await self._values(namespace, channel))
+
+    async def look(self) -> tuple[int, int]:
+        """How many open with the master keys there are, and how many do not."""
+        opened = looked = 0
+        after = (0, "")
+        while looked < MOST_LOOKED and (
+            page := await self._store.read(lambda after=after: moves.all_channels(after))  # type: ignore[misc]
+        ):
+            for one in page:
+                after = (one.namespace, one.name)
+                looked += 1
+                with suppress(MasterKeyMissing):
+                    self._sealer.open(one.sealed, _place(one.namespace, one.name))
+                    opened += 1
+        return opened, looked - opened
 
     async def reseal(self) -> tuple[int, int]:
         """Seal all of them with the first master key: how many were, and how many need not be."""
