@@ -97,13 +97,15 @@ async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(api: Api,
     await api.post("/api/v1/executions", json={"job": "pay"}, headers=headers)
     spans.quiet = True
     await api.post("/api/v1/executions", json={"job": "pay"})
-    hand = await HandWorker.register(worker)
-    grants = await hand.take()
+    spans.deaf = True
+    await api.post("/api/v1/executions", json={"job": "pay"}, headers=GIVEN)
+    hand = await HandWorker.register(worker, concurrency=3)
+    grants = await hand.take(3)
 
     assert spans.all == []
-    given = {trace for grant in grants for trace in traces(grant)}
-    assert headers["traceparent"] in given
-    assert [read_trace(one).sampled for one in given] == [False, False]
+    given = sorted(trace for grant in grants for trace in traces(grant))
+    assert given.count(headers["traceparent"]) == 2
+    assert [read_trace(one).sampled for one in given] == [False] * 3
 
 
 async def test_many_of_one_request_are_one_submission(api: Api, worker: Api, node: Node):
@@ -128,6 +130,17 @@ async def test_without_tracing_a_given_trace_is_handed_on_and_no_other_is_made(a
     items = (await api.get("/api/v1/executions")).json()["items"]
     assert {one["executionId"]: one["traceId"] for one in items}[made.json()["executionId"]] == TRACE
     assert [one["traceId"] for one in items].count(None) == 1
+
+
+@pytest.mark.parametrize(("sampler", "follows"), [("parentbased_always_off", True), ("always_off", False)])
+async def test_the_sampler_of_opentelemetry_decides(monkeypatch: pytest.MonkeyPatch, sampler: str, follows: bool):
+    monkeypatch.setenv("OTEL_TRACES_SAMPLER", sampler)
+    sink = open_sink("http://127.0.0.1:9", "horae", {})
+    try:
+        assert not sink.samples(TRACE)
+        assert sink.samples(TRACE, read_trace(GIVEN["traceparent"])) is follows
+    finally:
+        await sink.close()
 
 
 def test_spans_are_told_when_a_place_is_known_and_nobody_forbids_it(monkeypatch: pytest.MonkeyPatch):

@@ -52,6 +52,6 @@ class Attempts:
         if given is not None and not given.sampled:
             return given, None
         trace_id = root_of(execution).trace_id if given is None else given.trace_id
-        sampled = given is not None or self.sink.samples(trace_id)
+        sampled = self.sink.samples(trace_id, given)
         context = TraceContext(trace_id, span_of("attempt", execution, lot.grant.attempt), sampled)
         return context, None if given is None else given.span_id

@@ -14,6 +14,7 @@ import structlog
 
 from horae.engine.tracing.spans import Kind, Span
 from horae.errors import BadInput
+from horae.model.trace import TraceContext
 
 if TYPE_CHECKING:
     from opentelemetry.trace import SpanContext
@@ -77,9 +78,11 @@ class OtelSink:
             "internal": trace.SpanKind.INTERNAL,
         }
 
-    def samples(self, trace_id: str) -> bool:
-        found = self.provider.sampler.should_sample(None, int(trace_id, 16), "horae")
-        return found.decision is self._yes
+    def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
+        from opentelemetry.trace import NonRecordingSpan, set_span_in_context
+
+        parent = None if given is None else set_span_in_context(NonRecordingSpan(_context(trace_id, given.span_id)))
+        return self.provider.sampler.should_sample(parent, int(trace_id, 16), "horae").decision is self._yes
 
     def record(self, span: Span) -> None:
         from opentelemetry.sdk.trace import ReadableSpan

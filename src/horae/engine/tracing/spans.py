@@ -35,8 +35,8 @@ class Span(Struct, frozen=True, kw_only=True):
 class Sink(Protocol):
     """Where spans go."""
 
-    def samples(self, trace_id: str) -> bool:
-        """Whether a trace that begins here is told of."""
+    def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
+        """Whether a trace is told of that begins here, or that was given by somebody who tells of it."""
         ...
 
     def record(self, span: Span) -> None:
@@ -72,10 +72,15 @@ class Tracing:
         return root if self.sink.samples(root.trace_id) else structs.replace(root, sampled=False)
 
     def submitting(self, requests: Sequence[Submit]) -> Submitting | None:
-        """A request begins; None when whoever sent it said that its trace is not told of."""
+        """A request begins; None when whoever sent it said that its trace is not told of.
+
+        Where that is not followed, what is asked for is in the trace all the same, and nobody tells of it.
+        """
         given = read_trace(requests[0].trace) if requests else None
         if given is not None and not given.sampled:
             return None
+        if given is not None and not self.sink.samples(given.trace_id, given):
+            return Submitting(structs.replace(given, sampled=False), None, self._env.now())
         new = self.root(self._env.new_id())
         if given is None:
             return Submitting(new, None, self._env.now())
