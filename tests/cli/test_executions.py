@@ -195,3 +195,17 @@ def test_a_graph_says_what_is_asked_and_of_whom():
     assert note_of({"kind": "signal", "status": "waiting", "waitsFor": {"name": "go"}}) == "signal go"
     at = "2026-11-15T08:00:00Z"
     assert note_of({"kind": "sleep", "status": "waiting", "wakeAt": at}) == f"sleep until {at}"
+
+
+def test_the_archive_is_listed_and_exported_as_lines():
+    pages = iter(
+        [{"items": [{"executionId": "e2"}], "nextCursor": "c"}, {"items": [{"executionId": "e1"}], "nextCursor": None}]
+    )
+    api = FakeApi({"GET /archive": lambda request: next(pages), "GET /executions": {"items": [], "nextCursor": None}})
+    assert [
+        json.loads(line)["executionId"] for line in run(api, "executions", "export", "--archive").stdout.splitlines()
+    ] == ["e2", "e1"]
+    assert run(api, "executions", "export").stdout == ""
+    listed = FakeApi({"GET /archive": {"items": [], "nextCursor": None}})
+    assert "horae namespaces set" in run(listed, "executions", "list", "--archive", "--job", "report").stdout
+    assert run(listed, "executions", "list", "--archive", "--worker", "w").exit_code == 2

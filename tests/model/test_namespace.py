@@ -17,6 +17,7 @@ def named(**said) -> Namespace:
 def test_what_is_said_is_shown_as_it_could_be_written():
     said = {
         "description": "Billing", "weight": 2.0, "retention": {"failed": "90d", "success": "7d"},
+        "archive": ["failed"],
         "defaults": {"retries": 3, "timeout": "1h", "tags": {"team": "billing"}}, "queuePolicy": {"kind": "fifo"},
     }  # fmt: skip
     shown = show_namespace(named(**said))
@@ -28,6 +29,8 @@ def test_what_is_said_is_shown_as_it_could_be_written():
 def test_one_span_is_for_all_outcomes():
     assert set(named(retention="3d").spec.retention.values()) == {3 * DAY}
     assert len(named(retention="3d").spec.retention) == 4
+    assert len(named(archive=True).spec.archive) == 4
+    assert named(archive=False).spec.archive == ()
 
 
 def test_a_change_leaves_the_rest_and_null_takes_back():

@@ -24,6 +24,8 @@ PUT_TOGETHER = {
     "store/moves/coarse.py",
     "store/moves/execution_lists.py",
     "store/moves/job_pages.py",
+    "store/moves/namespace_data.py",
+    "store/moves/statistics.py",
     "store/postgres/connect.py",
     "store/postgres/fire_partitions.py",
     "store/postgres/migrate.py",

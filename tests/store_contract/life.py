@@ -70,6 +70,7 @@ RARE_MOVES = {
     "audit_flows",
     "audit_log",
     "alert_rules",
+    "archives",
     "enrolments",
     "erasure",
     *("namespaces", "namespace_data", "namespace_end", "namespace_rows"),

@@ -1,5 +1,6 @@
 """`horae executions`: list, show, follow, signal and cancel."""
 
+import json
 from typing import Any
 
 import click
@@ -12,8 +13,11 @@ from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.values import read_json
 from horae.cli.waiting import finish, in_time, show_lines, timeout_option
+from horae.errors import BadInput
 from horae.model.log_level import LEVELS
 
+EXPORTED = 1000  # executions that are asked for together
+NOT_ARCHIVED = "There are none in the archive. Namespaces say what goes there: horae namespaces set NAME --archive all"
 STATUSES = ("pending", "waiting", "queued", "running", "success", "failed", "cancelled", "skipped")
 
 
@@ -32,12 +36,52 @@ def executions() -> None:
 @click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
 @click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
 @click.option("--until", metavar="TIME", help="Only those made before.")
+@click.option("--archive", is_flag=True, help="Those that are not kept any more, from the archive.")
 @page_options
 @remote
-async def list_(api: Api, **filters: Any) -> None:
+async def list_(api: Api, archive: bool, **filters: Any) -> None:
     """List executions, newest first."""
+    if archive:
+        page = await api.client.executions.archived(**_of_archive(filters))
+        api.out.list(page.raw, columns(api), NOT_ARCHIVED)
+        return
     page = await api.client.executions.list(**filters)
     api.out.list(page.raw, columns(api), "There are no such executions. Make one with: horae jobs trigger JOB")
+
+
+def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
+    """What the archive can be asked for."""
+    told = {"queue", "worker"} & {name for name, value in filters.items() if value is not None}
+    if told:
+        name = min(told)
+        raise BadInput(f"The archive is not searched by --{name}.", "Use --job, --status, --tag, --since and --until.")
+    return {name: value for name, value in filters.items() if name not in ("queue", "worker")}
+
+
+@executions.command(
+    examples=(
+        "horae executions export --since 2026-11-01T00:00:00Z > november.jsonl",
+        "horae executions export --archive --job billing --status failed",
+    )
+)
+@click.option("--status", type=click.Choice(STATUSES), help="Only those; pending means waiting or queued.")
+@click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
+@click.option("--tag", metavar="NAME[=VALUE]", help="Only those with this tag.")
+@click.option("--since", metavar="TIME", help="Only those made since, as 2026-11-15T00:00:00Z.")
+@click.option("--until", metavar="TIME", help="Only those made before.")
+@click.option("--archive", is_flag=True, help="From the archive: those that are not kept any more.")
+@remote
+async def export(api: Api, archive: bool, **filters: Any) -> None:
+    """Write executions as JSON lines, newest first: one document each, as lists show them."""
+    ask = api.client.executions.archived if archive else api.client.executions.list
+    cursor: str | None = None
+    while True:
+        page = await ask(limit=EXPORTED, cursor=cursor, **filters)
+        for item in page.raw["items"]:
+            click.echo(json.dumps(item, ensure_ascii=False, separators=(",", ":")))
+        cursor = page.raw["nextCursor"]
+        if cursor is None:
+            return
 
 
 def columns(api: Api) -> list[Column]:

@@ -35,6 +35,12 @@ _SAID = (
         help="How long ended executions are kept: 30d, or success=7d; repeatable; none for as the servers say.",
     ),
     click.option(
+        "--archive",
+        multiple=True,
+        metavar="OUTCOME",
+        help="What goes to the archive when it is not kept any more: all, or failed; repeatable; none for nothing.",
+    ),
+    click.option(
         "--default",
         "defaults",
         multiple=True,
@@ -177,6 +183,7 @@ def _said(
     description: str | None,
     weight: float | None,
     retention: Sequence[str],
+    archive: Sequence[str],
     defaults: Sequence[str],
     queue_policy: str | None,
 ) -> dict[str, Any]:
@@ -185,6 +192,9 @@ def _said(
     said = {name: value for name, value in said.items() if value is not None}
     if retention:
         said["retention"] = _retention(retention)
+    if archive:
+        whole: dict[tuple[str, ...], bool] = {("all",): True, (_NONE,): False}
+        said["archive"] = whole.get(tuple(archive), list(archive))
     if defaults:
         said["defaults"] = None if tuple(defaults) == (_NONE,) else params(defaults)
     if queue_policy is not None:

@@ -42,9 +42,7 @@ class Executions:
         query = {**filters, "limit": limit, "cursor": cursor}
         return page_of(Execution, await self._caller.get(path_of("executions"), query))
 
-    async def archived(
-        self, *, limit: int | None = None, cursor: str | None = None, **filters: Any
-    ) -> Page[Execution]:
+    async def archived(self, *, limit: int | None = None, cursor: str | None = None, **filters: Any) -> Page[Execution]:
         """A page of the archive: executions that are not kept any more; filters are those of GET /api/v1/archive."""
         query = {**filters, "limit": limit, "cursor": cursor}
         return page_of(Execution, await self._caller.get(path_of("archive"), query))

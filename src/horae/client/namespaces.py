@@ -22,7 +22,9 @@ class Namespaces:
         return page_of(View, await self._caller.get(path_of("namespaces")))
 
     async def create(self, name: str, **said: Any) -> View:
-        """Make a namespace; `said` is what holds in it: description, weight, retention, defaults, queue_policy."""
+        """Make a namespace; `said` is what holds in it: description, weight, retention, archive,
+        defaults, queue_policy.
+        """
         return View.of(await self._caller.post(path_of("namespaces"), {"name": name, **_spelled(said)}))
 
     async def get(self, name: str = DEFAULT) -> View:

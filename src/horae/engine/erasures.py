@@ -6,6 +6,9 @@ It goes part by part, newest first, so that none takes long; each part that is d
 from collections.abc import Sequence
 from uuid import UUID
 
+from msgspec import Raw
+
+from horae.engine.archive import ArchiveReader
 from horae.engine.executions import Executions, start
 from horae.engine.refs import find_job, tag_ref
 from horae.engine.sealed import Seals
@@ -13,6 +16,7 @@ from horae.errors import HoraeError
 from horae.model.cursor import check_limit, make_cursor
 from horae.model.erasure import ErasureView, Which
 from horae.model.execution import FINAL
+from horae.model.execution_view import ExecutionView
 from horae.model.ids import index_of, parcel_of
 from horae.store.contract import Store
 from horae.store.moves import child_lists, erasure
@@ -27,8 +31,8 @@ CHILDREN = 500  # that are read together
 class Erasures:
     """Finds what is meant and erases it."""
 
-    def __init__(self, store: Store, executions: Executions, seals: Seals) -> None:
-        self._store, self._executions, self._seals = store, executions, seals
+    def __init__(self, store: Store, executions: Executions, seals: Seals, archive: ArchiveReader) -> None:
+        self._store, self._executions, self._seals, self._archive = store, executions, seals, archive
 
     async def erase(self, namespace: int, which: Which, cursor: str | None, limit: int) -> ErasureView:
         """Look at so many executions and erase those that are meant. Raises BadInput and NotFound."""
@@ -47,6 +51,8 @@ class Erasures:
                 done, left = await self._with_children(namespace, [one])
                 erased += done
                 live += left
+        if following is None:
+            erased += await self._archive.erase(namespace, lambda view: self._is_archived(view, which))
         return ErasureView(
             looked_at=len(found), erased=erased, live=live[:MOST_NAMED], unread=unread[:MOST_NAMED],
             next_cursor=None if following is None else make_cursor(following),
@@ -63,6 +69,20 @@ class Erasures:
             return which.fits(self._seals.open_params(execution.job, execution.params))
         except HoraeError:
             return None
+
+    def _is_archived(self, view: ExecutionView, which: Which) -> bool:
+        """Whether an execution of the archive is meant."""
+        if which.job not in (None, view.job_name, str(view.job_id)) or which.key not in (None, view.key):
+            return False
+        tag = tag_ref(which.tag)
+        if tag is not None and (tag[0] not in view.tags or tag[1] not in (None, view.tags[tag[0]])):
+            return False
+        if not which.params:
+            return True
+        try:
+            return isinstance(view.params, Raw) and which.fits(self._seals.open_params(view.job_id, view.params))
+        except HoraeError:
+            return False
 
     async def _with_children(self, namespace: int, found: Sequence[Found]) -> tuple[int, list[UUID]]:
         """Erase these and all below them; how many, and what has not ended yet."""

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.archive import ArchiveReader
 from horae.engine.backfills import Backfills
 from horae.engine.jobs import Jobs
 from horae.engine.keys import Keys
@@ -49,9 +50,11 @@ class NamespaceErasures:
         replays: Replays,
         keys: Keys,
         ends: NamespaceEnds,
+        archive: ArchiveReader,
     ) -> None:
         self._env, self._store, self._namespaces, self._jobs = env, store, namespaces, jobs
         self._backfills, self._replays, self._keys, self._ends = backfills, replays, keys, ends
+        self._archive = archive
 
     async def erase(self, who: Principal, name: str, asked: EraseNamespace) -> NamespaceErasureView:
         """Erase for some seconds. Raises BadInput, NotFound, Forbidden, and Conflict while something is under way."""
@@ -124,7 +127,7 @@ class NamespaceErasures:
             done = await self._store.driver.write(batch, hot=False)
             part.counts.update(executions=done.executions, files=done.files)
             place = done.next
-        is_all = place is None
+        is_all = place is None and await self._erase_archive(found, before, part)
         is_all &= await part.repeat("events", partial(_events, found.id, before))
         is_all &= await part.repeat("records", partial(namespace_data.erase_records, found.id, before, BATCH))
         name: str | None = ""
@@ -133,6 +136,15 @@ class NamespaceErasures:
             gone, name = await self._store.write(step)
             part.counts.update(records=gone)
         return is_all and name is None
+
+    async def _erase_archive(self, found: Namespace, before: Instant, part: "_Part") -> bool:
+        """Remove the files of its archive; whether that was all of them."""
+        while part.goes_on:
+            gone, more = await self._archive.drop_some(found.id, first_id_at(before))
+            part.counts.update(files=gone)
+            if not more:
+                return True
+        return False
 
     async def _erase_definitions(self, found: Namespace, part: "_Part") -> bool:
         """Erase what is defined, and end the namespace; whether it has ended."""

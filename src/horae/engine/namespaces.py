@@ -128,6 +128,7 @@ def view(namespace: Namespace) -> NamespaceView:
         description=said["description"],
         weight=namespace.weight,
         retention=said["retention"],
+        archive=said["archive"],
         defaults=said["defaults"],
         queue_policy=said["queuePolicy"],
         state=namespace.state,

@@ -9,6 +9,7 @@ from horae.engine import telling
 from horae.engine.alerts import AlertDelivery, Alerts, AlertWatch
 from horae.engine.alerts.channels import AlertChannels
 from horae.engine.alerts.rules import AlertRules
+from horae.engine.archive import Archiver, ArchiveReader
 from horae.engine.artifacts import Artifacts, ArtifactSweeper, place_at
 from horae.engine.audit import Audit
 from horae.engine.audit_fires import FireAudits
@@ -241,7 +242,10 @@ class Node:
         self.logs = ExecutionLogs(store, self.executions, most=self.settings.log_limit * ATTEMPTS_KEPT)
         self.signals = Signals(env, store, self.executions, self.hints)
         self.callbacks = Callbacks(store, self.signals)
-        self.erasures = Erasures(store, self.executions, self.seals)
+        place = place_at(self.settings.artifacts)
+        self.archive = ArchiveReader(env, store, place)
+        self.archiver = Archiver(env, store, self.id, self.settings.retention, self.clock, self.executions, place)
+        self.erasures = Erasures(store, self.executions, self.seals, self.archive)
         self.graphs = Graphs(env, store, self.executions)
         self.steps_by_hand = StepsByHand(env, store, self.executions)
         self.explainer = Explainer(env, store, self.directory, self.hold_watch, self.executions)
@@ -277,6 +281,7 @@ class Node:
             self.replays,
             self.keys,
             NamespaceEnds(store, self._session_asked),
+            self.archive,
         )
         self.enrolments = Enrolments(env, store)
         passwords = Passwords()
@@ -292,7 +297,6 @@ class Node:
         self.audit_log = AuditLog(env, store, self.sealer)
         self.fire_audits = FireAudits(env, store)
         self.backups = Backups(env, store)
-        place = place_at(self.settings.artifacts)
         limit = self.settings.artifact_limit
         self.artifacts = Artifacts(env, store, self.gateway.sessions, self.executions, place, limit)
         self.artifact_sweeper = ArtifactSweeper(env, store, self.id, place)
@@ -363,6 +367,7 @@ class Node:
                 self.sweeper,
                 self.gauges,
                 self.artifact_sweeper,
+                self.archiver,
             ]
             chosen += [self.watcher, self.alerts.watch, self.alerts.delivery]
         return chosen

@@ -85,8 +85,12 @@ class Sweeper:
         return LOOK
 
     async def _forget_executions(self, now: Instant) -> None:
-        """Forget what ended long ago; if namespaces keep it for other times, look at some in turn, too."""
-        retention = Retention(self._settings.retention, await self._store.read(namespaces.retentions))
+        """Forget what ended long ago; if namespaces keep it for other times, look at some in turn, too.
+
+        What is to be archived is forgotten by the archiver, and by nobody else.
+        """
+        rules = await self._store.read(namespaces.retentions)
+        retention = Retention(self._settings.retention, rules).leaving_out(await self._store.read(namespaces.archived))
         while await self._store.driver.expire(now - retention.everywhere, longer=retention.longer(now)):
             await self._env.clock.sleep(0)
         if retention.is_plain or self._env.clock.monotonic() < self._walk_at:

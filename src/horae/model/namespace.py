@@ -8,6 +8,7 @@ from msgspec import Struct
 from horae.env import Instant, Micros
 from horae.model.policy import Policy
 
+FOREVER: Micros = 10**17  # longer than anything is kept
 DEFAULT_NAMESPACE = "default"  # the one that every store begins with
 NamespaceState = Literal["active", "erasing", "deleted"]
 Outcome = Literal["success", "failed", "cancelled", "skipped"]
@@ -29,6 +30,7 @@ class NamespaceSpec(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     description: str = ""
     retention: dict[Outcome, Micros] = {}  # how long ended executions are kept, where it is not as everywhere
     defaults: dict[str, Any] = {}  # of jobs, as a job would say it
+    archive: tuple[Outcome, ...] = ()  # what goes to the archive when it is not kept any more
 
 
 class Namespace(Struct, frozen=True, kw_only=True):
@@ -76,6 +78,15 @@ class Retention(Struct, frozen=True):
     everywhere: Micros
     rules: Mapping[int, Mapping[Outcome, Micros]] = {}
 
+    def leaving_out(self, namespaces: Iterable[int]) -> "Retention":
+        """The same, but what these namespaces hold is never over."""
+        forever = dict.fromkeys(OUTCOMES, FOREVER)
+        return Retention(self.everywhere, {**self.rules, **dict.fromkeys(namespaces, forever)})
+
+    def only(self, namespace: int) -> "Retention":
+        """The same for one namespace; what others hold is never over."""
+        return Retention(FOREVER, {namespace: {outcome: self.of(namespace, outcome) for outcome in OUTCOMES}})
+
     def of(self, namespace: int, outcome: Outcome) -> Micros:
         return self.rules.get(namespace, {}).get(outcome, self.everywhere)
 
@@ -95,7 +106,7 @@ class Retention(Struct, frozen=True):
     def longer(self, now: Instant) -> list["Longer"]:
         """What is kept for longer than everywhere else, and since when it ended."""
         return [
-            (namespace, outcome, now - span)
+            (namespace, outcome, max(now - span, 0))
             for namespace, rules in sorted(self.rules.items())
             for outcome, span in sorted(rules.items())
             if span > self.everywhere

@@ -16,6 +16,7 @@ class NamespaceView(View, frozen=True, kw_only=True):
     retention: Annotated[
         dict[str, str], Meta(description="How long ended executions are kept, by outcome; others as the servers say.")
     ]
+    archive: Annotated[list[str], Meta(description="Outcomes that go to the archive when they are not kept any more.")]
     defaults: Annotated[dict[str, Any], Meta(description="Of jobs that do not say it themselves.")]
     queue_policy: Annotated[Any, Meta(description="Of queues that say nothing of one; null for `priority`.")] = None
     state: str = "active"

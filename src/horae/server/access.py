@@ -126,6 +126,7 @@ ACCESS: Mapping[str, Access] = {
     "executions.submit": OPERATE,
     "executions.list": VIEW,
     "executions.counts": VIEW,
+    "executions.archived": VIEW,
     "executions.get": VIEW,
     "executions.explain": VIEW,
     "executions.cancel": OPERATE,

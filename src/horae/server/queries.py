@@ -120,6 +120,16 @@ class ExecutionList(JobExecutions, frozen=True, kw_only=True):
     parent: Text | None = None
 
 
+class ArchiveList(Paged, frozen=True, kw_only=True):
+    """Which executions of the archive."""
+
+    status: Literal["success", "failed", "cancelled", "skipped"] | None = None
+    job: Annotated[Text, Meta(description="A job's name or id, as it was then.")] | None = None
+    tag: Text | None = None
+    since: When | None = None
+    until: When | None = None
+
+
 LineNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 
 

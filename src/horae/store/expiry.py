@@ -57,6 +57,7 @@ _BETWEEN = {
 
 
 START = UUID(int=0)
+Over = tuple[UUID, Instant]  # a parcel, and when the last of it ended
 _PAGE_END = Statement(
     "expiry_page_end", "SELECT id FROM parcels WHERE id > $1 AND id < $2 ORDER BY id LIMIT 1 OFFSET $3"
 )
@@ -89,24 +90,42 @@ def walk(
     """
 
     def script() -> Script[tuple[UUID | None, int]]:
-        last = first_id_at(before)
-        ends = yield Fetch(_PAGE_END, (after, last, batch - 1))
-        end = ends[0][0] if ends else None
-        rows = yield Fetch(_ENDED, (after, end or last))
-        over = []
-        for parcel, group in groupby(rows, key=lambda row: row[0]):
-            ended = [row[1:] for row in group]
-            if parcel < last and retention.is_over(ended, now):
-                over.append((parcel, max(at for _, _, at in ended)))
-        if not over:
-            return end, 0
-        free = yield ForEach(_FREE[dialect], (("id", "uuid"), ("newest", "bigint")), over)
-        if free:
-            for statement in FORGET:
-                yield ForEach(statement, (("id", "uuid"),), free)
-        return end, len(free)
+        end, over = yield from look(dialect, after, before, retention, now, batch)
+        yield from forget([parcel for parcel, _ in over])
+        return end, len(over)
 
     return script
+
+
+def look(
+    dialect: str, after: UUID, before: Instant, retention: Retention, now: Instant, batch: int
+) -> Script[tuple[UUID | None, list[Over]]]:
+    """Of the parcels that follow an id, those that are kept long enough and nobody needs; and where to go on."""
+    last = first_id_at(before)
+    ends = yield Fetch(_PAGE_END, (after, last, batch - 1))
+    end = ends[0][0] if ends else None
+    rows = yield Fetch(_ENDED, (after, end or last))
+    over = []
+    for parcel, group in groupby(rows, key=lambda row: row[0]):
+        ended = [row[1:] for row in group]
+        if parcel < last and retention.is_over(ended, now):
+            over.append((parcel, max(at for _, _, at in ended)))
+    return end, (yield from free(dialect, over))
+
+
+def free(dialect: str, over: Sequence[Over]) -> Script[list[Over]]:
+    """Of these parcels, those of which nothing lives and nothing ended since."""
+    if not over:
+        return []
+    found = {id for (id,) in (yield ForEach(_FREE[dialect], (("id", "uuid"), ("newest", "bigint")), over))}
+    return [(parcel, newest) for parcel, newest in over if parcel in found]
+
+
+def forget(parcels: Sequence[UUID]) -> Script[None]:
+    """Forget these parcels and all that goes with them."""
+    if parcels:
+        for statement in FORGET:
+            yield ForEach(statement, (("id", "uuid"),), [(parcel,) for parcel in parcels])
 
 
 def expire(dialect: str, before: Instant, batch: int) -> ScriptFactory[int]:

@@ -12,7 +12,7 @@ from horae.model.duration import DAY, HOUR, format_duration
 from horae.model.namespace import DEFAULTS, OUTCOMES, Namespace, NamespaceSpec
 from horae.model.policy import Policy
 
-FIELDS = ("description", "weight", "retention", "defaults", "queuePolicy")
+FIELDS = ("description", "weight", "retention", "archive", "defaults", "queuePolicy")
 MOST_DESCRIPTION = 4096
 LEAST_WEIGHT, MOST_WEIGHT = 0.01, 1000.0
 LONGEST = 4000 * DAY
@@ -36,6 +36,7 @@ def parse_namespace(body: Any) -> Said:
     spec = NamespaceSpec(
         description=a_text(given.get("description", ""), "description", most=MOST_DESCRIPTION),
         retention=_retention(given.get("retention", {})),
+        archive=_archive(given.get("archive", False)),
         defaults=_defaults(given.get("defaults", {})),
     )
     weight = a_number(given.get("weight", 1.0), "weight", LEAST_WEIGHT, MOST_WEIGHT)
@@ -56,6 +57,7 @@ def show_namespace(namespace: Namespace) -> dict[str, Any]:
         "description": spec.description,
         "weight": namespace.weight,
         "retention": {outcome: format_duration(span) for outcome, span in spec.retention.items()},
+        "archive": list(spec.archive),
         "defaults": spec.defaults,
         "queuePolicy": None if namespace.policy is None else show_policy(namespace.policy),
     }
@@ -68,6 +70,15 @@ def _retention(value: Any) -> dict[Any, int]:
     refuse_unknown(given, OUTCOMES, "retention", "retention.")
     spans = {name: span for name, span in given.items() if span is not None}
     return {name: a_duration(span, f"retention.{name}", HOUR, LONGEST) for name, span in sorted(spans.items())}
+
+
+def _archive(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, bool):
+        return OUTCOMES if value else ()
+    if not isinstance(value, list | tuple) or not all(one in OUTCOMES for one in value):
+        remedy = f'Write true for all, or a list of {", ".join(OUTCOMES)}.'
+        raise BadInput("archive does not say which executions are archived.", remedy, field="archive")
+    return tuple(outcome for outcome in OUTCOMES if outcome in value)
 
 
 def _defaults(value: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from horae.server.bodies import ManyExecutions, ManyOfOneJob, NewExecution, Reas
 from horae.server.call import Call
 from horae.server.download import Text
 from horae.server.once import submission_key
-from horae.server.queries import ExecutionList, LogLinesOf, Logs, LogText
+from horae.server.queries import ArchiveList, ExecutionList, LogLinesOf, Logs, LogText
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import UNCACHED, Reply, ok
 from horae.server.route import API, get, post
@@ -81,6 +81,16 @@ async def list_executions(call: Call, query: ExecutionList) -> Reply:
         worker=query.worker, since=query.since, until=query.until, limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
     return ok(hidden_page(page))
+
+
+@get(f"{API}/archive", "executions.archived", Page[ExecutionView])
+async def archived(call: Call, query: ArchiveList) -> Reply:
+    """List executions of the archive, the newest files first; a page may be short, even empty, while there is more."""
+    page = await call.node.archive.list(
+        call.namespace, status=query.status, job=query.job, tag=query.tag, since=query.since, until=query.until,
+        limit=query.limit, cursor=query.cursor,
+    )  # fmt: skip
+    return ok(Page(items=[call.node.seals.shown(call.who, one) for one in page.items], next_cursor=page.next_cursor))
 
 
 @get(f"{API}/executions/counts", "executions.counts", CountsView)

@@ -30,6 +30,13 @@ class NamespaceBody(Body, frozen=True, kw_only=True):
     description: Annotated[str, Meta(max_length=4096)] | None = None
     weight: Annotated[float, Meta(ge=0.01, le=1000, description="Against others; 1 otherwise.")] | None = None
     retention: Retention | None = None
+    archive: (
+        Annotated[
+            bool | list[str],
+            Meta(description='What is archived before it is forgotten: true for all, or ["failed"].'),
+        ]
+        | None
+    ) = None
     defaults: Annotated[dict[str, Any], Meta(description="Of jobs that do not say it themselves.")] | None = None
     queue_policy: Annotated[str | dict[str, Any], Meta(description="Of queues that say nothing of one.")] | None = None
 

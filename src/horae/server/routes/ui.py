@@ -1,4 +1,4 @@
-"""The UI's files, as they lie in the package. What is a page of it and not a file is answered with the one page there is."""
+"""The UI's files, as they lie in the package; what the page shows by itself is answered with the page."""
 
 import hashlib
 import zlib
@@ -21,9 +21,10 @@ KINDS = {
     "txt": b"text/plain; charset=utf-8",
 }
 # The first parts of addresses that the page itself reads (ui/core/pages.js); the folders of its files are others.
-PAGES = frozenset(
-    "overview jobs executions schedule queues workers dead-letters alerts audit settings sign-in".split()
-)
+PAGES = frozenset((
+    *("overview", "jobs", "executions", "schedule", "queues", "workers", "dead-letters", "alerts", "audit", "settings"),
+    "sign-in",
+))  # fmt: skip
 
 
 class File(Struct, frozen=True):

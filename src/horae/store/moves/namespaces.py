@@ -35,6 +35,9 @@ SAVE = Statement(
 )
 # Also of deleted ones: what is left of them goes by what they said.
 RETENTIONS = Statement("retentions", "SELECT id, spec FROM namespaces WHERE spec LIKE '%\"retention\"%'")
+ARCHIVED = Statement(
+    "archived_namespaces", "SELECT id, spec FROM namespaces WHERE spec LIKE '%\"archive\"%' AND state = 'active'"
+)
 STATE = Statement("namespace_state", "SELECT state FROM namespaces WHERE id = $1")
 LIVE = Statement(
     "alive_in_namespace",
@@ -64,7 +67,12 @@ DROPS = tuple(
         *("hooks", "secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency"),
         *("sign_in_codes", "enrolments", "members"),  # what lets somebody in
         *("alert_rules", "alert_channels", "alerts", "alert_notices"),
+        "archives",
     )
+)
+ARCHIVES_ARE_LITTER = Statement(
+    "archives_are_litter",
+    "INSERT INTO litter (location, at) SELECT location, $2 FROM archives WHERE namespace = $1 ON CONFLICT DO NOTHING",
 )
 _read_spec = msgspec.json.Decoder(NamespaceSpec).decode
 _read_policy = msgspec.json.Decoder(Policy).decode
@@ -147,6 +155,12 @@ def retentions() -> Script[dict[int, Mapping[Outcome, int]]]:
     return {id: rules for id, rules in found.items() if rules}
 
 
+def archived() -> Script[dict[int, tuple[Outcome, ...]]]:
+    """Which outcomes go to the archive, of namespaces of which some do."""
+    found = {id: _read_spec(spec).archive for id, spec in (yield Fetch(ARCHIVED))}
+    return {id: outcomes for id, outcomes in found.items() if outcomes}
+
+
 def alive(id: int) -> Script[Alive]:
     """What lives in a namespace."""
     ((jobs, workers),) = yield Fetch(LIVE, (id,))
@@ -165,6 +179,7 @@ def delete(id: int, now: Instant) -> Script[Alive | None]:
     for statement in (END, REVOKE, END_HOLDS, END_CALENDARS, END_TEMPLATES):
         yield Fetch(statement, (id, now))
     yield Fetch(LIMITS, (id, namespace_limit(id)))
+    yield Fetch(ARCHIVES_ARE_LITTER, (id, now))
     for statement in DROPS:
         yield Fetch(statement, (id,))
     return None

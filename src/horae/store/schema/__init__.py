@@ -8,6 +8,7 @@ Instants are microseconds in BIGINT, JSON is TEXT, ids are native UUIDs on Postg
 from horae.store.schema import (
     access,
     alerts,
+    archives,
     artifacts,
     audit_log,
     backfills,
@@ -36,6 +37,7 @@ from horae.store.schema.columns import metadata
 __all__ = (
     "access",
     "alerts",
+    "archives",
     "artifacts",
     "audit_log",
     "backfills",

@@ -86,6 +86,19 @@ CREATE UNIQUE INDEX alerts_open ON alerts (namespace, rule, subject) WHERE state
 
 CREATE INDEX alerts_over ON alerts (recovered_at) WHERE recovered_at IS NOT NULL;
 
+CREATE TABLE archives (
+    id UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    first_at BIGINT NOT NULL,
+    last_at BIGINT NOT NULL,
+    executions INTEGER NOT NULL,
+    bytes BIGINT NOT NULL,
+    location TEXT NOT NULL,
+    PRIMARY KEY (id)
+);
+
+CREATE INDEX archives_namespace ON archives (namespace, id);
+
 CREATE TABLE artifacts (
     parcel UUID NOT NULL,
     item INTEGER NOT NULL,
