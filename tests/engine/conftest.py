@@ -49,6 +49,13 @@ def wiper(engine_database: str) -> Iterator[Wiper]:
     wiper.close()
 
 
+@pytest.fixture
+def emptied_database(wiper: Wiper, engine_database: str) -> str:
+    """The database, with nothing in it."""
+    wiper.wipe()
+    return engine_database
+
+
 @pytest.fixture(scope="session")
 def engine_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated file to be copied."""
@@ -64,8 +71,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "file":
         shutil.copy(request.getfixturevalue("engine_file"), tmp_path / "horae.db")
         return f"sqlite:///{tmp_path}/horae.db"
-    request.getfixturevalue("wiper").wipe()
-    url: str = request.getfixturevalue("engine_database")
+    url: str = request.getfixturevalue("emptied_database")
     return url
 
 

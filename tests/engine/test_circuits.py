@@ -16,7 +16,7 @@ CIRCUIT = {"failures": "50%", "minimum": 2, "openFor": "30s"}
 
 @pytest.fixture(params=("memory", "postgres"))
 def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ SOURCE = Path(horae.__file__).parent
 
 @pytest.fixture
 def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ HOUR = 3_600 * SECOND
 
 @pytest.fixture(params=("memory", "postgres"))
 def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from tests.store_contract.world import NAMESPACE, TestJob, World
 
 @pytest.fixture(params=("memory", "postgres"))
 def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ JOB = {"command": ["backup", "${with.region}", "${params.day}"], "schedule": "0 
 
 @pytest.fixture(params=("memory", "postgres"))
 def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("engine_database")
+    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
 
 
 @pytest.fixture
