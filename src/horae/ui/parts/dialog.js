@@ -8,6 +8,7 @@ export function Dialog({ title, children, onClose, wide = false }) {
   useEffect(() => {
     const element = box.current;
     if (!element.open) element.showModal();
+    if (!element.querySelector("[autofocus]")) element.querySelector("input:not([type=checkbox]), select, textarea")?.focus(); // what is to be filled in first
     return () => element.close();
   }, []);
   return html`<dialog ref=${box} class=${wide ? "wide" : ""} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }} onClick=${(event) => event.target === box.current && onClose()}>
