@@ -61,7 +61,7 @@ export function Week({ data, from, today, hour }) {
   const rows = Math.max(...[...byDay.values()].map((items) => items.length));
   const now = Date.now();
   const current = data.items.findIndex((one) => +new Date(one.at) <= now && now < +new Date(one.until));
-  const entered = (hour && data.items.find((one) => one.at.slice(0, 13) === hour.slice(0, 13))) ?? data.items[Math.max(0, current)];
+  const entered = (hour && data.items.find((one) => +new Date(one.at) <= +new Date(hour) && +new Date(hour) < +new Date(one.until))) ?? data.items[Math.max(0, current)];
   const cell = (one, place) => {
     if (!one) return html`<span key=${place} class="hour-cell"></span>`;
     const count = one.planned || one.fired;

@@ -32,15 +32,15 @@ export function Fires({ from, to, job, label }) {
   const bounds = started.length ? { since: started[0].decidedAt ?? started[0].at, until: new Date(+new Date(started.at(-1).decidedAt ?? started.at(-1).at) + 60_000).toISOString() } : null;
   const executions = useData(bounds && "/executions", bounds && { ...bounds, since: new Date(+new Date(bounds.since) - 60_000).toISOString(), job, limit: 1000 }, { live: ["execution"], wait: 5000 });
   const ends = useMemo(() => new Map((executions.data?.items ?? []).map((one) => [one.executionId, stateOf(one)])), [executions.data]);
-  if (!list.items) return list.error ? html`<${Failure} error=${list.error} retry=${list.reload} />` : html`<${Loading} what="fires" />`;
+  if (!list.items || list.loading) return list.error ? html`<${Failure} error=${list.error} retry=${list.reload} />` : html`<${Loading} what="fires" />`;
   if (!list.items.length) return html`<${Empty} title="Nothing fires here.">What fires in this time stands here with what became of it.<//>`;
   let day = null;
   return html`<div class="fires" role="region" aria-label=${label} tabindex="0">${(list.data?.notes ?? []).map((note) => html`<p key=${note} class="notice">${note}</p>`)}
-    ${minutesOf(list.items).map(({ minute, items }) => {
+    ${minutesOf(list.items).map(({ minute, items }, place) => {
       const date = dayOf(minute);
       const head = date === day ? null : say(minute, { weekday: "long", day: "numeric", month: "long" });
       day = date;
-      return html`${head && html`<h3 key=${date} class="fires-day">${head}</h3>`}<${Minute} key=${minute} items=${items} ends=${ends} />`;
+      return html`${head && html`<h3 key=${`${date}-${place}`} class="fires-day">${head}</h3>`}<${Minute} key=${`${minute}-${place}`} items=${items} ends=${ends} />`;
     })}
     ${list.more && html`<p class="more"><button type="button" onClick=${list.more}>Show more</button> <span class="soft small">${number(list.items.length)} so far</span></p>`}</div>`;
 }

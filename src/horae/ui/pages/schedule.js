@@ -5,7 +5,7 @@ import { useData, useNow } from "../core/data.js";
 import { useKeys } from "../core/keys.js";
 import { link, route, setQuery } from "../core/route.js";
 import { plural } from "../core/format.js";
-import { Empty, Page, Panel, Ready } from "../parts/basics.js";
+import { Empty, Loading, Page, Panel, Ready } from "../parts/basics.js";
 import { jobNames, TextChip } from "../parts/filters.js";
 import { dayOf, OWN, say, span, VIEWS, zone } from "./schedule-days.js";
 import { Month, Week } from "./schedule-grid.js";
@@ -18,7 +18,7 @@ function asked() {
   const known = VIEWS.includes(view) ? view : "week";
   const day = /^\d{4}-\d\d-\d\d$/.test(at ?? "") ? at : at && !Number.isNaN(+new Date(at)) ? dayOf(at) : dayOf();
   const begun = hour ?? (known === "day" && at && at.length > 10 ? at : null);
-  return { view: known, day, job, hour: begun && !Number.isNaN(+new Date(begun)) ? new Date(Math.floor(+new Date(begun) / 3600_000) * 3600_000).toISOString() : null };
+  return { view: known, day, job, hour: begun && !Number.isNaN(+new Date(begun)) ? new Date(begun).toISOString() : null };
 }
 
 export default function Schedule() {
@@ -27,26 +27,28 @@ export default function Schedule() {
   const today = dayOf();
   const to = (at) => setQuery({ at: at === today ? null : at, hour: null });
   useKeys({ "[": () => to(shown.before), "]": () => to(shown.after), t: () => to(today), ...Object.fromEntries(VIEWS.map((one, n) => [String(n + 1), () => setQuery({ view: one, hour: null })])) });
-  const counts = useData("/fires/counts", { from: shown.from, to: shown.to, by: view === "month" ? "day" : "hour", timezone: zone(), job }, { live: ["job"], wait: 5000, poll: 60000 });
+  const by = view === "month" ? "day" : "hour";
+  const counts = useData("/fires/counts", { from: shown.from, to: shown.to, by, timezone: zone(), job }, { live: ["job"], wait: 5000, poll: 60000 });
+  const fits = (data) => data.by === by && dayOf(data.items[0].at) === shown.from && dayOf(data.items.at(-1).at) === shown.to; // not that of the view before
   const actions = html`<div class="segmented" role="group" aria-label="View">${VIEWS.map((one) => html`<button key=${one} type="button" aria-pressed=${one === view ? "true" : "false"} onClick=${() => setQuery({ view: one === "week" ? null : one, hour: null })}>${one}</button>`)}</div>`;
   return html`<${Page} title="Schedule" lead=${html`<${Lead} counts=${counts.data} title=${shown.title} month=${view === "month" ? day.slice(0, 7) : null} />`} actions=${actions}>
     <div class="chips schedule-bar"><span class="segmented"><button type="button" aria-label="before: ${shown.before}" title="before ( [ )" onClick=${() => to(shown.before)}>‹</button><button type="button" title="today ( t )" onClick=${() => to(today)}>today</button><button type="button" aria-label="after: ${shown.after}" title="after ( ] )" onClick=${() => to(shown.after)}>›</button></span>
       <input type="date" aria-label="Go to a day" value=${day} onChange=${(event) => event.target.value && to(event.target.value)} />
       <${TextChip} name="job" label="job" placeholder="all" suggest=${jobNames} />
       ${OWN !== "UTC" && html`<span class="segmented" role="group" aria-label="Time zone"><button type="button" aria-pressed=${zone() === "UTC" ? "false" : "true"} onClick=${() => setQuery({ zone: null })}>${OWN}</button><button type="button" aria-pressed=${zone() === "UTC" ? "true" : "false"} onClick=${() => setQuery({ zone: "UTC" })}>UTC</button></span>`}</div>
-    <${Ready} of=${counts} what="the schedule">${(data) => html`${data.notes.map((note) => html`<p key=${note} class="notice">${note}</p>`)}
-      ${!counts.loading && !anything(data) && html`<${Nothing} job=${job} />`}
+    <${Ready} of=${counts} what="the schedule">${(data) => (!fits(data) ? html`<${Loading} what="the schedule" />` : html`${data.notes.map((note) => html`<p key=${note} class="notice">${note}</p>`)}
+      ${!counts.loading && view !== "list" && !anything(data) && html`<${Nothing} job=${job} />`}
       ${view === "month" && anything(data) && html`<${Month} data=${data} day=${day} today=${today} />`}
       ${view === "week" && anything(data) && html`<${Week} data=${data} from=${shown.from} today=${today} hour=${hour} />`}
-      ${view === "day" && anything(data) && html`<${Day} data=${data} job=${job} hour=${hour} />`}`}<//>
-    ${view === "list" && counts.data && html`<${List} counts=${counts.data} job=${job} title=${shown.title} />`}
+      ${view === "day" && anything(data) && html`<${Day} data=${data} job=${job} hour=${hour} />`}`)}<//>
+    ${view === "list" && counts.data && fits(counts.data) && html`<${List} counts=${counts.data} job=${job} title=${shown.title} />`}
     ${view === "week" && hour && html`<${Hour} hour=${hour} job=${job} />`}
   <//>`;
 }
 
 const anything = (data) => data.items.some((one) => one.fired || one.missed || one.skipped || one.planned || one.more);
 
-const Nothing = ({ job }) => html`<${Empty} title="Nothing fires here${job ? `, of ${job}` : ""}." command=${job ? `horae jobs explain ${job}` : "horae jobs create hello --command 'echo hello' --every 1m"}>Jobs with a schedule stand here: what became of their fires, and those that are to come.<//>`;
+const Nothing = ({ job }) => html`<${Empty} title="Nothing fires here${job ? `, of ${job}` : ""}." command=${job ? `horae explain ${job}` : "horae jobs create hello --command 'echo hello' --every 1m"}>Jobs with a schedule stand here: what became of their fires, and those that are to come.<//>`;
 
 /** One by one: of the day in the address, or from an hour ago to a day ahead. */
 function List({ counts, job, title }) {

@@ -56,7 +56,7 @@ function Top({ palette }) {
     <${Counters} /><${Clock} /><${Menu} label=${label} items=${items} title="you" /></header>`;
 }
 
-const KEYS = [["Ctrl K", "go to anything"], ["/", "search this page"], ["j, k", "the next and the previous row"], ["Enter", "open the row"], ["g then o, j, e, s, q, w, d", "go to a page"], ["?", "this"]];
+const KEYS = [["Ctrl K", "go to anything"], ["/", "search this page"], ["j, k", "the next and the previous row"], ["Enter", "open the row"], ["[, ], t, 1 to 4", "on the schedule: before, after, today, another view"], ["g then o, j, e, s, q, w, d", "go to a page"], ["?", "this"]];
 
 function Help({ onClose }) {
   return html`<${Dialog} title="Keys" onClose=${onClose}><dl class="facts">${KEYS.map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`;
