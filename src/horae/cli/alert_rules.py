@@ -23,7 +23,7 @@ def rules() -> None:
 @rules.command(examples=(PUT, SWITCH, "horae alerts rules put nightly -f nightly.yaml"))
 @click.argument("name")
 @click.option("-f", "--file", metavar="FILE", help="Read it from a YAML or JSON file; - is stdin.")
-@click.option("--kind", type=click.Choice(list(KINDS)), help="What it looks for.")
+@click.option("--kind", type=click.Choice(list(KINDS)), metavar="KIND", help="What it looks for.")
 @click.option("--job", "jobs", multiple=True, metavar="NAME", help="About this job; * and ? stand for others.")
 @click.option("--queue", "queues", multiple=True, metavar="NAME", help="About this queue.")
 @click.option("--worker", "workers", multiple=True, metavar="NAME", help="About this worker.")
@@ -45,7 +45,11 @@ async def put(
     at_most: str | None,
     **named: Any,
 ) -> None:
-    """Create a rule, or give it a whole new definition."""
+    """Create a rule, or give it a whole new definition.
+
+    Kinds: success-rate, failures-in-a-row, retry-rate, overlong, late-worker, worker-lost, lag, queue-age,
+    missing-success, deadline-risk, circuit-open.
+    """
     said = {field: list(value) if isinstance(value, tuple) else value for field, value in named.items() if value}
     said |= {field: value for field, value in (("repeatEvery", repeat_every), ("atMost", at_most)) if value}
     if no_recovery:
