@@ -24,7 +24,7 @@ from horae.server.scopes import SCOPES
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SUCCESS = range(200, 300)
-COMMON = {400, 401, 403, 413, 422, 500, 503}  # what nearly every route may answer; said once above the tables
+COMMON = {400, 401, 403, 413, 422, 429, 500, 503}  # what nearly every route may answer; said once above the tables
 
 
 def routes() -> str:
@@ -45,7 +45,9 @@ def _route(route: Route, operation: dict[str, object]) -> str:
     parameters = [p["name"] for p in operation["parameters"] if p["in"] in ("query", "header")]  # type: ignore[attr-defined]
     statuses = [int(status) for status in operation["responses"]]  # type: ignore[attr-defined]
     good = ", ".join(f"**{status}**" for status in statuses if status in SUCCESS)
-    bad = ", ".join(str(status) for status in statuses if status not in SUCCESS and status not in COMMON)
+    own = {429} & {error.status for error in route.refuses}  # for another reason than the rate of a key
+    left_out = COMMON.union(SUCCESS) - own
+    bad = ", ".join(str(status) for status in statuses if status not in left_out)
     cells = [
         f"`{route.method} {route.path}`",
         route.summary,

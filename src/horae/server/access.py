@@ -241,6 +241,11 @@ def is_public(route: Route) -> bool:
     return ACCESS.get(route.name) is EVERYBODY
 
 
+def is_counted(route: Route) -> bool:
+    """Whether a request counts for the rate of its credential: what workers exchange does not."""
+    return route.tag != "sessions"
+
+
 def authorise(who: Principal, route: Route) -> None:
     """Refuse a credential that has no business with this route."""
     may = ACCESS.get(route.name, CLOSED)

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 from msgspec import _json_schema as generator
 
-from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReused, TooLarge, Unauthorized
-from horae.server.access import is_public
+from horae.errors import BadInput, Busy, Conflict, Forbidden, HoraeError, KeyReused, TooLarge, TooOften, Unauthorized
+from horae.server.access import is_counted, is_public
 from horae.server.problems import Broken, Problem
 from horae.server.reply import encode
 from horae.server.route import Route
@@ -204,6 +204,8 @@ def _errors(route: Route) -> Iterator[type[HoraeError]]:
     yield from route.refuses
     if not is_public(route):
         yield from (Unauthorized, Forbidden)
+        if is_counted(route):
+            yield TooOften
     if route.body is not None or route.query is not None or route.headers or route.repeats:
         yield BadInput
     if route.body is not None or route.repeats:
