@@ -67,12 +67,25 @@ export function useList(path, params, options = {}) {
   return { ...first, items: first.data ? [...first.data.items, ...later.items] : undefined, more, fresh, top };
 }
 
+const beats = new Map(); // by their length: one timer and who listens to it, so that all that ticks is drawn together
+
+function listen(every, listener) {
+  if (!beats.has(every)) {
+    const listeners = new Set();
+    const timer = setInterval(() => { if (!document.hidden) for (const one of listeners) one(Date.now()); }, every);
+    beats.set(every, { listeners, timer });
+  }
+  const { listeners, timer } = beats.get(every);
+  listeners.add(listener);
+  return () => {
+    listeners.delete(listener);
+    if (!listeners.size) { clearInterval(timer); beats.delete(every); }
+  };
+}
+
 /** The time of now, ticking every `every` ms while the page is seen. */
 export function useNow(every = 1000) {
   const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => document.hidden || setNow(Date.now()), every);
-    return () => clearInterval(timer);
-  }, [every]);
+  useEffect(() => listen(every, setNow), [every]);
   return now;
 }

@@ -20,7 +20,7 @@ export default function Executions() {
   const from = useMemo(() => instantOf(since), [since]);
   const params = { status, job, queue, tag, worker, since: from, until: instantOf(until), parent };
   const [chosen, setChosen] = useState(new Set());
-  const read = useList("/executions", params, { live: ["execution"], wait: 1500 });
+  const read = useList("/executions", params, { live: ["execution"], wait: 2000 });
   const list = useSteady(read, JSON.stringify(params), { keyOf: idOf, held: chosen.size > 0, what: "new execution" });
   const queues = useData("/queues");
   const workers = useData("/workers");

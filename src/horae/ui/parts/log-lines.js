@@ -57,8 +57,12 @@ export class AllLines extends Lines {
     for (const line of page?.items ?? []) this.known.set(line.number, line);
   }
 
-  /** The newest lines: how many there are is known then. */
-  async newest() { this.keep(await this.ask({ tail: TAIL })); }
+  /** What came since, or of much that came the last: how many there are is known then. */
+  async newest() {
+    const since = this.read && this.lines ? await this.ask({ after: this.lines, limit: WINDOW }) : null;
+    this.keep(since);
+    if (!since || since.more) this.keep(await this.ask({ tail: TAIL }));
+  }
 
   /** Read what is missing between two places; answers whether something was. */
   need(from, to) {

@@ -1,6 +1,6 @@
 // The log of an execution: followed while it runs, searched, and only what is seen of it is there.
 
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../core/html.js";
+import { html, Component, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../core/html.js";
 import { API, headers } from "../core/api.js";
 import { useLive } from "../core/live.js";
 import { link, route, setQuery } from "../core/route.js";
@@ -98,7 +98,14 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
     <div class="log-seen" style=${{ transform: `translateY(${first * ROW - view.top * shift + view.top}px)` }}>${rows}</div></div></div>`;
 }
 
-function Row({ at, line, before, filtered, base, chosen, times, grep }) {
+/** One line; drawn anew only when it is another, or told otherwise. */
+class Row extends Component {
+  shouldComponentUpdate(next) { return Object.keys(next).some((name) => next[name] !== this.props[name]); }
+
+  render(props) { return row(props); }
+}
+
+function row({ at, line, before, filtered, base, chosen, times, grep }) {
   if (!line) return html`<div class="log-line soft"><span class="log-number">${filtered ? "" : at + 1}</span>…</div>`;
   const other = before && before.attempt !== line.attempt && line.attempt;
   return html`<div class="log-line level-${line.level} ${chosen ? "chosen" : ""} ${other ? "other" : ""}" data-try=${other ? `try ${other}` : null}><a class="log-number" href="${base}#L${line.number}" tabindex="-1">${line.number}</a>${times && html`<time class="soft" title=${exact(line.at)}>${clock(line.at)}</time>`}${words(line.text, grep)}</div>`;
