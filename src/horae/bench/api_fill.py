@@ -26,7 +26,7 @@ from horae.store.moves.parcels import PARCELS
 from horae.store.moves.shelves import HISTORY, Columns
 from horae.store.script import Insert, Script, Together
 
-AT_ONCE = 4_000  # rows in one transaction
+AT_ONCE = 2_000  # rows in one transaction
 DAYS = 7
 TEMPLATE, FLOW = "bench-noop", "nightly-flow"
 STEPS = tuple(f"step-{n}" for n in range(10))

@@ -183,7 +183,7 @@ class DeadLetters:
         chosen: list_of[Chosen] = []
         while place is not None and len(chosen) < MOST_GROUPED:
             before = place
-            more, place = await self._store.read(lambda: lists.page(namespace, wanted, before, 500))  # noqa: B023
+            more, place = await self._store.look_up(lambda: lists.page(namespace, wanted, before, 500))  # noqa: B023
             chosen += more
         return chosen, place
 
