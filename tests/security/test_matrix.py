@@ -19,8 +19,18 @@ from tests.security.people import People, opened
 ID = "0198c5a0-0000-7000-8000-000000000000"
 NUMBERS = ("version", "other")
 TAILS = (
-    *("/healthz", "/readyz", "/ready", "/health", "/configs", "//healthz", "/ui/styles/base.css", "/openapi.json", ".json"),
-    *("/../healthz", "/%2e%2e/healthz", "/..%2fhealthz", ";x", ";/healthz", "?/healthz", "%3f/healthz", "#/healthz"),
+    *("/healthz", "/readyz", "/ready", "/health", "/configs", "//healthz", "/ui/styles/base.css", "/openapi.json"),
+    *(
+        ".json",
+        "/../healthz",
+        "/%2e%2e/healthz",
+        "/..%2fhealthz",
+        ";x",
+        ";/healthz",
+        "?/healthz",
+        "%3f/healthz",
+        "#/healthz",
+    ),
     *(".", "/.", "/", "//", "%2f", "%2e", "%00", "%20", "%0d%0a"),
 )
 HEADS = ("/", "//", "/.", "/%2e", "/healthz/..", "/healthz/%2e%2e", "/ui/..", "/ui/..%2f", "/x/..", "/api/v1/..")
