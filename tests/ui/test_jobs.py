@@ -1,5 +1,6 @@
 """Jobs in the browser: created and seen to fire, triggered with params, paused, rolled back, backfilled."""
 
+import json
 import re
 
 from playwright.async_api import Page, expect
@@ -134,3 +135,25 @@ async def test_many_are_chosen_and_one_is_deleted_and_brought_back(page: Page, s
     await page.locator(".toast").get_by_role("button", name="Restore").click()
     await expect(page).to_have_url(re.compile(r"/ui/jobs/many-1"))
     await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
+
+
+async def test_ten_thousand_executions_are_seen_through_a_window(page: Page, site: Site):
+    steps = dict.fromkeys(("extract", "load"), "success")
+    one = {"status": "success", "at": "2026-11-15T08:00:00Z", "seconds": 2, "steps": steps}
+    many = [{"executionId": f"e{n}", **one} for n in range(10_000)]
+    answers = {"limit=100": many[:100], "limit=500": many}
+    whole = {
+        limit: json.dumps({"steps": [*steps], "items": items, "nextCursor": None}) for limit, items in answers.items()
+    }
+    site.post("/jobs", {"name": "etl", "workflow": {"steps": [{"name": "extract", "command": "true"}]}})
+    await page.route(
+        "**/grid?*",
+        lambda route: route.fulfill(body=whole[route.request.url.partition("?")[2]], content_type="application/json"),
+    )
+
+    await page.goto(f"{site.url}/ui/jobs/etl?view=grid")
+    await expect(page.locator(".grid-legend")).to_contain_text("10,000 executions")
+    assert 0 < await page.locator(".grid-column").count() < 300
+    await page.locator(".grid-scroll").evaluate("(box) => { box.scrollLeft = -box.scrollWidth; }")
+    await expect(page.locator(".grid-column[href$='/e9999']")).to_be_visible()
+    assert 0 < await page.locator(".grid-column").count() < 300

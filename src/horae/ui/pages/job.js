@@ -28,7 +28,8 @@ export default function JobPage({ id }) {
     return found;
   } });
   const last = useData(job.data ? `${jobPath(job.data.jobId)}/grid` : null, { limit: LAST }, { live: ["execution"], wait: 3000 });
-  return html`<${Ready} of=${job} what="the job">${(data) => html`<${Shown} job=${data} last=${last} reload=${() => { job.reload(); last.reload(); }} />`}<//>`;
+  if (job.data) return html`<${Ready} of=${job}>${(data) => html`<${Shown} job=${data} last=${last} reload=${() => { job.reload(); last.reload(); }} />`}<//>`;
+  return html`<${Page} title=${id} crumbs=${html`<a href=${link("/jobs")}>Jobs</a>`}><${Ready} of=${job} what="the job" /><//>`;
 }
 
 function Shown({ job, last, reload }) {
