@@ -76,7 +76,7 @@ def _archive(value: Any) -> tuple[Any, ...]:
     if isinstance(value, bool):
         return OUTCOMES if value else ()
     if not isinstance(value, list | tuple) or not all(one in OUTCOMES for one in value):
-        remedy = f'Write true for all, or a list of {", ".join(OUTCOMES)}.'
+        remedy = f"Write true for all, or a list of {', '.join(OUTCOMES)}."
         raise BadInput("archive does not say which executions are archived.", remedy, field="archive")
     return tuple(outcome for outcome in OUTCOMES if outcome in value)
 
