@@ -13,7 +13,7 @@ from horae.model.ids import index_of, parcel_of
 from horae.model.workflow.flow import Ended
 from horae.model.workflow.values import Approval, EventWait, SignalWait
 from horae.model.workflow.waits import answered
-from horae.store.moves import events, flow_by_hand, flow_due, flow_waits
+from horae.store.moves import approval_reads, events, flow_by_hand, flow_due, flow_waits
 from horae.store.moves.starts import Started
 from tests.store_contract.flow_world import begin, look, params_of, result, run, state, step, steps, workflow
 from tests.store_contract.world import NAMESPACE, World, lead, success
@@ -200,3 +200,18 @@ async def test_approvals_that_wait_are_told_of_again_and_again(world: World):
         world.clock.advance(60 * SECOND)
         assert await reminded() == ["ok waiting"]
         assert await reminded() == []
+
+
+async def test_approvals_of_all_workflows_are_listed_by_how_long_they_wait(world: World):
+    asks = await workflow(world, step("ok", wait=Approval(roles=("operator",))), step("sure", wait=Approval()))
+    first = await begin(world, asks)
+    world.clock.advance(SECOND)
+    second = await begin(world, asks)
+
+    async def asked(after: approval_reads.Place, limit: int) -> list[approval_reads.Asked]:
+        return await world.store.read(lambda: approval_reads.asked(NAMESPACE, after, limit))
+
+    some = await asked((-1, UUID(int=0), 0, ""), 3)
+    rest = await asked(some[-1].place, 3)
+    told = [(one.execution, one.step, one.approval.roles) for one in [*some, *rest]]
+    assert told == [(id, *what) for id in (first, second) for what in (("ok", ("operator",)), ("sure", ()))]
