@@ -60,7 +60,7 @@ def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
 
 @executions.command(
     examples=(
-        "horae executions export --since 2026-11-01T00:00:00Z > november.jsonl",
+        "horae executions export --since 2026-11-01T00:00:00Z",
         "horae executions export --archive --job billing --status failed",
     )
 )
