@@ -175,6 +175,11 @@ def test_what_is_secret_of_a_channel_is_not_shown_and_stays_when_it_is_left_out(
         ({"kind": "email", "host": "a", "from": "a@b.c", "to": "a@b.c", "username": "u"}, "password"),
         ({"kind": "email", "host": "a", "from": "a@b.c", "to": "a@b.c", "url": "x"}, "url"),
         ({"kind": "apprise", "urls": ["syslog://"]}, "urls[0]"),
+        ({"kind": "apprise", "urls": ["mailtos://u:p@example.com?smtp=10.0.0.1"]}, "urls[0]"),
+        ({"kind": "apprise", "urls": ["slack://a/b/c", "tgram://1:a/2?x=1&%74emplate=/etc/horae/key"]}, "urls[1]"),
+        ({"kind": "apprise", "urls": ["slack://a/b/c,json://10.0.0.1/"]}, "urls[0]"),
+        ({"kind": "apprise", "urls": ["slack://a/b/c json://10.0.0.1/"]}, "urls[0]"),
+        ({"kind": "apprise", "urls": ["json://example.com/?redirect=yes"]}, "urls[0]"),
         ({"kind": "apprise", "urls": []}, "urls"),
     ],
 )
@@ -182,6 +187,21 @@ def test_what_is_no_channel_is_refused_with_its_field(body, field):
     with pytest.raises(BadInput) as refused:
         read_channel(body)
     assert refused.value.fields["field"] == field
+
+
+def test_credentials_of_a_channel_do_not_follow_it_elsewhere():
+    hook = read_channel({"kind": "webhook", "url": "https://a.example.com/x", "headers": {"authorization": "Bearer k"}})
+    assert read_channel({"kind": "webhook", "url": "https://a.example.com/y"}, hook).private["headers"]
+    for url in ("https://evil.example.com/x", "http://a.example.com/x", "https://a.example.com:8443/x", "secret://u"):
+        with pytest.raises(BadInput, match="headers does not go along"):
+            read_channel({"kind": "webhook", "url": url}, hook)
+        assert "headers" not in read_channel({"kind": "webhook", "url": url, "headers": {}}, hook).private
+    mail = {"kind": "email", "host": "smtp.example.com", "from": "a@b.c", "to": "o@b.c", "username": "u"}
+    first = read_channel({**mail, "password": "hunter2"})
+    for change in ({"host": "evil.example.com"}, {"port": 2525}, {"tls": "none", "port": 587}):
+        with pytest.raises(BadInput, match="password does not go along"):
+            read_channel({**mail, **change}, first)
+        assert read_channel({**mail, **change, "password": "other"}, first).private == {"password": "other"}
 
 
 def test_a_notice_is_one_content_for_all():

@@ -151,18 +151,28 @@ async def test_apprise_is_given_a_title_and_a_text(api: Api, monkeypatch):
     told = []
 
     class Apprise:
-        def add(self, url: str) -> bool:
+        def __init__(self, asset: SimpleNamespace) -> None:
+            told.append(asset.http_redirects)
+
+        @staticmethod
+        def instantiate(url: str, asset: SimpleNamespace) -> str:
+            return url
+
+        def add(self, url: str) -> None:
             told.append(url)
-            return url.startswith("slack")
 
         def notify(self, title: str, body: str) -> bool:
             told.append(title)
             return True
 
-    monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=Apprise))
+    monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=Apprise, AppriseAsset=SimpleNamespace))
     await api.post(CHANNELS, json={"name": "chat", "kind": "apprise", "urls": ["slack://a/b/c"]})
     await api.post(CHANNELS, json={"name": "in", "kind": "apprise", "urls": ["json://127.0.0.1/"]})
     (tried,) = (await api.post(f"{CHANNELS}/chat/test")).json()["deliveries"]
-    assert (tried["state"], told) == ("delivered", ["slack://a/b/c", "[TEST] test: test"])
+    assert (tried["state"], told) == ("delivered", [False, "slack://a/b/c", "[TEST] test: test"])
     (refused,) = (await api.post(f"{CHANNELS}/in/test")).json()["deliveries"]
     assert (refused["state"], "outbound_allow" in refused["lastError"]) == ("failed", True)
+    await api.put("/api/v1/secrets/chat", json={"value": "tgram://1:a/2?template=/etc/horae/master.key"})
+    await api.post(CHANNELS, json={"name": "by-name", "kind": "apprise", "urls": ["secret://chat"]})
+    (refused,) = (await api.post(f"{CHANNELS}/by-name/test")).json()["deliveries"]
+    assert (refused["state"], "template=" in refused["lastError"]) == ("failed", True)

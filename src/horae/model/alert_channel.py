@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
@@ -28,8 +28,10 @@ PRIVATE: Mapping[ChannelKind, tuple[str, ...]] = {
 PORTS = {"starttls": 587, "tls": 465, "none": 25}
 # What the standard, or the transport, says itself.
 _RESERVED = ("webhook-id", "webhook-timestamp", "webhook-signature", "host", "content-length", "content-type")
-# Of apprise, what would act on the server's own machine.
-_LOCAL = ("dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "syslog", "mailto")
+# Of apprise, what would act on the server's own machine, or finds the host that it calls by itself.
+_LOCAL = ("dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "syslog", "file", "blink1", "mailto", "mailtos")
+# And the parameters that name a file of this machine, whose content would be sent, or lead to another host.
+_LEADING = frozenset(("template", "keyfile", "subfile", "pgp", "pgpkey", "pgppub", "pgpprv", "smtp", "redirect"))
 _TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
@@ -59,8 +61,20 @@ def read_channel(body: Any, before: Channel | None = None) -> Channel:
     kept = before.private if before is not None and before.kind == kind else {}
     told = {name: given[name] for name in FIELDS[kind] if name in given}
     public, private = _READERS[kind](told, kept)
+    carried = next((name for name in ("headers", "password") if name in private and name not in told), None)
+    if before is not None and carried is not None and _leads_elsewhere(public, private, before):
+        remedy = f"Send {carried} again: who cannot read what is secret cannot have it sent elsewhere either."
+        raise BadInput(f"It would lead elsewhere, and {carried} does not go along.", remedy, field=carried)
     description = a_text(given.get("description", ""), "description", most=4096)
     return Channel(kind=kind, description=description, public=public, private=private)
+
+
+def _leads_elsewhere(public: Mapping[str, Any], private: Mapping[str, Any], before: Channel) -> bool:
+    """Whether credentials would be sent to another place than before, or in the open."""
+    if "url" in private:
+        return _origin(private["url"]) != _origin(before.private["url"])
+    moved = any(public[name] != before.public[name] for name in ("host", "port"))
+    return moved or (public["tls"] == "none" and before.public["tls"] != "none")
 
 
 def shown(channel: Channel) -> dict[str, Any]:
@@ -144,14 +158,32 @@ def _apprise(given: Mapping[str, Any], kept: Mapping[str, Any]) -> tuple[dict[st
     urls = a_list([value] if isinstance(value, str) else value, "urls", 'Write ["slack://..."].', MOST_PLACES)
     for i, url in enumerate(urls):
         text = a_text(url, f"urls[{i}]", most=MOST_URL, least=1)
-        scheme = text.partition("://")[0]
-        if "://" not in text or scheme.lower() in _LOCAL:
-            remedy = "See apprise's documentation for the URLs of services."
-            raise BadInput(f"urls[{i}] is not the URL of a service that can be told.", remedy, field=f"urls[{i}]")
         _reference(text, f"urls[{i}]")
+        why = None if text.startswith(SCHEME) else unsafe_in(text)
+        if why is not None:
+            remedy = "See apprise's documentation for the URLs of services."
+            raise BadInput(
+                f"urls[{i}] is not the URL of a service that can be told: {why}.", remedy, field=f"urls[{i}]"
+            )
     if not urls:
         raise BadInput("urls is empty.", "Name whom to tell.", field="urls")
     return {}, {"urls": urls}
+
+
+def unsafe_in(url: str) -> str | None:
+    """Why a URL of apprise is not used: it would be more than one, or lead into this machine; None if it may be."""
+    scheme = url.partition(":")[0].lower()
+    if "://" not in url or not url.isprintable() or " " in url or url.count("://") > 1:
+        return "it is not one URL"
+    if scheme in _LOCAL:
+        return f"{scheme}:// acts on the server's own machine, or is what the kind email is for"
+    named = {unquote(unquote(part.partition("=")[0])).strip().lower() for part in _split(url)}
+    leading = sorted(named & _LEADING)
+    return f"{leading[0]}= can lead elsewhere than the URL says" if leading else None
+
+
+def _split(url: str) -> list[str]:
+    return url.partition("?")[2].replace("?", "&").replace(";", "&").split("&")
 
 
 _READERS = {"webhook": _webhook, "email": _email, "apprise": _apprise}

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from horae.engine.alerts.senders import apprise
+from horae.engine.alerts.chats import apprise
 from horae.engine.refs import in_quotes, nearest
 from horae.engine.sealing import Sealer
 from horae.engine.secrets import MOST_LOOKED, Secrets

@@ -10,7 +10,8 @@ from typing import Any
 import structlog
 
 from horae.engine.alerts.channels import AlertChannels
-from horae.engine.alerts.senders import Letter, Undeliverable, send
+from horae.engine.alerts.senders import Letter, send
+from horae.engine.alerts.undeliverable import Undeliverable
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable

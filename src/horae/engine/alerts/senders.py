@@ -1,44 +1,32 @@
 """How a notice reaches people: a signed webhook, an e-mail, or whatever apprise speaks. Each raises when it did not.
 
-Every address is checked as those of http jobs are. Apprise connects by itself, so that only the hosts in its URLs can
-be checked before.
+Every address is checked as those of http jobs are.
 """
 
 import asyncio
+import contextlib
 import smtplib
 import socket
 import ssl
 from collections.abc import Mapping
 from email.message import EmailMessage
-from importlib import import_module
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, BinaryIO
 from uuid import UUID
 
 from msgspec import Struct
 
+from horae.engine.alerts.chats import tell
+from horae.engine.alerts.undeliverable import Undeliverable
 from horae.env import SECOND, Instant
-from horae.errors import Conflict
 from horae.model.alert import ChannelKind
 from horae.model.alert_notice import Content, text_of, title_of
 from horae.model.events.signature import sign
-from horae.outbound.backend import Refused
 from horae.outbound.fetch import Outbound
 
 WITHIN = 20.0  # seconds for one try
 MOST_ANSWER = 2048  # bytes
+MOST_SAID = 64 * 1024  # bytes that a mail server may say in one conversation
 GONE = 410  # by Standard Webhooks: the receiver wants nothing any more
-APPRISE_MISSING = "apprise is not installed on this server."
-INSTALL = "Install it with `pip install horae[notify]`, or use a channel of kind webhook or email."
-LOCAL_SCHEMES = ("dbus", "qt", "kde", "glib", "gnome", "macosx", "windows", "syslog", "file")
-
-
-class Undeliverable(Exception):
-    """It was not delivered, and why; `final` says that another try is of no use."""
-
-    def __init__(self, why: str, *, final: bool = False) -> None:
-        super().__init__(why)
-        self.final = final
 
 
 class Letter(Struct, frozen=True):
@@ -61,7 +49,8 @@ async def send(
         elif kind == "email":
             await _email(outbound, public, private, letter)
         else:
-            await _apprise(outbound, private, letter)
+            title, text = title_of(letter.content), text_of(letter.content, letter.namespace)
+            await tell(outbound, private["urls"], title, text)
 
 
 async def _webhook(outbound: Outbound, private: Mapping[str, Any], letter: Letter) -> None:
@@ -89,13 +78,18 @@ async def _email(outbound: Outbound, public: Mapping[str, Any], private: Mapping
     message["Message-ID"] = f"<{letter.id}@horae>"  # the same at every try
     message["X-Horae-Notice"] = str(letter.id)
     message.set_content(text_of(letter.content, letter.namespace))
-    await asyncio.to_thread(_speak, addresses, public, private.get("password"), message)
-
-
-def _speak(addresses: list[str], public: Mapping[str, Any], password: str | None, message: EmailMessage) -> None:
-    """One conversation with a mail server. TLS is for its name, the connection to an address that was checked."""
     context = ssl.create_default_context()
     client = _Checked(addresses) if public["tls"] != "tls" else _CheckedTls(addresses, context)
+    try:
+        await asyncio.to_thread(_speak, client, context, public, private.get("password"), message)
+    finally:
+        client.cut()
+
+
+def _speak(
+    client: "_Checked", context: ssl.SSLContext, public: Mapping[str, Any], password: str | None, message: EmailMessage
+) -> None:
+    """One conversation with a mail server. TLS is for its name, the connection to an address that was checked."""
     try:
         client.connect(public["host"], public["port"])
         if public["tls"] == "starttls":
@@ -110,21 +104,61 @@ def _speak(addresses: list[str], public: Mapping[str, Any], password: str | None
         client.close()
 
 
+class _Heard:
+    """What a mail server says, and no more than a whole conversation needs: an answer may have lines without end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._left = MOST_SAID
+
+    def readline(self, most: int) -> bytes:
+        line = self._file.readline(most)
+        self._left -= len(line)
+        if self._left < 0:
+            raise OSError("it says too much")
+        return line
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class _Checked(smtplib.SMTP):
     """Connects to addresses that were checked, and to nothing that the name leads to meanwhile."""
 
     def __init__(self, addresses: list[str]) -> None:
         super().__init__(timeout=WITHIN)
         self._addresses = addresses
+        self._plain: socket.socket | None = None
+        self._is_cut = False
+
+    def cut(self) -> None:
+        """End the conversation, whoever waits in it: a server that drips would hold a thread for days."""
+        self._is_cut = True
+        if self._plain is not None:
+            with contextlib.suppress(OSError):
+                self._plain.shutdown(socket.SHUT_RDWR)
+                self._plain.close()
+
+    def getreply(self) -> tuple[int, bytes]:
+        if self.file is None and self.sock is not None:
+            self.file = _Heard(self.sock.makefile("rb"))
+        return super().getreply()
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         self._host = host  # what TLS is for
         problem: OSError = OSError(f"{host} has no address")
         for address in self._addresses:
+            if self._is_cut:
+                break
             try:
-                return socket.create_connection((address, port), timeout)
+                connected = socket.create_connection((address, port), timeout)
             except OSError as error:
                 problem = error
+            else:
+                self._plain = connected.dup()  # the same connection, also when TLS has taken the other
+                if self._is_cut:
+                    self.cut()
+                return connected
         raise problem
 
 
@@ -137,36 +171,3 @@ class _CheckedTls(_Checked):
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         return self._context.wrap_socket(super()._get_socket(host, port, timeout), server_hostname=host)
-
-
-def apprise() -> Any:
-    """The library, which is an extra. Raises Conflict where it is not installed."""
-    try:
-        return import_module("apprise")
-    except ImportError:
-        raise Conflict(APPRISE_MISSING, INSTALL) from None
-
-
-async def _apprise(outbound: Outbound, private: Mapping[str, Any], letter: Letter) -> None:
-    library = apprise()
-    for url in private["urls"]:
-        await _check(outbound, url)
-    teller = library.Apprise()
-    if sum(map(teller.add, private["urls"])) < len(private["urls"]):
-        raise Undeliverable("apprise does not know one of the URLs")
-    title, body = title_of(letter.content), text_of(letter.content, letter.namespace)
-    if not await asyncio.to_thread(teller.notify, title=title, body=body):
-        raise Undeliverable("apprise could not tell all of its URLs")
-
-
-async def _check(outbound: Outbound, url: str) -> None:
-    """Refuse a URL whose host is one that may not be called; in many of them a token stands where a host would."""
-    parts = urlsplit(url)
-    if parts.scheme.lower() in LOCAL_SCHEMES:
-        raise Undeliverable(f"{parts.scheme}:// acts on this machine itself", final=True)
-    try:
-        await outbound.addresses(parts.hostname or "", parts.port or 443, WITHIN)
-    except Refused:
-        raise
-    except Exception:  # no host: a token
-        return

@@ -1,0 +1,91 @@
+"""Alerts by e-mail: a mail server that means harm costs neither memory nor a thread."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import pytest
+
+from horae.engine.alerts.senders import Letter, send
+from horae.engine.alerts.undeliverable import Undeliverable
+from horae.model.alert_notice import content_of, read_content
+from horae.outbound.allow import Allowed
+from horae.outbound.fetch import Outbound
+
+SAID = content_of(
+    "test", rule="r", alert_kind="lag", severity="warning", subject="a\r\nBcc: x@y.z", message="late", at=0, since=0
+)
+LETTER = Letter(UUID(int=7), read_content(SAID), SAID.encode(), "default", 0)
+
+
+@asynccontextmanager
+async def mail_server(talk):
+    over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await talk(reader, writer)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+            over.set_result(None)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield server.sockets[0].getsockname()[1], over
+
+
+def sending(port: int):
+    public = {"host": "127.0.0.1", "port": port, "tls": "none", "from": "horae@b.c", "to": ["ops@b.c"]}
+    return send(Outbound(Allowed.read(["127.0.0.1"])), "email", public, {}, LETTER)
+
+
+async def test_a_mail_is_sent_and_no_subject_ends_a_header():
+    heard: list[bytes] = []
+
+    async def talk(reader, writer):
+        writer.write(b"220 mail\r\n")
+        while line := await reader.readline():
+            heard.append(line)
+            if line.startswith(b"data"):
+                writer.write(b"354 go on\r\n")
+                heard.append(await reader.readuntil(b"\r\n.\r\n"))
+            writer.write(b"221 bye\r\n" if line.startswith(b"quit") else b"250 yes\r\n")
+
+    async with mail_server(talk) as (port, over):
+        await sending(port)
+        await over
+    text = b"".join(heard)
+    assert b"Subject: [TEST] a Bcc: x@y.z: r\r\n" in text
+    assert text.count(b"rcpt TO:") == 1
+
+
+async def test_a_mail_server_that_talks_without_end_is_not_listened_to():
+    async def talk(reader, writer):
+        while True:
+            writer.write(b"220-" + b"x" * 1000 + b"\r\n")
+            await writer.drain()
+
+    async with mail_server(talk) as (port, over):
+        with pytest.raises(Undeliverable, match="too much"):
+            await sending(port)
+        await over
+
+
+async def test_a_mail_server_that_never_answers_holds_no_thread_once_nobody_waits():
+    greeted = asyncio.Event()
+
+    async def talk(reader, writer):
+        writer.write(b"2")
+        greeted.set()
+        assert await reader.read() == b""  # until the other side ends
+
+    async with mail_server(talk) as (port, over):
+        task = asyncio.create_task(sending(port))
+        await greeted.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await over
+        await asyncio.get_running_loop().shutdown_default_executor()  # hangs while a thread is held
