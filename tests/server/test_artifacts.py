@@ -77,6 +77,17 @@ async def test_a_file_is_brought_listed_and_read(api: Api, held: Held):
     assert (await api.get(listed["items"][0]["url"])).content == b""
 
 
+async def test_no_file_of_a_job_is_a_script_or_a_page_of_this_server(api: Api, held: Held):
+    for type in ("text/javascript", "application/x-ECMAscript; charset=utf-8"):
+        told = (await held.put("a.js", b"alert(1)", type)).json()
+        assert told["type"] == type
+        got = await api.get(told["url"])
+        assert (got.headers["content-type"], got.headers["x-content-type-options"]) == (
+            "text/plain; charset=utf-8", "nosniff",
+        )  # fmt: skip
+        assert "sandbox" in got.headers.get_list("content-security-policy")
+
+
 async def test_a_name_as_long_as_it_may_be_is_kept(api: Api, held: Held):
     name = "ü" * 127
     assert (await held.put(name, b"long")).status_code == 200

@@ -70,8 +70,17 @@ async def test_nothing_stored_is_run(page, site, hostile):
     page.complaints[:] = [said for said in page.complaints if "status of 4" not in said]
 
 
+async def test_an_address_does_not_have_the_page_read_what_a_job_wrote_as_an_execution(page, site, hostile):
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(f"{site.url}/ui/executions/{hostile['failed']}%2Fartifacts%2Fexecution.json")
+    await expect(page.get_by_text("There is no such page.")).to_be_visible()
+    assert not [url for url in asked if "/api/" in url and "/artifacts" in url]
+
+
 async def test_what_is_typed_and_pasted_is_text(page, site, hostile):
     await page.goto(site.url)
+    await expect(page.locator("main .page")).to_be_visible()  # who listens to keys is there
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox").fill(CORPUS[1])
     await expect(page.get_by_role("option", name="hostile")).to_be_visible()

@@ -14,6 +14,8 @@ from horae.server.queries import ArtifactList, HeldItem
 from horae.server.reply import Header, Reply, ok
 from horae.server.route import API, get, put
 
+_SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # as browsers know them
+
 
 @put(
     f"{API}/sessions/{{id}}/artifacts/{{file}}", "sessions.upload", ArtifactView, streams=True,
@@ -45,7 +47,13 @@ async def list_artifacts(call: Call, query: ArtifactList) -> Reply:
 async def read(call: Call) -> Reply:
     """Read a file that an execution left behind."""
     artifact, pieces = await call.node.artifacts.get(call.namespace, call.id(), call.path("file"))
-    return Stream(pieces, artifact.size, artifact.type.encode(), _headers(artifact))
+    return Stream(pieces, artifact.size, _kind(artifact.type), _headers(artifact))
+
+
+def _kind(type: str) -> bytes:
+    """Its own type, but no script's: the page's policy lets scripts of this server run, and a job's is not one."""
+    is_script = any(word in type.lower() for word in _SCRIPTS)
+    return b"text/plain; charset=utf-8" if is_script else type.encode()
 
 
 def _headers(artifact: Artifact) -> tuple[Header, ...]:
@@ -55,4 +63,5 @@ def _headers(artifact: Artifact) -> tuple[Header, ...]:
         (b"content-disposition", f"attachment; filename*=UTF-8''{name}".encode()),
         (b"etag", f'"{artifact.sha256}"'.encode()),
         (b"cache-control", b"no-store"),
+        (b"content-security-policy", b"sandbox"),
     )

@@ -30,11 +30,14 @@ const LOAD = {
   audit: () => import("../pages/audit.js"),
   settings: () => import("../pages/settings.js"),
 };
+// An id is part of the paths that the page asks for: what is none could lead to another route, such as a job's own file.
+const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const ONE = { jobs: "job", executions: "execution", queues: "queue", workers: "worker" };
 
 /** The module's name and the props for where one is. */
 export function chosen({ page, rest }) {
   if (page === "jobs" && (rest[0] === "new" && rest.length === 1 || rest[1] === "edit")) return ["job-edit", { name: rest[1] === "edit" ? rest[0] : null }];
+  if (rest.length && page === "executions" && !ID.test(rest[0])) return [null, { rest }];
   if (rest.length && ONE[page]) return [ONE[page], { id: rest[0], rest: rest.slice(1) }];
   return [LOAD[page] ? page : null, { rest }];
 }
