@@ -42,6 +42,7 @@ TRIES = 10_000 if os.environ.get("HORAE_PROVE") else 200
 
 REFUSED = (
     *("127.0.0.1", "127.8.8.8", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", METADATA, "169.254.170.2"),
+    "168.63.129.16",
     *("100.64.0.1", "100.100.100.200", "0.0.0.0", "0.1.2.3", "192.0.0.192", "192.0.2.1", "198.18.0.1", "198.51.100.7"),
     *("203.0.113.9", "224.0.0.1", "239.255.255.250", "240.0.0.1", "255.255.255.255", "192.88.99.1"),
     *("::", "::1", "fe80::1", "fe80::1%lo", "fc00::1", "fd00:ec2::254", "fec0::1", "ff02::1", "2001:db8::1", "3fff::1"),
@@ -154,6 +155,13 @@ FORMS = (
     *("127.0.0.1:80:80", "[127.0.0.1]", "[::1", "::1", "%31%32%37.0.0.1", "0300.0250.1.1", "3232235777"),
 )
 ANSWERS = {"mixed.test": [PUBLIC, "10.0.0.7"], "inside.test": ["10.0.0.7"], "mapped.test": [f"::ffff:{METADATA}"]}
+
+
+async def test_what_is_no_url_is_not_told_in_parts(outbound):
+    for url in ("canary" * 100, "https://user:canary#ss@example.com/", "canary://" + "x" * 500):
+        with pytest.raises(Refused) as refused:
+            await outbound.fetch("GET", url)
+        assert "canary" not in str(refused.value)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -14,6 +14,7 @@ _V4 = {
     "10.0.0.0/8": "private",
     "100.64.0.0/10": "of a carrier's network",
     "127.0.0.0/8": "this machine itself (loopback)",
+    "168.63.129.16/32": "a cloud's own (Azure), where it answers its machines",
     "169.254.0.0/16": "link-local, where clouds keep credentials of machines",
     "172.16.0.0/12": "private",
     "192.0.0.0/24": "reserved",
