@@ -1,5 +1,6 @@
 """Files that executions leave behind: by functions wherever they run, by commands, and over HTTP in pieces."""
 
+import os
 from pathlib import Path
 from random import Random
 from uuid import UUID
@@ -8,6 +9,7 @@ import pytest
 
 from horae.errors import NotFound, TooLarge
 from horae.model.job import Command, Python
+from horae.worker.artifacts import found_in, pieces_of
 from horae.worker.asks import Bring, Kept
 from horae.worker.http_transport import HttpTransport
 from tests.worker import functions
@@ -16,6 +18,19 @@ from tests.worker.test_transport import ok, problem
 from tests.worker.web import web
 
 ID = UUID("0198c5a0-0000-7000-8000-000000000000")
+
+
+async def test_what_was_put_in_a_files_place_is_not_read(tmp_path: Path):
+    path = tmp_path / "a.txt"
+    path.write_text("own")
+    (own,), (others,) = found_in(tmp_path, os.getuid()), found_in(tmp_path, os.getuid() + 1)
+    assert [piece async for piece in pieces_of(own)] == [b"own"]
+    with pytest.raises(PermissionError, match="not a plain file of the user"):
+        await anext(pieces_of(others))
+    path.unlink()
+    os.mkfifo(path)  # which would be waited at for ever
+    with pytest.raises(PermissionError):
+        await anext(pieces_of(own))
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ async def test_the_environment_is_the_jobs_and_a_little_of_the_workers(monkeypat
         assert (env["HORAE_JOB"], env["HORAE_ATTEMPT"], env["HORAE_PRIORITY"]) == ("envy", "1", "4")
         assert env["HORAE_TOKEN"] == str((1 << 32) + 1)
         assert env["HORAE_EXECUTION_ID"] == str(parcel)
+        assert len(env["HORAE_GUARD"].rpartition(".")[2]) == 16, "others cannot guess it"
         assert env["HORAE_SCHEDULED_AT"].endswith("Z")
         assert msgspec.json.decode(env["HORAE_PARAMS"]) == {"n": 7}
         assert not Path(env["HORAE_OUTPUT"]).exists(), "its folder goes with it"

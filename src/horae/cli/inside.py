@@ -56,7 +56,7 @@ class InsideTransport:
 
     async def bring(self, session: UUID, parcel: UUID, item: int, attempt: int, file: Bring) -> Kept:
         told = Upload(session=session, parcel=parcel, item=item, attempt=attempt, name=file.name, type=file.media)
-        kept = await self._artifacts.put(self._namespace, told, pieces_of(file.path))
+        kept = await self._artifacts.put(self._namespace, told, pieces_of(file))
         view = show_artifact(execution_id(parcel, item), kept)
         return Kept(name=view.name, url=view.url, size=view.size, type=view.type, sha256=view.sha256)
 

@@ -3,10 +3,12 @@
 import asyncio
 import mimetypes
 import os
+import stat
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from horae.model.artifact import DEFAULT_TYPE, MOST_ARTIFACTS, check_name, check_type
 from horae.worker.asks import Bring
@@ -43,16 +45,26 @@ def guessed(name: str) -> str:
     return mimetypes.guess_type(name)[0] or DEFAULT_TYPE
 
 
-def found_in(folder: Path) -> list[Bring]:
+def found_in(folder: Path, owner: int | None = None) -> list[Bring]:
     """What a command left in its folder: plain files, by their paths below it, as many as can be kept."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     names = [(path.relative_to(folder).as_posix(), path) for path in files[: MOST_ARTIFACTS + 1]]
-    return [Bring(name, str(path), guessed(name)) for name, path in names]
+    return [Bring(name, str(path), guessed(name), owner) for name, path in names]
 
 
-async def pieces_of(path: str) -> AsyncIterator[bytes]:
+def opened(path: str, owner: int | None) -> BinaryIO:
+    """A plain file, open. What was put in its place since it was found is refused: it may lead to others' files."""
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or owner not in (None, found.st_uid):
+        file.close()
+        raise PermissionError(f"{path} is not a plain file of the user that the command ran as")
+    return file
+
+
+async def pieces_of(bring: Bring) -> AsyncIterator[bytes]:
     """A file's content as it is now, up to the length it has now."""
-    with await asyncio.to_thread(open, path, "rb") as file:
+    with await asyncio.to_thread(opened, bring.path, bring.owner) as file:
         left = os.fstat(file.fileno()).st_size
         while left > 0 and (piece := await asyncio.to_thread(file.read, min(PIECE, left))):
             left -= len(piece)

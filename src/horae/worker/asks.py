@@ -65,6 +65,7 @@ class Bring(Struct, frozen=True, tag=True):
     name: str
     path: str
     media: str
+    owner: int | None = None  # the user whose file it has to be, if the worker may read more than who wrote it
 
 
 class Kept(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -178,7 +178,7 @@ class Guard:
 
     def spawn(self, frame: dict[str, Any], fds: list[int]) -> None:
         id = frame["spawn"]
-        mark = f"{os.getpid()}.{id}"
+        mark = f"{os.getpid()}.{id}.{os.urandom(8).hex()}"  # which no neighbour can guess and pass for
         frame["env"]["HORAE_GUARD"] = mark
         try:
             pid = start(frame, fds, self.urgency, self.nofile)

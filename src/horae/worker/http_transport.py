@@ -126,7 +126,7 @@ class HttpTransport:
         timeout = CALL_TIMEOUT + size / SLOWEST
 
         async def upload(line: Line) -> Reply:
-            return await line.upload(path, pieces_of(file.path), size, file.media, self._key, timeout)
+            return await line.upload(path, pieces_of(file), size, file.media, self._key, timeout)
 
         return _read(await self._send(upload), Kept)
 

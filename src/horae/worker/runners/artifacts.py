@@ -55,13 +55,13 @@ def _refused(fate: Fate, error: HoraeError) -> Fate:
     return failed("ResultTooLarge", f"the result cannot be kept: {error}", permanent=True)
 
 
-async def bring_all(port: Port, folder: Path) -> Fate | None:
+async def bring_all(port: Port, folder: Path, owner: int | None = None) -> Fate | None:
     """Have everything in a folder kept; None, or what a command that ended well ends with because of one that was not.
 
     A report without the files that belong to it would be read as if it were whole.
     """
     refused: Fate | None = None
-    for file in await asyncio.to_thread(found_in, folder):
+    for file in await asyncio.to_thread(found_in, folder, owner):
         try:
             await asyncio.wrap_future(port.ask(file))
         except (HoraeError, OSError) as error:

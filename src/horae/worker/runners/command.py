@@ -175,7 +175,7 @@ class CommandRunner(TaskRunner):
         await file.checkpoints.finish()
         if user is not None:
             os.chown(folder / "artifacts", 0, 0)  # what is in it now stays
-        refused = await bring_all(port, folder / "artifacts")
+        refused = await bring_all(port, folder / "artifacts", None if user is None else user.uid)
         fate = broken or ended(status, file.result, reporter(err)(), launch.bounds)
         return fate if refused is None or fate.outcome != "success" else refused
 
