@@ -1,6 +1,7 @@
 """The archive: what is not kept any more lies in files, is read back, and is never lost or doubled."""
 
 import zlib
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -27,11 +28,11 @@ async def node(driver: Driver, env: Env, tmp_path):
     return node
 
 
-async def ended(node: Node, *customers: str) -> list[str]:
+async def ended(node: Node, *customers: str, parent: UUID | None = None) -> list[str]:
     """Executions that were cancelled before they began."""
     given = [Raw(msgspec.json.encode({"customer": name})) for name in customers]
     wanted = [Submit(job="report", params=params, delay=3600 * SECOND) for params in given]
-    receipts = await node.submitter.submit(1, wanted, origin="submit")
+    receipts = await node.submitter.submit(1, wanted, origin="submit", parent=parent)
     for receipt in receipts:
         await node.executions.cancel(1, receipt.execution_id)
     return [str(receipt.execution_id) for receipt in receipts]
@@ -155,3 +156,28 @@ async def test_somebodys_data_is_erased_from_files(node: Node, clock: VirtualClo
     assert await node.archive.drop_some(1, archiving.archives.LAST) == (1, False)
     assert await archived(node) == []
     assert not (tmp_path / "artifacts" / "archive" / "1").exists()
+
+
+@pytest.mark.parametrize("lies", ["in a file", "in the store"])
+async def test_what_somebodys_execution_submitted_is_erased_from_files_too(node: Node, clock: VirtualClock, lies: str):
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    wanted = Submit(job="report", params=Raw(b'{"customer":"ada"}'), delay=3600 * SECOND)
+    (receipt,) = await node.submitter.submit(1, [wanted], origin="submit")
+    parent = receipt.execution_id
+    (child,) = await ended(node, "letters of ada", parent=parent)
+    (below,) = await ended(node, "a letter of ada", parent=UUID(child))
+    if lies == "in a file":
+        await node.executions.cancel(1, parent)
+    clock.advance(11 * DAY)
+    await round_of(node)
+    assert (str(parent) in await archived(node)) == (lies == "in a file")
+    assert below in await archived(node)
+    if lies == "in the store":
+        await node.executions.cancel(1, parent)
+
+    done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+
+    assert done.erased == 3
+    assert "ada" not in str((await node.archive.list(1)).items)
+    assert (await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)).erased == 0

@@ -17,7 +17,7 @@ from horae.model.cursor import check_limit, make_cursor
 from horae.model.erasure import ErasureView, Which
 from horae.model.execution import FINAL
 from horae.model.execution_view import ExecutionView
-from horae.model.ids import index_of, parcel_of
+from horae.model.ids import index_of, instant_of, parcel_of
 from horae.store.contract import Store
 from horae.store.moves import child_lists, erasure
 from horae.store.moves import execution_lists as lists
@@ -42,20 +42,23 @@ class Erasures:
         place = start(None, cursor)
         chosen, following = await self._store.read(lambda: lists.page(namespace, wanted, place, check_limit(limit)))
         found = await self._store.read(lambda: lists.unfold(chosen, namespace))
-        erased, live, unread = 0, list[UUID](), list[UUID]()
+        erased, live, unread = set[UUID](), list[UUID](), list[UUID]()
         for one in found:
             meant = self._is_meant(one, which)
             if meant is None:
                 unread.append(one.execution.id)
             elif meant:
                 done, left = await self._with_children(namespace, [one])
-                erased += done
+                erased |= done
                 live += left
+        archived = set[UUID]()
         if following is None:
-            erased += await self._archive.erase(namespace, lambda view: self._is_archived(view, which))
+            archived = await self._archive.erase(namespace, lambda view: self._is_archived(view, which, unread))
+        below, left = await self._below(namespace, erased, archived)
+        live += left
         return ErasureView(
-            looked_at=len(found), erased=erased, live=live[:MOST_NAMED], unread=unread[:MOST_NAMED],
-            next_cursor=None if following is None else make_cursor(following),
+            looked_at=len(found), erased=len(erased | archived | below), live=live[:MOST_NAMED],
+            unread=unread[:MOST_NAMED], next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
 
     def _is_meant(self, found: Found, which: Which) -> bool | None:
@@ -70,8 +73,23 @@ class Erasures:
         except HoraeError:
             return None
 
-    def _is_archived(self, view: ExecutionView, which: Which) -> bool:
-        """Whether an execution of the archive is meant."""
+    async def _below(self, namespace: int, here: set[UUID], archived: set[UUID]) -> tuple[set[UUID], list[UUID]]:
+        """Erase what these submitted where it lies elsewhere than they do: which, and what has not ended yet."""
+        erased, live = set[UUID](), list[UUID]()
+        while here or archived:
+            parents, above = here | archived, archived
+            since = min(map(instant_of, parents))
+            archived = await self._archive.erase(namespace, lambda one: one.parent in parents, since=since)  # noqa: B023
+            here = set()
+            for parent in above:
+                done, left = await self._with_children(namespace, await self._children(namespace, parent))
+                here |= done
+                live += left
+            erased |= here | archived
+        return erased, live
+
+    def _is_archived(self, view: ExecutionView, which: Which, unread: list[UUID]) -> bool:
+        """Whether an execution of the archive is meant; one whose params would tell, but cannot be read, is unread."""
         if which.job not in (None, view.job_name, str(view.job_id)) or which.key not in (None, view.key):
             return False
         tag = tag_ref(which.tag)
@@ -82,17 +100,18 @@ class Erasures:
         try:
             return isinstance(view.params, Raw) and which.fits(self._seals.open_params(view.job_id, view.params))
         except HoraeError:
+            unread.append(view.execution_id)
             return False
 
-    async def _with_children(self, namespace: int, found: Sequence[Found]) -> tuple[int, list[UUID]]:
-        """Erase these and all below them; how many, and what has not ended yet."""
-        erased, live, below = 0, list[UUID](), list(found)
+    async def _with_children(self, namespace: int, found: Sequence[Found]) -> tuple[set[UUID], list[UUID]]:
+        """Erase these and all below them; which, and what has not ended yet."""
+        erased, live, below = set[UUID](), list[UUID](), list(found)
         while below:
             one = below.pop().execution
             below += await self._children(namespace, one.id)
             place = parcel_of(one.id), index_of(one.id)
             if one.state in FINAL and await self._store.write(lambda: erasure.erase(*place)):  # noqa: B023
-                erased += 1
+                erased.add(one.id)
             else:
                 live.append(one.id)
         return erased, live

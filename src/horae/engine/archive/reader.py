@@ -11,7 +11,7 @@ from horae.engine.archive.files import lines, pack, pieces
 from horae.engine.artifacts.place import Place
 from horae.engine.executions import Bound, Count, low_parcel, start
 from horae.engine.refs import tag_ref
-from horae.env import Env
+from horae.env import SECOND, Env, Instant
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.execution_view import ExecutionView
 from horae.model.ids import first_id_at
@@ -92,28 +92,32 @@ class ArchiveReader:
             log.warning("a file of the archive is gone", place=self._place.url, location=archive.location)
         return None
 
-    async def erase(self, namespace: int, meant: Callable[[ExecutionView], bool]) -> int:
-        """Write files anew in which somebody's data is, without it; how many executions were erased."""
-        erased, at = 0, LAST
+    async def erase(self, namespace: int, meant: Callable[[ExecutionView], bool], *, since: Instant = 0) -> set[UUID]:
+        """Write files anew in which somebody's data is, without it; which executions were erased.
+
+        Files with nothing that was submitted since an instant are not looked through.
+        """
+        erased, at = set[UUID](), LAST
         while True:
             files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1))  # noqa: B023
             for archive in files[:FILES]:
-                erased += await self._erase_from(archive, meant)
+                if archive.last_at + SECOND >= since:
+                    erased |= await self._erase_from(archive, meant)
             if len(files) <= FILES:
                 return erased
             at = files[FILES].id
 
-    async def _erase_from(self, archive: Archive, meant: Callable[[ExecutionView], bool]) -> int:
-        kept, erased = [], 0
+    async def _erase_from(self, archive: Archive, meant: Callable[[ExecutionView], bool]) -> set[UUID]:
+        kept, erased = [], set[UUID]()
         try:
             async for line in lines(self._place, archive.location):
                 view = _read(line)
-                if meant(view):
-                    erased += 1
+                if view.params != _ERASED and meant(view):
+                    erased.add(view.execution_id)
                     line = msgspec.json.encode(_emptied(view))
                 kept.append(line)
         except FileNotFoundError:
-            return 0
+            return set()
         if erased:
             now, content = self._env.now(), pack(kept)
             location = f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
