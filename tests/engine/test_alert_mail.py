@@ -1,11 +1,16 @@
 """Alerts by e-mail: a mail server that means harm costs neither memory nor a thread."""
 
 import asyncio
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from horae.engine.alerts import senders
 from horae.engine.alerts.senders import Letter, send
 from horae.engine.alerts.undeliverable import Undeliverable
 from horae.model.alert_notice import content_of, read_content
@@ -73,8 +78,9 @@ async def test_a_mail_server_that_talks_without_end_is_not_listened_to():
         await over
 
 
-async def test_a_mail_server_that_never_answers_holds_no_thread_once_nobody_waits():
-    greeted = asyncio.Event()
+async def test_a_mail_server_that_never_answers_holds_no_thread_once_nobody_waits(monkeypatch):
+    greeted, threads = asyncio.Event(), ThreadPoolExecutor(1)
+    monkeypatch.setattr(senders, "TALKS", threads)
 
     async def talk(reader, writer):
         writer.write(b"2")
@@ -88,4 +94,20 @@ async def test_a_mail_server_that_never_answers_holds_no_thread_once_nobody_wait
         with pytest.raises(asyncio.CancelledError):
             await task
         await over
-        await asyncio.get_running_loop().shutdown_default_executor()  # hangs while a thread is held
+        await asyncio.to_thread(threads.shutdown)  # hangs while a thread is held
+
+
+async def test_names_that_are_never_resolved_hold_up_nothing_else(monkeypatch):
+    answered, asked = threading.Event(), threading.Semaphore(0)
+
+    def never(*_: Any, **__: Any) -> Any:
+        asked.release()
+        answered.wait()
+        raise OSError("no answer")
+
+    monkeypatch.setattr(socket, "getaddrinfo", never)
+    tasks = [asyncio.create_task(Outbound().addresses(f"{n}.test", 25, 60.0)) for n in range(64)]
+    await asyncio.to_thread(asked.acquire)
+    assert await asyncio.gather(*(asyncio.to_thread(int) for _ in range(64))) == [0] * 64
+    answered.set()
+    assert {type(one).__name__ for one in await asyncio.gather(*tasks, return_exceptions=True)} == {"ConnectError"}

@@ -12,6 +12,7 @@ from typing import Any
 import httpcore2
 
 from horae.outbound.allow import SETTING, Allowed
+from horae.outbound.threads import NAMES, within
 
 
 class Refused(Exception):
@@ -53,7 +54,7 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
         """The addresses of a host. One that may not be called refuses all: such a name is a trap."""
         try:
             async with asyncio.timeout(timeout):
-                found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                found = await within(NAMES, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
         except TimeoutError:
             raise httpcore2.ConnectTimeout(f"the name {host} was not resolved in time") from None
         except (OSError, UnicodeError) as error:

@@ -22,6 +22,7 @@ from horae.model.alert import ChannelKind
 from horae.model.alert_notice import Content, text_of, title_of
 from horae.model.events.signature import sign
 from horae.outbound.fetch import Outbound
+from horae.outbound.threads import TALKS, within
 
 WITHIN = 20.0  # seconds for one try
 MOST_ANSWER = 2048  # bytes
@@ -81,7 +82,7 @@ async def _email(outbound: Outbound, public: Mapping[str, Any], private: Mapping
     context = ssl.create_default_context()
     client = _Checked(addresses) if public["tls"] != "tls" else _CheckedTls(addresses, context)
     try:
-        await asyncio.to_thread(_speak, client, context, public, private.get("password"), message)
+        await within(TALKS, lambda: _speak(client, context, public, private.get("password"), message))
     finally:
         client.cut()
 
