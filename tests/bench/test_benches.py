@@ -130,7 +130,7 @@ def test_every_bench_is_tried_here():
 
 
 # These are tried by `make prove` only.
-LONG = ("timers", "policies", "growth", "disk", "concurrency", "reads", "api", "sustain", "idle")
+LONG = ("events", "logs", "timers", "policies", "growth", "disk", "concurrency", "reads", "api", "sustain", "idle")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """The OpenAPI document says what the server does: complete by comparison, correct by trying it at random."""
 
+import os
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,11 @@ LEFT_OUT = (
     "workers.drain",
     "jobs.delete",
 )
+# `make test` tries a third of the rest, always the same, which takes half a minute; `make prove` tries them all.
+SHARE = 1 if os.environ.get("HORAE_PROVE") else 3
+NOT_TRIED = tuple(
+    route.name for route in ROUTES if route.name in LEFT_OUT or zlib.crc32(route.name.encode()) % SHARE
+)  # fmt: skip
 # Public routes at which something else than a key is the credential, and may be wrong.
 CREDENTIALS = {"me.sign-in", "me.sign-in-with-password", "me.oidc-callback", "enrolments.redeem", "hooks.receive"}
 
@@ -82,10 +89,11 @@ async def test_whatever_is_sent_the_answer_is_as_documented(store: str, request:
     try:
         key = (await node.keys.create(1, "schemathesis", "admin", permissions=["installation"])).text
         status, output = await schemathesis(
-            serving.url, tmp_path, await prepare(node), key=key, phases="coverage,fuzzing", leaving_out=LEFT_OUT
+            serving.url, tmp_path, await prepare(node), key=key, phases="coverage,fuzzing", leaving_out=NOT_TRIED
         )
         assert status == 0, output
-        tried = len(ROUTES) - len(LEFT_OUT) - 1  # all the rest but the document itself
+        itself = "openapi.read" not in NOT_TRIED
+        tried = len(ROUTES) - len(NOT_TRIED) - itself  # all the rest but the document itself
         assert f"Tested: {tried}" in output
     finally:
         await serving.stop()

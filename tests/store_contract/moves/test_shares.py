@@ -268,7 +268,7 @@ async def test_how_long_jobs_take_is_known_from_the_statistics(world: World):
     job = await world.job()
     counts = statistics.Counts(success=4, busy=800)
     minute = world.now() // 60_000_000
-    await world.store.write(lambda: statistics.add(world.env.new_id(), {(job.id, minute): counts}, world.now()))
+    await world.store.write(lambda: statistics.add(world.env.new_id(), {(job.id, minute): counts}))
 
     assert await world.store.read(lambda: expectations.expected_since(minute - 1)) == {job.id: 200}
     assert await world.store.change(lambda now: expectations.expected_of([job.id], now)) == {job.id: 200}

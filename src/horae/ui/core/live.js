@@ -3,6 +3,8 @@
 import { signal, useEffect, useRef } from "./html.js";
 import { address, headers, me } from "./api.js";
 
+// What happens is counted by the server; the execution that is followed is told of event by event.
+const EVERY = "500ms";
 const TOPICS = "executions,steps,jobs,workers,holds,circuits,rollouts,alerts";
 const listeners = new Set();
 const followed = []; // executions whose log and steps are followed; the last one that asked counts
@@ -18,7 +20,7 @@ function tell(event) {
 
 async function read(abort) {
   const execution = followed.at(-1);
-  const response = await fetch(address("/stream", { topics: TOPICS, execution }), { headers: headers({ accept: "text/event-stream" }), signal: abort.signal });
+  const response = await fetch(address("/stream", { topics: TOPICS, every: EVERY, execution }), { headers: headers({ accept: "text/event-stream" }), signal: abort.signal });
   if (!response.ok) throw new Error(`the stream answered ${response.status}`);
   if (!connected.value) tell({ kind: "missed" });
   connected.value = true;
@@ -33,7 +35,9 @@ async function read(abort) {
     for (const block of blocks) {
       const kind = /^event: (.*)$/m.exec(block)?.[1];
       if (!kind) continue;
-      tell(kind === "missed" ? { kind } : { ...JSON.parse(/^data: (.*)$/m.exec(block)?.[1] ?? "{}"), kind });
+      const data = JSON.parse(/^data: (.*)$/m.exec(block)?.[1] ?? "{}");
+      if (kind === "changes") data.changes.forEach(tell);
+      else tell({ ...data, kind });
     }
   }
 }

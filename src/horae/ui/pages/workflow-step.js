@@ -47,7 +47,7 @@ export function StepPanel({ execution, graph, node, group, opened, close, reload
 
 /** The execution that ran for a step last: what it is doing, its log, and what it was given; or the way to its own steps. */
 function StepRun({ id }) {
-  const run = useData(`/executions/${id}`, undefined, { live: ["execution"], wait: 1000, only: (event) => isOf(event, id) });
+  const run = useData(`/executions/${id}`, undefined, { live: ["execution"], wait: 1000, only: (event) => !event.id || isOf(event, id) });
   const job = useData(run.data ? `/jobs/${run.data.jobId}` : null);
   if (!run.data || (!job.data && !job.error)) return null;
   if (job.data?.workflow) return html`<p>It is a workflow of its own: <a class="button" href=${link(executionPath(id))}>Open its steps</a></p>`;

@@ -33,7 +33,7 @@ function Namespaces() {
 // What runs, what is queued, and the dead letters that wait for somebody: red only if there are any.
 function Counters() {
   const counts = useData("/executions/counts", undefined, { live: ["execution"], wait: 2000 });
-  const dead = useData("/dlq/groups", undefined, { live: ["execution"], wait: 5000, poll: 30000, only: (event) => event.state === "failed" });
+  const dead = useData("/dlq/groups", undefined, { live: ["execution"], wait: 10000, poll: 60000, only: (event) => event.state === "failed" });
   const failed = dead.data?.items.reduce((sum, one) => sum + one.count, 0);
   if (!counts.data) return html`<span class="counters"></span>`;
   const one = (state, word, count, to) => html`<a href=${to}><${Glyph} of=${state} /><b>${count}</b> <span class="wide-only">${word}</span></a>`;
