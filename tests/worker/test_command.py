@@ -111,6 +111,15 @@ async def test_the_workers_own_programs_are_found_without_activating_anything(pa
         assert (outcome.outcome, result(outcome)) == ("success", "done")
 
 
+async def test_progress_stays_within_what_a_server_reads(tmp_path):
+    async with shop() as it:
+        wait = f"while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"
+        parcel = it.submit(shell(f"echo '{{\"progress\": 500}}' >> $HORAE_OUTPUT; {wait}"))
+        assert (await eventually(lambda: it.gateway.progress))[0].percent == 100
+        (tmp_path / "go").touch()
+        await it.outcome(parcel)
+
+
 async def test_it_talks_back_through_a_file(tmp_path):
     lines = '{"progress": 50, "message": "half"}\\n{"result": {"rows": 3}}\\nnonsense\\n{"progress": "x"}\\n'
     async with shop() as it:

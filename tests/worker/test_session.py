@@ -497,6 +497,24 @@ def test_a_refused_exchange_is_halved_until_the_outcome_at_fault_stands_alone():
     assert not bench.gateway.running
 
 
+def test_no_outcome_fails_for_what_was_told_beside_it():
+    bench = Bench()
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    begun = chunk.begin(bench.clock.monotonic())
+    bench.session.progress(begun[:2], 500.0)
+    chunk.end(begun, bench.clock.monotonic(), b"1")
+    bench.session.finish(chunk)
+
+    exchange = bench.session.next_exchange()
+    assert [one.percent for one in exchange.progress] == [500.0]
+    smaller = bench.session.refused(exchange, "more than 100")
+
+    assert smaller.progress == []
+    assert [one.outcome for one in smaller.outcomes] == ["success"]
+
+
 def test_an_empty_exchange_that_is_refused_means_the_end():
     bench = Bench()
 

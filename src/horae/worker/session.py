@@ -137,7 +137,8 @@ class Session:
             return None
         if not (exchange.outcomes or exchange.logs or exchange.progress or exchange.started):
             return None
-        keep, back = (exchange.outcomes, []) if exchange.logs else halve(exchange.outcomes, reason)
+        beside = exchange.logs or exchange.progress or exchange.started  # of others: no outcome is at fault for it
+        keep, back = (exchange.outcomes, []) if beside else halve(exchange.outcomes, reason)
         self.outbox.give_back(back)
         self.outbox.logs.heard(exchange.logs)
         channel.exchange = msgspec.structs.replace(exchange, outcomes=keep, logs=[], progress=[], started=[])

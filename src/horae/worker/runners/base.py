@@ -213,7 +213,8 @@ class LocalPort:
     def progress(self, percent: float, message: str) -> None:
         self._run.heard = (self._begun, self._run.host.env.clock.monotonic())
         posted = self._progress is not None
-        self._progress = (percent, clean(self.hide(message))[:1000])
+        bounded = min(100.0, max(0.0, percent))  # a server refuses others, with all that is told beside it
+        self._progress = (bounded, clean(self.hide(message))[:1000])
         if not posted:
             self._run.host.post(self._flush)
 
