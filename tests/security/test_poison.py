@@ -312,7 +312,7 @@ async def test_the_kernel_counts_another_users_processes():
         soft, hard = line.split()[2:4]
         assert soft == hard
         # What else that user runs, such as the tests' PostgreSQL, comes and goes meanwhile.
-    assert int(hard) <= 2 * 20 + 256 + tasks_of(pwd.getpwnam("nobody").pw_uid) + 200
+        assert int(hard) <= 2 * 20 + 256 + tasks_of(pwd.getpwnam("nobody").pw_uid) + 200
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="only root may run commands as others")
