@@ -66,12 +66,12 @@ function Rules() {
   const list = useList("/alert-rules", { limit: 100 }, { poll: 15000 });
   const [editing, setEditing] = useState(null);
   const path = (one, more = "") => `/alert-rules/${encodeURIComponent(one.name)}${more}`;
-  const test = (one) => ({ title: "Test", path: path(one, "/test"), cli: ["alerts", "rules", "test", one.name], done: tried });
+  const test = (one) => ({ title: "Test", path: path(one, "/test"), cli: ["alerts", "test", one.name], done: tried });
   const pause = (one) => {
     const go = { title: "Resume", path: path(one, "/resume"), cli: ["alerts", "rules", "resume", one.name], done: `${one.name} is looked at again.`, after: list.top };
     return one.state === "paused" ? go : { title: "Pause", path: path(one, "/pause"), cli: ["alerts", "rules", "pause", one.name], done: `${one.name} is paused; its alerts are over.`, undo: go, after: list.top };
   };
-  const remove = (one) => ({ title: "Remove", method: "DELETE", path: path(one), cli: ["alerts", "rules", "remove", one.name], done: `${one.name} is gone.`, after: list.top, confirm: { title: `Remove the rule ${one.name}?`, body: "Its alerts end, and nobody is told.", action: "Remove it", danger: true } });
+  const remove = (one) => ({ title: "Remove", method: "DELETE", path: path(one), cli: ["alerts", "rules", "delete", one.name], done: `${one.name} is gone.`, after: list.top, confirm: { title: `Remove the rule ${one.name}?`, body: "Its alerts end, and nobody is told.", action: "Remove it", danger: true } });
   const columns = [
     { title: "rule", cell: (one) => html`<b>${one.name}</b>` },
     { title: "kind", cell: (one) => one.kind },
@@ -91,7 +91,7 @@ function Channels() {
   const [editing, setEditing] = useState(false);
   const path = (one, more = "") => `/alert-channels/${encodeURIComponent(one.name)}${more}`;
   const test = (one) => ({ title: "Test", path: path(one, "/test"), cli: ["alerts", "channels", "test", one.name], done: tried });
-  const remove = (one) => ({ title: "Remove", method: "DELETE", path: path(one), cli: ["alerts", "channels", "remove", one.name], done: `${one.name} is gone.`, after: list.top, confirm: { title: `Remove the channel ${one.name}?`, body: "It is refused while rules tell it.", action: "Remove it", danger: true } });
+  const remove = (one) => ({ title: "Remove", method: "DELETE", path: path(one), cli: ["alerts", "channels", "delete", one.name], done: `${one.name} is gone.`, after: list.top, confirm: { title: `Remove the channel ${one.name}?`, body: "It is refused while rules tell it.", action: "Remove it", danger: true } });
   const columns = [
     { title: "channel", cell: (one) => html`<b>${one.name}</b>` }, { title: "kind", cell: (one) => one.kind },
     { title: "leads to", className: "wide", cell: (one) => Object.entries(one.to).map(([name, value]) => `${name} ${[value].flat().join(", ")}`).join("; ") },

@@ -14,7 +14,7 @@ export function Secrets() {
   const list = useList("/secrets", { limit: 50 });
   const [setting, setSetting] = useState(null);
   const remove = (one) => ({
-    title: "Remove", method: "DELETE", path: `/secrets/${encodeURIComponent(one.name)}`, cli: ["secrets", "remove", one.name], after: list.top, done: `${one.name} is gone.`,
+    title: "Remove", method: "DELETE", path: `/secrets/${encodeURIComponent(one.name)}`, cli: ["secrets", "delete", one.name], after: list.top, done: `${one.name} is gone.`,
     confirm: { title: `Remove ${one.name}?`, body: "It is refused while jobs refer to it.", action: "Remove it", danger: true },
   });
   const columns = [

@@ -14,7 +14,7 @@ export function People() {
   const list = useList("/users", { limit: 50 });
   const [adding, setAdding] = useState(false);
   const out = (one) => ({
-    title: "Take out", method: "DELETE", path: `/users/${encodeURIComponent(one.name)}/member`, cli: ["users", "remove", one.name], after: list.top, done: `${one.name} is not in this namespace any more.`,
+    title: "Take out", method: "DELETE", path: `/users/${encodeURIComponent(one.name)}/member`, cli: ["users", "revoke", one.name], after: list.top, done: `${one.name} is not in this namespace any more.`,
     confirm: { title: `Take ${one.name} out of ${me.value.namespace}?`, body: "Their browsers lose this namespace at once.", action: "Take out", danger: true },
   });
   const roleOf = (one) => one.members.find((member) => member.namespace === me.value.namespace)?.role ?? "";
