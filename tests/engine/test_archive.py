@@ -119,6 +119,23 @@ async def test_a_place_that_is_out_of_order_loses_nothing(node: Node, clock: Vir
     assert await archived(node) == old
 
 
+async def test_what_cannot_be_read_is_not_forgotten(node: Node, clock: VirtualClock, monkeypatch):
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    old = await ended(node, "ada")
+    clock.advance(11 * DAY)
+
+    def nothing(refs):
+        return {}
+        yield
+
+    with monkeypatch.context() as patched:
+        patched.setattr(archiving.reads, "by_ids", nothing)
+        await round_of(node)
+    assert await live(node) == old
+    assert await archived(node) == []
+
+
 async def test_a_server_that_dies_after_the_file_doubles_nothing(node: Node, clock: VirtualClock, monkeypatch):
     await node.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)

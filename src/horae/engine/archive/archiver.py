@@ -4,6 +4,7 @@ The file's row and the end of what is in it are one transaction. A file that was
 is litter, and what was in it is archived again.
 """
 
+import asyncio
 from uuid import UUID
 
 import msgspec
@@ -114,10 +115,12 @@ class Archiver:
         for at in range(0, len(ids), TOGETHER):
             some = [(namespace, id) for id in ids[at : at + TOGETHER]]
             found = await self._store.read(lambda: reads.by_ids(some))  # noqa: B023
-            views = await self._executions.views(namespace, [found[one] for one in some if one in found], brief=False)
+            if len(found) < len(some):  # what is not in the file must not be forgotten
+                raise LookupError(f"{len(some) - len(found)} of {len(some)} executions cannot be read")
+            views = await self._executions.views(namespace, [found[one] for one in some], brief=False)
             lines += map(msgspec.json.encode, views)
         id, now = self._env.new_id(), self._env.now()
-        content = pack(reversed(lines))
+        content = await asyncio.to_thread(pack, lines[::-1])
         location = f"archive/{namespace}/{id}.jsonl.gz"
         await self._store.write(lambda: artifacts.announce(location, now))
         await self._place.write(location, pieces(content))

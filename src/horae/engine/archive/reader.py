@@ -1,5 +1,6 @@
 """Reading the archive back, and erasing from it."""
 
+import asyncio
 from collections.abc import Callable
 from uuid import UUID
 
@@ -21,6 +22,7 @@ from horae.store.moves import archives, artifacts
 from horae.store.moves.archives import LAST, Archive
 
 FILES = 20  # looked through for one page
+TOGETHER = 500  # lines that are read without a pause
 log = structlog.get_logger("horae.archive")
 _NULL = Raw(b"null")
 _ERASED = Raw(b'"(erased)"')
@@ -81,6 +83,8 @@ class ArchiveReader:
         try:
             async for line in lines(self._place, archive.location):
                 number += 1
+                if not number % TOGETHER:
+                    await self._env.clock.sleep(0)  # others have their turn
                 if number <= first:
                     continue
                 view = _read(line)
@@ -116,10 +120,12 @@ class ArchiveReader:
                     erased.add(view.execution_id)
                     line = msgspec.json.encode(_emptied(view))
                 kept.append(line)
+                if not len(kept) % TOGETHER:
+                    await self._env.clock.sleep(0)
         except FileNotFoundError:
             return set()
         if erased:
-            now, content = self._env.now(), pack(kept)
+            now, content = self._env.now(), await asyncio.to_thread(pack, kept)
             location = f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
             await self._store.write(lambda: artifacts.announce(location, now))
             await self._place.write(location, pieces(content))
