@@ -77,7 +77,7 @@ class Horae(LazyGroup):
 )
 @click.version_option(__version__, prog_name="horae", message="%(prog)s %(version)s")
 def cli() -> None:
-    """A distributed job scheduler: cron at scale, a durable job queue and the ground for workflows in one system.
+    """A distributed job scheduler: cron at scale, a durable job queue and a workflow engine in one system.
 
     Commands talk to the server at HORAE_URL (http://127.0.0.1:8420) with the key in HORAE_KEY; on the server's own
     machine they find its key by themselves. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict.
