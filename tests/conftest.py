@@ -87,7 +87,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what only `make prove` runs."""
+    """Leave out what only `make prove` runs; browsers come first, in one worker and not at the end."""
+    items.sort(key=lambda item: item.path.parent.name != "ui")
     if os.environ.get("HORAE_PROVE"):
         return
     for item in items:

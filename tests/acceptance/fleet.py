@@ -74,7 +74,7 @@ class Fleet:
         self.servers: dict[str, Process] = {}
         self.workers: dict[str, Process] = {}
         self.urls: dict[str, str] = {}
-        self._http = httpx2.Client(headers={"Authorization": f"Bearer {KEY}"}, timeout=15)
+        self._http = httpx2.Client(headers={"Authorization": f"Bearer {KEY}"}, timeout=45)
 
     def add_server(self, name: str, *, ready: bool = True, **env: str) -> str:
         port = free_port()

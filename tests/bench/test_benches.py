@@ -205,7 +205,7 @@ def test_one_kind_of_store_can_be_asked_for(kind):
 @pytest.mark.parametrize("store", ["mysql://x", "sqlite:////no/such/folder/x.db", "postgresql://127.0.0.1:1/x"])
 def test_a_store_that_cannot_be_measured(folder, store):
     done = subprocess.run(
-        command("throughput", "--store", store), env=environment(folder), capture_output=True, text=True, timeout=50
+        command("throughput", "--store", store), env=environment(folder), capture_output=True, text=True, timeout=150
     )
 
     assert done.returncode == 2

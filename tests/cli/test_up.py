@@ -243,13 +243,13 @@ def test_sigterm_drains_and_the_state_stays(tmp_path):
 
 def test_a_second_owner_and_a_taken_port_are_told_and_nothing_hangs(up):
     again = subprocess.run(
-        command("up", "--port", "0", "--data", str(up.folder)), capture_output=True, text=True, timeout=20, check=False
+        command("up", "--port", "0", "--data", str(up.folder)), capture_output=True, text=True, timeout=60, check=False
     )
     assert again.returncode == 1
     assert "is in use by" in again.stderr
     port = up.url.rpartition(":")[2]
     taken = subprocess.run(
-        command("up", "--port", port, "--store", "sqlite://"), capture_output=True, text=True, timeout=20, check=False,
+        command("up", "--port", port, "--store", "sqlite://"), capture_output=True, text=True, timeout=60, check=False,
         cwd=up.folder / "..",
     )  # fmt: skip
     assert taken.returncode == 2

@@ -10,10 +10,10 @@ from tests.client.test_real import embedded
 
 async def test_a_queue_is_held_drained_and_released():
     async with embedded() as client:
-        assert (await client.executions.wait((await client.submit("double", {"i": 1})).id, timeout=10)).result == 2
+        assert (await client.executions.wait((await client.submit("double", {"i": 1})).id, timeout=30)).result == 2
         hold = await client.queues.hold("default", "10m", reason="deploy-123", drain=True)
         looks: list[int] = []
-        drained = await asyncio.wait_for(client.queues.drained(hold, lambda one: looks.append(one.running)), 10)
+        drained = await asyncio.wait_for(client.queues.drained(hold, lambda one: looks.append(one.running)), 30)
         assert (drained.state, drained.running, looks[-1]) == ("open", 0, 0)
 
         held = await client.submit("double", {"i": 2})
@@ -21,7 +21,7 @@ async def test_a_queue_is_held_drained_and_released():
         assert (shown.status, "deploy-123" in (shown.hint or "")) == ("queued", True)
         released = await client.queues.release("default", reason="deploy-123")
         assert [one["holdId"] for one in released.raw["released"]] == [hold.id]
-        assert (await client.executions.wait(held.id, timeout=10)).result == 4
+        assert (await client.executions.wait(held.id, timeout=30)).result == 4
         assert [(one.id, one.state) for one in await client.queues.holds(ended=True)] == [(hold.id, "ended")]
 
 
@@ -31,7 +31,7 @@ async def test_a_hold_ends_by_itself_and_what_waited_runs():
         held = await client.submit("double", {"i": 2})
         assert (await client.executions.get(held.id)).status == "queued"
 
-        assert (await client.executions.wait(held.id, timeout=10)).result == 4
+        assert (await client.executions.wait(held.id, timeout=30)).result == 4
         assert list(await client.queues.holds()) == []
 
 

@@ -72,7 +72,7 @@ async def client(request):
 
 async def test_a_submission_runs_and_is_waited_for(client):
     execution = await client.submit("double", {"i": 21}, tags={"a": "b"}, priority=7)
-    final = await client.executions.wait(execution.id, timeout=10)
+    final = await client.executions.wait(execution.id, timeout=30)
     assert (final.status, final.result, final.tags, final.priority) == ("success", 42, {"a": "b"}, 7)
     assert final.started_at <= final.completed_at
 
@@ -80,9 +80,9 @@ async def test_a_submission_runs_and_is_waited_for(client):
 async def test_functions_submit_through_their_app(client):
     app = jobs_of(client)
     execution = await app.jobs["double"].submit(i=4)
-    assert (await client.executions.wait(execution.id, timeout=10)).result == 8
+    assert (await client.executions.wait(execution.id, timeout=30)).result == 8
     many = await app.jobs["double"].submit_many({"i": i} for i in range(3))
-    finals = await client.executions.wait_all([one.id for one in many], timeout=10)
+    finals = await client.executions.wait_all([one.id for one in many], timeout=30)
     assert [final.result for final in finals] == [0, 2, 4]
 
 
@@ -122,12 +122,12 @@ async def test_jobs_live_their_lives(client):
 
 
 async def test_dead_letters_are_retried_and_discarded(client):
-    failed = await client.executions.wait((await client.jobs.trigger("breaks")).id, timeout=10)
+    failed = await client.executions.wait((await client.jobs.trigger("breaks")).id, timeout=30)
     assert (failed.status, failed.error_message) == ("failed", "no")
     assert [attempt.outcome for attempt in await client.executions.attempts(failed.id)] == ["failed"]
     assert (await client.dlq.get(failed.id)).state == "open"
     again = await client.dlq.retry([failed.id])
-    retried = await client.executions.wait(again.execution_ids[0], timeout=10)
+    retried = await client.executions.wait(again.execution_ids[0], timeout=30)
     assert retried.retry_of == failed.id
     assert (await client.dlq.discard(job="breaks")).done == 1
     assert await client.dlq.list() == []
@@ -159,6 +159,6 @@ async def test_the_sync_client_does_the_same():
         def work() -> int:
             with SyncClient(url, KEY) as sync:
                 execution = sync.submit("double", {"i": 5})
-                return sync.executions.wait(execution.id, timeout=10).result
+                return sync.executions.wait(execution.id, timeout=30).result
 
         assert await asyncio.to_thread(work) == 10

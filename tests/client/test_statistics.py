@@ -5,7 +5,7 @@ from tests.client.test_real import embedded
 
 async def test_a_namespace_and_a_job_tell_how_they_fare():
     async with embedded() as client:
-        done = await client.executions.wait((await client.submit("double", {"i": 1})).id, timeout=10)
+        done = await client.executions.wait((await client.submit("double", {"i": 1})).id, timeout=30)
 
         seen, fares = await client.overview(), await client.jobs.statistics("double")
         grid, days = await client.jobs.grid("double"), await client.jobs.days("double", "2026-01-01", "2026-01-02")

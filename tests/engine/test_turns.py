@@ -60,7 +60,7 @@ async def test_the_next_begins_when_the_last_has_ended(world: World, service: Tu
     (slice,) = await worker.claim(1)
     await worker.report(success(slice))
     hints.tell_here(Hint(events=[Event("execution", first, "success", NAMESPACE, world.now(), job)]))
-    await asyncio.wait_for(service.alarm.wait(world.env.clock, 3600), 5)
+    await asyncio.wait_for(service.alarm.wait(world.env.clock, 3600), 30)
     await service.step()
 
     assert await state(world, second) == "queued"

@@ -186,12 +186,12 @@ async def test_a_stream_carries_what_happens_in_ones_own_namespace(node: Node, p
         await ok(await bob.api.delete(f"{API}/queues/{bob.values['queue']}/hold"))
         await ok(await bob.api.post(f"{API}/jobs/{bob.values['job']}/circuit/close", json={}))
         await ok(await ann.api.post(f"{API}/jobs", json={"name": "mine", "command": ["true"]}))
-        first = await asyncio.wait_for(mine.get(), 10)
+        first = await asyncio.wait_for(mine.get(), 30)
         assert first is not None
         assert (first.kind, first.namespace) == ("job", ann.id)
         heard = set()
         while len(heard) < 4:
-            event = await asyncio.wait_for(theirs.get(), 10)
+            event = await asyncio.wait_for(theirs.get(), 30)
             assert event is not None
             assert event.namespace == bob.id
             heard.add(event.kind)

@@ -102,7 +102,7 @@ async def test_stopping_answers_a_long_poll_at_once_and_ends_streams(node: Node)
         stream = asyncio.ensure_future(client.get("/api/v1/stream"))
         await eventually(lambda: len(node.gateway.lot) == 1 and node.events.wanted)
 
-        await asyncio.wait_for(serving.stop(), 5)
+        await asyncio.wait_for(serving.stop(), 15)
 
         assert (await poll).status_code == 200
         assert (await stream).text == "retry: 2000\n\n"

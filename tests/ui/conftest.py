@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from tests.acceptance.fleet import Fleet, Process, free_port
 from tests.conftest import BROWSER_FLAGS
-from tests.waiting import eventually_sync
+from tests.waiting import PATIENCE, eventually_sync
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Page
@@ -67,8 +67,9 @@ def site(tmp_path_factory: pytest.TempPathFactory, demo: bool) -> Iterator[Site]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser(chromium: str) -> AsyncIterator["Browser"]:
-    from playwright.async_api import async_playwright
+    from playwright.async_api import async_playwright, expect
 
+    expect.set_options(timeout=5_000 * PATIENCE)
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=chromium, args=BROWSER_FLAGS)
         yield browser
@@ -80,7 +81,7 @@ async def page(browser: "Browser", site: Site) -> AsyncIterator["Page"]:
     """A signed-in page; whatever its console complains of fails the test."""
     context = await browser.new_context(viewport=LARGE)
     page = await context.new_page()
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(15_000 * PATIENCE)
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)

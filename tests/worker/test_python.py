@@ -236,7 +236,7 @@ async def test_a_worker_with_a_thread_that_will_not_stop_replaces_itself(tmp_pat
     async with shop(app, concurrency=2, replace=True) as it:
         it.submit(python("stuck", "thread"), {"folder": str(tmp_path)}, timeout=SECOND // 5, grace=SECOND // 10)
 
-        assert await asyncio.wait_for(it.end, 20) == "replace"
+        assert await asyncio.wait_for(it.end, 30) == "replace"
         assert it.gateway.outcomes[0].error.type == "RunTimeout"
 
 
