@@ -8,7 +8,7 @@ from horae.engine.statistics import Statistics
 from horae.engine.tallies import AT_ONCE, Tallies
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
-from horae.model.tally import HOUR, JOB_SPANS, Counts, JobTally, begin_of
+from horae.model.tally import DAY, HOUR, JOB_SPANS, Counts, JobTally, begin_of
 from horae.model.trigger import Cron, Interval, Rules
 from horae.store.moves import statistics, statistics_reads
 from tests.store_contract.world import NAMESPACE, World, add_trigger
@@ -34,6 +34,25 @@ async def test_a_writer_with_too_much_to_remember_goes_on_as_another(world: Worl
     assert await world.rows("SELECT count(*), count(DISTINCT writer) FROM job_spans") == [(12, 2)]
     listed = await world.store.read(lambda: statistics_reads.of_jobs(jobs, world.now()))
     assert [tally.success for tally in listed.values()] == [2, 2, 2]
+
+
+async def test_what_waits_to_be_written_when_there_is_too_much_to_remember_counts_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("horae.engine.tallies.IN_ONE", 2)
+    monkeypatch.setattr("horae.engine.tallies.AT_ONCE", 2)
+    tallies = Tallies((DAY,), JobTally, statistics.put_jobs, world.env.new_id, room=4)
+    jobs = [world.env.new_id() for _ in range(6)]
+    for job in jobs[:2]:
+        tallies.add(job, world.now(), JobTally(success=1))
+    await tallies.flush(world.store, world.now())
+    for job in [*jobs[2:], *jobs[:2]]:  # the first two change again, and are the last to be written
+        tallies.add(job, world.now(), JobTally(success=1))
+    while tallies.is_behind:
+        await tallies.flush(world.store, world.now())
+
+    listed = await world.store.read(lambda: statistics_reads.of_jobs(jobs, world.now()))
+    assert [tally.success for tally in listed.values()] == [2, 2, 1, 1, 1, 1]
 
 
 async def test_a_flush_is_bounded_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch):

@@ -1,7 +1,8 @@
 """Tallies of wider spans, as one writer remembers them: added to in memory, written whole, a bounded number at a time.
 
-A row belongs to its writer alone. When there is more to remember than there is room for, it goes on as another writer,
-with rows of its own, and what is written is forgotten.
+A row belongs to its writer alone. When there is more to remember than there is room for, what is written is forgotten,
+and what is counted from then on has rows of another writer. What waits to be written stays with the writer it began
+with: its row may be there already, and a second one would count the same again.
 """
 
 from collections.abc import Callable, Hashable
@@ -36,7 +37,7 @@ class Tallies(Generic[Of, Tally]):
     ) -> None:
         self._spans, self._make, self._put, self._new_id, self._room = spans, make, put, new_id, room
         self._writer = new_id()
-        self._known: dict[Key[Of], Tally] = {}
+        self._known: dict[Key[Of], tuple[UUID, Tally]] = {}
         self._unwritten: dict[Key[Of], None] = {}  # in the order in which they changed first
 
     def add(self, of: Of, at: Instant, happened: Tally) -> None:
@@ -45,8 +46,8 @@ class Tallies(Generic[Of, Tally]):
             key = of, span, begin_of(at, span)
             known = self._known.get(key)
             if known is None:
-                known = self._known[key] = self._make()
-            known.join(happened)
+                known = self._known[key] = self._writer, self._make()
+            known[1].join(happened)
             self._unwritten[key] = None
 
     @property
@@ -59,9 +60,10 @@ class Tallies(Generic[Of, Tally]):
             keys = list(islice(self._unwritten, IN_ONE))
             if not keys:
                 break
-            rows = [(key, self._known[key]) for key in keys]
-            await store.write(lambda: self._put(self._writer, rows))  # noqa: B023
-            for key in keys:
+            writer = self._known[keys[0]][0]
+            rows = [(key, known) for key in keys for whose, known in [self._known[key]] if whose == writer]
+            await store.write(lambda: self._put(writer, rows))  # noqa: B023
+            for key, _ in rows:
                 del self._unwritten[key]
         self._forget(now)
 
