@@ -2,7 +2,8 @@
 
 import ast
 from collections.abc import Iterator
-from functools import cache
+from functools import lru_cache
+from itertools import accumulate
 
 CLOCK = {
     "time.time",
@@ -31,30 +32,28 @@ LOOP_TIMERS = {"call_later", "call_at"}
 ALLOWED = {"random.Random"}  # a type, and a generator when it is given a seed
 
 
-@cache
-def parsed(source: str) -> ast.Module:
-    """A file's tree; several looks are taken at each."""
-    return ast.parse(source)
+@lru_cache(maxsize=1)
+def parsed(source: str) -> list[ast.AST]:
+    """All nodes of a file's tree; several looks are taken at each, one after the other."""
+    return list(ast.walk(ast.parse(source)))
 
 
 def uses(source: str, forbidden: set[str]) -> Iterator[str]:
     """Every use of a forbidden dotted name, or of a name within a forbidden module, with its line."""
-    tree = parsed(source)
-    names = dict(_imported(tree))
-    harmless = set(_zero_sleeps(tree, names))
-    for node in ast.walk(tree):
-        if node in harmless:
-            continue
+    nodes = parsed(source)
+    names = dict(_imported(nodes))
+    harmless = set(_zero_sleeps(nodes, names))
+    for node in nodes:
         for name in _mentioned(node, names):
-            if name not in ALLOWED and any(name == banned or name.startswith(f"{banned}.") for banned in forbidden):
+            if name not in ALLOWED and node not in harmless and not forbidden.isdisjoint(_heads(name)):
                 yield f"line {node.lineno}: {name}"
 
 
 def unseeded(source: str) -> Iterator[str]:
     """Generators made without a seed: chance that nobody can replay."""
-    tree = parsed(source)
-    names = dict(_imported(tree))
-    for call in _calls(tree):
+    nodes = parsed(source)
+    names = dict(_imported(nodes))
+    for call in _calls(nodes):
         if _dotted(call.func, names) == "random.Random" and not call.args:
             yield f"line {call.lineno}: Random() without a seed"
 
@@ -71,16 +70,16 @@ def loop_time(source: str) -> Iterator[str]:
 
 def imports(source: str) -> Iterator[tuple[int, str]]:
     """Every module or name that is imported, wherever in the file, with its line."""
-    for node in ast.walk(parsed(source)):
+    for node in parsed(source):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _imported(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
     """What each local name stands for."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
@@ -100,16 +99,21 @@ def _mentioned(node: ast.AST, names: dict[str, str]) -> Iterator[str]:
         yield name
 
 
-def _zero_sleeps(tree: ast.AST, names: dict[str, str]) -> Iterator[ast.AST]:
+def _zero_sleeps(nodes: list[ast.AST], names: dict[str, str]) -> Iterator[ast.AST]:
     """`asyncio.sleep(0)` waits for nothing: it lets others run."""
-    for call in _calls(tree):
+    for call in _calls(nodes):
         zero = len(call.args) == 1 and isinstance(call.args[0], ast.Constant) and call.args[0].value == 0
         if zero and _dotted(call.func, names) in SLEEP:
             yield call.func
 
 
-def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+def _calls(nodes: list[ast.AST]) -> Iterator[ast.Call]:
+    return (node for node in nodes if isinstance(node, ast.Call))
+
+
+def _heads(name: str) -> Iterator[str]:
+    """A dotted name and the modules that it lies within."""
+    return accumulate(name.split("."), "{}.{}".format)
 
 
 def _dotted(node: ast.AST, names: dict[str, str]) -> str | None:
