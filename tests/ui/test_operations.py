@@ -1,5 +1,6 @@
 """Queues, workers, dead letters, the audit log and settings, as whoever runs the place uses them."""
 
+import json
 import re
 
 import pytest
@@ -40,8 +41,27 @@ async def test_dead_letters_are_retried_in_bulk_with_their_number_said_before(pa
     await dialog.get_by_role("button", name="Retry 12", exact=True).click()
     await expect(page.get_by_role("status")).to_contain_text("12 dead letters run again")
     await expect(page.get_by_role("button", name="copy as command")).to_be_visible()
-    await page.get_by_role("tab", name="Replays").click()
+    await page.get_by_role("link", name="look at it").click()
     await expect(page.get_by_text("12 run again")).to_be_visible()
+
+
+async def test_all_dead_letters_that_were_counted_are_discarded_however_many_a_request_takes(page, site):
+    async def few(route):
+        body = route.request.post_data_json
+        body["filter"]["limit"] = 5
+        sizes.append(body["filter"])
+        await route.continue_(post_data=json.dumps(body))
+
+    sizes: list[dict[str, object]] = []
+    await eventually(lambda: sum(one["count"] for one in site.get("/dlq/groups")["items"]) == 12, within=30)
+    await page.route("**/dlq/discard", few)
+    await page.goto(f"{site.url}/ui/dead-letters?job=broken")
+    await page.get_by_role("button", name="Discard these 12", exact=True).click()
+    await page.get_by_role("dialog").get_by_role("button", name="Discard 12").click()
+    await expect(page.get_by_role("status").filter(has_text="12 dead letters discarded")).to_be_visible()
+    assert len(sizes) == 3
+    assert all(one["until"] for one in sizes)  # none that came since they were counted
+    assert site.get("/dlq/groups")["items"] == []
 
 
 async def test_a_queue_is_paused_and_let_go_on_by_undoing(page, site):

@@ -21,10 +21,11 @@ export const dismiss = (id) => { toasts.value = toasts.value.filter((one) => one
 /**
  * Do something: {title, method, path, params, body, headers, cli: ["jobs", "pause", name], confirm: {...}, done: (answer) => text,
  * undo: an action of the same shape, after: (answer) => ..., see: (answer) => where to look at it, failed: (error) => ... instead of
- * a toast, for what says it beside its fields}. Answers what the server said, or undefined if it was not done.
+ * a toast, for what says it beside its fields, run: does it in another way, e.g. in parts}. Answers what the server said, or undefined if it was not done.
  */
 export async function act(action) {
-  const { method = "POST", path, params, body, headers, done, undo, after, see, failed } = action;
+  const { method = "POST", path, params, body, headers, done, undo, after, see, failed, run } = action;
+  if (run) return run();
   if (action.confirm && !(await confirm({ action: action.title, ...action.confirm }))) return undefined;
   try {
     const answer = await send(method, path, { params, body, headers });

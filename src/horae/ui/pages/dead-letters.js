@@ -4,18 +4,21 @@ import { html, useState } from "../core/html.js";
 import { useData, useList } from "../core/data.js";
 import { executionPath, jobPath, link, route } from "../core/route.js";
 import { number, plural } from "../core/format.js";
-import { act, ActionButton } from "../core/act.js";
+import { ActionButton } from "../core/act.js";
 import { can } from "../core/api.js";
-import { Chips, Empty, Page, Panel, Progress, Ready, SearchBox, Tabs, Time } from "../parts/basics.js";
-import { Dialog } from "../parts/dialog.js";
+import { Chips, Empty, Page, Ready, SearchBox, Tabs, Time } from "../parts/basics.js";
+import { confirm } from "../parts/dialog.js";
+import { useSteady } from "../parts/steady.js";
 import { Table } from "../parts/table.js";
+import { Bulk, discardEach, GONE, named, retryEach } from "./dead-letters-bulk.js";
+import { Replays } from "./dead-letters-replays.js";
 
 const asked = () => {
   const { job, queue, errorType, reason, text, olderThan } = route.value.query;
   return Object.fromEntries(Object.entries({ job, queue, errorType, reason, text, olderThan }).filter(([, value]) => value));
 };
-const FLAGS = { job: "--job", queue: "--queue", errorType: "--error-type", reason: "--reason", text: "--text", olderThan: "--older-than" };
-const flags = (filter) => (Object.keys(filter).length ? Object.entries(filter).flatMap(([name, value]) => [FLAGS[name], value]) : ["--all"]);
+// Those that were counted, and none that came since: the newest of them had begun before it ended.
+const counted = (filter, groups) => ({ ...filter, until: new Date(Math.max(...groups.map((one) => Date.parse(one.newestAt))) + 1).toISOString() });
 
 export default function DeadLetters() {
   const filter = asked();
@@ -23,7 +26,7 @@ export default function DeadLetters() {
   const total = groups.data?.items.reduce((sum, one) => sum + one.count, 0) ?? 0;
   const jobs = [...new Set((groups.data?.items ?? []).map((one) => one.jobName))].sort();
   const errors = [...new Set((groups.data?.items ?? []).map((one) => one.errorType))].filter(Boolean).sort();
-  const actions = total > 0 && html`<${Bulk} filter=${filter} count=${total} more=${!groups.data.complete} after=${groups.reload} />`;
+  const actions = total > 0 && html`<${Bulk} filter=${counted(filter, groups.data.items)} count=${total} more=${!groups.data.complete} after=${groups.reload} />`;
   const tabs = [
     { id: "groups", title: "By error", count: groups.data ? number(groups.data.items.length) : undefined, show: () => html`<${Groups} groups=${groups} filter=${filter} />` },
     { id: "letters", title: "One by one", count: groups.data ? `${number(total)}${groups.data.complete ? "" : "+"}` : undefined, show: () => html`<${Letters} filter=${filter} after=${groups.reload} />` },
@@ -37,33 +40,6 @@ export default function DeadLetters() {
   <//>`;
 }
 
-/** Retry or discard all that match: the number is said before. */
-function Bulk({ filter, count, more, after, small = false }) {
-  const [asking, setAsking] = useState(false);
-  const said = `${number(count)}${more ? " and more" : ""}`;
-  const these = count === 1 && !more ? "this one" : `these ${said}`;
-  const discard = {
-    title: small ? "Discard" : `Discard ${these}`, path: "/dlq/discard", body: { filter }, cli: ["dlq", "discard", ...flags(filter), "--yes"], after,
-    confirm: { title: `Discard ${said}?`, body: "They leave this list and are not run again. Their history stays.", action: `Discard ${said}`, danger: true },
-    done: (answer) => `${plural(answer.done ?? answer.matched, "dead letter")} discarded.`,
-  };
-  return html`<button type="button" class=${small ? "" : "primary"} disabled=${!can("operator")} onClick=${() => setAsking(true)}>${small ? "Retry …" : `Retry ${these} …`}</button><${ActionButton} action=${discard} />
-    ${asking && html`<${Retry} filter=${filter} said=${said} onClose=${() => { setAsking(false); after(); }} />`}`;
-}
-
-function Retry({ filter, said, onClose }) {
-  const [rate, setRate] = useState("10/1s");
-  const [paced, setPaced] = useState(true);
-  const action = {
-    title: `Retry ${said}`, path: "/dlq/replays", body: { filter, ...(paced ? { rate } : {}) }, cli: ["dlq", "replay", ...flags(filter), ...(paced ? ["--rate", rate] : [])],
-    done: (answer) => `${answer.total === null ? "Very many dead letters" : plural(answer.total, "dead letter")} run again${paced ? `, ${rate}` : ""}; it goes on by itself.`, after: onClose,
-  };
-  return html`<${Dialog} title=${said === "1" ? "Retry a dead letter" : `Retry ${said} dead letters`} onClose=${onClose}><p>Each runs again as a new execution with the same params. The servers go on with it by themselves.</p>
-    <label class="line"><input type="checkbox" checked=${paced} onChange=${(event) => setPaced(event.target.checked)} /> at a pace</label>
-    ${paced && html`<div class="field"><label for="rate">So many in a span</label><input id="rate" value=${rate} onInput=${(event) => setRate(event.target.value)} placeholder="10/1s" /></div>`}
-    <div class="actions end"><${ActionButton} action=${action} kind="primary" disabled=${paced && !/^\d+\/\w+$/.test(rate)} /></div><//>`;
-}
-
 function Groups({ groups, filter }) {
   const columns = [
     { title: "error", cell: (one) => html`<b>${one.errorType || "failed"}</b>` },
@@ -71,16 +47,19 @@ function Groups({ groups, filter }) {
     { title: "job", cell: (one) => html`<a href=${link(jobPath(one.jobName))}>${one.jobName}</a>` },
     { title: "count", className: "number", cell: (one) => number(one.count) },
     { title: "last", cell: (one) => html`<${Time} at=${one.newestAt} ago />` },
-    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><${Bulk} small filter=${{ ...filter, job: one.jobName, ...(one.errorType ? { errorType: one.errorType } : {}) }} count=${one.count} after=${groups.reload} /></span>` },
+    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><${Bulk} small filter=${counted({ ...filter, job: one.jobName, errorType: one.errorType }, [one])} count=${one.count} more=${!groups.data.complete} after=${groups.reload} /></span>` },
   ];
   const href = (one) => link("/dead-letters", { ...filter, tab: "letters", job: one.jobName, errorType: one.errorType });
   const empty = html`<${Empty} title=${Object.keys(filter).length ? "Nothing like that." : "No dead letters."}>What fails after its last try comes here and stays until it is retried or discarded.<//>`;
   return html`<${Ready} of=${groups} what="dead letters">${(data) => html`<${Table} what="errors" columns=${columns} rows=${data.items} keyOf=${(one) => `${one.jobId} ${one.errorType}`} href=${href} empty=${empty} />`}<//>`;
 }
 
+const idOf = (one) => one.execution.executionId;
+
 function Letters({ filter, after }) {
-  const list = useList("/dlq", { ...filter, limit: 50 }, { live: ["execution"], wait: 3000 });
   const [chosen, setChosen] = useState(new Set());
+  const read = useList("/dlq", { ...filter, limit: 50 }, { live: ["execution"], wait: 3000 });
+  const list = useSteady(read, JSON.stringify(filter), { keyOf: idOf, held: chosen.size > 0, what: "new dead letter" });
   const done = () => { setChosen(new Set()); list.top(); after(); };
   const ids = [...chosen];
   const columns = [
@@ -90,21 +69,9 @@ function Letters({ filter, after }) {
     { title: "tries", className: "number", cell: (one) => number(one.execution.attempt) },
     { title: "ended", cell: (one) => html`<${Time} at=${one.execution.completedAt} ago />` },
   ];
-  const retry = { title: `Retry ${ids.length}`, path: "/dlq/retry", body: { ids }, cli: ["dlq", "retry", ...ids], done: (answer) => `${plural(answer.items?.length ?? ids.length, "dead letter")} run again.`, after: done };
-  const discard = { title: `Discard ${ids.length}`, path: "/dlq/discard", body: { ids }, cli: ["dlq", "discard", ...ids, "--yes"], done: `${plural(ids.length, "dead letter")} discarded.`, after: done, confirm: { title: `Discard ${plural(ids.length, "dead letter")}?`, body: "They leave this list and are not run again. Their history stays.", danger: true } };
+  const words = plural(ids.length, "dead letter");
+  const retry = { ...named("retry", ids), title: `Retry ${ids.length}`, run: async () => { if (await retryEach(ids)) done(); } };
+  const discard = { ...named("discard", ids), title: `Discard ${ids.length}`, run: async () => { if ((await confirm({ title: `Discard ${words}?`, body: GONE, action: `Discard ${words}`, danger: true })) && (await discardEach(ids))) done(); } };
   return html`${ids.length > 0 && html`<div class="actions"><${ActionButton} action=${retry} kind="primary" /><${ActionButton} action=${discard} /></div>`}
-    <${Table} what="dead letters" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.execution.executionId} href=${(one) => link(executionPath(one.execution.executionId))} choose=${{ chosen, onChange: setChosen, of: (one) => one.execution.executionId }} empty=${html`<${Empty} title="No dead letters." />`} />`;
-}
-
-function Replays() {
-  const list = useList("/dlq/replays", { limit: 20 }, { poll: 3000 });
-  const change = (one, verb) => act({ title: verb, path: `/dlq/replays/${one.replayId}/${verb}`, cli: ["dlq", "replays", verb, one.replayId], done: `The replay was told to ${verb}.`, after: list.reload });
-  const columns = [
-    { title: "since", cell: (one) => html`<${Time} at=${one.createdAt} ago />` },
-    { title: "state", cell: (one) => one.state },
-    { title: "pace", cell: (one) => one.rate ?? "as fast as it goes" },
-    { title: "done", className: "wide", cell: (one) => html`<${Progress} value=${one.total ? (100 * one.matched) / one.total : null} message="${number(one.retried)} run again${one.skipped ? `, ${number(one.skipped)} left out` : ""}" />` },
-    { title: "", key: "actions", cell: (one) => (["running", "paused"].includes(one.state) ? html`<span class="actions nowrap"><button type="button" disabled=${!can("operator")} onClick=${() => change(one, one.state === "paused" ? "resume" : "pause")}>${one.state === "paused" ? "Resume" : "Pause"}</button><button type="button" disabled=${!can("operator")} onClick=${() => change(one, "cancel")}>Cancel</button></span>` : null) },
-  ];
-  return html`<${Panel}><${Table} what="replays" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.replayId} empty=${html`<p class="soft">Nothing is being run again.</p>`} /><//>`;
+    <${Table} what="dead letters" columns=${columns} rows=${list.items} list=${list} keyOf=${idOf} href=${(one) => link(executionPath(idOf(one)))} choose=${can("operator") ? { chosen, onChange: setChosen, of: idOf } : undefined} empty=${html`<${Empty} title=${Object.keys(filter).length ? "Nothing like that." : "No dead letters."} />`} />`;
 }

@@ -2,9 +2,10 @@
 
 import { html, useState } from "../core/html.js";
 import { curl, post, shell } from "../core/api.js";
-import { act, toast } from "../core/act.js";
+import { toast } from "../core/act.js";
 import { plural } from "../core/format.js";
 import { confirm } from "../parts/dialog.js";
+import { retryEach } from "./dead-letters-bulk.js";
 
 const AT_ONCE = 4;
 const MOST_NAMED = 8;
@@ -47,11 +48,11 @@ export function Chosen({ executions, clear, reload }) {
     await cancelEach(open);
     return true;
   });
-  const retry = during(() => act({
-    title: `Retry ${plural(failed.length, "execution")}`, path: "/dlq/retry", body: { ids: failed.map((one) => one.executionId) }, cli: ["dlq", "retry", ...failed.map((one) => one.executionId)],
-    confirm: { title: `Retry ${plural(failed.length, "execution")}?`, body: html`${names(failed)}<p>Each runs again as a new execution with the same params; those that were retried or discarded are left out.</p>` },
-    done: (answer) => `${plural(answer.done, "execution")} run again${answer.skipped ? `, ${answer.skipped} left out` : ""}.`,
-  }));
+  const retry = during(async () => {
+    const title = `Retry ${plural(failed.length, "execution")}`;
+    const body = html`${names(failed)}<p>Each runs again as a new execution with the same params; those that were retried or discarded are left out.</p>`;
+    return (await confirm({ title: `${title}?`, body, action: title })) && retryEach(failed.map((one) => one.executionId));
+  });
   return html`<div class="chosen-bar" role="status"><strong>${plural(executions.length, "execution")} chosen</strong>
     <button type="button" disabled=${busy || !open.length} onClick=${cancel}>Cancel${open.length && open.length < executions.length ? ` ${open.length}` : ""}</button>
     <button type="button" disabled=${busy || !failed.length} onClick=${retry}>Retry${failed.length && failed.length < executions.length ? ` ${failed.length}` : ""}</button>
