@@ -9,8 +9,24 @@ from tests.ui.conftest import Site, check
 
 SCHEMA = {
     "type": "object",
-    "properties": {"day": {"type": "string", "pattern": "^\\d{4}-\\d\\d-\\d\\d$"}, "rows": {"type": "integer"}},
-    "required": ["day"],
+    "properties": {
+        "day": {"type": "string", "pattern": "^\\d{4}-\\d\\d-\\d\\d$"},
+        "rows": {"type": "integer", "default": 10, "minimum": 1},
+        "share": {"anyOf": [{"type": "number"}, {"type": "null"}], "default": None},
+        "mode": {"enum": ["1", 1]},
+        "level": {"$ref": "#/$defs/Level"},
+        "force": {"type": "boolean"},
+        "to": {"type": "array", "items": {"type": "string"}},
+        "db": {
+            "type": "object",
+            "required": ["host"],
+            "properties": {"host": {"type": "string", "format": "hostname"}},
+        },
+        "more": {"type": "object", "required": ["a"], "properties": {"a": {"type": "string", "default": "b"}}},
+        "own": {"type": "string"},
+    },
+    "required": ["day", "force", "db"],
+    "$defs": {"Level": {"oneOf": [{"const": "a", "title": "first"}, {"const": "b"}], "default": "b"}},
 }
 
 
@@ -52,7 +68,7 @@ async def test_a_cron_job_is_created_and_seen_to_fire(page: Page, site: Site):
 
 
 async def test_params_come_from_a_form_that_complains(page: Page, site: Site):
-    site.post("/jobs", {"name": "load", "command": "echo ${params.day}", "schema": SCHEMA})
+    site.post("/jobs", {"name": "load", "command": "echo ${params.day}", "schema": SCHEMA, "params": {"own": "mine"}})
     await page.goto(f"{site.url}/ui/jobs/load")
     await page.get_by_role("button", name="Trigger …").click()
     dialog = page.get_by_role("dialog")
@@ -61,6 +77,15 @@ async def test_params_come_from_a_form_that_complains(page: Page, site: Site):
     await dialog.get_by_label("day").fill("yesterday")
     await expect(dialog.locator(".complaint").first).to_contain_text("must match")
     await dialog.get_by_label("day").fill("2026-11-15")
+    await dialog.get_by_label("share").press_sequentially("1.5")
+    await dialog.get_by_label("mode").select_option(index=2)
+    await dialog.get_by_label("to", exact=True).fill("a\nb")
+    await dialog.get_by_label("own").fill("")
+    await expect(dialog).to_contain_text('the job\'s own is used: "mine"')
+    await dialog.get_by_label("host").fill("no host")
+    await dialog.get_by_role("button", name="Trigger", exact=True).click()
+    await expect(dialog.locator(".group .field").filter(has_text="host")).to_contain_text("is not a")
+    await dialog.get_by_label("host").fill("db.example")
     await dialog.get_by_text("When and how").click()
     await dialog.get_by_label("after a delay").fill("soon")
     await dialog.get_by_role("button", name="Trigger", exact=True).click()
@@ -73,7 +98,18 @@ async def test_params_come_from_a_form_that_complains(page: Page, site: Site):
     await expect(dialog).to_have_count(0)
     await expect(page.get_by_role("table").get_by_text("success")).to_be_visible()
     ran = site.get("/jobs/load/executions")["items"]
-    assert [one["params"] for one in ran] == [{"day": "2026-11-15"}]
+    assert [one["params"] for one in ran] == [
+        {
+            "day": "2026-11-15",
+            "rows": 10,
+            "share": 1.5,
+            "mode": 1,
+            "level": "b",
+            "force": False,
+            "to": ["a", "b"],
+            "db": {"host": "db.example"},
+        }
+    ]
 
 
 async def test_a_version_is_rolled_back_and_a_late_edit_is_refused(page: Page, site: Site):

@@ -5,20 +5,21 @@ import { link, executionPath } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
 import { Failure } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
-import { complaints, SchemaForm } from "../parts/form.js";
+import { SchemaForm } from "../parts/form.js";
+import { complaints, initial } from "../parts/schema.js";
 import { Field } from "../parts/fields.js";
 
 const SENT = ["delay", "at", "key", "priority"];
 
 export function TriggerDialog({ job, close, reload }) {
-  const [params, setParams] = useState(job.params ?? {});
+  const [params, setParams] = useState(() => initial(job.schema, job.params)); // with the schema's defaults: what is shown is what is sent
   const [wrong, setWrong] = useState(0);
   const [how, setHow] = useState({});
   const [error, setError] = useState(null);
   const [strict, setStrict] = useState(false);
   const set = (name) => (value) => setHow({ ...how, [name]: value });
   const field = error?.body?.field ?? "";
-  const told = field.startsWith("params.") ? { [field.slice(7).split(".")[0]]: error.detail } : {};
+  const told = field === "params" || field.startsWith("params.") ? { path: field.split(".").slice(1), detail: error.detail } : null;
   const body = {};
   const changed = Object.fromEntries(Object.entries(params).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(job.params?.[name])));
   if (Object.keys(changed).length) body.params = changed;
@@ -32,7 +33,8 @@ export function TriggerDialog({ job, close, reload }) {
   });
   const missing = complaints(job.schema, params);
   return html`<${Dialog} title="Trigger ${job.name}" onClose=${close}><form onSubmit=${(event) => event.preventDefault()} noValidate>
-    <${SchemaForm} schema=${job.schema} value=${params} strict=${strict} told=${told} onChange=${(next, problems) => { setParams(next); setWrong(problems); setError(null); }} />
+    <${SchemaForm} schema=${job.schema} value=${params} own=${job.params} strict=${strict} told=${told} onChange=${(next, problems) => { setParams(next); setWrong(problems); setError(null); }} />
+    ${job.sensitive && html`<p class="soft small">They are sensitive: stored sealed, and shown to nobody later. What is copied as a command or curl has them in clear.</p>`}
     <details open=${Boolean(field && SENT.includes(field))}><summary>When and how</summary><div class="fields">
       <${Field} label="after a delay" hint="10m, 1h30m; now if empty" value=${how.delay} onChange=${set("delay")} problem=${field === "delay" && error.detail} />
       <${Field} label="at an instant" type="datetime-local" value=${how.at} onChange=${set("at")} problem=${field === "at" && error.detail} />

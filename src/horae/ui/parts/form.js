@@ -1,69 +1,113 @@
 // A form made from a JSON schema: one field per property, checked while it is typed; what has no simple field is JSON.
+// What it shows is what it gives: a default that stands in a field is part of the value.
 
 import { html, useState, useId } from "../core/html.js";
-
-const kindOf = (schema) => {
-  if (schema.enum) return "choice";
-  const type = [schema.type].flat().find((one) => one !== "null");
-  return { string: "text", integer: "number", number: "number", boolean: "tick" }[type] ?? "json";
-};
-
-/** What is wrong with one value, in words; null if nothing that can be seen here. The server looks again. */
-export function complaint(schema, value, required) {
-  if (value === undefined || value === "") return required ? "needed" : null;
-  const kind = kindOf(schema);
-  if (kind === "number") {
-    if (Number.isNaN(value)) return "not a number";
-    if (schema.type === "integer" && !Number.isInteger(value)) return "not a whole number";
-    if (schema.minimum !== undefined && value < schema.minimum) return `at least ${schema.minimum}`;
-    if (schema.maximum !== undefined && value > schema.maximum) return `at most ${schema.maximum}`;
-  }
-  if (kind === "text") {
-    if (schema.minLength && value.length < schema.minLength) return `at least ${schema.minLength} characters`;
-    if (schema.maxLength !== undefined && value.length > schema.maxLength) return `at most ${schema.maxLength} characters`;
-    if (schema.pattern) { try { if (!new RegExp(schema.pattern, "u").test(value)) return `must match ${schema.pattern}`; } catch { /* the server knows */ } }
-  }
-  return null;
-}
-
-/** How many of an object's fields are wrong, also those that nobody touched. */
-export const complaints = (schema, value) =>
-  Object.entries(schema?.properties ?? {}).filter(([name, one]) => complaint(one, value[name] ?? one.default, (schema.required ?? []).includes(name))).length;
+import { complaint, initial, inputOf, kindOf, options, resolved } from "./schema.js";
 
 /**
- * schema: of an object; value: the object; onChange(value, problems) with the number of complaints.
- * `strict` complains of untouched fields as well, `told` is what the server said, by name.
+ * schema: of an object; value: the object; onChange(value, unread) with how many fields cannot be read at all.
+ * `strict` complains of untouched fields as well; `told` ({path, detail}) is what the server said, of which field;
+ * `own` is what stands in for a field that is left empty.
  */
-export function SchemaForm({ schema, value = {}, onChange, strict = false, told = {} }) {
-  const [problems, setProblems] = useState({});
+export function SchemaForm({ schema, value = {}, onChange, strict = false, told, own = {}, root = schema }) {
+  const [unread, setUnread] = useState({});
   const fields = Object.entries(schema?.properties ?? {});
   const needed = new Set(schema?.required ?? []);
-  const change = (name, next, problem) => {
+  const change = (name) => (next, bad = 0) => {
     const values = { ...value };
-    if (next === undefined || next === "") delete values[name]; else values[name] = next;
-    const now = { ...problems, [name]: problem };
-    setProblems(now);
-    onChange(values, Object.values(now).filter(Boolean).length);
+    if (next === undefined) delete values[name]; else values[name] = next;
+    const now = { ...unread, [name]: Number(bad) };
+    setUnread(now);
+    onChange(values, Object.values(now).reduce((sum, n) => sum + n, 0));
   };
-  if (!fields.length) return html`<${JsonField} label="params" value=${value} onChange=${(next, problem) => { setProblems({ all: problem }); if (!problem) onChange(next ?? {}, 0); else onChange(value, 1); }} />`;
-  return html`<div class="form">${fields.map(([name, one]) => html`<${Field} key=${name} name=${name} schema=${one} needed=${needed.has(name)} value=${value[name]} problem=${problems[name] ?? told[name] ?? (strict ? complaint(one, value[name] ?? one.default, needed.has(name)) : null)} onChange=${(next, problem) => change(name, next, problem)} />`)}</div>`;
+  if (!fields.length) return html`<${JsonField} label="params" value=${Object.keys(value).length ? value : undefined} told=${told?.detail} onChange=${(next, bad) => onChange(bad ? value : next ?? {}, bad ? 1 : 0)} />`;
+  return html`<div class="form">${fields.map(([name, one]) => html`<${Field} key=${name} name=${name} schema=${resolved(one, root)} root=${root} needed=${needed.has(name)} value=${value[name]} own=${own?.[name]} strict=${strict} told=${under(told, name)} onChange=${change(name)} />`)}
+    ${fields.length > 0 && schema.additionalProperties && html`<${Further} schema=${schema} value=${value} onChange=${onChange} />`}</div>`;
 }
 
-function Field({ name, schema, needed, value, problem, onChange }) {
-  const id = useId();
-  const kind = kindOf(schema);
-  const label = schema.title ?? name;
-  if (kind === "json") return html`<${JsonField} label=${label} value=${value ?? schema.default} hint=${schema.description} told=${problem} onChange=${onChange} />`;
-  const set = (next) => onChange(next, complaint(schema, next, needed));
-  const shown = value ?? schema.default ?? "";
-  const common = { id, "aria-describedby": `${id}-hint`, "aria-invalid": problem ? "true" : null, required: needed };
-  const input = kind === "choice"
-    ? html`<select ...${common} value=${String(shown)} onChange=${(event) => set(schema.enum.find((one) => String(one) === event.target.value))}>${!needed && html`<option value=""></option>`}${schema.enum.map((one) => html`<option key=${one} value=${String(one)}>${String(one)}</option>`)}</select>`
-    : kind === "tick"
-      ? html`<input ...${common} required=${false} type="checkbox" checked=${Boolean(shown)} onChange=${(event) => set(event.target.checked)} />`
-      : html`<input ...${common} type=${kind === "number" ? "number" : "text"} step="any" value=${shown} onInput=${(event) => set(kind === "number" ? (event.target.value === "" ? undefined : Number(event.target.value)) : event.target.value)} />`;
-  return html`<div class="field"><label for=${id}>${label}${needed ? " (needed)" : ""}</label>${input}<p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem ?? schema.description ?? ""}</p></div>`;
+const under = (told, name) => (told && (told.path[0] === name) ? { path: told.path.slice(1), detail: told.detail } : null);
+
+/** What the schema allows beside its own fields. */
+function Further({ schema, value, onChange }) {
+  const named = Object.entries(value).filter(([name]) => name in schema.properties);
+  const others = Object.entries(value).filter(([name]) => !(name in schema.properties));
+  return html`<details><summary>Further ones</summary><${JsonField} label="others" rows=${3} hint="names and values that have no field here" value=${others.length ? Object.fromEntries(others) : undefined} onChange=${(next, bad) => onChange(bad ? value : { ...next, ...Object.fromEntries(named) }, bad ? 1 : 0)} /></details>`;
 }
+
+function Field({ name, schema, root, needed, value, own, strict, told, onChange }) {
+  const id = useId();
+  const [touched, setTouched] = useState(false);
+  const kind = kindOf(schema, root);
+  const label = schema.title ?? name;
+  const set = (next, bad) => { setTouched(true); onChange(next, bad ? 1 : 0); };
+  const problem = told?.detail ?? complaint(schema, value, needed && (strict || touched), root);
+  const hint = [schema.description, schema.format === "date-time" && "In your time.", schema.deprecated && "Better not used any more.", own !== undefined && own !== null && value === undefined && `If it is empty, the job's own is used: ${JSON.stringify(own)}.`].filter(Boolean).join(" ");
+  if (kind === "group") return html`<${Group} id=${id} label=${label} hint=${hint} ...${{ schema, root, needed, value, own, strict, told, problem: told?.path.length ? null : problem }} onChange=${onChange} />`;
+  const told_ = html`<p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem || hint}</p>`;
+  if (kind === "json") return html`<${JsonField} label=${label + (needed ? " (needed)" : "")} value=${value} hint=${hint || kinds(schema)} told=${problem} onChange=${set} />`;
+  const common = { id, "aria-describedby": `${id}-hint`, "aria-invalid": problem ? "true" : null, "aria-required": needed ? "true" : null, disabled: schema.readOnly };
+  return html`<div class="field"><label for=${id}>${label}${needed ? " (needed)" : ""}</label><${INPUT[kind]} ...${{ common, schema, root, value, set, needed }} />${told_}</div>`;
+}
+
+const kinds = (schema) => { const types = [schema.type, ...(schema.anyOf ?? schema.oneOf ?? []).map((one) => one.type)].flat().filter(Boolean); return types.length > 1 ? `${types.join(" or ")}; a text stands in "quotes"` : ""; };
+
+/** An object within: its own fields, which are there only once somebody wants it. */
+function Group({ id, label, hint, schema, root, needed, value, own, strict, told, problem, onChange }) {
+  const there = value !== undefined && value !== null;
+  return html`<fieldset class="field group"><legend>${needed ? `${label} (needed)` : html`<label><input type="checkbox" checked=${there} onChange=${(event) => onChange(event.target.checked ? initial(schema, own ?? {}, root) : undefined)} /> ${label}</label>`}</legend>
+    <p id="${id}-hint" class=${problem ? "complaint" : "soft small"}>${problem || hint}</p>
+    ${there && html`<${SchemaForm} schema=${schema} root=${root} value=${value} strict=${strict} told=${told} onChange=${onChange} />`}</fieldset>`;
+}
+
+const local = (text) => { const at = new Date(text); return Number.isNaN(at.getTime()) ? "" : new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16); };
+const instant = (text) => { const at = new Date(text); return Number.isNaN(at.getTime()) ? undefined : at.toISOString(); };
+
+// A choice is known by its place: "1" and 1, or null and "null", are different ones.
+function Choice({ common, schema, value, set }) {
+  const all = options(schema);
+  const at = all.findIndex((one) => JSON.stringify(one) === JSON.stringify(value));
+  return html`<select ...${common} value=${at < 0 ? "" : String(at)} onChange=${(event) => set(all[event.target.value])}><option value="" selected=${at < 0}></option>${all.map((one, place) => html`<option key=${place} value=${String(place)} selected=${place === at}>${schema.words?.[place] ?? String(one)}</option>`)}</select>`;
+}
+
+function TickField({ common, schema, value, set, needed }) {
+  if (schema.default === undefined && !needed || schema.nullable) return html`<${Choice} ...${{ common, value, set }} schema=${{ enum: [true, false], words: ["yes", "no"] }} />`;
+  return html`<input ...${common} type="checkbox" checked=${value === true} onChange=${(event) => set(event.target.checked)} />`;
+}
+
+function NumberField({ common, schema, value, set }) {
+  const [text, setText] = useState(value ?? ""); // as it is typed: "1." is on its way to 1.5
+  const typed = ({ target }) => {
+    setText(target.value);
+    if (target.validity.badInput) set(undefined, "not a number");
+    else set(target.value === "" ? undefined : Number(target.value));
+  };
+  return html`<input ...${common} type="number" step="any" min=${schema.minimum} max=${schema.maximum} placeholder=${example(schema)} value=${text} onInput=${typed} />`;
+}
+
+function TextField({ common, schema, value, set }) {
+  const type = inputOf(schema);
+  const moment = type === "datetime-local";
+  const typed = (event) => { const text = event.target.value; set(text === "" ? undefined : moment ? instant(text) : type === "time" && text.length === 5 ? `${text}:00` : text); };
+  if (!type || String(value ?? "").includes("\n")) return html`<textarea ...${common} rows="4" spellcheck="false" placeholder=${example(schema)} value=${value ?? ""} onInput=${typed}></textarea>`;
+  return html`<input ...${common} type=${type} step=${type === "time" ? "1" : null} autocomplete=${type === "password" ? "new-password" : "off"} placeholder=${example(schema)} value=${moment ? local(value) : value ?? ""} onInput=${typed} />`;
+}
+
+const example = (schema) => (schema.examples?.length ? String(schema.examples[0]) : null);
+
+/** A list of texts or numbers, one on each line. */
+function Lines({ common, schema, root, value, set }) {
+  const item = resolved(schema.items, root);
+  const [text, setText] = useState((value ?? []).join("\n"));
+  const typed = (event) => {
+    const next = event.target.value;
+    setText(next);
+    const lines = next.split("\n").filter((line) => line !== "");
+    set(lines.length ? lines.map((line) => (item.type === "string" ? line : Number(line.trim()))) : undefined);
+  };
+  return html`<textarea ...${common} rows=${Math.min(8, Math.max(3, text.split("\n").length + 1))} spellcheck="false" placeholder="one on each line" value=${text} onInput=${typed}></textarea>`;
+}
+
+const INPUT = { choice: Choice, tick: TickField, number: NumberField, text: TextField, lines: Lines };
 
 /** A value as JSON, checked while it is typed. */
 export function JsonField({ label, value, hint, told, onChange, rows = 5 }) {
