@@ -1,7 +1,13 @@
 """An attempt's log: bounded, with its first and last lines, and what was left out between them."""
 
+import threading
+from contextlib import suppress
+from contextvars import copy_context
+from typing import Any
+
 from horae.model.job import Python
 from horae.worker.context import current
+from horae.worker.journal import Journal
 from tests.waiting import eventually
 from tests.worker.local import Jobs, shop
 
@@ -45,3 +51,31 @@ async def test_a_text_of_several_lines_that_crosses_the_bound_is_cut_between_the
     assert lines[-1] == f"line {COUNT - 1}"
     (left,) = [int(line.split()[1]) for line in lines if "were left out here" in line]
     assert left + len(lines) - 2 == COUNT
+
+
+async def test_threads_of_one_execution_write_one_log(monkeypatch):
+    ready = threading.Barrier(2)
+    made = Journal.__init__
+
+    def slowly(self: Journal, *given: Any) -> None:
+        with suppress(threading.BrokenBarrierError):
+            ready.wait(0.2)  # both at once, if both are let in
+        made(self, *given)
+
+    def say(name: str) -> None:
+        for number in range(100):
+            current().log("%s %d", name, number)
+
+    def pair() -> None:
+        other = threading.Thread(target=copy_context().run, args=(say, "b"))
+        other.start()
+        say("a")
+        other.join()
+
+    monkeypatch.setattr(Journal, "__init__", slowly)
+    async with shop(Jobs(pair)) as it:
+        parcel = it.submit(Python(function="pair", isolation="thread"))
+        assert (await it.outcome(parcel)).outcome == "success"
+        lines = it.gateway.lines(parcel, 0)
+    for name in "ab":
+        assert [line for line in lines if line.startswith(f"INFO {name}")] == [f"INFO {name} {i}" for i in range(100)]

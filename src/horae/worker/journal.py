@@ -1,6 +1,7 @@
 """The log of one attempt, as its worker writes it down: numbered, bounded, each line at the server's time."""
 
 from collections import deque
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ class Block(Struct, frozen=True):
 class Journal:
     """Takes in what an attempt writes. Secrets are covered before it.
 
-    `write` may be called from any one thread; what it takes in reaches the session on the loop's. A thread that writes
+    `write` may be called from any thread; what it takes in reaches the session on the loop's. A thread that writes
     more than servers take has to wait here. Beyond the bound the last lines are kept back until the attempt ends.
     """
 
@@ -54,6 +55,7 @@ class Journal:
         self._bytes = 0
         self._lost = 0
         self._seq = 0
+        self._writing = Lock()
         self._lines: deque[Line] = deque()
         self._posted = self._ended = False
         self._tail: deque[Block] = deque()
@@ -72,23 +74,27 @@ class Journal:
         """Add a text as lines."""
         if not self._takes():
             return
-        at = self._now()
-        if self._lost:
-            self._add(at, "log", self._said_lost())
         if not text.isascii() or "\0" in text:
             text = clean(text)
-        if len(text) <= MAX_LINE and "\n" not in text:  # as nearly all are
-            self._add(at, stream, text)
-            return
-        for line in text.split("\n"):
-            for start in range(0, max(1, len(line)), MAX_LINE):
-                self._add(at, stream, line[start : start + MAX_LINE])
+        with self._writing:
+            if self._ended:
+                return
+            at = self._now()
+            if self._lost:
+                self._add(at, "log", self._said_lost())
+            if len(text) <= MAX_LINE and "\n" not in text:  # as nearly all are
+                self._add(at, stream, text)
+                return
+            for line in text.split("\n"):
+                for start in range(0, max(1, len(line)), MAX_LINE):
+                    self._add(at, stream, line[start : start + MAX_LINE])
 
     def write_raw(self, stream: str, lines: list[bytes]) -> None:
         """Add lines to a log that is full: they are looked at only if they are the last."""
         if self._takes():
             text = b"\n".join(lines)
-            self._hold(Block(self._now(), stream, text, len(lines), len(text) + LINE * len(lines)))
+            with self._writing:
+                self._hold(Block(self._now(), stream, text, len(lines), len(text) + LINE * len(lines)))
 
     def _takes(self) -> bool:
         """Whether what is written now can be taken in; whoever can wait for that does."""
@@ -145,7 +151,8 @@ class Journal:
 
     def _end(self) -> None:
         """The attempt has ended: tell what was kept back, and what was left out before it."""
-        self._ended = True
+        with self._writing:
+            self._ended = True
         self._flush()
         if self._lost:
             self._tell([(self._now(), "log", self._said_lost())])

@@ -501,6 +501,19 @@ async def test_a_repeated_exchange_doubles_no_log_line(world: World):
     assert told == ["a", "b", "c2"]
 
 
+@pytest.mark.parametrize("together", [True, False])
+async def test_lines_that_come_again_by_other_pieces_have_one_number_each(world: World, together):
+    _, _, w, slice = await held(world, 1)
+    told = [(0, "ab"), (1, "bc"), (0, "abcd"), (2, "c"), (4, "ef"), (3, "defg")]
+    pieces = [lines(slice, 0, seq, *texts) for seq, texts in told]
+    for exchange in [pieces] if together else [[piece] for piece in pieces]:
+        await w.exchange(logs=exchange)
+
+    rows = await world.rows("SELECT base + seq, count, lines FROM logs ORDER BY seq")
+    assert [(at, count) for at, count, _ in rows] == [(0, 2), (2, 1), (3, 1), (4, 2), (6, 1)]
+    assert [text for _, _, blob in rows for text in unpack_lines(bytes(blob)).texts] == list("abcdefg")
+
+
 async def test_the_last_lines_come_with_the_outcome(world: World):
     _, _, w, slice = await held(world, 1)
     await w.exchange(outcomes=[success(slice)], logs=[lines(slice, 0, 0, "bye")], progress=[progress(slice, 0, 100.0)])

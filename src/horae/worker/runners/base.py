@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from threading import Lock
 from typing import Any, Protocol
 
 from msgspec import structs
@@ -23,6 +24,7 @@ from horae.worker.spawner import Spawner
 from horae.worker.timers import Timer
 from horae.worker.tracing import Attempts
 
+_MAKING = Lock()  # contexts: two of one item would number their log lines alike
 BEATS = 3  # signs of life that the server hears of in the time that they may be away
 
 
@@ -107,15 +109,19 @@ class Run:
         return self.held[1] if self.held is not None and self.held[0] is begun else None
 
     def context_of(self, begun: Begun) -> Context:
-        """The context of an item that was begun, made once."""
+        """The context of an item that was begun, made once, whoever of its threads asks first."""
         if self._context is None or self._context_of is not begun:
-            facts = self.plan.facts(begun[0], begun[1], self.deadline(begun))
-            if self.host.tracing is not None:
-                facts = structs.replace(facts, trace=self.host.tracing.header(begun[0], begun[1]))
-            secrets = begun[0].secrets
-            values = NO_SECRETS if secrets is None else secrets.values
-            self._context, self._context_of = Context(facts, LocalPort(self, begun), values), begun
+            with _MAKING:
+                if self._context is None or self._context_of is not begun:
+                    self._context, self._context_of = self._make_context(begun), begun
         return self._context
+
+    def _make_context(self, begun: Begun) -> Context:
+        facts = self.plan.facts(begun[0], begun[1], self.deadline(begun))
+        if self.host.tracing is not None:
+            facts = structs.replace(facts, trace=self.host.tracing.header(begun[0], begun[1]))
+        secrets = begun[0].secrets
+        return Context(facts, LocalPort(self, begun), NO_SECRETS if secrets is None else secrets.values)
 
     def trace_of(self, begun: Begun) -> str | None:
         """The trace that an item's attempt is the current span of; mostly none."""
