@@ -171,7 +171,8 @@ async def test_people_see_what_is_asked_of_them(api: Api, begin: Begin):
     assert "go (for the signal 'go-120')" in why["message"]
     assert f"horae executions approve {id} ok" in why["opens"]
     for _ in range(2):
-        answer = await api.post(f"/api/v1/executions/{id}/approve", json={})
+        answer = await api.post(f"/api/v1/executions/{id}/approve", json={"comment": "as agreed"})
     assert (answer.status_code, answer.json()["detail"]) == (409, "The workflow waits for no answer.")
     nodes = {one["step"]: one for one in (await api.get(f"/api/v1/executions/{id}/graph")).json()["nodes"]}
     assert "waitsFor" not in nodes["ok"]
+    assert nodes["ok"]["reason"] == "approved by a test's admin: as agreed", "who, and why; its end says when"

@@ -16,7 +16,8 @@ STEPS = [
     {"name": "extract", "command": ["echo", "five parts"]},
     {"name": "each", "command": ["echo", "part"], "after": ["extract"], "foreach": {"items": [1, 2, 3]}},
     {"name": "ask", "approval": {"roles": ["operator"], "message": "Load five parts?"}, "after": ["each"]},
-    {"name": "load", "command": ["echo", "loaded"], "after": ["ask"]},
+    {"name": "go", "signal": {"name": "go"}, "after": ["ask"]},
+    {"name": "load", "command": ["echo", "loaded"], "after": ["go"]},
 ]
 MANY = [
     {"name": f"s{chain}_{place}", "sleep": "1ms"} | ({"after": [f"s{chain}_{place - 1}"]} if place else {})
@@ -146,7 +147,14 @@ async def test_a_step_is_approved_and_its_log_read_beside_the_graph(page, site, 
 
     await asked.get_by_label("Comment on ask").fill("as agreed")
     await asked.get_by_role("button", name="Approve", exact=True).click()
+    await page.get_by_role("button", name="Signal …").click()
+    await expect(page.get_by_label("Name", exact=True)).to_have_value("go")
+    await page.get_by_label("Payload (JSON)").fill('{"by": "ada"}')
+    await check(page)
+    await page.get_by_role("button", name="Send it", exact=True).click()
+    await expect(page.get_by_role("status").filter(has_text="The signal go was delivered.")).to_be_visible()
     await expect(graph.get_by_role("button", name="load, success")).to_be_visible()
+    await expect(graph.locator("[data-step=ask] title")).to_have_text(re.compile("ask: approved by .*: as agreed"))
     assert await ended(id) == "success"
 
     await graph.get_by_role("button", name="extract, success").focus()

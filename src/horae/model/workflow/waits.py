@@ -65,7 +65,8 @@ def late(step: str, wait: Wait) -> Ended:
 def answered(step: str, *, agreed: bool, by: str, comment: str) -> Ended:
     """Somebody said yes or no."""
     if agreed:
-        return Ended(step=step, result=_answer(True, by, comment))
+        why = f"approved by {by}" + (f": {comment}" if comment else "")
+        return Ended(step=step, result=_answer(True, by, comment), reason=why[:MOST_COMMENT])
     said = f": {comment}" if comment else "."
     failure = Failure(type="Rejected", message=f"{by} said no{said}", permanent=True)
     return Ended(step=step, state="failed", error=failure, reason="rejected")

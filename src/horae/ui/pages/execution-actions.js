@@ -6,14 +6,16 @@ import { ActionButton } from "../core/act.js";
 import { executionPath, go, link } from "../core/route.js";
 import { Dialog } from "../parts/dialog.js";
 import { JsonField } from "../parts/form.js";
+import { SignalButton, signalsOf } from "./execution-signal.js";
 import { hasEnded } from "./execution-words.js";
 
 const show = (id) => go(link(executionPath(id)));
 
-export function Actions({ execution, job, graph, reload }) {
+export function Actions({ execution, job, graph, explanation, reload }) {
   const [asking, setAsking] = useState(false);
   const id = execution.executionId;
-  if (!hasEnded(execution)) return html`${graph && html`<${PauseButton} id=${id} paused=${graph.paused} reload=${reload} />`}<${ActionButton} action=${cancel(execution, reload)} />`;
+  const signals = hasEnded(execution) ? null : signalsOf({ execution, job, graph, explanation });
+  if (!hasEnded(execution)) return html`${signals && html`<${SignalButton} id=${id} names=${signals} kind=${signals.length ? "primary" : ""} reload=${reload} />`}${graph && html`<${PauseButton} id=${id} paused=${graph.paused} reload=${reload} />`}<${ActionButton} action=${cancel(execution, reload)} />`;
   const isStep = Boolean(job?.owner && execution.parent); // alone it would give its workflow nothing
   const letter = execution.status === "failed" && !execution.retriedAs && !graph && !isStep;
   return html`${isStep && html`<a class="button ${execution.status === "failed" ? "primary" : ""}" href=${link(executionPath(execution.parent))}>To its workflow</a>`}${letter && html`<${ActionButton} action=${retry(id)} kind="primary" />`}

@@ -2,11 +2,18 @@
 
 import { html } from "../core/html.js";
 import { Copy, Panel, Time } from "../parts/basics.js";
+import { INSTANT } from "./execution-words.js";
 
 /** Words in which commands stand between backticks. */
 export function Said({ text }) {
-  return html`${(text ?? "").split("`").map((part, at) => (at % 2 ? html`<span key=${at} class="command"><code>${part}</code> <${Copy} text=${part} /></span>` : part))}`;
+  return html`${(text ?? "").split("`").map((part, at) => (at % 2 ? html`<span key=${at} class="command"><code>${part}</code> <${Copy} text=${part} /></span>` : timed(part)))}`;
 }
+
+// Instants in the viewer's zone, with UTC on hover.
+const timed = (text) => {
+  const instants = text.match(INSTANT) ?? [];
+  return text.split(INSTANT).map((part, at) => html`${part}${instants[at] && html`<${Time} at=${instants[at]} />`}`);
+};
 
 export function Explain({ explanation }) {
   const { blockers, estimate, summary } = explanation;

@@ -6,12 +6,16 @@ import { STATES } from "../core/states.js";
 const ENDED = new Set(["success", "failed", "cancelled", "skipped"]);
 export const hasEnded = (execution) => ENDED.has(execution.status);
 
+/** An instant as the server writes it in its sentences. */
+export const INSTANT = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
+
 const whole = (n) => duration(n < 10 ? Math.max(0, Math.round(n)) : n).replace(".0 s", " s");
 const firstLine = (text) => (text ?? "").split("\n")[0];
 const tries = (execution, most) => `failed ${execution.retryCount} of ${most ? plural(most, "try", "tries") : "its tries"}`;
 
 /** One line: what it is doing and why. `most` is how many tries it has, `summary` what explain says. */
-export function sentence(execution, { now = Date.now(), most = null, summary = "" } = {}) {
+export function sentence(execution, { now = Date.now(), most = null, summary: told = "" } = {}) {
+  const summary = (told ?? "").replace(INSTANT, when);
   const since = (at) => whole(Math.max(0, (now - new Date(at)) / 1000));
   const { status } = execution;
   if (status === "running") return running(execution, since, most, summary);
@@ -65,7 +69,7 @@ export function course(execution, attempts) {
 }
 
 function coming(execution, from, count) {
-  const queued = execution.status === "queued" || execution.status === "running";
+  const queued = execution.status === "queued" || (execution.status === "running" && !execution.reason); // one that is suspended has begun, and waits
   const until = queued ? null : execution.nextAttemptAt;
   const spans = queued ? gap(from, null, count > 0, execution.queuedAt) : [{ from, to: until, state: execution.reason === "retry" ? "retrying" : "waiting", words: execution.reason === "retry" ? "pauses before the next try" : "waits", ahead: true }];
   return { key: "next", label: `try ${execution.attempt + (execution.status === "running" ? 0 : 1)}`, state: queued ? "queued" : "waiting", spans, note: "" };

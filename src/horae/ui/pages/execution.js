@@ -39,7 +39,7 @@ function Shown({ execution, job, graph, explanation, workflow, ready, reload }) 
   const open = !hasEnded(execution);
   const crumbs = html`<a href=${link("/executions")}>Executions</a> / <a href=${link(jobPath(execution.jobName))}>${execution.jobName}</a>`;
   const title = html`${execution.jobName} <${State} of=${shown(execution)} />`;
-  return html`<${Page} title=${title} crumbs=${crumbs} lead=${html`<${Doing} execution=${execution} job=${job} explanation=${explanation} />`} actions=${html`<${Id} id=${execution.executionId} /><${Actions} execution=${execution} job=${job} graph=${graph} reload=${reload} />`}>
+  return html`<${Page} title=${title} crumbs=${crumbs} lead=${html`<${Doing} execution=${execution} job=${job} explanation=${explanation} />`} actions=${html`<${Id} id=${execution.executionId} /><${Actions} execution=${execution} job=${job} graph=${graph} explanation=${explanation} reload=${reload} />`}>
     ${execution.status === "running" && execution.progress !== null && html`<div class="execution-progress"><${Progress} value=${execution.progress} message=${execution.message} /></div>`}
     <${Trouble} execution=${execution} />
     ${explanation && isTelling(execution, explanation) && !graph && html`<${Explain} explanation=${explanation} />`}
@@ -66,6 +66,6 @@ function Tries({ execution }) {
   if (!tries.data) return null;
   const rows = course(execution, tries.data.items);
   if (!rows.length) return null;
-  return html`<${Panel} title=${tries.data.items.length ? plural(tries.data.items.length, "try", "tries") : "Not tried yet"} className="tries"><${Gantt} rows=${rows} label="Its tries" live=${open} />
+  return html`<${Panel} title=${tries.data.items.length ? plural(tries.data.items.length, "try", "tries") : execution.startedAt ? "Waiting" : "Not tried yet"} className="tries"><${Gantt} rows=${rows} label="Its tries" live=${open} />
     ${rows.length > 1 && html`<ul class="legend small soft" aria-hidden="true"><li><i class="key bg-quiet"></i>queued or waiting</li><li><i class="key bg-running"></i>ran, in the colour of its end</li><li><i class="key bg-retrying"></i>pause before a retry</li></ul>`}<//>`;
 }

@@ -16,7 +16,9 @@ import { stepState } from "../parts/graph.js";
 import { isOf, Log } from "../parts/log.js";
 import { Doing } from "./execution-doing.js";
 import { Values } from "./execution-side.js";
+import { SignalButton } from "./execution-signal.js";
 import { hasEnded } from "./execution-words.js";
+import { Answer } from "./workflow-answer.js";
 import { why } from "./workflow-words.js";
 
 const FINAL = new Set(["success", "failed", "skipped", "cancelled"]);
@@ -26,7 +28,8 @@ export function StepPanel({ execution, graph, node, group, opened, close, reload
   if (group) return html`<${Group} graph=${graph} group=${group} opened=${opened} close=${close} />`;
   const open = !FINAL.has(node.status) && !hasEnded(execution);
   const Close = html`<button type="button" class="link" aria-label="close the step" onClick=${close}>×</button>`;
-  const reason = node.error ? "" : why(node);
+  const asks = node.kind === "approval" && node.status === "waiting";
+  const reason = node.error || asks ? "" : why(node);
   return html`<${Panel} title=${html`<${State} of=${stepState(node)} quiet=${true} /> ${node.step}`} actions=${html`${open && html`<${ByHand} id=${execution.executionId} step=${node.step} reload=${reload} />`}${Close}`} className="step">
     <${Facts} facts=${[
       ["state", html`<${State} of=${stepState(node)} />`],
@@ -38,9 +41,11 @@ export function StepPanel({ execution, graph, node, group, opened, close, reload
       node.seconds !== null && [node.endedAt ? "took" : "for", duration(node.endedAt ? node.seconds : Math.round(node.seconds))],
       node.wakeAt && !node.endedAt && ["until", html`<${Time} at=${node.wakeAt} />`],
       node.critical && ["critical", "the workflow waited for it"],
-      reason && ["why", reason],
+      reason && [node.kind === "approval" && node.endedAt ? "answer" : "why", node.kind === "approval" && node.endedAt ? html`${reason} <span class="soft"><${Time} at=${node.endedAt} ago=${true} /></span>` : reason],
     ]} />
     ${node.error && node.error.message !== execution.error?.message && html`<section class="failure" aria-label="Error of ${node.step}"><p><strong>${node.error.type}</strong></p><p class="pre">${node.error.message}</p>${node.error.traceback ? html`<pre tabindex="0" class="traceback">${node.error.traceback}</pre>` : null}</section>`}
+    ${asks && html`<${Answer} id=${execution.executionId} node=${node} reload=${reload} />`}
+    ${node.kind === "signal" && node.status === "waiting" && html`<p><${SignalButton} id=${execution.executionId} names=${[node.waitsFor?.name].filter(Boolean)} kind="primary" label="Send it …" reload=${reload} /></p>`}
     ${node.kind === "foreach" ? node.items && html`<${Items} execution=${execution} node=${node} />` : node.executionId && html`<${StepRun} key=${node.executionId} id=${node.executionId} />`}
   <//>`;
 }

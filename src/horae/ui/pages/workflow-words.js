@@ -1,6 +1,6 @@
 // Why a step of a workflow stands as it does, in words.
 
-const REASONS = { when: "its condition did not hold", join: "what it comes after ended otherwise", switch: "another branch was taken", workflow: "the workflow ended before", tolerance: "too many items failed", paused: "the workflow is paused", breakpoint: "it was to stop here" };
+const REASONS = { when: "its condition did not hold", join: "what it comes after ended otherwise", switch: "another branch was taken", workflow: "the workflow ended before", rejected: "it was rejected", timeout: "nobody answered, nothing came in time", tolerance: "too many items failed", paused: "the workflow is paused", breakpoint: "it was to stop here" };
 
 /** Why a step stands as it does, in words. */
 export function why(node) {

@@ -24,7 +24,7 @@ export function Workflow({ execution, job, graph, reload }) {
     setQuery({ step: next === chosen ? NONE : next, item: null, grep: null, level: null, try: null });
     if (innerWidth <= NARROW) requestAnimationFrame(() => document.querySelector(".execution-side")?.scrollIntoView({ block: "nearest" })); // it is told below
   };
-  const asks = graph.nodes.filter((node) => node.kind === "approval" && node.status === "waiting");
+  const asks = graph.nodes.filter((node) => node.kind === "approval" && node.status === "waiting" && node.step !== chosen); // the chosen one asks beside the graph
   const members = chosen?.startsWith("group:") ? chosen : null;
   const node = graph.nodes.find((one) => one.step === chosen);
   const path = Boolean(critical);
