@@ -8,9 +8,9 @@ from horae.engine.node import Node
 from horae.env import SECOND, VirtualClock
 from horae.model.protocol import Failure
 from horae.server.metrics.answers import Answers
-from horae.server.metrics.families import bounded
+from horae.server.metrics.families import bounded, named
 from tests.server.conftest import Api, Connect
-from tests.server.working import HandWorker
+from tests.server.working import HandWorker, outcome
 
 
 def test_answers_are_counted_by_route_and_status_and_timed_by_route():
@@ -117,6 +117,48 @@ async def test_metrics_follow_executions_from_their_submission_to_their_end(
     assert after['horae_store_seconds_count{operation="exchange"}'] >= 5
     assert after["horae_exchange_answer_bytes_total"] > 0
     assert [name for name in after if name.startswith("horae_build_info{") and 'store="sqlite"' in name]
+
+
+async def test_reports_of_a_lost_worker_are_counted_as_stale_and_repetitions_are_not(
+    api: Api, worker: Api, node: Node, clock: VirtualClock
+):
+    await api.post("/api/v1/jobs", json={"name": "pay", "command": "true"})
+    await api.post("/api/v1/executions", json={"job": "pay", "items": [{}, {}]})
+    hand = await HandWorker.register(worker)
+    first, second = (await hand.take(1))[0], (await hand.take(1))[0]
+    await hand.report([first])
+    hand.repeat()
+    await hand.report([first])
+    assert told((await api.get("/metrics")).text)["horae_stale_reports_total"] == 0
+    for _ in range(20):
+        await node.rescuer.step()
+        clock.advance(3 * SECOND)
+
+    answer = await hand.send(outcomes=[outcome(second)])
+
+    assert answer.status_code == 409
+    assert told((await api.get("/metrics")).text)["horae_stale_reports_total"] == 1
+    hand.session = node.env.new_id()
+    assert (await hand.send(outcomes=[outcome(second)])).status_code == 404
+    assert told((await api.get("/metrics")).text)["horae_stale_reports_total"] == 2
+
+
+async def test_an_empty_queue_is_told_as_empty(api: Api, node: Node):
+    await api.put("/api/v1/queues/slow", json={"concurrency": 3})
+
+    after = told((await api.get("/metrics")).text)
+
+    for queue in ("default", "slow"):
+        assert after[f'horae_queued_executions{{namespace="default",queue="{queue}"}}'] == 0
+        assert after[f'horae_oldest_queued_seconds{{namespace="default",queue="{queue}"}}'] == 0
+
+
+def test_counters_by_namespace_are_bounded_and_never_go_down():
+    counts, names = {1: 5.0, 2: 1.0, 3: 7.0, 4: 2.0}, {1: "a", 3: "c", 4: "d"}
+    assert named(counts, names, most=3) == {"a": 5, "c": 7, "(others)": 2}
+    counts[4] += 90
+    assert named(counts, names | {2: "b"}, most=3) == {"a": 5, "b": 1, "c": 7, "(others)": 92}
+    assert named(counts, {1: "a", 2: "a"}, most=2) == {"a": 6, "(others)": 99}
 
 
 async def test_metrics_tell_of_late_fires_dead_letters_and_limits(

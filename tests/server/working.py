@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import httpx2
 import msgspec
 
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Failure, Grant, Outcome, Registered
@@ -22,11 +23,19 @@ class HandWorker:
         assert answer.status_code == 201, answer.text
         return cls(api, msgspec.json.decode(answer.content, type=Registered))
 
-    async def exchange(self, **more: Any) -> Answer:
-        """One exchange, answered at once."""
+    async def send(self, **more: Any) -> httpx2.Response:
+        """One exchange, whatever the answer."""
         self._n += 1
         body = msgspec.json.encode(Exchange(channel=0, n=self._n, **more))
-        answer = await self._api.post(f"/api/v1/sessions/{self.session}/exchange", content=body)
+        return await self._api.post(f"/api/v1/sessions/{self.session}/exchange", content=body)
+
+    def repeat(self) -> None:
+        """The next exchange has the number of the last, as if that had not been answered."""
+        self._n -= 1
+
+    async def exchange(self, **more: Any) -> Answer:
+        """One exchange, answered at once."""
+        answer = await self.send(**more)
         assert answer.status_code == 200, answer.text
         return msgspec.json.decode(answer.content, type=Answer)
 
@@ -35,10 +44,11 @@ class HandWorker:
 
     async def report(self, grants: Sequence[Grant], *, error: Failure | None = None) -> Answer:
         """Everything of these succeeded, or failed by this."""
-        return await self.exchange(outcomes=[_outcome(grant, error) for grant in grants])
+        return await self.exchange(outcomes=[outcome(grant, error) for grant in grants])
 
 
-def _outcome(grant: Grant, error: Failure | None) -> Outcome:
+def outcome(grant: Grant, error: Failure | None = None) -> Outcome:
+    """What became of all of a grant."""
     return Outcome(
         parcel=grant.parcel, lo=grant.lo, hi=grant.hi, attempt=grant.attempt, error=error,
         outcome="success" if error is None else "failed",

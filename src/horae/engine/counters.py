@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from horae.env import SECOND, Instant
 from horae.model.buckets import Buckets
+from horae.model.protocol import Outcome, Range
 from horae.model.slice import Running
 from horae.store.moves.claim import Claimed
 from horae.store.moves.effects import Effects
@@ -29,7 +30,7 @@ class Counters:
         self.lags = Buckets(LAGS, SECOND)
         self.failures: Counter[str] = Counter()  # attempts, by the class of their failure
         self.dead: Counter[int] = Counter()  # executions that failed for good, by namespace
-        self.stale = 0  # executions in reports that matched nothing
+        self.stale = 0  # executions in reports that were refused
         self.claims = self.claims_in_vain = 0
         self.repeated = 0  # attempts after the first
         self.reported, self.granted = Buckets(COUNTS), Buckets(COUNTS)  # executions in an exchange, and its answer
@@ -73,8 +74,10 @@ class Counters:
                 self.runs[ended.state].add(ended.busy / count, count)
         if effects.failures:
             self.failures.update(effects.failures)
-        if effects.ignored:
-            self.stale += sum(r.hi - r.lo for ranges in effects.ignored.values() for r in ranges)
+
+    def refused(self, reported: Sequence[Range | Outcome]) -> None:
+        """A worker reported these of attempts that were over, or after its session was."""
+        self.stale += sum(each.hi - each.lo for each in reported)
 
     def fired(self, fires: Iterable[tuple[Instant, int]], now: Instant) -> None:
         """So many executions of each of these instants were made."""

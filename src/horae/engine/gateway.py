@@ -25,7 +25,7 @@ from horae.engine.settings import DAY, EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
 from horae.env import Env
-from horae.errors import BadInput, Busy, HoraeError, ProtocolMismatch, SessionEnded
+from horae.errors import BadInput, Busy, HoraeError, NotFound, ProtocolMismatch, SessionEnded
 from horae.model.buckets import Buckets
 from horae.model.deal import capacity
 from horae.model.ids import execution_id
@@ -112,7 +112,11 @@ class Gateway:
             self.lot.counters.reported.add(sum(outcome.hi - outcome.lo for outcome in up.outcomes))
         if self.seals is not None:
             up = self.seals.seal_results(up)
-        known = await self.sessions.get(namespace, session)
+        try:
+            known = await self.sessions.get(namespace, session)
+        except NotFound:
+            self.lot.counters.refused(up.outcomes)
+            raise
         patient = up.wait > 0 and not self.lot.closed and session not in self._asked
         lanes = self.sessions.lanes(known)
         head = Head(
@@ -120,8 +124,11 @@ class Gateway:
             pieces=pack_all(up.logs) if up.logs else (), most_log=self._most_log,
         )  # fmt: skip
         reply = await self._decide(head)
+        if reply.ignored and not reply.known:  # a repetition brings again what its first sending settled
+            self.lot.counters.refused(reply.ignored)
         match reply.decision:
             case "ended":
+                self.lot.counters.refused(up.outcomes)
                 self._forget(session)
                 raise _ended()
             case "gap":

@@ -31,6 +31,7 @@ from horae.store.contract import Store
 from horae.store.moves import keys, quotas
 
 CACHED = 5.0  # seconds a checked credential is believed
+RECALLED = 300.0  # seconds for which a key is recalled that was asked about, for when the store is away
 MOST_CACHED = 10_000
 NOTED_EVERY: Micros = 60 * SECOND  # how often the last use of a key is written
 CODE_LIFE: Micros = 600 * SECOND
@@ -70,6 +71,15 @@ class SignedIn(Struct, frozen=True):
     who: Principal
 
 
+class Checked(Struct):
+    """A credential that the store was asked about."""
+
+    who: Principal
+    expires_at: Instant | None
+    until: float  # believed
+    recalled: float  # until then, when the store is away
+
+
 class Sessions(Protocol):
     """Whose cookies are people's own."""
 
@@ -86,7 +96,7 @@ class Keys:
     def __init__(self, env: Env, store: Store) -> None:
         self._env, self._store = env, store
         self.people: Sessions | None = None
-        self._known: dict[Credential, tuple[Principal, Instant | None, float]] = {}
+        self._known: dict[Credential, Checked] = {}
         self._elsewhere: dict[tuple[str, str], tuple[Principal, float]] = {}  # by key's id and namespace's name
 
     async def ensure_admin_key(self, preset: str | None = None, found: str = "") -> str | None:
@@ -199,8 +209,20 @@ class Keys:
             return known
         stored = await self._store.read(lambda: keys.one(id_of(text)))
         if stored is None or not hmac.compare_digest(stored.hash, digest):
+            self._known.pop(("key", digest), None)
             return None
         return await self._admit(("key", digest), stored, None)
+
+    def recall(self, text: str) -> Principal | None:
+        """Who bore this key when the store was last asked, if that was lately: for what is told while it is away.
+
+        Whoever goes on asking is recalled for as long as that lasts. A key still ends at its instant.
+        """
+        known, now = self._known.get(("key", digest_of(text))), self._env.clock.monotonic()
+        if known is None or known.recalled <= now or self._is_over(known):
+            return None
+        known.recalled = now + RECALLED
+        return known.who
 
     async def check_cookie(self, text: str) -> Principal | None:
         """Who signed in with this cookie; None when nobody is."""
@@ -215,19 +237,23 @@ class Keys:
 
     def _remembered(self, shown: Credential) -> Principal | None:
         known = self._known.get(shown)
-        if known is None or known[2] <= self._env.clock.monotonic():
+        if known is None or known.until <= self._env.clock.monotonic():
             return None
-        who, expires_at, _ = known
-        return who if expires_at is None or self._env.now() < expires_at else None
+        return None if self._is_over(known) else known.who
+
+    def _is_over(self, known: Checked) -> bool:
+        return known.expires_at is not None and self._env.now() >= known.expires_at
 
     async def _admit(self, shown: Credential, stored: keys.StoredKey, csrf: str | None) -> Principal | None:
         now = self._env.now()
         if not stored.valid(now):
+            self._known.pop(shown, None)
             return None
         who = _principal(stored, csrf)
         if len(self._known) >= MOST_CACHED:
             self._known.clear()
-        self._known[shown] = (who, stored.expires_at, self._env.clock.monotonic() + CACHED)
+        asked = self._env.clock.monotonic()
+        self._known[shown] = Checked(who, stored.expires_at, asked + CACHED, asked + RECALLED)
         await self._note_use(stored, now)
         return who
 

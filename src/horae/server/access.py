@@ -34,6 +34,7 @@ ACCESS: Mapping[str, Access] = {
     "health.live": EVERYBODY,
     "health.ready": EVERYBODY,
     "ui.page": EVERYBODY,
+    "ui.begin": EVERYBODY,
     "ui.file": EVERYBODY,
     "me.sign-in": EVERYBODY,
     "me.ways": EVERYBODY,
@@ -102,6 +103,7 @@ ACCESS: Mapping[str, Access] = {
     "fires.count": VIEW,
     "triggers.list": VIEW,
     "triggers.preview": VIEW,
+    "yaml.read": VIEW,
     "triggers.of-job": VIEW,
     "triggers.add": EDIT,
     "triggers.get": VIEW,
@@ -244,6 +246,11 @@ def is_public(route: Route) -> bool:
 def is_counted(route: Route) -> bool:
     """Whether a request counts for the rate of its credential: what workers exchange does not."""
     return route.tag != "sessions"
+
+
+def is_watching(route: Route) -> bool:
+    """Whether a route tells of this server itself, also while the store is away."""
+    return route.tag == "metrics"
 
 
 def authorise(who: Principal, route: Route) -> None:

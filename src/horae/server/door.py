@@ -11,8 +11,8 @@ from horae.engine.node import PARTS, Node
 from horae.engine.permits import ACTING
 from horae.errors import BadInput, Forbidden, HoraeError, NotFound
 from horae.model.principal import Principal
-from horae.server.access import authorise, is_counted, is_public
-from horae.server.auth import authenticate
+from horae.server.access import authorise, is_counted, is_public, is_watching
+from horae.server.auth import authenticate, authenticate_watcher
 from horae.server.call import NOBODY, Call
 from horae.server.once import once
 from horae.server.problems import MethodNotAllowed, broken, problem
@@ -68,7 +68,8 @@ async def unmatched(node: Node, scope: Scope, allow: str | None, parts: Collecti
 
 
 async def _admit(node: Node, route: Route, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive) -> Principal:
-    who = await authenticate(node.keys, route.method, headers)
+    ask = authenticate_watcher if is_watching(route) else authenticate
+    who = await ask(node.keys, route.method, headers)
     if is_counted(route):
         node.request_rates.take(who)
     try:

@@ -1,6 +1,6 @@
 """What became of executions at this server."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import get_args
 
 from prometheus_client import Metric
@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
 from horae.model.protocol import FailureKind
-from horae.server.metrics.families import bounded, by, counter, histogram
+from horae.server.metrics.families import by, counter, histogram, named
 
 # What operators call the classes of failures.
 CLASSES: Mapping[FailureKind, str] = {
@@ -23,8 +23,8 @@ assert set(CLASSES) == set(get_args(FailureKind))
 class Executions(Collector):
     """Executions from when they are asked for to their ends."""
 
-    def __init__(self, node: Node, names: Callable[[], Mapping[int, str]]) -> None:
-        """`names` are those of namespaces as they were last looked up."""
+    def __init__(self, node: Node, names: Mapping[int, str]) -> None:
+        """`names` are those of namespaces as they are known by now."""
         self._node, self._names = node, names
 
     def collect(self) -> Iterator[Metric]:
@@ -51,7 +51,7 @@ class Executions(Collector):
         told = "Attempts that failed, by class: job (its own), timeout, worker_lost or platform."
         failures = {word: counted.failures[kind] for kind, word in CLASSES.items()}
         yield counter("failed_attempts", told, by(failures), ["class"])
-        told = "Executions in reports of attempts that were over by then: refused, they changed nothing."
+        told = "Executions in reports of attempts, or of sessions, that were over by then: refused, they changed nothing."
         yield counter("stale_reports", told, counted.stale)
 
     def _ended(self) -> Iterator[Metric]:
@@ -59,6 +59,5 @@ class Executions(Collector):
         yield counter("outcomes", "Executions by what became of them.", outcomes, ["outcome"])
         told = "How long the last attempts of executions ran, by outcome; of those that ran together, their mean."
         yield histogram("execution_seconds", told, by(self._node.counters.runs), ["outcome"])
-        names = self._names()
-        dead = {names.get(namespace, ""): count for namespace, count in self._node.counters.dead.items()}
-        yield counter("dead_letters", "Executions that failed for good.", bounded(by(dead), 1), ["namespace"])
+        dead = named(self._node.counters.dead, self._names)
+        yield counter("dead_letters", "Executions that failed for good.", by(dead), ["namespace"])

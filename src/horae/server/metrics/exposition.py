@@ -4,13 +4,15 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from horae.engine.node import Node
+from horae.errors import StoreUnavailable
 from horae.server.call import Call
 from horae.server.metrics.alerts import Alerts
 from horae.server.metrics.answers import Answers
 from horae.server.metrics.exchanges import Exchanges
 from horae.server.metrics.executions import Executions
-from horae.server.metrics.looked import Looked, Shown, look
+from horae.server.metrics.looked import Look
 from horae.server.metrics.services import Itself, Services
+from horae.server.metrics.shown import Shown
 from horae.server.metrics.storage import Storage
 from horae.server.route import Route
 
@@ -22,9 +24,10 @@ class Metrics:
 
     def __init__(self, node: Node) -> None:
         self.registry = CollectorRegistry()
-        self._answers, self._shown = Answers(), Shown()
-        executions = Executions(node, lambda: self._shown.looked.namespaces)
-        for family in (executions, Exchanges(node), Storage(node), Services(node), Alerts(node), Itself(node)):
+        self._answers, self._look = Answers(), Look(node)
+        self._shown = shown = Shown()
+        executions = Executions(node, shown.names)
+        for family in (executions, Exchanges(node), Storage(node, shown), Services(node), Alerts(node), Itself(node)):
             self.registry.register(family)
         ProcessCollector(registry=self.registry)
         self.registry.register(self._answers)
@@ -34,13 +37,16 @@ class Metrics:
         """A request was answered."""
         self._answers.add(route.name, status, seconds)
 
-    def text(self, looked: Looked) -> bytes:
-        """What Prometheus reads, with what the store just said."""
-        self._shown.looked = looked
+    async def text(self) -> bytes:
+        """What Prometheus reads, with what the store just said; while it is away, what this process knows."""
+        try:
+            self._shown.show(await self._look.now())
+        except StoreUnavailable:
+            self._shown.show(None, away=True)
         return generate_latest(self.registry)
 
 
 async def exposition(call: Call) -> bytes:
     """The text Prometheus reads."""
     metrics: Metrics = call.scope["app"].metrics
-    return metrics.text(await look(call.node))
+    return await metrics.text()

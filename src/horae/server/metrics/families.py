@@ -54,6 +54,20 @@ def _sum(one: float, other: float) -> float:
     return one + other
 
 
+def named(counts: Mapping[int, float], names: Mapping[int, str], most: int = MOST_SERIES) -> Mapping[str, float]:
+    """What was counted for namespaces, by their names: of the first so many; the rest together, as `(others)`.
+
+    Counts are in the order of their beginnings, so nothing is told under another name later: no counter goes down.
+    What has no name yet is told when it has one.
+    """
+    kept: dict[str, float] = {}
+    for place, (namespace, count) in enumerate(counts.items()):
+        name = names.get(namespace) if place < most else OTHERS
+        if name is not None:
+            kept[name] = kept.get(name, 0) + count
+    return kept
+
+
 def bounded(
     values: Mapping[Labels, float],
     names: int,

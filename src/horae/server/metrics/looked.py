@@ -1,21 +1,24 @@
 """What only the store knows, asked for each time that somebody reads the metrics."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct, field
-from prometheus_client import Metric
-from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
 from horae.env import SECOND
-from horae.server.metrics.families import Labels, bounded, gauge
+from horae.errors import Busy, StoreUnavailable
+from horae.server.metrics.families import Labels
+from horae.server.promptly import heard
 from horae.store.moves import alerts, backfills, circuit_reads, limit_reads, replays, watches
 from horae.store.moves.depths import all_depths
 
 MOST_CIRCUITS = 10_000
 MOST_BACKFILLED = 1_000  # jobs and states
 MOST_HOLDERS = 100_000  # that are counted
+PATIENCE = 5.0  # seconds that the store has to say it all; Prometheus itself waits for ten
+LITTLE_PATIENCE = 1.0  # if it is known to be away
 Table = Counter[Labels]
 
 
@@ -40,63 +43,28 @@ class Looked(Struct):
     slots: Table = field(default_factory=Counter)
 
 
-class Shown(Collector):
-    """The last look."""
+class Look:
+    """Asks the store, once for all who read at the same time."""
 
-    def __init__(self) -> None:
-        self.looked = Looked()
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._going: asyncio.Task[Looked] | None = None
 
-    def collect(self) -> Iterator[Metric]:
-        yield from self._queues()
-        yield from self._workers()
-        yield from self._limits()
-        yield from self._jobs()
-        looked = self.looked
-        told = "Triggers that cannot be decided; they are tried again every minute, and the log and their jobs say why."
-        yield gauge("troubled_triggers", told, looked.troubled)
-        told = "Watched places that cannot be looked at; they are tried again, and the log says why."
-        yield gauge("troubled_watches", told, looked.watches)
-
-    def _queues(self) -> Iterator[Metric]:
-        looked, labels = self.looked, ["namespace", "queue"]
-        yield gauge("queued_executions", "Executions queued, by queue.", bounded(looked.queued, 2), labels)
-        told = "How long the oldest of what is queued has been queued, by queue; of no queue that is empty."
-        yield gauge("oldest_queued_seconds", told, bounded(looked.oldest, 2, together=max), labels)
-        told = "1 for each queue of which nothing is started, by a hold or a maintenance window."
-        yield gauge("held_queues", told, bounded(looked.held, 2), labels)
-
-    def _workers(self) -> Iterator[Metric]:
-        looked = self.looked
-        yield gauge("workers", "Workers, by status.", bounded(looked.workers, 1), ["namespace", "status"])
-        told = "Slots of workers that are there, by whether something runs in them: busy or idle."
-        yield gauge("worker_slots", told, bounded(looked.slots, 1), ["namespace", "state"])
-
-    def _limits(self) -> Iterator[Metric]:
-        looked, labels = self.looked, ["namespace", "queue"]
-        told = "Executions that run under the limit of a queue, or of a namespace (no queue)."
-        yield gauge("limit_used", told, bounded(looked.used, 2), labels)
-        told = "How many of them may run at once."
-        yield gauge("limit_size", told, bounded(looked.limits, 2), labels)
-        told = f"Entries of executions that hold limits by key and sequences; {MOST_HOLDERS} stands for more."
-        yield gauge("limit_holders", told, looked.holders)
-
-    def _jobs(self) -> Iterator[Metric]:
-        looked, by_job = self.looked, ["namespace", "job_name", "state"]
-        told = "Circuits of jobs that are open or half-open, by job and state."
-        yield gauge("circuits", told, bounded(looked.circuits, 2), by_job)
-        told = (
-            "Backfills that are not completed, by job and state: running, paused, or cancelled with executions to end."
-        )
-        yield gauge("backfills", told, bounded(looked.backfills, 2), by_job)
-        told = (
-            "Fires of these backfills, by job and how they stand: to_come, left_alone, live, succeeded, failed or"
-            " ended_otherwise."
-        )
-        yield gauge("backfill_fires", told, bounded(looked.fires, 2), ["namespace", "job_name", "standing"])
-        told = "Replays of dead letters that go on or are paused, by state."
-        yield gauge("replays", told, bounded(looked.replays, 1), ["namespace", "state"])
-        told = "Alerts that are firing, by severity."
-        yield gauge("alerts", told, bounded(looked.alerts, 1), ["namespace", "severity"])
+    async def now(self) -> Looked | None:
+        """What the store says; None if it takes longer than readers wait. Raises StoreUnavailable."""
+        if self._going is None or self._going.done():
+            self._going = asyncio.create_task(look(self._node), name="horae-metrics")
+            self._going.add_done_callback(heard)
+        going = self._going
+        await asyncio.wait({going}, timeout=PATIENCE if self._node.ready else LITTLE_PATIENCE)
+        if not going.done():
+            return None
+        try:
+            return going.result()
+        except StoreUnavailable:
+            raise
+        except Busy:
+            return None
 
 
 async def look(node: Node) -> Looked:
@@ -106,6 +74,8 @@ async def look(node: Node) -> Looked:
     queues = {queue.id: (names.get(queue.namespace, ""), queue.name) for queue in directory.queues}
     lanes = {lane.id: queues[lane.queue] for lane in directory.lanes}
     looked = Looked(names, await node.store.troubled_triggers(), await node.store.read(watches.troubled))
+    looked.queued.update(dict.fromkeys(queues.values(), 0))
+    looked.oldest = dict.fromkeys(queues.values(), 0.0)
     await _look_at_queues(looked, node, lanes)
     for queue in directory.queues:
         if node.hold_watch.of_queue(queue.namespace, queue.id):
@@ -127,7 +97,7 @@ async def _look_at_queues(looked: Looked, node: Node, lanes: Mapping[int, Labels
         if lane in lanes:
             queue = lanes[lane]
             looked.queued[queue] += count
-            looked.oldest[queue] = max(looked.oldest.get(queue, 0.0), max(0, now - since) / SECOND)
+            looked.oldest[queue] = max(looked.oldest[queue], (now - since) / SECOND)
 
 
 async def _look_at_limits(looked: Looked, node: Node, queues: Mapping[int, Labels]) -> None:

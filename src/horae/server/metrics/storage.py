@@ -7,13 +7,14 @@ from prometheus_client.registry import Collector
 
 from horae.engine.node import Node
 from horae.server.metrics.families import by, counter, gauge, histogram
+from horae.server.metrics.shown import Shown
 
 
 class Storage(Collector):
     """How long the store takes, how much is committed together, and which epoch it is in."""
 
-    def __init__(self, node: Node) -> None:
-        self._node = node
+    def __init__(self, node: Node, shown: Shown) -> None:
+        self._node, self._shown = node, shown
 
     def collect(self) -> Iterator[Metric]:
         node = self._node
@@ -27,4 +28,6 @@ class Storage(Collector):
         yield counter("store_repeats", told, node.store.driver.retries)
         told = "The store's epoch: a restore or a failover raises it, and ends what workers hold of the one before."
         yield gauge("store_epoch", told, node.epoch)
-        yield gauge("ready", "Whether the store answers.", node.ready)
+        yield gauge("ready", "Whether the store answers.", node.ready and not self._shown.away)
+        told = "Whether this answer tells what the store knows; otherwise it is away, or takes too long to say it."
+        yield gauge("store_looked", told, self._shown.looked is not None)

@@ -1,0 +1,81 @@
+"""What the store said, as families."""
+
+from collections.abc import Iterator
+
+from prometheus_client import Metric
+from prometheus_client.registry import Collector
+
+from horae.server.metrics.families import bounded, gauge
+from horae.server.metrics.looked import MOST_HOLDERS, Looked
+
+
+class Shown(Collector):
+    """The last look. Of a store that could not be asked nothing is told, rather than what was so before."""
+
+    def __init__(self) -> None:
+        self.looked: Looked | None = None
+        self.away = False
+        self.names: dict[int, str] = {}  # of all namespaces that were ever seen: counters of theirs do not go away
+
+    def show(self, looked: Looked | None, *, away: bool = False) -> None:
+        self.looked, self.away = looked, away
+        if looked is not None:
+            self.names.update(looked.namespaces)
+
+    @property
+    def _said(self) -> Looked:
+        return self.looked or Looked()
+
+    def _number(self, name: str, told: str, value: float) -> Metric:
+        return gauge(name, told, {} if self.looked is None else value)
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._queues()
+        yield from self._workers()
+        yield from self._limits()
+        yield from self._jobs()
+        told = "Triggers that cannot be decided; they are tried again every minute, and the log and their jobs say why."
+        yield self._number("troubled_triggers", told, self._said.troubled)
+        told = "Watched places that cannot be looked at; they are tried again, and the log says why."
+        yield self._number("troubled_watches", told, self._said.watches)
+
+    def _queues(self) -> Iterator[Metric]:
+        looked, labels = self._said, ["namespace", "queue"]
+        yield gauge("queued_executions", "Executions queued, by queue.", bounded(looked.queued, 2), labels)
+        told = "How long the oldest of what is queued has been queued, by queue."
+        yield gauge("oldest_queued_seconds", told, bounded(looked.oldest, 2, together=max), labels)
+        told = "1 for each queue of which nothing is started, by a hold or a maintenance window."
+        yield gauge("held_queues", told, bounded(looked.held, 2), labels)
+
+    def _workers(self) -> Iterator[Metric]:
+        looked = self._said
+        yield gauge("workers", "Workers, by status.", bounded(looked.workers, 1), ["namespace", "status"])
+        told = "Slots of workers that are there, by whether something runs in them: busy or idle."
+        yield gauge("worker_slots", told, bounded(looked.slots, 1), ["namespace", "state"])
+
+    def _limits(self) -> Iterator[Metric]:
+        looked, labels = self._said, ["namespace", "queue"]
+        told = "Executions that run under the limit of a queue, or of a namespace (no queue)."
+        yield gauge("limit_used", told, bounded(looked.used, 2), labels)
+        told = "How many of them may run at once."
+        yield gauge("limit_size", told, bounded(looked.limits, 2), labels)
+        told = f"Entries of executions that hold limits by key and sequences; {MOST_HOLDERS} stands for more."
+        yield self._number("limit_holders", told, looked.holders)
+
+    def _jobs(self) -> Iterator[Metric]:
+        looked, by_job = self._said, ["namespace", "job_name", "state"]
+        told = "Circuits of jobs that are open or half-open, by job and state."
+        yield gauge("circuits", told, bounded(looked.circuits, 2), by_job)
+        told = (
+            "Backfills that are not completed, by job and state: running, paused, or cancelled with executions to end."
+        )
+        yield gauge("backfills", told, bounded(looked.backfills, 2), by_job)
+        told = (
+            "Fires of these backfills, by job and how they stand: to_come, left_alone, live, succeeded, failed or"
+            " ended_otherwise."
+        )
+        yield gauge("backfill_fires", told, bounded(looked.fires, 2), ["namespace", "job_name", "standing"])
+        told = "Replays of dead letters that go on or are paused, by state."
+        yield gauge("replays", told, bounded(looked.replays, 1), ["namespace", "state"])
+        told = "Alerts that are firing, by severity."
+        yield gauge("alerts", told, bounded(looked.alerts, 1), ["namespace", "severity"])
