@@ -51,7 +51,7 @@ class Executions(Collector):
         told = "Attempts that failed, by class: job (its own), timeout, worker_lost or platform."
         failures = {word: counted.failures[kind] for kind, word in CLASSES.items()}
         yield counter("failed_attempts", told, by(failures), ["class"])
-        told = "Executions in reports of attempts, or of sessions, that were over by then: refused, they changed nothing."
+        told = "Executions in reports of attempts or sessions that were over by then: refused, they changed nothing."
         yield counter("stale_reports", told, counted.stale)
 
     def _ended(self) -> Iterator[Metric]:
