@@ -122,10 +122,10 @@ class Gateway:
         self._check(up)
         self.exchanges += 1
         self.is_draining = self.is_draining or up.draining
+        self._note(up)
         ignored = [
             Range(parcel=o.parcel, lo=i, hi=i + 1, attempt=o.attempt) for o in up.outcomes for i in self._settle(o)
         ]
-        self._note(up)
         seen = self._seen.get(up.channel, 0)
         asked = any(request for request in self.requests if (request.parcel, request.item) in self.running)
         if up.n == seen + 1:
@@ -171,6 +171,9 @@ class Gateway:
         self.progress += up.progress
         self.started += up.started
         for lines in up.logs:
+            held = self.running.get((lines.parcel, lines.item))
+            if held is None or held.item.attempt != lines.attempt:
+                continue  # nothing about an item is kept after its outcome
             known = self.logs.setdefault((lines.parcel, lines.item, lines.attempt), {})
             self._number(known, lines)
 

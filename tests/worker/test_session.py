@@ -1,5 +1,6 @@
 """The session's promises, whatever the network does."""
 
+from collections.abc import Callable
 from uuid import UUID
 
 import msgspec
@@ -15,7 +16,8 @@ from horae.model.timeouts import Timeouts
 from horae.worker.holding import RELEASED, Chunk, Fate
 from horae.worker.log_queue import MAX_LOG_BYTES
 from horae.worker.pace import Pace
-from horae.worker.session import Session, halve
+from horae.worker.refusal import REFUSED, halve
+from horae.worker.session import Session
 from tests.worker.gateway import Gateway, parameters
 from tests.worker.network import Network
 
@@ -497,6 +499,20 @@ def test_a_refused_exchange_is_halved_until_the_outcome_at_fault_stands_alone():
     assert not bench.gateway.running
 
 
+def told_to(bench: Bench, refuses: Callable[[Exchange], bool]) -> list[Exchange]:
+    """What a server reads that refuses some exchanges, until nothing is left to tell."""
+    read: list[Exchange] = []
+    for _ in range(60):
+        bench.clock.advance(SECOND)
+        exchange = bench.session.next_exchange()
+        while exchange is not None and refuses(exchange):
+            exchange = bench.session.refused(exchange, "cannot read it")
+        if exchange is not None:
+            read.append(exchange)
+            bench.trade(exchange)
+    return read
+
+
 def test_no_outcome_fails_for_what_was_told_beside_it():
     bench = Bench()
     bench.gateway.submit(JOB, parameters(1))
@@ -507,12 +523,37 @@ def test_no_outcome_fails_for_what_was_told_beside_it():
     chunk.end(begun, bench.clock.monotonic(), b"1")
     bench.session.finish(chunk)
 
-    exchange = bench.session.next_exchange()
-    assert [one.percent for one in exchange.progress] == [500.0]
-    smaller = bench.session.refused(exchange, "more than 100")
+    read = told_to(bench, lambda up: any(one.percent == 500.0 for one in up.progress))
 
-    assert smaller.progress == []
-    assert [one.outcome for one in smaller.outcomes] == ["success"]
+    assert [one.outcome for up in read for one in up.outcomes] == ["success"]
+    assert not any(up.progress for up in read)
+
+
+def test_what_is_refused_alone_takes_nothing_of_its_neighbours_along():
+    bench = Bench(slots=4)
+    parcel = bench.gateway.submit(JOB, parameters(4))
+    bench.talk()
+    chunks = [bench.session.take() for _ in range(4)]
+    for number, chunk in enumerate(chunks):
+        begun = chunk.begin(bench.clock.monotonic())
+        texts = [f"{number}:{i}" for i in range(9)]
+        texts[4:5] = ["bad line"] if number == 2 else texts[4:5]
+        bench.session.log(begun[:2], 0, [(0, "stdout", text) for text in texts])
+        bench.session.progress(begun[:2], 10.0 * number)
+        chunk.end(begun, bench.clock.monotonic(), b'"bad"' if number == 1 else b"1")
+        bench.session.finish(chunk)
+
+    told_to(bench, lambda up: b"bad" in msgspec.json.encode(up))
+
+    assert [bench.gateway.finished[parcel, i].outcome for i in range(4)] == ["success", "failed", "success", "success"]
+    for number in range(4):
+        lines = bench.gateway.lines(parcel, number)
+        if number == 2:
+            assert lines.pop(4) == f"{REFUSED} of 8 characters: cannot read it"
+            lines.insert(4, "2:4")
+        assert lines == [f"{number}:{i}" for i in range(9)]
+    assert sorted(one.percent for one in bench.gateway.progress) == [0.0, 10.0, 20.0, 30.0]
+    assert (bench.session.outbox.logs.bytes, bench.session.outbox.logs.has_news) == (0, False)
 
 
 def test_an_empty_exchange_that_is_refused_means_the_end():

@@ -83,7 +83,7 @@ class LogQueue:
         if lines is None:
             lines = self._lines[key] = Lines(seq)
         lines.lines.extend(added)
-        size = sum([len(line[2]) for line in added]) + LINE_BYTES * len(added)
+        size = _size(added)
         lines.size += size
         self.bytes += size
         if key not in self._sending:
@@ -143,9 +143,26 @@ class LogQueue:
                 if key in self._lines:
                     self._ready += self._lines[key].size
 
+    def give_back(self, told: Iterable[LogLines]) -> None:
+        """Take lines back, before all that wait, from an exchange that a server refused without reading it."""
+        for given in told:
+            key = given.parcel, given.item, given.attempt
+            lines = self._lines.setdefault(key, Lines(given.seq))
+            lines.lines.extendleft(reversed(given.lines))
+            lines.seq, lines.left_out = given.seq, given.left_out or lines.left_out
+            size = _size(given.lines)
+            lines.size += size
+            self.bytes += size
+            if key not in self._sending:
+                self._ready += size
+
     def clear(self) -> None:
         self._lines, self._sending, self.tails, self.bytes, self._ready = {}, set(), {}, 0, 0
         self.room.set()
+
+
+def _size(lines: Sequence[Line]) -> int:
+    return sum([len(line[2]) for line in lines]) + LINE_BYTES * len(lines)
 
 
 def _first(lines: deque[Line], room: int) -> tuple[list[Line], int]:

@@ -32,6 +32,9 @@ class Load(Struct):
     progress: list[Progress] = []
     logs: list[LogLines] = []
 
+    def __bool__(self) -> bool:
+        return bool(self.outcomes or self.started or self.progress or self.logs)
+
 
 class Outbox:
     """The buffers of a session. `offset` is what makes a monotonic time the server's."""
@@ -47,9 +50,12 @@ class Outbox:
     @property
     def has_outcomes(self) -> bool:
         """Whether there is an outcome that can be told: none overtakes log lines that are under way."""
-        if self._outcomes or not self._endings or not self.logs:
+        if not (self._outcomes or self._endings) or not self.logs:
             return bool(self._outcomes or self._endings)
-        return any(not self.logs.is_under_way(key_of(ending[:2])) for ending in self._endings)
+        under_way = self.logs.is_under_way
+        if any(not under_way(key_of(ending[:2])) for ending in self._endings):
+            return True
+        return any(not any(map(under_way, _keys(outcome))) for outcome in self._outcomes)
 
     @property
     def has_news(self) -> bool:
@@ -74,9 +80,17 @@ class Outbox:
         if progress.percent is not None or key not in self._progress:
             self._progress[key] = progress
 
-    def give_back(self, outcomes: Iterable[Outcome]) -> None:
-        """Take outcomes back from an exchange that the server refused without reading it."""
-        self._outcomes.extendleft(reversed(list(outcomes)))
+    def give_back(self, sent: Load, keep: Load, back: Load) -> None:
+        """An exchange that carried `sent` was refused without being read: `keep` goes instead, `back` later."""
+        self._outcomes.extendleft(reversed(back.outcomes))
+        self._started[:0] = back.started
+        for progress in back.progress:
+            newer = self._progress.get(key := (progress.parcel, progress.item, progress.attempt))
+            if newer is None or newer.percent is None:
+                self._progress[key] = progress
+        kept = {(log.parcel, log.item, log.attempt) for log in keep.logs}
+        self.logs.heard([log for log in sent.logs if (log.parcel, log.item, log.attempt) not in kept])
+        self.logs.give_back(back.logs)
 
     def load(self) -> Load:
         """Take out what fits into one exchange: log lines, and outcomes whose last lines they are, but at least one."""
@@ -99,12 +113,17 @@ class Outbox:
         With those that are `riding`, all their lines go, too.
         """
         first = True
+        later: list[Outcome] = []
         while self._outcomes and (first or _weight(self._outcomes[0]) <= room):
             outcome = self._outcomes.popleft()
+            if self.logs and any(self.logs.waits(key) and key not in riding for key in _keys(outcome)):
+                later.append(outcome)
+                continue
             room, first = room - _weight(outcome), False
             yield outcome
         if not self._outcomes:
             yield from pack(self._take_endings(room, first, riding), self.offset)
+        self._outcomes.extend(later)
 
     def _take_endings(self, room: int, first: bool, riding: Container[Key]) -> list[Ending]:
         """What has ended and fits, in order; what has log lines left to tell, or to be heard, comes later."""
@@ -175,6 +194,11 @@ def _results(run: list[Ending], fate: Fate) -> list[Raw]:
         return []
     results = [ending[4] if isinstance(ending[4], bytes) else ending[4].result for ending in run]
     return [] if all(result == b"null" for result in results) else [Raw(result) for result in results]
+
+
+def _keys(outcome: Outcome) -> Iterator[Key]:
+    """The items that an outcome is about."""
+    return ((outcome.parcel, item, outcome.attempt) for item in range(outcome.lo, outcome.hi))
 
 
 def _weight(outcome: Outcome) -> int:

@@ -19,13 +19,14 @@ import msgspec
 from msgspec import Struct
 
 from horae.env import SECOND, Clock, Instant
-from horae.model.protocol import Answer, Exchange, Failure, Outcome, Progress, Range, Registered, Request, Started
+from horae.model.protocol import Answer, Exchange, Progress, Range, Registered, Request, Started
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
 from horae.worker.failure import TIMED_OUT
 from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Ending, Fate, Item, Pile
 from horae.worker.log_queue import Key, Line
 from horae.worker.outbox import Load, Outbox, key_of
 from horae.worker.pace import Pace
+from horae.worker.refusal import lighten
 from horae.worker.stock import Stock
 from horae.worker.telling import OnEnded
 
@@ -129,19 +130,20 @@ class Session:
     def refused(self, exchange: Exchange, reason: str) -> Exchange | None:
         """The server will not read this exchange and nothing came of it: what to send instead under the same number.
 
-        It is halved until the outcome at fault stands alone, which then becomes a failure. None when there is nothing
-        left to leave out: the server and this session do not understand each other.
+        It is halved until what is at fault stands alone: an outcome becomes a failure, a log line word of its refusal.
+        None when there is nothing left to leave out: the server and this session do not understand each other.
         """
         channel = self._channels[exchange.channel]
         if self.ended or channel.exchange is not exchange:
             return None
-        if not (exchange.outcomes or exchange.logs or exchange.progress or exchange.started):
+        load = Load(exchange.outcomes, exchange.started, exchange.progress, exchange.logs)
+        if not load:
             return None
-        beside = exchange.logs or exchange.progress or exchange.started  # of others: no outcome is at fault for it
-        keep, back = (exchange.outcomes, []) if beside else halve(exchange.outcomes, reason)
-        self.outbox.give_back(back)
-        self.outbox.logs.heard(exchange.logs)
-        channel.exchange = msgspec.structs.replace(exchange, outcomes=keep, logs=[], progress=[], started=[])
+        keep, back = lighten(load, reason)
+        self.outbox.give_back(load, keep, back)
+        channel.exchange = msgspec.structs.replace(
+            exchange, outcomes=keep.outcomes, started=keep.started, progress=keep.progress, logs=keep.logs
+        )
         return channel.exchange
 
     def end(self) -> list[Interrupt]:
@@ -404,22 +406,3 @@ def _covered(ending: Ending) -> Ending:
     """What is told of an item, without the secrets that it was given."""
     lot, index, started, ended, outcome = ending
     return ending if lot.secrets is None else (lot, index, started, ended, lot.secrets.outcome(outcome))
-
-
-def halve(outcomes: list[Outcome], reason: str) -> tuple[list[Outcome], list[Outcome]]:
-    """Split outcomes in two; a single one by its items; a single item becomes a failure that says why."""
-    if len(outcomes) != 1:
-        middle = len(outcomes) // 2
-        return outcomes[:middle], outcomes[middle:]
-    outcome = outcomes[0]
-    if outcome.hi - outcome.lo > 1:
-        middle = (outcome.lo + outcome.hi) // 2
-        return [_part(outcome, outcome.lo, middle)], [_part(outcome, middle, outcome.hi)]
-    error = Failure(type="OutcomeRefused", message=f"the server refused this outcome: {reason}"[:2000], permanent=True)
-    return [msgspec.structs.replace(outcome, outcome="failed", results=[], error=error, wake_at=None)], []
-
-
-def _part(outcome: Outcome, lo: int, hi: int) -> Outcome:
-    cut = slice(lo - outcome.lo, hi - outcome.lo)
-    times = {"started_at": outcome.started_at[cut], "ended_at": outcome.ended_at[cut]}
-    return msgspec.structs.replace(outcome, lo=lo, hi=hi, results=outcome.results[cut], **times)
