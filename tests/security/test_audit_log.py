@@ -83,12 +83,65 @@ async def test_filters_find_who_and_what(api: Api):
     await api.post("/api/v1/jobs", json=JOB)
     await api.post("/api/v1/jobs/etl/pause")
     [first, _] = await rows(api)
-    assert [row["action"] for row in await rows(api, target="jobs/etl/pause")] == ["jobs.pause"]
+    assert [row["action"] for row in await rows(api, target="jobs/etl")] == ["jobs.pause", "jobs.create"]
     assert len(await rows(api, actor=first["actor"])) == 2
     assert await rows(api, actor="key:nobody") == []
     assert [row["action"] for row in await rows(api, action="jobs.pause")] == ["jobs.pause"]
     assert len(await rows(api, action="jobs.")) == 2
     assert len(await rows(api, limit=1)) == 1
+
+
+@both
+async def test_what_was_done_to_a_thing_is_found_by_its_name_whatever_the_request(api: Api):
+    made = (await api.post("/api/v1/jobs", json=JOB)).json()
+    await api.post("/api/v1/jobs", json={**JOB, "name": "etl-2"})
+    await api.post("/api/v1/jobs/etl/triggers", json={"name": "nightly", "every": "1h"})
+    await api.post(f"/api/v1/jobs/{made['jobId']}/pause")
+    await api.post(f"/api/v1/jobs/{made['jobId']}/triggers/nightly/pause")
+    await api.delete("/api/v1/jobs/etl")
+    await api.post(f"/api/v1/jobs/{made['jobId']}/restore")
+
+    found = await rows(api, target="jobs/etl")
+    told = ["jobs.restore", "jobs.delete", "triggers.pause", "jobs.pause", "triggers.add", "jobs.create"]
+    assert [row["action"] for row in found] == told
+    assert {row["target"] for row in found} == {"jobs/etl", "jobs/etl/triggers/nightly"}
+    assert found[3]["detail"]["path"] == f"/api/v1/jobs/{made['jobId']}/pause"
+    assert found[-1]["detail"]["made"] == made["jobId"]
+    assert [row["action"] for row in await rows(api, target="jobs/etl/triggers/nightly")] == told[2:5:2]
+    assert len(await rows(api, target="jobs")) == 7
+
+
+@both
+async def test_filters_are_combined_and_pages_follow_one_another(api: Api):
+    for n in range(3):
+        await api.patch("/api/v1/queues/reports", json={"concurrency": n + 1})
+    [first, *_] = await rows(api)
+    for target in ("queues", "queues/reports"):
+        assert await rows(api, target=target, actor="key:nobody") == []
+        assert await rows(api, target=target, action="jobs.") == []
+        page = (
+            await api.get("/api/v1/audit/log", params={"target": target, "actor": first["actor"], "limit": 2})
+        ).json()
+        rest = await rows(api, target=target, cursor=page["nextCursor"])
+        assert [row["seq"] for row in [*page["items"], *rest]] == [6, 4, 2]
+
+
+async def test_what_goes_by_an_id_is_told_by_it_and_what_is_refused_by_the_name_that_was_asked_for(api: Api):
+    key = (await api.post("/api/v1/keys", json={"name": "w", "role": "worker"})).json()
+    await api.delete(f"/api/v1/keys/{key['keyId']}")
+    await api.post("/api/v1/jobs", json={"name": "etl", "command": []})
+    await api.post("/api/v1/users", json={"name": "my password is 1234", "password": "x", "role": "viewer"})
+    told = [(row["target"], row["outcome"]) for row in await rows(api)]
+    own = (f"keys/{key['keyId']}", "done")
+    assert told == [("users", "refused"), ("jobs/etl", "refused"), own, own]
+
+
+@both
+async def test_a_name_that_no_store_keeps_is_told_when_it_is_denied(api: Api):
+    made = (await api.post("/api/v1/keys", json={"name": "v", "role": "viewer"})).json()
+    denied = await api.delete("/api/v1/jobs/a%00b", headers={"authorization": f"Bearer {made['key']}"})
+    assert denied.status_code == 403
+    assert (await rows(api))[0]["target"] == "jobs/a\N{REPLACEMENT CHARACTER}b"
 
 
 async def test_a_change_that_cannot_be_told_is_not_begun(api: Api, node: Node, monkeypatch: pytest.MonkeyPatch):

@@ -379,7 +379,7 @@ async def test_the_audit_log_tells_who_did_not_get_in_once_a_minute(
         assert (await api.post("/api/v1/sign-in", json={"code": "made up"})).status_code == 401
         await api.get("/api/v1/sign-in/oidc/callback", params={"code": "c", "state": "made up"})
         by = "me.sign-in-with-password"
-        told = [(by, "ada"), (by, "nobody"), (by, ""), ("me.sign-in", ""), ("me.oidc-callback", "")]
+        told = [(by, "users/ada"), (by, "users/nobody"), (by, ""), ("me.sign-in", ""), ("me.oidc-callback", "")]
         assert sorted(await failures(admin)) == sorted((*one, "10.1.2.3") for one in told)
         clock.advance(61 * SECOND)
         await api.post("/api/v1/sign-in/password", json={"name": "ada", "password": "wrong"})

@@ -42,7 +42,7 @@ def _filters(command: Any) -> Any:
         click.option("--to", "until", metavar="TIME", help="Before this."),
         click.option("--actor", metavar="WHO", help='"key:" and a key\'s id, or "user:" and a name.'),
         click.option("--action", metavar="NAME", help="An operation, jobs.edit, or all of a noun, jobs."),
-        click.option("--target", metavar="THING", help="What it was done to, such as jobs/etl."),
+        click.option("--target", metavar="THING", help="A thing and what it holds, jobs/etl, or all of a noun, jobs."),
     )
     for option in reversed(options):
         command = option(command)

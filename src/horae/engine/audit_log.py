@@ -69,7 +69,8 @@ class AuditLog:
             return
         entry = Entry(
             at=self._env.now(), namespace=DEFAULT_NAMESPACE, actor=NOBODY, actor_name="", address=address,
-            action=action, target=name, outcome="denied", detail=msgspec.json.encode({"said": said[:500]}).decode(),
+            action=action, target=f"users/{name}" if name else "", outcome="denied",
+            detail=msgspec.json.encode({"said": said[:500]}).decode(),
         )  # fmt: skip
         with suppress(StoreUnavailable):
             await self.append(entry)

@@ -27,7 +27,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     actor_name: str
     address: str  # from where
     action: str  # a route's name: "jobs.edit"
-    target: str  # "jobs/etl"
+    target: str  # the thing by its name: "jobs/etl"
     outcome: Outcome
     detail: str  # JSON
     begun: int | None = None  # the link that says that this was begun

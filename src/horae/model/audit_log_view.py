@@ -23,10 +23,14 @@ class AuditRow(View, frozen=True, kw_only=True):
     actor_name: str
     address: str
     action: Annotated[str, Meta(description="The name of the operation, such as `jobs.edit`.")]
-    target: str
+    target: Annotated[str, Meta(description="What it was done to, by its name: `jobs/etl`, `executions/` and an id.")]
     outcome: Outcome
     detail: Annotated[
-        Raw, Meta(description="`changed`: each field before and after; `request`: what was asked; `status`; `problem`.")
+        Raw,
+        Meta(
+            description="`changed`: each field before and after; `request` and `path`: what was asked; `status`;"
+            " `problem`; `made`: the id of what was made."
+        ),
     ]
     hash: Annotated[str, Meta(description="Covers this row and the hash of the row before.")]
 

@@ -16,15 +16,16 @@ from horae.errors import HoraeError, StoreUnavailable
 from horae.model.audit_log import Entry, Outcome
 from horae.server.call import Call
 from horae.server.reply import Reply
-from horae.server.route import API, Route
+from horae.server.route import Route
 from horae.server.routes import ROUTES
+from horae.server.targets import MOST, made_by, target_of
 
 MOST_DETAIL = 16 * 1024  # bytes
 # Submissions and what workers and other systems tell: it stands in the executions and events themselves.
 UNRECORDED = frozenset(
     {
         *("executions.submit", "jobs.trigger", "events.send", "hooks.receive", "callbacks.receive"),
-        *("triggers.preview", "me.sign-in", "me.sign-in-with-password", "enrolments.redeem"),
+        *("triggers.preview", "yaml.read", "me.sign-in", "me.sign-in-with-password", "enrolments.redeem"),
     }
 )
 READS = frozenset({"backup.read"})  # that are told, because they take everything along
@@ -96,28 +97,34 @@ async def recorded(call: Call, run: Callable[[], Awaitable[Reply]]) -> Reply:
     """Run a request and tell the audit log of it; what cannot be told is not begun."""
     reader = READERS.get(call.route.name)
     before = await _read(call, reader)
-    begun = await call.node.audit_log.append(_entry(call, "begun", _request(call)))
+    body = _body(call)
+    target, asked = await target_of(call, body), _request(call, body)
+    begun = await call.node.audit_log.append(_entry(call, "begun", target, asked))
     try:
         reply = await run()
     except HoraeError as error:
-        said = {**_request(call), "status": error.status, "problem": error.title, "said": error.detail[:500]}
-        await _end(call, _entry(call, outcome_of(error.status), said, begun))
+        said = {**asked, "status": error.status, "problem": error.title, "said": error.detail[:500]}
+        await _end(call, _entry(call, outcome_of(error.status), target, said, begun))
         raise
     except BaseException:
-        await _end(call, _entry(call, "failed", _request(call), begun))
+        await _end(call, _entry(call, "failed", target, asked, begun))
         raise
-    said = {**_request(call), "status": reply.status}
+    target, made = made_by(call, target, reply)
+    said = {**asked, "status": reply.status}
+    if made is not None:
+        said["made"] = made
     if reader is not None and (changed := _changed(before, await _read(call, reader))):
         said["changed"] = changed
-    await _end(call, _entry(call, outcome_of(reply.status), said, begun, made=_made(reply)))
+    await _end(call, _entry(call, outcome_of(reply.status), target, said, begun))
     return reply
 
 
 async def denied(call: Call, error: HoraeError) -> None:
     """Tell of a change that somebody had no permission for; the same one by the same credential once in a while."""
     if is_recorded(call.route):
+        said = {"path": _path(call), "status": 403, "said": error.detail[:500]}
         with suppress(StoreUnavailable):
-            await call.node.audit_log.deny(_entry(call, "denied", {"status": 403, "said": error.detail[:500]}))
+            await call.node.audit_log.deny(_entry(call, "denied", await target_of(call, _body(call)), said))
 
 
 async def _end(call: Call, entry: Entry) -> None:
@@ -149,15 +156,26 @@ def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> dic
     return {name: [_public({name: each.get(name)})[name] for each in (old, new)] for name in changed}
 
 
-def _request(call: Call) -> dict[str, Any]:
+def _body(call: Call) -> Any:
+    """What was sent, if it can be read."""
+    with suppress(msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.json.decode(call.body) if call.body else None
+    return None
+
+
+def _request(call: Call, body: Any) -> dict[str, Any]:
     """What was asked, without what is somebody's own."""
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {"path": _path(call)}
     if call.scope["query_string"]:
         said["query"] = call.scope["query_string"].decode("latin-1")[:500]
-    if call.body and call.route.tag not in SILENT:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            said["request"] = _public(msgspec.json.decode(call.body))
+    if body is not None and call.route.tag not in SILENT:
+        said["request"] = _public(body)
     return said
+
+
+def _path(call: Call) -> str:
+    path: str = call.scope["path"]
+    return path[:MOST]
 
 
 def _public(asked: Any, deep: int = 0) -> Any:
@@ -171,19 +189,11 @@ def _public(asked: Any, deep: int = 0) -> Any:
     return {name: UNTOLD if name in PERSONAL and value else _public(value, deep + 1) for name, value in asked.items()}
 
 
-def _made(reply: Reply) -> str | None:
-    """Where what was made can be found."""
-    place = dict(reply.headers).get(b"location")
-    return None if place is None else place.decode("latin-1")
-
-
-def _entry(
-    call: Call, outcome: Outcome, said: dict[str, Any], begun: int | None = None, made: str | None = None
-) -> Entry:
+def _entry(call: Call, outcome: Outcome, target: str, said: dict[str, Any], begun: int | None = None) -> Entry:
     return Entry(
         at=call.node.env.now(), namespace=call.namespace, actor=call.caller, actor_name=call.who.name[:200],
-        address=call.address, action=call.route.name, outcome=outcome, detail=_encoded(said), begun=begun,
-        target=(made or call.scope["path"]).removeprefix(f"{API}/")[:500],
+        address=call.address, action=call.route.name, target=target, outcome=outcome, detail=_encoded(said),
+        begun=begun,
     )  # fmt: skip
 
 

@@ -35,7 +35,9 @@ class LogRows(Paged, frozen=True, kw_only=True):
     from_: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
     to: Annotated[When, Meta(description="Before this.")] | None = None
     actor: Annotated[Text, Meta(description="`key:` and a key's id, or `user:` and a name.")] | None = None
-    target: Annotated[Text, Meta(description="What it was done to, such as `jobs/etl`.")] | None = None
+    target: (
+        Annotated[Text, Meta(description="A thing and what it holds, `jobs/etl`, or all of a noun, `jobs`.")] | None
+    ) = None
     action: Annotated[Text, Meta(description="An operation, `jobs.edit`, or all of a noun, `jobs.`.")] | None = None
 
 

@@ -73,7 +73,7 @@ async def create_replay(call: Call, body: ReplayBody) -> Reply:
     made = await call.node.replays.create(
         call.namespace, rate=body.rate, params=body.params, caller=call.caller, **which(body.filter)
     )
-    return ok(made, 201)
+    return ok(made, 201, location=f"{API}/dlq/replays/{made.replay_id}")
 
 
 @get(f"{API}/dlq/replays", "dlq.replays", Page[ReplayView])

@@ -116,7 +116,8 @@ async def erase(call: Call, body: NamespaceErasure) -> Reply:
     asked = EraseNamespace(confirm=body.confirm, cancel=body.cancel, definitions=body.definitions, before=before)
     done = await call.node.namespace_erasures.erase(call.who, call.path("name"), asked)
     detail = msgspec.json.encode(done).decode()
-    await call.node.audit_log.note(call.who, call.address, "namespaces.receipt", done.namespace, detail)
+    target = f"namespaces/{done.namespace}"
+    await call.node.audit_log.note(call.who, call.address, "namespaces.receipt", target, detail)
     return ok(done)
 
 

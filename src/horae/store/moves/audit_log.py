@@ -20,19 +20,23 @@ CHAIN = Statement("audit_chain", f"SELECT {_SHOWN} FROM audit_log WHERE seq > $1
 # What was begun is shown by its outcome; without one, a server ended in between, or is still at it.
 _TOLD = "(l.outcome <> 'begun' OR NOT EXISTS (SELECT 1 FROM audit_log o WHERE o.begun = l.seq))"
 _NAME = "(SELECT n.name FROM namespaces n WHERE n.id = l.namespace)"
-_ROWS = f"SELECT {_SHOWN}, {_NAME} FROM audit_log l WHERE l.seq < $1 AND l.at >= $2 AND l.at < $3 AND {_TOLD}"
+_ROWS = (
+    f"SELECT {_SHOWN}, {_NAME} FROM audit_log l WHERE l.namespace = $5 AND l.seq < $1 AND l.at >= $2 AND l.at < $3"
+    f" AND ($6 = '' OR l.action LIKE $6) AND {_TOLD}"
+)
 _LAST = " ORDER BY l.seq DESC LIMIT $4"
-ALL = Statement("audit_rows", _ROWS + " AND ($5 = '' OR l.action LIKE $5)" + _LAST)
-OF_NAMESPACE = Statement(
-    "audit_rows_of_namespace", _ROWS + " AND ($5 = '' OR l.action LIKE $5) AND l.namespace = $6" + _LAST
-)
-OF_ACTOR = Statement(
-    "audit_rows_of_actor",
-    _ROWS + " AND ($5 = '' OR l.action LIKE $5) AND l.namespace = $6 AND l.actor = $7" + _LAST,
-)
-OF_TARGET = Statement(
-    "audit_rows_of_target",
-    _ROWS + " AND ($5 = '' OR l.action LIKE $5) AND l.namespace = $6 AND l.target = $7" + _LAST,
+OF_NAMESPACE = Statement("audit_rows", _ROWS + _LAST)
+OF_ACTOR = Statement("audit_rows_of_actor", _ROWS + " AND l.actor = $7" + _LAST)
+_BY = " AND ($7 = '' OR l.actor = $7)"
+_BELOW = "l.target >= $9 AND l.target < $10"
+# All of a noun is much of the log: it is read from its end.
+OF_NOUN = Statement("audit_rows_of_noun", f"{_ROWS}{_BY} AND (l.target = $8 OR {_BELOW}){_LAST}")
+# A thing's own rows lie in order in their index. Those of what it holds do not, and are few: they are all found by the
+# same index and sorted (`+ 0`), however long the log is.
+OF_THING = Statement(
+    "audit_rows_of_thing",
+    f"SELECT * FROM ({_ROWS}{_BY} AND l.target = $8{_LAST}) AS own UNION ALL"
+    f" SELECT * FROM ({_ROWS}{_BY} AND {_BELOW} ORDER BY l.seq + 0 DESC LIMIT $4) AS held ORDER BY seq DESC LIMIT $4",
 )
 COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("seq", "bigint"), ("at", "bigint"), ("namespace", "int"), ("actor", "text"), ("actor_name", "text"),
@@ -48,10 +52,10 @@ class Asked(Struct, frozen=True, kw_only=True):
     since: int
     until: int
     limit: int
+    namespace: int
     action: str = ""  # "jobs.edit", or "jobs." for all that begin so
-    namespace: int | None = None
     actor: str = ""
-    target: str = ""
+    target: str = ""  # "jobs/etl" and what it holds, or "jobs" for all of a noun
 
 
 def append(entries: Sequence[Entry], sign: Sign) -> Script[list[int]]:
@@ -81,20 +85,17 @@ def chain(after: int, limit: int) -> Script[tuple[Head, list[Link]]]:
 
 def rows(asked: Asked) -> Script[list[tuple[Link, str]]]:
     """What was done, newest first, with the name of its namespace."""
-    params = (asked.before, asked.since, asked.until, asked.limit, asked.action and _beginning(asked.action))
-    if asked.namespace is None:
-        found = yield Fetch(ALL, params)
+    action = f"{asked.action}%" if asked.action.endswith(".") else asked.action
+    params = (asked.before, asked.since, asked.until, asked.limit, asked.namespace, action)
+    target = asked.target.strip("/")
+    if target:
+        below = (f"{target}/", f"{target}0")  # "0" follows "/"
+        found = yield Fetch(OF_THING if "/" in target else OF_NOUN, (*params, asked.actor, target, *below))
     elif asked.actor:
-        found = yield Fetch(OF_ACTOR, (*params, asked.namespace, asked.actor))
-    elif asked.target:
-        found = yield Fetch(OF_TARGET, (*params, asked.namespace, asked.target))
+        found = yield Fetch(OF_ACTOR, (*params, asked.actor))
     else:
-        found = yield Fetch(OF_NAMESPACE, (*params, asked.namespace))
+        found = yield Fetch(OF_NAMESPACE, params)
     return [(_link(row), row[-1] or "") for row in found]
-
-
-def _beginning(action: str) -> str:
-    return f"{action}%" if action.endswith(".") else action
 
 
 def _row(one: Link) -> Row:

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Index
 
-from horae.store.schema.columns import BIG, BYTES, INT, TEXT, col, key, opt, partial, table
+from horae.store.schema.columns import BIG, BYTES, BYTEWISE, INT, TEXT, col, key, opt, partial, table
 
 audit_log = table(
     "audit_log",
@@ -13,7 +13,7 @@ audit_log = table(
     col("actor_name", TEXT),
     col("address", TEXT),
     col("action", TEXT),
-    col("target", TEXT),
+    col("target", BYTEWISE),
     col("outcome", TEXT),
     col("detail", TEXT),
     opt("begun", BIG),  # the row that says that this was begun

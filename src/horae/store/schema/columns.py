@@ -35,6 +35,8 @@ class SmallUuid(UserDefinedType[Any]):
 
 ID: TypeEngine[Any] = Uuid(native_uuid=True).with_variant(SmallUuid(), "sqlite")
 INT, BIG, SMALL, TEXT, BYTES, BOOL, FLOAT = Integer, BigInteger, SmallInteger, Text, LargeBinary, Boolean, Double
+# Compared byte by byte in both databases, so that what begins alike is one range of an index.
+BYTEWISE: TypeEngine[Any] = Text(collation="C").with_variant(Text(), "sqlite")
 
 # A shelf's rows come and go by the thousand a second: vacuum follows the dead rows, not a share of the table.
 BUSY = {

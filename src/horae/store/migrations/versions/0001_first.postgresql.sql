@@ -145,7 +145,7 @@ CREATE TABLE audit_log (
     actor_name TEXT NOT NULL,
     address TEXT NOT NULL,
     action TEXT NOT NULL,
-    target TEXT NOT NULL,
+    target TEXT COLLATE "C" NOT NULL,
     outcome TEXT NOT NULL,
     detail TEXT NOT NULL,
     begun BIGINT,
