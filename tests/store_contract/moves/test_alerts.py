@@ -1,11 +1,17 @@
 """Alerts in the store: one open per rule and subject, its notices with it, each delivered by who claimed it last."""
 
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
 from horae.env import SECOND
 from horae.model.alert import Counts, Finding, Rule
 from horae.model.alert_channel import Channel
 from horae.model.duration import DAY, HOUR, MINUTE
+from horae.model.ids import execution_id
 from horae.model.protocol import Started
 from horae.model.rate import Rate
+from horae.model.streak import Streak
 from horae.model.tally import Counts as Counted
 from horae.model.tally import JobTally, begin_of
 from horae.store.moves import alert_facts as facts
@@ -168,9 +174,11 @@ async def test_what_runs_and_what_failed_is_read_of_the_newest(world: World):
         await worker.exchange(started=[begun])
         world.clock.advance(10 * SECOND)
         await worker.report(outcome(held), policies=job.policy)
-    streak = await world.store.read(lambda: facts.failures_in_a_row(job.id, 2))
-    assert streak is not None
-    assert streak.failures == 2
+    assert (await failures(world, job.id))[job.id].failures == 2
+    assert await world.store.read(lambda: facts.failed_of_newest([job.id], 3)) == {job.id}
+    since = world.now() - 25 * SECOND
+    assert await world.store.read(lambda: facts.succeeded_of_newest([job.id], since)) == {job.id}
+    assert await world.store.read(lambda: facts.succeeded_of_newest([job.id], since + 10 * SECOND)) == set()
 
     parcel = await world.parcel(job)
     (held,) = await worker.claim(1)
@@ -180,6 +188,44 @@ async def test_what_runs_and_what_failed_is_read_of_the_newest(world: World):
     (long,) = await world.store.read(lambda: facts.running_since(world.now() - 30 * SECOND))
     assert (long.parcel, long.job, long.started_at) == (parcel, job.id, world.now() - MINUTE)
     assert await world.store.read(lambda: facts.running_since(world.now() - 2 * MINUTE)) == []
+
+
+async def failures(world: World, *jobs: UUID) -> dict[UUID, Streak]:
+    return await world.store.read(lambda: facts.failures_in_a_row(jobs, 3))
+
+
+async def test_failures_in_a_row_are_those_after_the_last_success_whoever_began_first(world: World):
+    job, other, none = await world.job("etl"), await world.job("other"), await world.job("none")
+    worker = await world.worker("w")
+    parcels = [await world.parcel(job, 3), *[await world.parcel(job) for _ in range(3)], await world.parcel(other)]
+    held = {one.parcel: one for one in await worker.claim(20)}
+
+    async def end(number: int, outcome: Callable[..., Any]) -> None:
+        world.clock.advance(SECOND)
+        await worker.report(outcome(held[parcels[number]]), policies=job.policy | other.policy)
+
+    await end(3, failed)
+    await end(1, success)
+    await end(0, failed)
+    await end(4, success)
+    assert await failures(world, job.id, other.id, none.id) == {job.id: Streak(3, execution_id(parcels[0], 2))}
+    await end(2, success)
+    assert await failures(world, job.id, other.id) == {}
+    assert await world.store.read(lambda: facts.failed_of_newest([job.id, other.id, none.id], 3)) == {job.id}
+
+
+async def test_of_what_ended_at_one_instant_the_newest_tells(world: World):
+    job = await world.job("etl")
+    worker = await world.worker("w")
+    for outcomes, count in (((success, failed), 1), ((failed, success), 0)):
+        for _ in range(2):
+            await world.parcel(job)
+        held = sorted(await worker.claim(2), key=lambda one: one.parcel)
+        given = [outcome(one) for outcome, one in zip(outcomes, held, strict=True)]
+        await worker.report(*given, policies=job.policy)
+        found = await failures(world, job.id)
+        assert (found[job.id].failures if found else 0) == count
+        world.clock.advance(SECOND)
 
 
 async def test_the_oldest_of_a_queue_is_found_at_every_level_of_priority(world: World):

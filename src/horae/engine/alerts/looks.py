@@ -13,6 +13,7 @@ from horae.model.alert import Counts, Expected, Finding, Kind, Rule, low_success
 from horae.model.duration import MINUTE, format_duration
 from horae.model.ids import execution_id, parcel_of
 from horae.model.instant import format_instant
+from horae.model.streak import Streak
 from horae.store.contract import Store
 from horae.store.moves import alert_facts as facts
 from horae.store.moves import circuit_reads
@@ -28,13 +29,17 @@ FARTHEST = 24 * 60 * MINUTE  # how far ahead deadlines are looked at
 T = TypeVar("T")
 Found = Sequence[Finding]
 Finder = Callable[["Look", StoredRule, Sequence[Alert]], Awaitable[Found]]
+Fresh = Callable[[StoredRule], bool]  # whether nobody has looked at a rule before
 
 
 class Look:
     """One round."""
 
-    def __init__(self, env: Env, store: Store, learned: Learned) -> None:
+    def __init__(
+        self, env: Env, store: Store, learned: Learned, suspects: Mapping[int, Sequence[Named]], fresh: Fresh
+    ) -> None:
         self._store, self._learned, self._now = store, learned, env.now()
+        self._suspects, self._fresh = suspects, fresh
         self._read: dict[Hashable, Any] = {}
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
@@ -49,10 +54,10 @@ class Look:
         return found
 
     async def _jobs(self, stored: StoredRule, opened: Sequence[Alert]) -> list[Named]:
-        """Jobs of a rule that had trouble lately, and those of its open alerts."""
-        since = self._now // MINUTE - BACK
-        ids = await self._once("troubled", lambda: facts.troubled_lately(since))
-        troubled = await self._once("troubled names", lambda: facts.names(ids))
+        """Jobs of a rule that had trouble lately, and those of its open alerts; at first, in all of its window."""
+        since = self._now // MINUTE - (max(BACK, stored.rule.window // MINUTE) if self._fresh(stored) else BACK)
+        ids = await self._once(("troubled", since), lambda: facts.troubled_lately(since))
+        troubled = await self._once(("troubled names", since), lambda: facts.names(ids))
         known = {alert.job for alert in opened if alert.job is not None} - troubled.keys()
         others = await self._store.read(lambda: facts.names(known)) if known else {}
         return [job for job in (*troubled.values(), *others.values()) if _is_of(stored, job)]
@@ -76,14 +81,14 @@ class Look:
         ]
 
     async def failures(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        jobs = {job.id: job for job in await self._jobs(stored, opened)}
+        jobs |= {job.id: job for job in self._suspects.get(stored.namespace, ()) if _is_of(stored, job)}
+        count, ids = stored.rule.count, sorted(jobs)
         found = []
-        for job in await self._jobs(stored, opened):
-            streak = await self._store.read(
-                lambda job=job: facts.failures_in_a_row(job.id, stored.rule.count)  # type: ignore[misc]
-            )
-            if streak is not None and streak.failures >= stored.rule.count:
-                said = f"{streak.failures} executions in a row failed"
-                found.append(Finding(subject=job.name, job=job.id, execution=streak.execution, message=said))
+        for lo in range(0, len(ids), facts.MOST):
+            some = ids[lo : lo + facts.MOST]
+            streaks = await self._store.read(lambda some=some: facts.failures_in_a_row(some, count))  # type: ignore[misc]
+            found += [_failing(jobs[id], streak) for id, streak in streaks.items() if streak.failures >= count]
         return found
 
     async def overlong(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
@@ -145,9 +150,11 @@ class Look:
     async def missing_success(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         rule, now = stored.rule, self._now
         jobs = await self._store.read(lambda: facts.named(stored.namespace, rule))
-        old = [(job, made) for job, made in jobs if now - max(made, stored.created_at) > rule.after]
+        old = [(job, made) for job, made in jobs if now - made > rule.after]
         ids = [job.id for job, _ in old]
-        succeeded = await self._store.read(lambda: facts.succeeded(ids, rule.after, now)) if ids else set()
+        succeeded = await self._store.read(lambda: facts.succeeded(ids, rule.after, now))
+        doubtful = [id for id in ids if id not in succeeded]
+        succeeded |= await self._store.read(lambda: facts.succeeded_of_newest(doubtful, now - rule.after))
         span = format_duration(rule.after)
         return [
             Finding(subject=job.name, job=job.id, message=f"no execution has succeeded in the last {span}")
@@ -200,6 +207,12 @@ class Look:
 
 def _is_of(stored: StoredRule, job: Named) -> bool:
     return job.namespace == stored.namespace and stored.rule.covers(job.name)
+
+
+def _failing(job: Named, streak: Streak) -> Finding:
+    many = streak.failures > 1
+    said = f"{streak.failures} executions in a row failed" if many else "the newest execution failed"
+    return Finding(subject=job.name, job=job.id, execution=streak.execution, message=said)
 
 
 def _span(micros: Micros) -> str:

@@ -11,6 +11,7 @@ import structlog
 
 from horae.engine.alerts.learned import Learned
 from horae.engine.alerts.looks import Look
+from horae.engine.alerts.suspects import Asking, Suspects
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
@@ -41,7 +42,9 @@ class AlertWatch:
 
     def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, clock: ClockWatch) -> None:
         self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
-        self._learned = Learned(env, store)
+        self._learned, self._suspects = Learned(env, store), Suspects(env, store)
+        self._epoch = 0  # of the duty when it was ours last
+        self._looked: set[tuple[int, str, int]] = set()  # rules, by their revisions, that were looked at since
         self._forget_at = 0.0
         self._later: dict[tuple[int, str, int], float] = {}  # when rules that need not be looked at always are
         self.fired = self.recovered = self.failed = 0  # by what this server saw
@@ -54,15 +57,27 @@ class AlertWatch:
         if not rules or not self._clock.trusted:
             return LOOK
         now = self._env.now()
-        if not await self._store.write(lambda: sweep.take_duty("alerts", self._node, now, now + TERM)):
+        epoch = await self._store.write(lambda: sweep.take_duty("alerts", self._node, now, now + TERM))
+        if epoch is None:
             return LOOK
-        look = Look(self._env, self._store, self._learned)
+        self._take_over(epoch)
+        suspects = await self._suspects.look(*_asking(rules))
+        look = Look(self._env, self._store, self._learned, suspects, lambda one: _which(one) not in self._looked)
         opened = await self._store.read(alerts.all_open)
         for stored in rules:
             if self._is_due(stored):
                 await self._look_at(look, stored, opened.get((stored.namespace, stored.name), []))
+        self._looked = {_which(stored) for stored in rules}
         await self._forget()
         return LOOK
+
+    def _take_over(self, epoch: int) -> None:
+        """Whoever begins to look knows nothing of what others saw, nor of what happened while nobody looked."""
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._looked.clear()
+            self._later.clear()
+            self._suspects.restart()
 
     async def _rules(self) -> Sequence[StoredRule]:
         found: list[StoredRule] = []
@@ -78,7 +93,7 @@ class AlertWatch:
         """Whether a rule is to be looked at now: one that waits for days for a success can wait for a minute."""
         if stored.rule.kind != "missing-success":
             return True
-        now, which = self._env.clock.monotonic(), (stored.namespace, stored.name, stored.revision)
+        now, which = self._env.clock.monotonic(), _which(stored)
         if self._later.get(which, 0.0) > now:
             return False
         if len(self._later) > MOST_LATER:
@@ -122,3 +137,16 @@ class AlertWatch:
             await self._env.clock.sleep(0)
         while await self._store.write(lambda: alerts.forget(before, FORGET)) == FORGET:
             await self._env.clock.sleep(0)
+
+
+def _which(stored: StoredRule) -> tuple[int, str, int]:
+    return stored.namespace, stored.name, stored.revision
+
+
+def _asking(rules: Sequence[StoredRule]) -> tuple[Asking, int]:
+    """Which rules ask for what history tells of failures, and the longest row of them that one asks for."""
+    asking: dict[int, list[tuple[str, int]]] = {}
+    wanted = [stored for stored in rules if stored.rule.kind == "failures-in-a-row"]
+    for stored in wanted:
+        asking.setdefault(stored.namespace, []).append((stored.name, stored.revision))
+    return asking, max((stored.rule.count for stored in wanted), default=0)

@@ -8,17 +8,17 @@ from msgspec import Struct
 from horae.env import Instant, Micros
 from horae.model.alert import Counts, Rule, is_exact, literal_prefix
 from horae.model.duration import MINUTE
+from horae.model.ids import execution_id
 from horae.model.rank import STRICT
-from horae.model.streak import Streak, streak
+from horae.model.streak import Streak
 from horae.model.tally import DAY, HOUR, begin_of
 from horae.store.moves.shelves import Columns
-from horae.store.moves.streaks import NEWEST, ended
 from horae.store.script import Among, Fetch, ForEach, Script, Statement
 
 # Only a failure or a retry makes a rate worse: jobs of which all went well need no look.
 TROUBLED = Statement(
     "troubled_lately",
-    "SELECT job FROM job_minutes WHERE minute >= $1 AND (failed > 0 OR retried > 0) ORDER BY minute LIMIT 100000",
+    "SELECT job FROM job_minutes WHERE minute >= $1 AND (failed > 0 OR retried > 0) ORDER BY minute DESC LIMIT 100000",
 )
 SUMS = Statement(
     "counts_in_window",
@@ -35,8 +35,19 @@ EXACTLY = Statement(
 )
 BEGINNING = Statement(
     "jobs_by_beginning",
-    "SELECT id, name, created_at FROM jobs WHERE namespace = $1 AND substr(name, 1, length($2)) = $2"
-    " AND state <> 'deleted' ORDER BY name LIMIT $3",
+    "SELECT id, name, created_at FROM jobs WHERE namespace = $1 AND name > $2 AND substr(name, 1, length($3)) = $3"
+    " AND state <> 'deleted' ORDER BY name LIMIT $4",
+)
+# What is committed, whatever statistics were lost with a server: the newest slices of a job, by its index.
+_NEWEST = "(SELECT state, completed_at FROM history WHERE job = given.job ORDER BY parcel DESC LIMIT $2) AS newest"
+FAILED = Statement(
+    "failed_of_newest",
+    f"SELECT given.job FROM given WHERE EXISTS (SELECT 1 FROM {_NEWEST} WHERE newest.state = 'failed')",
+)
+SUCCEEDED = Statement(
+    "succeeded_of_newest",
+    f"SELECT given.job FROM given WHERE EXISTS (SELECT 1 FROM {_NEWEST} WHERE newest.state = 'success'"
+    " AND newest.completed_at >= $3)",
 )
 LAST_SUCCESS = Statement(
     "last_success_of_jobs",
@@ -48,6 +59,17 @@ LAST_SPAN = Statement(
     "last_success_by_spans",
     "SELECT given.job, (SELECT s.at FROM job_spans s WHERE s.job = given.job AND s.span = given.span"
     " AND s.at >= given.since AND s.success > 0 ORDER BY s.at DESC LIMIT 1) FROM given",
+)
+# The failures after the last success of a job's newest slices, and the newest of them.
+_LATER = "(o.at, o.parcel, o.hi) > (n.at, n.parcel, n.hi)"
+STREAKS = Statement(
+    "failures_in_a_row",
+    "SELECT s.* FROM given CROSS JOIN LATERAL (WITH newest AS MATERIALIZED (SELECT job, hi - lo AS items, state,"
+    " completed_at AS at, parcel, hi FROM history WHERE job = given.job ORDER BY parcel DESC LIMIT $2),"
+    " failed AS MATERIALIZED (SELECT n.job, n.items, n.at, n.parcel, n.hi FROM newest n WHERE n.state = 'failed'"
+    f" AND NOT EXISTS (SELECT 1 FROM newest o WHERE o.state = 'success' AND {_LATER}))"
+    " SELECT n.job, (SELECT sum(items) FROM failed), n.parcel, n.hi FROM failed n"
+    f" WHERE NOT EXISTS (SELECT 1 FROM failed o WHERE {_LATER})) AS s",
 )
 LONG = Statement(
     "running_since_long",
@@ -95,6 +117,7 @@ DEADLINE_OF = Statement(
 )
 MOST = 1000  # rows of one look
 MOST_PAGES = 50
+NEWEST_SLICES = 64  # of a job that tell how it fares now
 BY_MINUTES: Micros = 60 * MINUTE  # up to here they are exact
 BY_HOURS: Micros = 90 * 24 * 60 * MINUTE
 LEVELS = range(10)
@@ -146,14 +169,46 @@ def names(jobs: Iterable[UUID]) -> Script[dict[UUID, Named]]:
     return {row[0]: Named(*row) for row in rows}
 
 
+def page_of_jobs(namespace: int, after: str, limit: int, beginning: str = "") -> Script[list[tuple[Named, Instant]]]:
+    """Jobs of a namespace by name, and when they were made; those that begin so."""
+    rows = yield Fetch(BEGINNING, (namespace, after, beginning, limit))
+    return [(Named(id, namespace, name), created_at) for id, name, created_at in rows]
+
+
 def named(namespace: int, rule: Rule) -> Script[list[tuple[Named, Instant]]]:
     """The jobs that a rule is about, and when they were made: all that it names, or as many as a look takes."""
     if all(is_exact(subject) for subject in rule.subjects):
         columns: Columns = (("namespace", "int"), ("name", "text"))
         rows = yield ForEach(EXACTLY, columns, [(namespace, name) for name in sorted(rule.subjects)])
-    else:
-        rows = yield Fetch(BEGINNING, (namespace, literal_prefix(rule.subjects), MOST))
-    return [(Named(id, namespace, name), created_at) for id, name, created_at in rows if rule.covers(name)]
+        return [(Named(id, namespace, name), created_at) for id, name, created_at in rows]
+    found: list[tuple[Named, Instant]] = []
+    beginning, after = literal_prefix(rule.subjects), ""
+    for _ in range(MOST_PAGES):
+        page = yield from page_of_jobs(namespace, after, MOST, beginning)
+        found += [(job, made) for job, made in page if rule.covers(job.name)]
+        if len(page) < MOST:
+            break
+        after = page[-1][0].name
+    return found
+
+
+def failed_of_newest(jobs: Iterable[UUID], count: int) -> Script[set[UUID]]:
+    """Those of these jobs of whose newest slices one has failed: as many as so many failures in a row may need."""
+    given = [(job,) for job in sorted(set(jobs))]
+    rows = (yield ForEach(FAILED, (("job", "uuid"),), given, (_slices(count),))) if given else []
+    return {row[0] for row in rows}
+
+
+def succeeded_of_newest(jobs: Iterable[UUID], since: Instant) -> Script[set[UUID]]:
+    """Those of these jobs of whose newest slices one has succeeded since an instant."""
+    given = [(job,) for job in sorted(set(jobs))]
+    rows = (yield ForEach(SUCCEEDED, (("job", "uuid"),), given, (NEWEST_SLICES, since))) if given else []
+    return {row[0] for row in rows}
+
+
+def _slices(count: int) -> int:
+    """How many of a job's newest slices tell of so many failures in a row."""
+    return max(NEWEST_SLICES, 4 * count)
 
 
 def succeeded(jobs: Iterable[UUID], within: Micros, now: Instant) -> Script[set[UUID]]:
@@ -174,10 +229,11 @@ def succeeded(jobs: Iterable[UUID], within: Micros, now: Instant) -> Script[set[
     return found | {job for job, at in rows if at is not None}
 
 
-def failures_in_a_row(job: UUID, count: int) -> Script[Streak | None]:
-    """How many executions of a job failed since the last success, as far as the newest tell."""
-    rows = yield Fetch(NEWEST, (job, max(64, 4 * count)))
-    return streak([ended(row) for row in rows], 0)
+def failures_in_a_row(jobs: Iterable[UUID], count: int) -> Script[dict[UUID, Streak]]:
+    """How many executions of jobs failed since their last success, as far as the newest tell; of those that did."""
+    given = [(job,) for job in sorted(set(jobs))]
+    rows = (yield ForEach(STREAKS, (("job", "uuid"),), given, (_slices(count),))) if given else []
+    return {job: Streak(int(failures), execution_id(parcel, hi - 1)) for job, failures, parcel, hi in rows}
 
 
 def running_since(before: Instant) -> Script[list[Running]]:

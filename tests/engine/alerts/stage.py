@@ -1,0 +1,43 @@
+"""A stage with alert rules: what is open after a while, and executions that end one after the other."""
+
+from base64 import b64encode
+from typing import Any
+
+from horae.engine.settings import EngineSettings
+from horae.env import SECOND
+from horae.model.protocol import Exchange, Started
+from tests.engine.explain_stage import Stage, Worker
+from tests.store_contract.world import NAMESPACE
+
+SETTINGS = EngineSettings(master_keys=b64encode(bytes(32)).decode())
+
+
+async def rule(stage: Stage, kind: str, **more: Any) -> None:
+    await stage.node.alerts.rules.put(NAMESPACE, kind, {"kind": kind, **more})
+
+
+async def firing(stage: Stage, seconds: float = 10) -> list[tuple[str, str]]:
+    """What is open after a while: subjects and messages."""
+    await stage.pass_time(seconds)
+    await stage.node.statistics.step()
+    await stage.node.alerts.watch.step()
+    assert stage.node.alerts.watch.failed == 0
+    page = await stage.node.alerts.list(NAMESPACE, state="firing")
+    return [(alert.subject, alert.message) for alert in page.items]
+
+
+async def began(stage: Stage, worker: Worker) -> None:
+    """Say that all it holds has started."""
+    worker.n += 1
+    held = [Started(parcel=s.parcel, lo=s.lo, hi=s.hi, attempt=s.attempt, at=stage.world.now()) for s in worker.holds]
+    up = Exchange(channel=0, n=worker.n, free=0, wait=0, started=held)
+    await stage.node.gateway.exchange(NAMESPACE, worker.session, up)
+
+
+async def run(stage: Stage, worker: Worker, *ends: str, seconds: float = 1, **more: Any) -> None:
+    """Executions that end one after the other, each after a while."""
+    for end in ends:
+        assert await stage.starts(await stage.submit(**more))
+        await began(stage, worker)
+        stage.world.clock.advance(round(seconds * SECOND))
+        await worker.end(end)

@@ -1,0 +1,123 @@
+"""Each kind of rule finds what it is about, and sees when that is over."""
+
+from typing import Any
+
+import pytest
+
+from horae.env import SECOND
+from horae.model.ids import parcel_of
+from tests.engine.alerts.stage import began, firing, rule, run
+from tests.engine.explain_stage import Stage
+from tests.store_contract.world import NAMESPACE
+
+
+async def test_rates_and_failures_in_a_row(stage: Stage):
+    await stage.job(retries=0)
+    await stage.job("other", retries=0)
+    await rule(stage, "success-rate", jobs=["j*"], below="90%", minimum=4)
+    await rule(stage, "failures-in-a-row", jobs=["job"], count=2)
+    worker = await stage.worker()
+    await run(stage, worker, "failed", "failed", name="other")
+    await run(stage, worker, "success", "success", "failed")
+    assert await firing(stage) == []
+    await run(stage, worker, "failed")
+    assert sorted(await firing(stage)) == [
+        ("job", "2 executions in a row failed"),
+        ("job", "2 of 4 executions failed; 50% succeeded in the last 1h"),
+    ]
+    await run(stage, worker, "success")
+    assert [message for _, message in await firing(stage)] == [
+        "2 of 4 executions failed; 50% succeeded in the last 1h"
+    ], "of what goes on the words are changed once a minute"
+    assert await firing(stage, 2 * 3600) == [], "nothing of it is in the window any more"
+
+
+async def test_retries(stage: Stage):
+    await stage.job(retries=5, retry={"delay": "1s"})
+    await rule(stage, "retry-rate", above="99%", minimum=1)
+    worker = await stage.worker()
+    id = await stage.submit()
+    for end in ("failed", "failed", "success"):
+        assert await stage.starts(id)
+        await worker.end(end)
+        await stage.pass_time(2)
+    assert await firing(stage) == [("job", "2 retries of 1 executions (200%) in the last 1h")]
+
+
+async def test_what_runs_too_long_and_what_will_be_late(stage: Stage):
+    await stage.job()
+    await rule(stage, "overlong", times=2, atLeast="10s")
+    await rule(stage, "deadline-risk")
+    worker = await stage.worker()
+    await run(stage, worker, "success", "success", seconds=30)
+    tight = await stage.submit(within=40 * SECOND)
+    assert await firing(stage, 0) == []
+    (risk,) = await firing(stage, 20)
+    assert risk[0] == "job"
+    assert "is going to miss its deadline" in risk[1]
+    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    assert alert.execution_id is not None
+    assert parcel_of(alert.execution_id) == parcel_of(tight)
+    (missed,) = await firing(stage, 100)
+    assert "has missed its deadline" in missed[1]
+    assert await stage.starts(tight)
+    await began(stage, worker)
+    (still,) = await firing(stage, 40)
+    assert "deadline" in still[1], "it runs, and is late"
+    assert sorted("where 95% take" in said for _, said in await firing(stage, 40)) == [False, True]
+    await worker.end()
+    assert await firing(stage) == []
+
+
+async def test_fires_queues_and_successes_that_do_not_come(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    await stage.job(schedule={"every": "10m"})
+    await stage.job("never", queue="slow")
+    await rule(stage, "lag", after="1m")
+    await rule(stage, "queue-age", after="5m")
+    await rule(stage, "missing-success", since="2h", jobs=["never", "job"])
+    assert await firing(stage) == []
+
+    async def nothing() -> float:
+        return 1.0
+
+    await stage.submit("never")
+    monkeypatch.setattr(stage.node.scheduler, "step", nothing)
+    assert [subject for subject, _ in await firing(stage, 12 * 60)] == ["slow", "job"]
+    monkeypatch.undo()
+    monkeypatch.setattr(stage.world.driver, "server_time", _time(stage))
+    late = dict(await firing(stage, 2 * 3600))
+    assert late["never"] == late["job"] == "no execution has succeeded in the last 2h"
+    worker = await stage.worker(queues=("default", "slow"))
+    for _ in range(5):
+        await worker.ask()
+        await worker.end()
+        await stage.pass_time(1)
+    assert await firing(stage, 60) == []
+
+
+def _time(stage: Stage) -> Any:
+    async def server_time() -> int:
+        return stage.world.now()
+
+    return server_time
+
+
+async def test_workers_and_circuits(stage: Stage):
+    await stage.job(circuit={"failures": "50%"})
+    await rule(stage, "late-worker", after="10s", workers=["w*"])
+    await rule(stage, "worker-lost", within="1h")
+    await rule(stage, "circuit-open")
+    worker = await stage.worker()
+    assert await firing(stage, 5) == []
+    assert [subject for subject, _ in await firing(stage, 6)] == ["w0"]
+    await worker.ask()
+    assert await firing(stage, 5) == []
+    await stage.node.circuit_breakers.open(NAMESPACE, "job", by="key:1", reason="the bank is down")
+    assert await firing(stage, 1) == [("job", "the circuit is open: the bank is down")]
+    await stage.node.circuit_breakers.reset(NAMESPACE, "job", by="key:1")
+    await worker.ask()
+    assert await firing(stage, 1) == []
+    for _ in range(20):
+        await stage.pass_time(2)
+    assert ["was lost at" in said for _, said in await firing(stage)] == [True]
+    assert await firing(stage, 3700) == [], "it is forgotten"

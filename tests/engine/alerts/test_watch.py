@@ -1,0 +1,115 @@
+"""What happened is found by what is committed: whoever died, whenever the rule was made, whoever looked before."""
+
+import pytest
+
+from horae.engine.alerts import suspects
+from horae.engine.node import Node
+from horae.env import SECOND
+from tests.engine.alerts.stage import SETTINGS, rule, run
+from tests.engine.explain_stage import Stage
+from tests.store_contract.world import NAMESPACE
+
+HOUR = 3600
+
+
+async def crash(stage: Stage) -> Stage:
+    """The server is gone with all that it had counted and not written; another one begins."""
+    node = Node(stage.world.env, stage.world.store, SETTINGS)
+    await node.prepare()
+    await node.presence.step()
+    stage.world.clock.advance(21 * SECOND)  # its duty is over
+    return Stage(stage.world, node)
+
+
+async def seen(stage: Stage) -> list[str]:
+    await stage.node.alerts.watch.step()
+    assert stage.node.alerts.watch.failed == 0
+    page = await stage.node.alerts.list(NAMESPACE, state="firing")
+    return sorted(alert.subject for alert in page.items)
+
+
+async def test_failures_that_died_with_the_statistics_of_a_server_are_told_by_the_next(stage: Stage):
+    await rule(stage, "failures-in-a-row", count=1)
+    worker = await stage.worker()
+    for name in ("a", "b", "c"):
+        await stage.job(name, retries=0)
+    assert await seen(stage) == []
+    for name in ("a", "b"):
+        await run(stage, worker, "failed", name=name)
+    await run(stage, worker, "success", name="c")
+    other = await crash(stage)
+    assert await seen(other) == ["a", "b"]
+    assert await seen(other) == ["a", "b"]
+    assert other.node.alerts.fired == 2, "each once"
+
+
+async def test_another_server_that_dies_makes_whoever_looks_look_at_all(
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(suspects, "PAGE", 1)
+    await rule(stage, "failures-in-a-row", count=1)
+    looks = Stage(stage.world, Node(stage.world.env, stage.world.store, SETTINGS))
+    await looks.node.prepare()
+    for name in "abcdef":
+        await stage.job(name, retries=0)
+    worker = await stage.worker()
+    for one in (stage, looks):
+        await one.node.presence.step()
+    assert await seen(looks) == []
+    assert await seen(looks) == []
+    await run(stage, worker, "failed", name="f")
+    stage.world.clock.advance(21 * SECOND)
+    await looks.node.presence.step()
+    assert await seen(looks) == ["f"], "and not when its turn would come"
+
+
+async def test_a_round_goes_on_beside_statistics(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(suspects, "PAGE", 1)
+    await rule(stage, "failures-in-a-row", count=1)
+    for name in "abc":
+        await stage.job(name, retries=0)
+    assert await seen(stage) == []
+    worker = await stage.worker()
+    await run(stage, worker, "failed", name="c")
+    stage.node.statistics._jobs.clear()  # a write was lost
+    for _ in range(4):
+        found = await seen(stage)
+    assert found == ["c"]
+
+
+async def test_a_success_whose_statistics_were_lost_is_no_missing_one(stage: Stage):
+    await stage.job("backup", retries=0)
+    await rule(stage, "missing-success", since="2h")
+    worker = await stage.worker()
+    await stage.pass_time(HOUR)
+    await worker.ask()
+    await run(stage, worker, "success", name="backup")
+    other = await crash(stage)
+    other.world.clock.advance((HOUR + 60) * SECOND)
+    assert await seen(other) == [], "it succeeded an hour ago"
+    other.world.clock.advance(HOUR * SECOND)
+    assert await seen(other) == ["backup"]
+
+
+@pytest.mark.parametrize("kind", ["failures-in-a-row", "success-rate", "missing-success"])
+async def test_what_began_before_the_rule_is_found(stage: Stage, kind: str):
+    await stage.job("etl", retries=0)
+    worker = await stage.worker()
+    await run(stage, worker, "failed", "failed", name="etl")
+    await stage.node.statistics.step()
+    stage.world.clock.advance(61 * 20 * SECOND)
+    more = {"failures-in-a-row": {"count": 2}, "success-rate": {"minimum": 2}, "missing-success": {"since": "10m"}}
+    await rule(stage, kind, **more[kind])
+    assert await seen(stage) == ["etl"]
+
+
+async def test_what_happened_while_nobody_looked_is_found(stage: Stage):
+    await stage.job("etl", retries=0)
+    await rule(stage, "success-rate", minimum=2)
+    worker = await stage.worker()
+    assert await seen(stage) == []
+    await run(stage, worker, "failed", "failed", name="etl")
+    await stage.node.statistics.step()
+    stage.world.clock.advance(10 * 60 * SECOND)
+    assert await seen(await crash(stage)) == ["etl"]
