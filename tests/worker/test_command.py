@@ -158,6 +158,19 @@ async def test_a_signal_is_a_failure_too():
         (Command(argv=("no-such-command-here",)), "CommandNotFound", "Install it"),
         (Command(argv=("/etc/hostname",)), "CommandNotExecutable", "executable"),
         (Command(argv=("true",), cwd="/no/such/folder"), "DirectoryNotFound", "/no/such/folder"),
+    ],
+)
+async def test_what_a_worker_lacks_is_the_platforms_fault_and_another_may_have_it(task, type, said):
+    async with shop() as it:
+        error = (await it.run(task)).error
+
+        assert (error.type, error.kind, error.permanent) == (type, "platform", False)
+        assert said in error.message
+
+
+@pytest.mark.parametrize(
+    ("task", "type", "said"),
+    [
         (Command(argv=("echo", "${params.missing}")), "BadParams", "missing"),
         (Command(argv=("echo", "${params.nul}")), "BadParams", "refuses"),
         (Command(argv=("echo", "${params +}")), "BadDefinition", "expression"),

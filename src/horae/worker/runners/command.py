@@ -285,18 +285,23 @@ def ended(status: int, result: bytes, last_words: str, bounds: Bounds = UNBOUND)
 
 
 def not_started(program: str, cwd: str | None, error: SpawnFailed, path: str) -> Fate:
-    """Why a command could not be started, and what to do about it."""
+    """Why a command could not be started, and what to do about it.
+
+    What is missing on this machine is the platform's fault: another worker may have it, and one without it must not end
+    for good all that it is given.
+    """
     if error.step == "user":
         return failed("CannotRunAs", f"the system does not let it run as another user: {error}.", permanent=True)
     if error.step == "chdir":
-        return failed("DirectoryNotFound", f"cannot work in {cwd!r}: {error}. Create it on the worker.", permanent=True)
+        said = f"cannot work in {cwd!r}: {error}. Create it on the worker."
+        return failed("DirectoryNotFound", said, kind="platform")
     if error.errno in (errno.ENOENT, errno.ENOTDIR):
         remedy = "Install it there, give its full path, or send the job to workers that have it with `needs`"
         said = f"there is no command {program!r} on this worker (PATH={path}). {remedy}."
-        return failed("CommandNotFound", said, permanent=True)
+        return failed("CommandNotFound", said, kind="platform")
     if error.errno in (errno.EACCES, errno.ENOEXEC, errno.EPERM):
         said = f"{program!r} cannot be executed: {error}. Make it executable, with a #! line if it is a script."
-        return failed("CommandNotExecutable", said, permanent=True)
+        return failed("CommandNotExecutable", said, kind="platform")
     if error.errno in (errno.E2BIG, errno.EINVAL):
         said = f"{program!r} was given arguments or an environment that the system refuses: {error}."
         return failed("BadParams", said, permanent=True)
