@@ -54,6 +54,18 @@ async def test_a_log_is_searched_to_its_end_and_tells_what_it_lacks():
     assert all("grep=a%20b%2Ac&level=warning" in call.path.replace("+", "%20") for call in server.calls)
 
 
+async def test_the_last_lines_are_all_there_though_pages_are_short():
+    first, older, oldest = lines("9", "d"), lines("7", "b", "c"), lines("5", "a")
+    more = [
+        Reply(status=200, body=page.body.replace(b'"ended":false', b'"ended":true,"more":true,"from":%d' % number))
+        for page, number in ((first, 8), (older, 3), (oldest, 2))
+    ]
+    client, server, _ = client_of(*more, lines("9", ended=True))
+    assert [line.text async for line in client.executions.logs("e", tail=4)] == list("abcd")
+    queries = [call.path.partition("?")[2] for call in server.calls]
+    assert queries == ["tail=4", "before=8&limit=3", "before=3&limit=1", "cursor=9&limit=5000"]
+
+
 async def test_a_log_is_followed_until_the_execution_ends():
     client, _, clock = client_of(
         lines("1", "a"), lines("1"), lines("1"), lines("2", "b", ended=True), lines("2", ended=True)

@@ -1,5 +1,6 @@
 """What executions wrote: followed, in windows by number, searched, bounded."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from msgspec import structs
 
 from horae.engine.execution_logs import ExecutionLogs, Wanted
 from horae.engine.executions import Executions
+from horae.engine.log_windows import Span
 from horae.errors import BadInput
 from horae.model.protocol import LogLines
 from horae.model.retry import RetryPolicy
@@ -30,8 +32,8 @@ def numbers(page: Any) -> list[int]:
 
 @pytest.mark.parametrize("together", [1, 32])
 async def test_lines_are_followed_tailed_and_numbered_through(world, logs, together, monkeypatch):
-    monkeypatch.setattr("horae.engine.execution_logs.FEW", together)
-    monkeypatch.setattr("horae.engine.execution_logs.MANY", together)
+    monkeypatch.setattr("horae.engine.log_windows.FEW", together)
+    monkeypatch.setattr("horae.engine.log_windows.MANY", together)
     (receipt,) = await world.submit(await world.job(retry=AT_ONCE))
     id = receipt.execution_id
     worker = await world.worker()
@@ -88,7 +90,7 @@ async def test_a_bad_place_is_refused(world, logs, bad):
 
 
 async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, logs, monkeypatch):
-    monkeypatch.setattr("horae.engine.execution_logs.MOST_SEARCHED", 4)
+    monkeypatch.setattr("horae.engine.log_windows.MOST_SEARCHED", 4)
     (receipt,) = await world.submit(await world.job())
     id = receipt.execution_id
     worker = await world.worker()
@@ -112,6 +114,41 @@ async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, lo
     for bad in (Wanted(grep="re:(a*)*b"), Wanted(grep="**"), Wanted(attempt=2**40)):
         with pytest.raises(BadInput):
             await logs.read(NAMESPACE, id, bad)
+
+
+@pytest.mark.parametrize("bytes", [1, 1000, 2300])
+async def test_pages_of_long_lines_are_short_and_leave_nothing_out(world, logs, bytes, monkeypatch):
+    monkeypatch.setattr("horae.engine.execution_logs.Span", partial(Span, bytes=bytes))
+    monkeypatch.setattr("horae.engine.execution_logs.BYTES_TOGETHER", bytes)
+    monkeypatch.setattr("horae.engine.log_windows.READ_TOGETHER", 100)
+    (receipt,) = await world.submit(await world.job())
+    id = receipt.execution_id
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+    said = [letter * 1000 for letter in "abcdefgh"]
+    for seq in (0, 3, 6):
+        await worker.exchange(logs=[lines(slice, 0, seq, *said[seq : seq + 3])])
+
+    found: list[str] = []
+    page = await logs.read(NAMESPACE, id)
+    while page.more:
+        assert 1 <= len(page.items) <= 2
+        assert (page.from_, page.to) == (page.items[0].number, page.items[-1].number)
+        found += texts(page)
+        page = await logs.read(NAMESPACE, id, cursor=page.next_cursor)
+    assert found + texts(page) == said
+
+    page = await logs.read(NAMESPACE, id, tail=5)
+    found = texts(page)
+    assert numbers(page)[-1] == len(said)
+    assert texts(await logs.read(NAMESPACE, id, cursor=page.next_cursor)) == []
+    while page.more:
+        page = await logs.read(NAMESPACE, id, before=page.from_)
+        found = texts(page) + found
+    assert found == said
+    whole = [piece async for piece in await logs.text(NAMESPACE, id)]
+    assert b"".join(whole) == "".join(f"{text}\n" for text in said).encode()
+    assert max(map(len, whole)) <= 2100
 
 
 async def test_a_log_is_bounded_and_says_what_it_lacks(world, logs, monkeypatch):

@@ -178,7 +178,10 @@ class Executions:
         query: dict[str, Any] = {"cursor": None, "tail": tail, **wanted}
         while True:
             page = await self._caller.get(path_of("executions", id, "logs"), query)
-            going_on = page.get("more", False) and query.get("tail") is None  # beyond the last ones are older ones
+            going_on = page.get("more", False)
+            if query.get("tail") is not None:  # beyond the last ones are older ones
+                await self._complete(id, page, query["tail"], wanted)
+                going_on = False
             query = {"cursor": page["nextCursor"], "limit": LINES, **wanted}
             if page["items"]:
                 yield [LogLine.of(item) for item in page["items"]]
@@ -192,6 +195,14 @@ class Executions:
             else:
                 await self._env.clock.sleep(pause)
                 pause = min(LAST_LOOK, pause * 2)
+
+    async def _complete(self, id: str, page: Mapping[str, Any], tail: int, wanted: Mapping[str, Any]) -> None:
+        """Add what is missing of the last lines: a page of long ones, or of a search, may be short."""
+        items, older = page["items"], page
+        while older.get("more") and len(items) < tail and older["from"] > 1:
+            query = {"before": older["from"], "limit": tail - len(items), **wanted}
+            older = await self._caller.get(path_of("executions", id, "logs"), query)
+            items[:0] = older["items"]
 
     async def read_log(
         self,

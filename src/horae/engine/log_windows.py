@@ -1,0 +1,148 @@
+"""Windows of a log: lines from a place on, or before one, as many as fit. Pieces are unpacked one after another."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from uuid import UUID
+
+from msgspec import Struct
+
+from horae.env import Instant
+from horae.model.log_chunk import LINE, times_of, unpack_lines
+from horae.store.contract import Store
+from horae.store.moves import log_reads
+from horae.store.moves.log_reads import FEW, MANY, Piece, Place
+
+MOST_SEARCHED = 100_000  # lines that are looked at for one window, however few match
+MOST_BYTES = 8 * 1024 * 1024  # of the lines of one window: a page of 500 of the longest lines of a bundled worker
+READ_TOGETHER = 4 * 1024 * 1024  # bytes of pieces, packed
+LONG = 128 * 1024  # bytes of a piece whose unpacking takes so long that others wait for the loop
+START: Place = (0, 0)
+Line = tuple[int, int, int, Instant, str, str]  # number, attempt, seq, at, stream, text
+Filter = Callable[[str, str], bool]  # of stream and text
+
+
+class Span(Struct, frozen=True, kw_only=True):
+    """Which lines are wanted of an execution's: of an attempt, that pass a filter; how many, and how long together."""
+
+    id: UUID
+    attempt: int | None = None
+    filter: Filter | None = None
+    limit: int
+    bytes: int = MOST_BYTES
+
+
+class Window(Struct):
+    """Lines that were found, the places they lie between, and whether there are more beyond."""
+
+    lines: list[Line]
+    first: int = 0  # numbers of the lines that were looked at
+    last: int = 0
+    following: Place = START
+    more: bool = False
+    bytes: int = 0
+
+    def fit(self, lines: Sequence[Line], span: Span) -> int:
+        """How many of these, in the order they come, can be added; one always can."""
+        room, count = span.limit - len(self.lines), 0
+        for line in islice(lines, room):
+            size = len(line[5]) + LINE
+            if self.bytes + size > span.bytes and (count or self.lines):
+                break
+            self.bytes += size
+            count += 1
+        return count
+
+
+async def forward(store: Store, span: Span, place: Place) -> Window:
+    """Lines from a place on."""
+    found = Window([], following=max(place, (span.attempt or 0, 0)), more=True)
+    looked, many = 0, FEW
+    while len(found.lines) < span.limit and looked < MOST_SEARCHED:
+        start = found.following
+        pieces = await store.read(partial(log_reads.after, span.id, span.attempt, start, many))
+        for piece in pieces:
+            lines, first, last = await _lines(piece, span.filter, low=start)
+            fitting = found.fit(lines, span)
+            if lines and not fitting:
+                return found
+            is_full = fitting < len(lines) or fitting == span.limit - len(found.lines)
+            if fitting < len(lines):
+                lines = lines[:fitting]
+                last = lines[-1][0]
+            found.lines += lines
+            found.first, found.last = found.first or first, last
+            found.following = (piece.attempt, last - piece.base)
+            looked += last - first + 1
+            if is_full:
+                return found
+        if len(pieces) < many:
+            found.more = False
+            return found
+        many = _together(pieces)
+    return found
+
+
+async def backward(store: Store, span: Span, place: Place | None, newest: Place) -> Window:
+    """The last lines before a place, or the last of all; `newest` is what follows when there are none."""
+    found = Window([], following=place or newest, more=True)
+    looked, many, end = 0, FEW, place
+    while len(found.lines) < span.limit and looked < MOST_SEARCHED:
+        pieces = await store.read(partial(log_reads.before, span.id, span.attempt, end, many))
+        for piece in reversed(pieces):
+            lines, first, last = await _lines(piece, span.filter, high=place)
+            fitting = found.fit(lines[::-1], span)
+            if lines and not fitting:
+                return found
+            is_full = fitting < len(lines) or fitting == span.limit - len(found.lines)
+            if fitting < len(lines):
+                lines = lines[-fitting:]
+                first = lines[0][0]
+            if not found.last:
+                found.last, found.following = last, (piece.attempt, last - piece.base)
+            found.lines[:0] = lines
+            found.first = first
+            looked += last - first + 1
+            if is_full:
+                return found
+        if len(pieces) < many:
+            found.more = False
+            return found
+        end, many = (pieces[0].attempt, pieces[0].seq), _together(pieces)
+    return found
+
+
+def _together(pieces: Sequence[Piece]) -> int:
+    """How many pieces to read next, by how large those before were."""
+    largest = max(len(piece.lines) for piece in pieces)
+    return max(1, min(MANY, READ_TOGETHER // max(1, largest)))
+
+
+async def _lines(
+    piece: Piece, filter: Filter | None, low: Place = START, high: Place | None = None
+) -> tuple[list[Line], int, int]:
+    """The wanted lines of a piece within bounds, and the numbers of the first and last that were looked at.
+
+    A search takes a thread of its own: it is long, and others wait for the loop.
+    """
+    if filter is None and len(piece.lines) < LONG:
+        return _select(piece, None, low, high)
+    return await asyncio.to_thread(_select, piece, filter, low, high)
+
+
+def _select(piece: Piece, filter: Filter | None, low: Place, high: Place | None) -> tuple[list[Line], int, int]:
+    columns = unpack_lines(piece.lines)
+    begin = max(0, low[1] - piece.seq) if piece.attempt == low[0] else 0
+    end = piece.count
+    if high is not None and piece.attempt == high[0]:
+        end = min(end, high[1] - piece.seq)
+    times = times_of(columns)
+    number = piece.base + piece.seq + 1
+    rows = zip(range(number, number + piece.count), times, columns.streams, columns.texts, strict=True)
+    lines = [
+        (n, piece.attempt, n - piece.base - 1, at, stream, text)
+        for n, at, stream, text in islice(rows, begin, end)
+        if filter is None or filter(stream, text)
+    ]
+    return lines, number + begin, number + end - 1
