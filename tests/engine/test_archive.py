@@ -1,6 +1,7 @@
 """The archive: what is not kept any more lies in files, is read back, and is never lost or doubled."""
 
 import zlib
+from itertools import pairwise
 from uuid import UUID
 
 import msgspec
@@ -8,14 +9,17 @@ import pytest
 from msgspec import Raw
 
 from horae.engine.archive import archiver as archiving
+from horae.engine.archive import writing
 from horae.engine.node import Node
 from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, VirtualClock
+from horae.errors import Busy
 from horae.model.erasure import Which
 from horae.model.principal import LOCAL
 from horae.model.protocol import Submit
 from horae.store.contract import Store
 from horae.store.driver import Driver
+from horae.store.moves import artifacts, sweep
 
 DAY = 86_400 * SECOND
 
@@ -46,6 +50,7 @@ async def round_of(node: Node) -> None:
     while not await node.archiver.step():
         pass
     node.archiver._walk_at.clear()
+    node.archiver._again_at = 0.0
 
 
 async def archived(node: Node, **filters) -> list[str]:
@@ -130,7 +135,7 @@ async def test_what_cannot_be_read_is_not_forgotten(node: Node, clock: VirtualCl
         yield
 
     with monkeypatch.context() as patched:
-        patched.setattr(archiving.reads, "by_ids", nothing)
+        patched.setattr(writing.reads, "by_ids", nothing)
         await round_of(node)
     assert await live(node) == old
     assert await archived(node) == []
@@ -196,5 +201,147 @@ async def test_what_somebodys_execution_submitted_is_erased_from_files_too(node:
     done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
 
     assert done.erased == 3
-    assert "ada" not in str((await node.archive.list(1)).items)
+    assert all(bytes(one.params) == b'"(erased)"' for one in (await node.archive.list(1)).items)
     assert (await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)).erased == 0
+
+
+async def damage(tmp_path, how: str) -> str:
+    """Hurt the newest file of the archive; where it lies."""
+    newest = max((tmp_path / "artifacts" / "archive" / "1").iterdir())
+    content = newest.read_bytes()
+    hurt = {"cut off": content[:-12], "overwritten": content[:30] + b"\xff" * 30 + content[60:]}
+    newest.unlink() if how == "gone" else newest.write_bytes(hurt[how])
+    return f"archive/1/{newest.name}"
+
+
+async def two_files(node: Node, clock: VirtualClock) -> tuple[list[str], list[str]]:
+    """What lies in an older file, and in a newer one."""
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    older = await ended(node, "ada", "bob")
+    clock.advance(11 * DAY)
+    await round_of(node)
+    newer = await ended(node, *(f"customer {n}" for n in range(20)))
+    clock.advance(11 * DAY)
+    await round_of(node)
+    return older, newer
+
+
+@pytest.mark.parametrize("how", ["cut off", "overwritten", "gone"])
+async def test_a_file_that_is_damaged_is_named_and_hides_none_behind_it(
+    node: Node, clock: VirtualClock, tmp_path, how: str
+):
+    older, newer = await two_files(node, clock)
+    location = await damage(tmp_path, how)
+
+    page = await node.archive.list(1, limit=100)
+
+    found = [str(one.execution_id) for one in page.items]
+    assert found[-2:] == older[::-1]
+    assert set(found[:-2]) <= set(newer)  # what can be read of it is read
+    assert page.next_cursor is None
+    (note,) = page.notes
+    assert location in note
+    done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+    assert done.erased == 1
+    assert done.unread_files == ([] if how == "gone" else [location])
+    if how != "gone":
+        assert (tmp_path / "artifacts" / location).exists()  # nothing of it was written anew, or lost
+
+
+async def test_a_place_that_does_not_answer_is_told(node: Node, clock: VirtualClock, monkeypatch):
+    await two_files(node, clock)
+
+    async def away(location):
+        raise RuntimeError("connection refused")
+        yield
+
+    monkeypatch.setattr(node.archive._place, "read", away, raising=False)
+    with pytest.raises(Busy, match="does not answer"):
+        await node.archive.list(1)
+
+
+async def test_files_that_cannot_hold_what_is_sought_are_not_opened(node: Node, clock: VirtualClock, monkeypatch):
+    older, newer = await two_files(node, clock)
+    await node.jobs.create(1, {"name": "other", "command": "true"})
+    (receipt,) = await node.submitter.submit(1, [Submit(job="other", delay=3600 * SECOND)], origin="submit")
+    await node.executions.cancel(1, receipt.execution_id)
+    clock.advance(11 * DAY)
+    await round_of(node)
+    read, opened = node.archive._place.read, []
+
+    def counted(location):
+        opened.append(location)
+        return read(location)
+
+    monkeypatch.setattr(node.archive._place, "read", counted, raising=False)
+    assert await archived(node, status="failed") == []
+    assert await archived(node, job="nobody") == []
+    assert await archived(node, until="2000-01-01T00:00:00Z") == []
+    assert opened == []
+    assert await archived(node, job="other", status="cancelled") == [str(receipt.execution_id)]
+    other = (await node.jobs.get(1, "other")).job_id
+    assert await archived(node, job=str(other)) == [str(receipt.execution_id)]
+    assert len(set(opened)) == 1
+    assert len(await archived(node, job="report")) == len(older) + len(newer)
+
+
+async def test_a_place_that_is_full_is_left_alone_for_longer_each_time_and_told(
+    node: Node, clock: VirtualClock, tmp_path, monkeypatch
+):
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    old = await ended(node, "ada")
+    clock.advance(11 * DAY)
+    tries = []
+
+    async def full(location, pieces):
+        tries.append(clock.monotonic())
+        path = tmp_path / "artifacts" / location
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(await anext(aiter(pieces)))
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(node.archiver._place, "write", full, raising=False)
+        since = node.env.now()
+        while len(tries) < 7:
+            assert (await node.archiver.step()) > 0
+            clock.advance(int(archiving.LOOK) * SECOND)
+        problem, at = await node.store.read(lambda: sweep.trouble_of("archive"))
+    waits = [round(later - earlier) for earlier, later in pairwise(tries)]
+    assert waits == [30, 60, 120, 240, 480, 600]
+    assert await live(node) == old
+    assert node.archiver.is_failing
+    assert "No space left on device" in problem
+    assert at == since
+    assert not list((tmp_path / "artifacts").rglob("*.gz"))  # half a file fills a full disk up
+    assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
+
+    clock.advance(int(archiving.WALK) * SECOND)
+    await round_of(node)
+    assert await archived(node) == old
+    assert not node.archiver.is_failing
+    assert await node.store.read(lambda: sweep.trouble_of("archive")) is None
+
+
+async def test_a_file_that_was_cleared_away_meanwhile_takes_nothing_with_it(
+    node: Node, clock: VirtualClock, monkeypatch
+):
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    old = await ended(node, "ada")
+    clock.advance(11 * DAY)
+    write = node.archiver._place.write
+
+    async def slowly(location, pieces):
+        await write(location, pieces)
+        await node.archive._place.remove(location)  # as litter, by a sweeper that waited long enough
+        await node.store.write(lambda: artifacts.cleared([location]))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(node.archiver._place, "write", slowly, raising=False)
+        await round_of(node)
+    assert await live(node) == old
+    await round_of(node)
+    assert await archived(node) == old

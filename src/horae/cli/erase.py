@@ -36,5 +36,7 @@ async def erase(
             api.out.say(f"Not erased, because it has not ended: {id}")
         for id in done["unread"]:
             api.out.say(f"Not erased, because the server has no key to read what it was given: {id}")
-    if done["live"] or done["unread"]:
+        for file in done["unreadFiles"]:
+            api.out.say(f"Not looked through, because it is damaged: {file}")
+    if done["live"] or done["unread"] or done["unreadFiles"]:
         click.get_current_context().exit(1)

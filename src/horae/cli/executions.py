@@ -44,6 +44,7 @@ async def list_(api: Api, archive: bool, **filters: Any) -> None:
     if archive:
         page = await api.client.executions.archived(**_of_archive(filters))
         api.out.list(page.raw, columns(api), NOT_ARCHIVED)
+        _tell_unread(page.raw)
         return
     page = await api.client.executions.list(**filters)
     api.out.list(page.raw, columns(api), "There are no such executions. Make one with: horae jobs trigger JOB")
@@ -72,16 +73,31 @@ def _of_archive(filters: dict[str, Any]) -> dict[str, Any]:
 @click.option("--archive", is_flag=True, help="From the archive: those that are not kept any more.")
 @remote
 async def export(api: Api, archive: bool, **filters: Any) -> None:
-    """Write executions as JSON lines, newest first: one document each, as lists show them."""
+    """Write executions as JSON lines, newest first: one document each, as lists show them.
+
+    Exit 1 names files of the archive that could not be read; what is in the others is written.
+    """
     ask = api.client.executions.archived if archive else api.client.executions.list
     cursor: str | None = None
+    unread = False
     while True:
         page = await ask(limit=EXPORTED, cursor=cursor, **filters)
         for item in page.raw["items"]:
             click.echo(json.dumps(item, ensure_ascii=False, separators=(",", ":")))
+        unread |= _tell_unread(page.raw)
         cursor = page.raw["nextCursor"]
         if cursor is None:
-            return
+            break
+    if unread:
+        click.get_current_context().exit(1)
+
+
+def _tell_unread(document: dict[str, Any]) -> bool:
+    """Name the files of the archive that could not be read; whether there were any."""
+    notes = document.get("notes", [])
+    for note in notes:
+        click.echo(f"Not all of it: {note}", err=True)
+    return bool(notes)
 
 
 def columns(api: Api) -> list[Column]:

@@ -58,6 +58,8 @@ def told_checks(document: dict[str, Any]) -> list[Check]:
     found = [Check("store", "ok", f"{named(facts)}, the server reaches it"), *judged(facts)]
     if "sealed" in document:
         found.append(sealed_check(document["sealed"]))
+    if trouble := document.get("archive"):
+        found.append(_archive_check(trouble))
     if facts.free is None:
         return found
     state, size = disk_state(facts.free)
@@ -88,6 +90,13 @@ def sealed_check(sealed: dict[str, Any]) -> Check:
         state: State = "fail" if sealed["missingKeys"] else "warn"
         return Check("master key", state, sealed["problem"] or "", sealed["remedy"] or "")
     return Check("master key", "ok", f"opens all of {opened:,} sealed values" if opened else "seals; nothing is sealed")
+
+
+def _archive_check(trouble: dict[str, Any]) -> Check:
+    remedy = (
+        "Nothing that is to be archived is forgotten meanwhile, so the store grows. Make room, or repair the place."
+    )
+    return Check("archive", "fail", f"since {trouble['since']}: {trouble['problem']}", remedy)
 
 
 def told_facts(document: dict[str, Any]) -> "Facts":

@@ -24,10 +24,12 @@ class Erasures:
     ) -> View:
         """Erase all that is meant, part by part: how many were looked at and erased, and what was left.
 
-        `live` have not ended yet; what `unread` were given is sealed with a key that the server does not have.
+        `live` have not ended yet; what `unread` were given is sealed with a key that the server does not have;
+        `unreadFiles` of the archive are damaged.
         """
         where = given(job=job, tag=tag, key=key, params=None if params is None else dict(params))
-        looked_at, erased, left, cursor = 0, 0, {"live": list[str](), "unread": list[str]()}, None
+        looked_at, erased, cursor = 0, 0, None
+        left: dict[str, list[str]] = {"live": [], "unread": [], "unreadFiles": []}
         while True:
             body = {"where": where, **given(cursor=cursor)}
             done = await self._caller.post(path_of("erasures"), body, timeout=600.0)

@@ -4,6 +4,7 @@ It goes part by part, newest first, so that none takes long; each part that is d
 """
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import UUID
 
 from msgspec import Raw
@@ -51,14 +52,16 @@ class Erasures:
                 done, left = await self._with_children(namespace, [one])
                 erased |= done
                 live += left
-        archived = set[UUID]()
+        archived, files = set[UUID](), set[str]()
         if following is None:
-            archived = await self._archive.erase(namespace, lambda view: self._is_archived(view, which, unread))
-        below, left = await self._below(namespace, erased, archived)
+            in_files = partial(self._is_archived, which, unread)
+            archived = await self._archive.erase(namespace, in_files, files)
+        below, left = await self._below(namespace, erased, archived, files)
         live += left
         return ErasureView(
             looked_at=len(found), erased=len(erased | archived | below), live=live[:MOST_NAMED],
-            unread=unread[:MOST_NAMED], next_cursor=None if following is None else make_cursor(following),
+            unread=unread[:MOST_NAMED], unread_files=sorted(files)[:MOST_NAMED],
+            next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
 
     def _is_meant(self, found: Found, which: Which) -> bool | None:
@@ -73,13 +76,16 @@ class Erasures:
         except HoraeError:
             return None
 
-    async def _below(self, namespace: int, here: set[UUID], archived: set[UUID]) -> tuple[set[UUID], list[UUID]]:
+    async def _below(
+        self, namespace: int, here: set[UUID], archived: set[UUID], files: set[str]
+    ) -> tuple[set[UUID], list[UUID]]:
         """Erase what these submitted where it lies elsewhere than they do: which, and what has not ended yet."""
         erased, live = set[UUID](), list[UUID]()
         while here or archived:
             parents, above = here | archived, archived
             since = min(map(instant_of, parents))
-            archived = await self._archive.erase(namespace, lambda one: one.parent in parents, since=since)  # noqa: B023
+            below = lambda one: one.parent in parents  # noqa: B023, E731
+            archived = await self._archive.erase(namespace, below, files, since=since)
             here = set()
             for parent in above:
                 done, left = await self._with_children(namespace, await self._children(namespace, parent))
@@ -88,7 +94,7 @@ class Erasures:
             erased |= here | archived
         return erased, live
 
-    def _is_archived(self, view: ExecutionView, which: Which, unread: list[UUID]) -> bool:
+    def _is_archived(self, which: Which, unread: list[UUID], view: ExecutionView) -> bool:
         """Whether an execution of the archive is meant; one whose params would tell, but cannot be read, is unread."""
         if which.job not in (None, view.job_name, str(view.job_id)) or which.key not in (None, view.key):
             return False

@@ -40,13 +40,14 @@ class ErasureView(View, frozen=True, kw_only=True):
     """What one part of an erasure did.
 
     `live` have not ended: cancel them or wait, and erase again. `unread` have params that are sealed with a key that
-    this server does not have, so nobody can tell whether they are meant.
+    this server does not have, so nobody can tell whether they are meant; `unreadFiles` are of the archive, and damaged.
     """
 
     looked_at: int
     erased: int
     live: list[UUID]
     unread: list[UUID]
+    unread_files: list[str]
     next_cursor: str | None = None
 
 

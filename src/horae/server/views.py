@@ -6,6 +6,7 @@ from uuid import UUID
 from msgspec import UNSET, Meta, UnsetType
 
 from horae.engine.workers import Status, Worker
+from horae.env import Instant
 from horae.model.hold_view import HoldView
 from horae.model.instant import format_instant
 from horae.model.principal import Principal
@@ -219,8 +220,18 @@ class SignInCode(View, frozen=True, kw_only=True):
     expires_at: Time
 
 
+class TroubleView(View, frozen=True, kw_only=True):
+    """Why something cannot be done, and since when."""
+
+    problem: str
+    since: Time
+
+
 class StoreView(View, frozen=True, kw_only=True):
-    """What the store says of itself; `revision` is its tables', `newest` the one this server knows."""
+    """What the store says of itself; `revision` is its tables', `newest` the one this server knows.
+
+    `archive` says why nothing can be archived, and is null while nothing is wrong.
+    """
 
     kind: str
     version: str
@@ -229,9 +240,10 @@ class StoreView(View, frozen=True, kw_only=True):
     settings: dict[str, str]
     free_bytes: int | None
     sealed: SealedView
+    archive: TroubleView | None = None
 
     @classmethod
-    def of(cls, facts: Facts, sealed: SealedView) -> "StoreView":
+    def of(cls, facts: Facts, sealed: SealedView, trouble: tuple[str, Instant] | None = None) -> "StoreView":
         return cls(
             kind=facts.dialect,
             version=facts.product,
@@ -240,6 +252,7 @@ class StoreView(View, frozen=True, kw_only=True):
             settings=facts.settings,
             free_bytes=facts.free,
             sealed=sealed,
+            archive=None if trouble is None else TroubleView(problem=trouble[0], since=format_instant(trouble[1])),
         )
 
 

@@ -4,33 +4,28 @@ The file's row and the end of what is in it are one transaction. A file that was
 is litter, and what was in it is archived again.
 """
 
-import asyncio
 from uuid import UUID
 
-import msgspec
 import structlog
 
-from horae.engine.archive.files import pack, pieces
+from horae.engine.archive.writing import Writing
 from horae.engine.artifacts.place import Place
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.executions import Executions
 from horae.engine.service import Alarm, Wait
 from horae.env import SECOND, Env, Instant, Micros
-from horae.errors import HoraeError
-from horae.model.ids import execution_id, instant_of
+from horae.model.ids import execution_id
 from horae.model.namespace import Outcome, Retention
 from horae.store import expiry
 from horae.store.contract import Store
 from horae.store.moves import archives, artifacts, namespaces, sweep
-from horae.store.moves import execution_reads as reads
-from horae.store.moves.archives import Archive
 
 LOOK = 30.0
 WALK = 600.0  # seconds between walks over all that a namespace holds
 TERM = 300 * SECOND
 PAGE = 1000  # parcels looked at together
 MOST = 20_000  # executions in a file, unless one parcel has more
-TOGETHER = 500  # executions read by one statement
+DUTY = "archive"
 log = structlog.get_logger("horae.archive")
 
 
@@ -47,20 +42,28 @@ class Archiver:
         self._clock, self._executions, self._place = clock, executions, place
         self._walked: dict[int, UUID] = {}
         self._walk_at: dict[int, float] = {}
+        self._troubles = 0  # in a row
+        self._again_at = 0.0
+        self._unread: set[int] = set()  # namespaces with something that could not be read
         self.archived = 0  # executions, by this server
+        self.failures = 0  # to write a file
         self.alarm = Alarm()
+
+    @property
+    def is_failing(self) -> bool:
+        return bool(self._troubles or self._unread)
 
     async def step(self) -> Wait:
         """Go on in each namespace of which something is archived."""
         wanted = await self._store.read(namespaces.archived)
         now = self._env.now()
-        if not wanted or not self._clock.trusted:
+        if not wanted or not self._clock.trusted or self._env.clock.monotonic() < self._again_at:
             return LOOK
-        if not await self._store.write(lambda: sweep.take_duty("archive", self._node, now, now + TERM)):
+        if not await self._store.write(lambda: sweep.take_duty(DUTY, self._node, now, now + TERM)):
             return LOOK
         retention = Retention(self._retention, await self._store.read(namespaces.retentions))
         for namespace, outcomes in wanted.items():
-            if self._env.clock.monotonic() >= self._walk_at.get(namespace, 0.0):
+            if self._env.clock.monotonic() >= max(self._again_at, self._walk_at.get(namespace, 0.0)):
                 await self._page(namespace, outcomes, retention.only(namespace), now)
         waiting = all(self._env.clock.monotonic() < self._walk_at.get(namespace, 0.0) for namespace in wanted)
         return LOOK if waiting else 0.0
@@ -98,33 +101,45 @@ class Archiver:
         return await self._put(namespace, batch, chosen)
 
     async def _put(self, namespace: int, over: list[expiry.Over], ids: list[UUID]) -> bool:
+        """Write a file, and only then forget what is in it; whether that could be done."""
+        if not ids:
+            return await self._store.write(lambda: archives.put(self._store.driver.dialect, None, {}, over))
+        writing = Writing(self._env, self._store, self._executions, namespace, ids)
+        now = self._env.now()
+        await self._store.write(lambda: artifacts.announce(writing.location, now))
         try:
-            archive = await self._write(namespace, ids) if ids else None
-        except HoraeError:
-            raise
+            await self._place.write(writing.location, writing.pieces())
         except Exception as error:  # whatever a place that is out of order raises: nothing is forgotten
-            log.error("the archive cannot be written", place=self._place.url, error=str(error))
+            if writing.unavailable is not None:
+                raise writing.unavailable from None
+            await self._troubled(namespace, writing, error)
             return False
-        done = await self._store.write(lambda: archives.put(self._store.driver.dialect, archive, over))
+        made = writing.archive()
+        done = await self._store.write(lambda: archives.put(self._store.driver.dialect, made, writing.jobs, over))
         self.archived += len(ids) if done else 0
+        if self._troubles:
+            self._troubles = 0
+            log.info("the archive can be written again", place=self._place.url)
+        self._unread.discard(namespace)
+        if not self._unread:
+            await self._store.write(lambda: sweep.tell_duty(DUTY, None, now))
         return done
 
-    async def _write(self, namespace: int, ids: list[UUID]) -> Archive:
-        """A file with these executions, the newest first."""
-        lines: list[bytes] = []
-        for at in range(0, len(ids), TOGETHER):
-            some = [(namespace, id) for id in ids[at : at + TOGETHER]]
-            found = await self._store.read(lambda: reads.by_ids(some))  # noqa: B023
-            if len(found) < len(some):  # what is not in the file must not be forgotten
-                raise LookupError(f"{len(some) - len(found)} of {len(some)} executions cannot be read")
-            views = await self._executions.views(namespace, [found[one] for one in some], brief=False)
-            lines += map(msgspec.json.encode, views)
-        id, now = self._env.new_id(), self._env.now()
-        content = await asyncio.to_thread(pack, lines[::-1])
-        location = f"archive/{namespace}/{id}.jsonl.gz"
-        await self._store.write(lambda: artifacts.announce(location, now))
-        await self._place.write(location, pieces(content))
-        return Archive(
-            id=id, namespace=namespace, first_at=instant_of(ids[0]), last_at=instant_of(ids[-1]),
-            executions=len(lines), bytes=len(content), location=location,
-        )  # fmt: skip
+    async def _troubled(self, namespace: int, writing: Writing, error: Exception) -> None:
+        """Tell it, wait, longer each time, and leave nothing behind: what is half written must not fill the place."""
+        self.failures += 1
+        if writing.broken is not None:
+            self._unread.add(namespace)
+            problem = f"what namespace {namespace} does not keep any more cannot be read: {writing.broken}"
+        else:
+            self._troubles += 1
+            self._again_at = self._env.clock.monotonic() + min(LOOK * 2 ** (self._troubles - 1), WALK)
+            problem = f"{self._place.url} cannot be written to: {type(error).__name__}: {error}"
+        log.error("the archive cannot be written", problem=problem, failures=self._troubles)
+        try:
+            await self._place.remove(writing.location)
+        except Exception as left:  # it is cleared away later, as litter
+            log.warning("a half written file cannot be removed", location=writing.location, error=str(left))
+        else:
+            await self._store.write(lambda: artifacts.cleared([writing.location]))
+        await self._store.write(lambda: sweep.tell_duty(DUTY, problem[:500], self._env.now()))

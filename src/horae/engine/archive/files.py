@@ -9,28 +9,43 @@ PIECE = 1 << 20  # bytes
 _GZIP = 31
 
 
-def pack(lines: Iterable[bytes]) -> bytes:
-    """Lines as a file."""
-    packer = zlib.compressobj(6, wbits=_GZIP)
-    return b"".join([*(packer.compress(line + b"\n") for line in lines), packer.flush()])
+class Damaged(Exception):
+    """What a file says ends before its end, or is not what was written."""
 
 
-async def pieces(content: bytes) -> AsyncIterator[bytes]:
-    """A content piece by piece, as places take it."""
-    for at in range(0, len(content), PIECE):
-        yield content[at : at + PIECE]
+class Packer:
+    """Packs lines as they come."""
+
+    def __init__(self) -> None:
+        self._packer = zlib.compressobj(6, wbits=_GZIP)
+
+    def add(self, lines: Iterable[bytes]) -> bytes:
+        """What of the file is ready; perhaps nothing yet."""
+        return b"".join(self._packer.compress(line + b"\n") for line in lines)
+
+    def end(self) -> bytes:
+        return self._packer.flush()
 
 
 async def lines(place: Place, location: str) -> AsyncIterator[bytes]:
-    """The lines of a file, in bounded memory. Raises FileNotFoundError."""
+    """The lines of a file, in bounded memory. Raises FileNotFoundError, and Damaged after the last that can be read."""
     opener, rest = zlib.decompressobj(wbits=_GZIP), b""
     async for piece in place.read(location):
-        data = opener.decompress(piece, PIECE)
+        data = _opened(opener, piece)
         while data or opener.unconsumed_tail:
             *whole, rest = (rest + data).split(b"\n")
             for line in whole:
                 yield line
-            data = opener.decompress(opener.unconsumed_tail, PIECE)
-    for line in (rest + opener.flush()).split(b"\n"):
-        if line:
-            yield line
+            data = _opened(opener, opener.unconsumed_tail)
+    *whole, rest = (rest + opener.flush()).split(b"\n")
+    for line in whole:
+        yield line
+    if rest or not opener.eof:
+        raise Damaged("it ends too early")
+
+
+def _opened(opener: "zlib._Decompress", piece: bytes) -> bytes:
+    try:
+        return opener.decompress(piece, PIECE)
+    except zlib.error as error:
+        raise Damaged(str(error)) from None

@@ -1,25 +1,25 @@
 """Reading the archive back, and erasing from it."""
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from uuid import UUID
 
 import msgspec
 import structlog
 from msgspec import Raw, structs
 
-from horae.engine.archive.files import lines, pack, pieces
+from horae.engine.archive.files import Damaged, Packer, lines
 from horae.engine.artifacts.place import Place
 from horae.engine.executions import Bound, Count, low_parcel, start
 from horae.engine.refs import tag_ref
 from horae.env import SECOND, Env, Instant
+from horae.errors import Busy
+from horae.model.archive_view import ArchivePage
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.execution_view import ExecutionView
-from horae.model.ids import first_id_at
-from horae.model.view import Page
+from horae.model.ids import instant_of
 from horae.store.contract import Store
 from horae.store.moves import archives, artifacts
-from horae.store.moves.archives import LAST, Archive
+from horae.store.moves.archives import ANY, BITS, LAST, Archive, Sought
 
 FILES = 20  # looked through for one page
 TOGETHER = 500  # lines that are read without a pause
@@ -36,6 +36,9 @@ class ArchivedView(ExecutionView, frozen=True, kw_only=True):
 
 
 Found = list[ExecutionView]
+Meant = Callable[[ExecutionView], bool]
+list_of = list  # the class has a method of that name
+UNREADABLE = (Damaged, OSError, msgspec.DecodeError)  # one file, not the place it is at
 _read = msgspec.json.Decoder(ArchivedView).decode
 
 
@@ -48,8 +51,11 @@ class ArchiveReader:
     async def list(
         self, namespace: int, *, status: str | None = None, job: str | None = None, tag: str | None = None,
         since: Bound = None, until: Bound = None, limit: int = 50, cursor: str | None = None,
-    ) -> Page[ExecutionView]:  # fmt: skip
-        """Executions of the archive. A page may be short, even empty, while `nextCursor` says there is more."""
+    ) -> ArchivePage:  # fmt: skip
+        """Executions of the archive. A page may be short, even empty, while `nextCursor` says there is more.
+
+        A file that cannot be read, or not to its end, is named in the notes, and those behind it are read.
+        """
         check_limit(limit)
         low, high = low_parcel(since), start(until, None)[0]
         named = tag_ref(tag)
@@ -63,75 +69,106 @@ class ArchiveReader:
                 and low <= view.execution_id < high
             )
 
-        found: Found = []
-        files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1))
+        sought = Sought(
+            outcomes=ANY if status is None else BITS.get(status, 0),  # type: ignore[call-overload]
+            since=instant_of(low) - SECOND, until=instant_of(high), job=job,
+        )  # fmt: skip
+        found, notes = Found(), list[str]()
+        files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, sought))
         for archive in files[:FILES]:
             first = skip if archive.id == at else 0
-            if first_id_at(archive.last_at + 1_000_000) < low or first_id_at(archive.first_at) > high:
-                continue
-            place = await self._collect(archive, first, wanted, found, limit)
+            place = await self._collect(archive, first, wanted, found, limit, notes)
             if place is not None:
-                return Page(items=found, next_cursor=make_cursor((archive.id, place)))
+                return ArchivePage(items=found, next_cursor=make_cursor((archive.id, place)), notes=notes)
         following = make_cursor((files[FILES].id, 0)) if len(files) > FILES else None
-        return Page(items=found, next_cursor=following)
+        return ArchivePage(items=found, next_cursor=following, notes=notes)
 
     async def _collect(
-        self, archive: Archive, first: int, wanted: Callable[[ExecutionView], bool], found: Found, limit: int,
+        self, archive: Archive, first: int, wanted: Meant, found: Found, limit: int,
+        notes: "list_of[str]",
     ) -> int | None:  # fmt: skip
         """Add what is wanted of a file from a line on; where to go on if the page is full."""
         number = 0
         try:
-            async for line in lines(self._place, archive.location):
+            async for view, _ in self._views(archive):
                 number += 1
-                if not number % TOGETHER:
-                    await self._env.clock.sleep(0)  # others have their turn
-                if number <= first:
-                    continue
-                view = _read(line)
-                if wanted(view):
+                if number > first and wanted(view):
                     found.append(view)
                     if len(found) == limit:
                         return number
-        except FileNotFoundError:
-            log.warning("a file of the archive is gone", place=self._place.url, location=archive.location)
+        except UNREADABLE as error:
+            notes.append(self._told(archive, number, error))
+        except Exception as error:
+            raise self._out_of_reach(error) from error
         return None
 
-    async def erase(self, namespace: int, meant: Callable[[ExecutionView], bool], *, since: Instant = 0) -> set[UUID]:
+    def _told(self, archive: Archive, number: int, error: Exception) -> str:
+        """What to say of a file that cannot be read to its end."""
+        log.error("a file of the archive cannot be read", place=self._place.url, location=archive.location,
+                  error=str(error))  # fmt: skip
+        where = f"{archive.location}, with {archive.executions} executions,"
+        if isinstance(error, FileNotFoundError):
+            return f"{where} is not at {self._place.url} any more."
+        return f"{where} cannot be read behind line {number}: {error}. Bring it back from a copy of {self._place.url}."
+
+    def _out_of_reach(self, error: Exception) -> Busy:
+        log.error("the archive cannot be read", place=self._place.url, error=str(error))
+        return Busy(f"The archive at {self._place.url} does not answer.", "Look at the server's log.")
+
+    async def erase(
+        self, namespace: int, meant: Meant, unread: set[str], *, since: Instant = 0
+    ) -> set[UUID]:  # fmt: skip
         """Write files anew in which somebody's data is, without it; which executions were erased.
 
-        Files with nothing that was submitted since an instant are not looked through.
+        Files with nothing that was submitted since an instant are not looked through. Those that cannot be read stay
+        as they are, and are added to `unread`.
         """
-        erased, at = set[UUID](), LAST
+        erased, at, sought = set[UUID](), LAST, Sought(since=max(0, since - SECOND))
         while True:
-            files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1))  # noqa: B023
+            files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, sought))  # noqa: B023
             for archive in files[:FILES]:
-                if archive.last_at + SECOND >= since:
-                    erased |= await self._erase_from(archive, meant)
+                erased |= await self._erase_from(archive, meant, unread)
             if len(files) <= FILES:
                 return erased
             at = files[FILES].id
 
-    async def _erase_from(self, archive: Archive, meant: Callable[[ExecutionView], bool]) -> set[UUID]:
-        kept, erased = [], set[UUID]()
+    async def _erase_from(self, archive: Archive, meant: Meant, unread: set[str]) -> set[UUID]:
+        erased = set[UUID]()
         try:
-            async for line in lines(self._place, archive.location):
-                view = _read(line)
+            async for view, _ in self._views(archive):
                 if view.params != _ERASED and meant(view):
                     erased.add(view.execution_id)
-                    line = msgspec.json.encode(_emptied(view))
-                kept.append(line)
-                if not len(kept) % TOGETHER:
-                    await self._env.clock.sleep(0)
         except FileNotFoundError:
             return set()
+        except UNREADABLE as error:
+            log.error("a file of the archive cannot be read", location=archive.location, error=str(error))
+            unread.add(archive.location)
+            return set()
         if erased:
-            now, content = self._env.now(), await asyncio.to_thread(pack, kept)
-            location = f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
+            now, location = self._env.now(), f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
             await self._store.write(lambda: artifacts.announce(location, now))
-            await self._place.write(location, pieces(content))
-            await self._store.write(lambda: archives.move(archive, location, len(content), now))
+            anew = _Counted(self._without(archive, erased))
+            await self._place.write(location, anew)
+            await self._store.write(lambda: archives.move(archive, location, anew.bytes, now))
             await self._place.remove(archive.location)
         return erased
+
+    async def _views(self, archive: Archive) -> AsyncIterator[tuple[ArchivedView, bytes]]:
+        number = 0
+        async for line in lines(self._place, archive.location):
+            yield _read(line), line
+            number += 1
+            if not number % TOGETHER:
+                await self._env.clock.sleep(0)  # others have their turn
+
+    async def _without(self, archive: Archive, erased: set[UUID]) -> AsyncIterator[bytes]:
+        """A file with what of these executions is erased gone."""
+        packer = Packer()
+        async for view, line in self._views(archive):
+            kept = msgspec.json.encode(_emptied(view)) if view.execution_id in erased else line
+            if piece := packer.add([kept]):
+                yield piece
+        yield packer.end()
 
     async def drop_some(self, namespace: int, before: UUID) -> tuple[int, bool]:
         """Remove some files of a namespace that were made before an id; how many, and whether there are more."""
@@ -141,6 +178,18 @@ class ArchiveReader:
         if files:
             await self._store.write(lambda: archives.drop(files, self._env.now()))
         return len(files), len(files) == FILES
+
+
+class _Counted:
+    """Pieces on their way, and how many bytes they were."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self._pieces, self.bytes = pieces, 0
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._pieces:
+            self.bytes += len(piece)
+            yield piece
 
 
 def _emptied(view: ExecutionView) -> ExecutionView:

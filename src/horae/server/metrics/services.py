@@ -30,6 +30,12 @@ class Services(Collector):
         yield counter("preempted_executions", "Executions that this server asked to give way.", node.preemptor.asked)
         told = "Executions that waited for limits that had room: a few after a server was killed, more are a fault."
         yield counter("limit_repairs", told, node.limits.repaired)
+        told = "Executions that this server wrote to the archive."
+        yield counter("archived_executions", told, node.archiver.archived)
+        told = "Files of the archive that this server could not write; nothing is forgotten then."
+        yield counter("archive_failures", told, node.archiver.failures)
+        told = "1 while this server can archive nothing, or something, and tries again; see horae doctor."
+        yield gauge("archive_failing", told, node.archiver.is_failing)
         told = "Changes of circuits that this server made, by what they changed to: open, half-open or closed."
         yield counter("circuit_changes", told, by(node.circuits.changes), ["state"])
         told = "Calls of webhooks, by what became of them: accepted, repeated, unsigned, unknown or unreadable."

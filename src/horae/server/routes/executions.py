@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from horae.engine.execution_logs import Wanted
 from horae.engine.sealed import hidden_page
-from horae.errors import Conflict, Gone, KeyReused, NotFound, OverQuota
+from horae.errors import Busy, Conflict, Gone, KeyReused, NotFound, OverQuota
+from horae.model.archive_view import ArchivePage
 from horae.model.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogPage
 from horae.model.protocol import Submit
 from horae.model.view import Page
@@ -83,14 +84,14 @@ async def list_executions(call: Call, query: ExecutionList) -> Reply:
     return ok(hidden_page(page))
 
 
-@get(f"{API}/archive", "executions.archived", Page[ExecutionView])
+@get(f"{API}/archive", "executions.archived", ArchivePage, refuses=(Busy,))
 async def archived(call: Call, query: ArchiveList) -> Reply:
     """List executions of the archive, the newest files first; a page may be short, even empty, while there is more."""
     page = await call.node.archive.list(
         call.namespace, status=query.status, job=query.job, tag=query.tag, since=query.since, until=query.until,
         limit=query.limit, cursor=query.cursor,
     )  # fmt: skip
-    return ok(Page(items=[call.node.seals.shown(call.who, one) for one in page.items], next_cursor=page.next_cursor))
+    return ok(structs.replace(page, items=[call.node.seals.shown(call.who, one) for one in page.items]))
 
 
 @get(f"{API}/executions/counts", "executions.counts", CountsView)

@@ -1,6 +1,6 @@
 """The archive: what is put there is forgotten in the same transaction that names its file."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from msgspec import Struct
@@ -13,21 +13,39 @@ from horae.store.script import ColumnType, Fetch, ForEach, Insert, Script, State
 
 _COLUMNS: tuple[tuple[str, ColumnType], ...] = (
     ("id", "uuid"), ("namespace", "int"), ("first_at", "bigint"), ("last_at", "bigint"), ("executions", "int"),
-    ("bytes", "bigint"), ("location", "text"),
+    ("outcomes", "int"), ("jobs", "int"), ("bytes", "bigint"), ("location", "text"),
 )  # fmt: skip
+_OF_JOBS: tuple[tuple[str, ColumnType], ...] = (
+    ("archive", "uuid"), ("job", "uuid"), ("namespace", "int"), ("name", "text"), ("outcomes", "int"),
+)  # fmt: skip
+MOST_JOBS = 500  # of a file that are written down
+BITS: Mapping[Outcome, int] = {"success": 1, "failed": 2, "cancelled": 4, "skipped": 8}
+ANY = sum(BITS.values())
 _NAMES = ", ".join(name for name, _ in _COLUMNS)
 _LITTER: tuple[tuple[str, ColumnType], ...] = (("location", "text"), ("at", "bigint"))
 ITEMS = Statement(
     "items_to_archive",
     "SELECT h.parcel, h.lo, h.hi, h.state FROM given JOIN history h ON h.parcel = given.id ORDER BY h.parcel, h.lo",
 )
-BEFORE = Statement(
-    "archives_before",
-    f"SELECT {_NAMES} FROM archives WHERE namespace = $1 AND id <= $2 ORDER BY id DESC LIMIT $3",
+_BEFORE = (
+    f"SELECT {_NAMES} FROM archives a WHERE a.namespace = $1 AND a.id <= $2 AND a.outcomes & $3 <> 0"
+    " AND a.last_at >= $4 AND a.first_at <= $5"
 )
+BEFORE = Statement("archives_before", f"{_BEFORE} ORDER BY a.id DESC LIMIT $6")
+BEFORE_OF_JOB = Statement(
+    "archives_of_job_before",
+    f"{_BEFORE} AND (a.jobs > {MOST_JOBS} OR EXISTS (SELECT 1 FROM archive_jobs j WHERE j.archive = a.id"
+    " AND j.namespace = a.namespace AND j.outcomes & $3 <> 0 AND (j.name = $7 OR j.job = $8)))"
+    " ORDER BY a.id DESC LIMIT $6",
+)
+# What cleared a file away meanwhile also took its row of the litter.
+IS_THERE = Statement("archive_is_there", "DELETE FROM litter WHERE location = $1 RETURNING 1")
 SAVE = Statement("move_archive", "UPDATE archives SET location = $2, bytes = $3 WHERE id = $1")
 DROP = Statement("drop_archive", "DELETE FROM archives WHERE id = $1")
+DROP_JOBS = Statement("drop_archive_jobs", "DELETE FROM archive_jobs WHERE archive = $1")
 LAST = UUID(int=2**128 - 1)
+NOBODY = UUID(int=0)
+LATEST: Instant = 2**62
 
 
 class Archive(Struct, frozen=True, kw_only=True):
@@ -38,8 +56,19 @@ class Archive(Struct, frozen=True, kw_only=True):
     first_at: Instant
     last_at: Instant
     executions: int
+    outcomes: int
+    jobs: int
     bytes: int
     location: str
+
+
+class Sought(Struct, frozen=True, kw_only=True):
+    """Which files may hold what is looked for."""
+
+    outcomes: int = ANY
+    since: Instant = 0
+    until: Instant = LATEST
+    job: str | None = None  # its name or id
 
 
 Item = tuple[UUID, int, int, Outcome]  # a parcel, and from where to where its items ended so
@@ -51,29 +80,48 @@ def items(parcels: Sequence[UUID]) -> Script[list[Item]]:
     return [(parcel, lo, hi, state) for parcel, lo, hi, state in rows]
 
 
-def put(dialect: str, archive: Archive | None, over: Sequence[Over]) -> Script[bool]:
+Jobs = Mapping[UUID, tuple[str, int]]  # the name of each, and what of it is there
+
+
+def put(dialect: str, archive: Archive | None, jobs: Jobs, over: Sequence[Over]) -> Script[bool]:
     """Name a file, if there is one, and forget what is in it; or nothing at all, if something of it changed since."""
     if len((yield from free(dialect, over))) < len(over):
         return False
     if archive is not None:
+        if not (yield Fetch(IS_THERE, (archive.location,))):
+            return False
         a = archive
-        row = (a.id, a.namespace, a.first_at, a.last_at, a.executions, a.bytes, a.location)
+        row = (a.id, a.namespace, a.first_at, a.last_at, a.executions, a.outcomes, a.jobs, a.bytes, a.location)
         yield Insert("archives", _COLUMNS, [row])
-        yield Fetch(NOT_LITTER, (archive.location,))
+        if len(jobs) <= MOST_JOBS:
+            rows = [(a.id, job, a.namespace, name, outcomes) for job, (name, outcomes) in sorted(jobs.items())]
+            yield Insert("archive_jobs", _OF_JOBS, rows)
     yield from forget([parcel for parcel, _ in over])
     return True
 
 
-def before(namespace: int, last: UUID, count: int) -> Script[list[Archive]]:
-    """Files of a namespace from one on, the newest first."""
-    rows = yield Fetch(BEFORE, (namespace, last, count))
+def before(namespace: int, last: UUID, count: int, sought: Sought = Sought()) -> Script[list[Archive]]:  # noqa: B008
+    """Files of a namespace from one on that may hold what is sought, the newest first."""
+    given = (namespace, last, sought.outcomes, sought.since, sought.until, count)
+    if sought.job is None:
+        rows = yield Fetch(BEFORE, given)
+    else:
+        rows = yield Fetch(BEFORE_OF_JOB, (*given, sought.job, _id_in(sought.job)))
     return [
         Archive(
-            id=row[0], namespace=row[1], first_at=row[2], last_at=row[3], executions=row[4], bytes=row[5],
-            location=row[6],
+            id=row[0], namespace=row[1], first_at=row[2], last_at=row[3], executions=row[4], outcomes=row[5],
+            jobs=row[6], bytes=row[7], location=row[8],
         )
         for row in rows
     ]  # fmt: skip
+
+
+def _id_in(text: str) -> UUID:
+    """The id that a text is, or nobody's."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return NOBODY
 
 
 def move(archive: Archive, location: str, size: int, now: Instant) -> Script[None]:
@@ -86,5 +134,6 @@ def move(archive: Archive, location: str, size: int, now: Instant) -> Script[Non
 def drop(archives: Sequence[Archive], now: Instant) -> Script[None]:
     """Forget files; what lies there is litter."""
     for archive in archives:
+        yield Fetch(DROP_JOBS, (archive.id,))
         yield Fetch(DROP, (archive.id,))
     yield Insert("litter", _LITTER, [(a.location, now) for a in archives], conflict="ON CONFLICT DO NOTHING")

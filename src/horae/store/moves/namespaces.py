@@ -67,7 +67,7 @@ DROPS = tuple(
         *("hooks", "secrets", "quotas", "lanes", "queues", "unique_keys", "idempotency"),
         *("sign_in_codes", "enrolments", "members"),  # what lets somebody in
         *("alert_rules", "alert_channels", "alerts", "alert_notices"),
-        "archives",
+        *("archives", "archive_jobs"),
     )
 )
 ARCHIVES_ARE_LITTER = Statement(

@@ -15,6 +15,9 @@ DUTY = Statement(
     " epoch = CASE WHEN duties.holder = excluded.holder THEN duties.epoch ELSE duties.epoch + 1 END"
     " WHERE duties.holder = excluded.holder OR duties.until < $3 RETURNING epoch",
 )
+TROUBLED = Statement("duty_troubled", "UPDATE duties SET problem = $2, since = COALESCE(since, $3) WHERE name = $1")
+DONE = Statement("duty_done", "UPDATE duties SET problem = NULL, since = NULL WHERE name = $1 AND problem IS NOT NULL")
+TROUBLE = Statement("trouble_of_duty", "SELECT problem, since FROM duties WHERE name = $1 AND problem IS NOT NULL")
 # A submission that replaces expired keys holds some and waits for others: nobody may wait for it in turn.
 # Materialized: a join may ask a bare subquery again for every row, and each time its LIMIT lets others through.
 EXPIRED = (
@@ -85,6 +88,17 @@ def take_duty(name: str, holder: UUID, now: Instant, until: Instant) -> Script[i
     """Take or renew a duty; its epoch grows with every new holder. None while somebody else holds it."""
     rows = yield Fetch(DUTY, (name, holder, now, until))
     return rows[0][0] if rows else None
+
+
+def tell_duty(name: str, problem: str | None, now: Instant) -> Script[None]:
+    """Say why a duty cannot be done, or, with None, that it can."""
+    yield Fetch(DONE, (name,)) if problem is None else Fetch(TROUBLED, (name, problem, now))
+
+
+def trouble_of(name: str) -> Script[tuple[str, Instant] | None]:
+    """Why a duty cannot be done, and since when; None while nothing is wrong."""
+    rows = yield Fetch(TROUBLE, (name,))
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
 def forget_expired(now: Instant, sessions_before: Instant, most: int = 1000) -> Script[bool]:

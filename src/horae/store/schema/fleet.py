@@ -36,7 +36,16 @@ servers = table(
     col("last_seen", BIG),
 )
 
-duties = table("duties", key("name", TEXT), opt("holder", ID), col("epoch", INT), col("until", BIG), small=True)
+duties = table(
+    "duties",
+    key("name", TEXT),
+    opt("holder", ID),
+    col("epoch", INT),
+    col("until", BIG),
+    opt("problem", TEXT),  # why it cannot be done
+    opt("since", BIG),
+    small=True,
+)
 
 # What a server gave to the shares of fair queues, by their weights: each its own rows, others add up what was added.
 share_charges = table(

@@ -22,6 +22,7 @@ CREATE TABLE alert_channels (
 
 CREATE TABLE alert_notices (
     id UUID NOT NULL,
+    letter UUID NOT NULL,
     namespace INTEGER NOT NULL,
     alert UUID,
     rule TEXT NOT NULL,
@@ -39,9 +40,13 @@ CREATE TABLE alert_notices (
 
 CREATE INDEX alert_notices_alert ON alert_notices (alert, id);
 
+CREATE INDEX alert_notices_channel ON alert_notices (namespace, channel, next_at, id) WHERE state = 'pending';
+
 CREATE INDEX alert_notices_done ON alert_notices (done_at) WHERE done_at IS NOT NULL;
 
-CREATE INDEX alert_notices_due ON alert_notices (next_at, id) WHERE state = 'pending';
+CREATE INDEX alert_notices_due ON alert_notices (next_at) WHERE state = 'pending';
+
+CREATE INDEX alert_notices_letter ON alert_notices (letter);
 
 CREATE TABLE alert_rules (
     namespace INTEGER NOT NULL,
@@ -50,6 +55,7 @@ CREATE TABLE alert_rules (
     state TEXT NOT NULL,
     revision INTEGER NOT NULL,
     pace BIGINT DEFAULT 0 NOT NULL,
+    unsaid INTEGER DEFAULT 0 NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     PRIMARY KEY (namespace, name)
@@ -86,12 +92,25 @@ CREATE UNIQUE INDEX alerts_open ON alerts (namespace, rule, subject) WHERE state
 
 CREATE INDEX alerts_over ON alerts (recovered_at) WHERE recovered_at IS NOT NULL;
 
+CREATE TABLE archive_jobs (
+    archive UUID NOT NULL,
+    job UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    outcomes INTEGER NOT NULL,
+    PRIMARY KEY (archive, job)
+);
+
+CREATE INDEX archive_jobs_name ON archive_jobs (namespace, name, archive);
+
 CREATE TABLE archives (
     id UUID NOT NULL,
     namespace INTEGER NOT NULL,
     first_at BIGINT NOT NULL,
     last_at BIGINT NOT NULL,
     executions INTEGER NOT NULL,
+    outcomes INTEGER NOT NULL,
+    jobs INTEGER NOT NULL,
     bytes BIGINT NOT NULL,
     location TEXT NOT NULL,
     PRIMARY KEY (id)
@@ -336,6 +355,8 @@ CREATE TABLE duties (
     holder UUID,
     epoch INTEGER NOT NULL,
     until BIGINT NOT NULL,
+    problem TEXT,
+    since BIGINT,
     PRIMARY KEY (name)
 );
 
@@ -545,7 +566,7 @@ CREATE INDEX history_job ON history (job, parcel);
 CREATE INDEX history_tenant ON history (namespace, parcel, lo) WHERE namespace <> 1;
 
 CREATE TABLE holders (
-    key TEXT NOT NULL,
+    key TEXT COLLATE "C" NOT NULL,
     parcel UUID NOT NULL,
     lo INTEGER NOT NULL,
     PRIMARY KEY (key, parcel, lo)
@@ -1192,7 +1213,7 @@ CREATE TABLE templates (
 CREATE UNIQUE INDEX templates_name ON templates (namespace, name) WHERE deleted_at IS NULL;
 
 CREATE TABLE tickets (
-    key TEXT NOT NULL,
+    key TEXT COLLATE "C" NOT NULL,
     parcel UUID NOT NULL,
     ticket BIGINT NOT NULL,
     PRIMARY KEY (key, parcel)

@@ -23,6 +23,7 @@ CREATE TABLE alert_channels (
 
 CREATE TABLE alert_notices (
     id UUID NOT NULL,
+    letter UUID NOT NULL,
     namespace INTEGER NOT NULL,
     alert UUID,
     rule TEXT NOT NULL,
@@ -40,9 +41,13 @@ CREATE TABLE alert_notices (
 
 CREATE INDEX alert_notices_alert ON alert_notices (alert, id);
 
+CREATE INDEX alert_notices_channel ON alert_notices (namespace, channel, next_at, id) WHERE state = 'pending';
+
 CREATE INDEX alert_notices_done ON alert_notices (done_at) WHERE done_at IS NOT NULL;
 
-CREATE INDEX alert_notices_due ON alert_notices (next_at, id) WHERE state = 'pending';
+CREATE INDEX alert_notices_due ON alert_notices (next_at) WHERE state = 'pending';
+
+CREATE INDEX alert_notices_letter ON alert_notices (letter);
 
 CREATE TABLE alert_rules (
     namespace INTEGER NOT NULL,
@@ -51,6 +56,7 @@ CREATE TABLE alert_rules (
     state TEXT NOT NULL,
     revision INTEGER NOT NULL,
     pace BIGINT DEFAULT 0 NOT NULL,
+    unsaid INTEGER DEFAULT 0 NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     PRIMARY KEY (namespace, name)
@@ -88,12 +94,26 @@ CREATE UNIQUE INDEX alerts_open ON alerts (namespace, rule, subject) WHERE state
 
 CREATE INDEX alerts_over ON alerts (recovered_at) WHERE recovered_at IS NOT NULL;
 
+CREATE TABLE archive_jobs (
+    archive UUID NOT NULL,
+    job UUID NOT NULL,
+    namespace INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    outcomes INTEGER NOT NULL,
+    PRIMARY KEY (archive, job)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX archive_jobs_name ON archive_jobs (namespace, name, archive);
+
 CREATE TABLE archives (
     id UUID NOT NULL,
     namespace INTEGER NOT NULL,
     first_at BIGINT NOT NULL,
     last_at BIGINT NOT NULL,
     executions INTEGER NOT NULL,
+    outcomes INTEGER NOT NULL,
+    jobs INTEGER NOT NULL,
     bytes BIGINT NOT NULL,
     location TEXT NOT NULL,
     PRIMARY KEY (id)
@@ -345,6 +365,8 @@ CREATE TABLE duties (
     holder UUID,
     epoch INTEGER NOT NULL,
     until BIGINT NOT NULL,
+    problem TEXT,
+    since BIGINT,
     PRIMARY KEY (name)
 )
  WITHOUT ROWID;
