@@ -246,6 +246,7 @@ BODIES: Mapping[str, Bodies] = {
         {"job": v["job"], "trigger": v["cron"]},
         {"cron": "0 0 * * *", "calendar": v["calendar"]},
     ],
+    "yaml.read": lambda v: [{"text": "job: ["}],
     "triggers.add": lambda v: [{"name": "mine", "cron": "0 0 * * *"}],
     "triggers.edit": lambda v: [{"cron": "0 0 * * *"}],
     "calendars.create": lambda v: [

@@ -42,6 +42,7 @@ BY_ITSELF = {
     "enrolments.redeem": "a token works once; its answer is a secret and never kept",
     "me.sign-out": "who is signed out stays so",
     "secrets.rotate": "what is sealed with the first key is left as it is",
+    "yaml.read": "it only reads what it is given",
     "me.code": "another code harms nobody; its answer is a secret and never kept",
 }
 SUBMISSIONS = {"jobs.trigger", "executions.submit"}

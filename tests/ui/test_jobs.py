@@ -5,6 +5,7 @@ import re
 
 from playwright.async_api import Page, expect
 
+from horae.model.yaml_text import read_documents
 from tests.ui.conftest import Site, check
 
 SCHEMA = {
@@ -28,6 +29,13 @@ SCHEMA = {
     "required": ["day", "force", "db"],
     "$defs": {"Level": {"oneOf": [{"const": "a", "title": "first"}, {"const": "b"}], "default": "b"}},
 }
+
+ODD = {
+    "lines": "a\n  b\n\nc", "end": "a\n", "return": "a\rb\nc",
+    "delete": "\x7f\n\x85", "separator": "a\u2028b\nc", "🦆": "🦆\nü", "n": "n",
+    "no": ["yes", "1e3", "0x1", "1:30", "2026-11-15", "a: b", "a #b", "- a", "", " a ", "~", "*a", "null", "[]"],
+    "nested": [[], {}, [[1, 2.5], {"a": [{"b": None}]}], True],
+}  # fmt: skip
 
 
 def complained(page: Page) -> list[str]:
@@ -132,6 +140,23 @@ async def test_a_version_is_rolled_back_and_a_late_edit_is_refused(page: Page, s
     await expect(page.locator(".toast")).to_contain_text("it is version 3")
     await expect(page.get_by_role("button", name="version 3")).to_be_disabled()
     assert site.get("/jobs/mail")["retries"] == 0
+
+    await page.goto(f"{site.url}/ui/jobs/mail/edit?as=yaml")
+    text, save = page.get_by_label("YAML, as"), page.get_by_role("button", name="Save", exact=True)
+    await text.fill("name: mail\ncommand: 'true'\nschedule: {cron: 99 * * * *}\n")
+    await expect(page.locator(".editor-wrong")).to_have_text("3")
+    await text.fill("name: mail\ncommand: 'true'\nname: post\n")
+    await expect(page.locator(".field .complaint")).to_contain_text("Line 3, column 1: 'name' is said twice.")
+    await expect(save).to_be_disabled()
+    assert complained(page)
+    await text.fill("name: mail\ncommand: 'true' # as always\nschedule: {cron: 0 9 * * *}\n")
+    await expect(page.locator(".schedule-preview")).to_contain_text("at 09:00 every day")
+    await check(page)
+    await save.click()
+    await expect(page).to_have_url(re.compile(r"/ui/jobs/mail$"))
+    assert site.get("/jobs/mail")["schedule"] == {"cron": "0 9 * * *"}
+    said = await page.evaluate("async (value) => (await import('/ui/parts/yaml.js')).toYaml(value)", ODD)
+    assert read_documents(said)[0].value == ODD
 
 
 async def test_a_week_is_backfilled(page: Page, site: Site):

@@ -15,6 +15,7 @@ from horae.cli.values import params as read_params
 from horae.cli.versions import COMMANDS, tell_plan
 from horae.cli.waiting import finish, tell_hint, timeout_option
 from horae.errors import BadInput, NotFound
+from horae.model import yaml_text
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Write nothing; say what would change, or what is wrong.")
 
@@ -131,18 +132,16 @@ async def edit(api: Api, job: str, if_version: int | None, dry_run: bool, **opti
 
 
 def _in_editor(document: dict[str, Any]) -> dict[str, Any]:
-    import yaml
-
     text = click.edit(as_yaml(document), extension=".yaml")
     if text is None:
         raise BadInput("Nothing was saved, so nothing was changed.", "Give options instead: horae jobs edit --help")
     try:
-        edited = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise BadInput(f"What was saved is not valid YAML: {error}", "Nothing was changed.") from None
-    if not isinstance(edited, dict):
+        edited = [document.value for document in yaml_text.read_documents(text)]
+    except BadInput as error:
+        raise BadInput(f"What was saved is not valid YAML: {error.detail}", "Nothing was changed.") from None
+    if len(edited) != 1 or not isinstance(edited[0], dict):
         raise BadInput("What was saved is not a job's definition.", "Nothing was changed.")
-    return edited
+    return edited[0]
 
 
 @jobs.command(examples=("horae jobs pause daily-report",))

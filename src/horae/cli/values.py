@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from horae.errors import BadInput
+from horae.model import yaml_text
 
 
 def pairs(given: Iterable[str], flag: str) -> dict[str, str]:
@@ -106,15 +107,15 @@ def read_calendar(path: str) -> dict[str, Any]:
 
 
 def _load(path: str) -> list[Any]:
-    import yaml
-
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text()
-        return list(yaml.safe_load_all(text))
+        return [document.value for document in yaml_text.read_documents(text, yaml_text.FILE)]
     except OSError as error:
         raise BadInput(f"{path} cannot be read: {error.strerror}.", "Check its name and rights.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path} is not valid YAML: {error}", "Check the line it names.") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path} is not valid YAML: {error}", "Write it in UTF-8.") from None
+    except BadInput as error:
+        raise BadInput(f"{path} is not valid YAML: {error.detail}", error.remedy) from None
 
 
 _LISTS = ("jobs", "calendars", "templates")

@@ -199,6 +199,12 @@ class PreviewBody(TriggerPatch, frozen=True, kw_only=True):
     count: Annotated[int, Meta(ge=1, le=1000)] = 10
 
 
+class YamlBody(Body, frozen=True, kw_only=True):
+    """A YAML document."""
+
+    text: str
+
+
 class Rollback(Body, frozen=True, kw_only=True):
     """Which version to go back to."""
 

@@ -46,6 +46,7 @@ from horae.server.routes import (
     versions,
     workers,
     workflows,
+    yaml,
 )
 
 MODULES = (
@@ -89,6 +90,7 @@ MODULES = (
     audit,
     backup,
     clock,
+    yaml,
     stream,
     metrics,
     openapi,

@@ -1,4 +1,4 @@
-// Making a job or changing one: a form for what most jobs say, the whole definition as JSON for the rest. The server
+// Making a job or changing one: a form for what most jobs say, the whole definition as YAML or JSON for the rest. The server
 // checks while one types, and says at which field something is wrong.
 
 import { html, useEffect, useRef, useState } from "../core/html.js";
@@ -10,9 +10,12 @@ import { plural } from "../core/format.js";
 import { Failure, Page, Panel, Ready } from "../parts/basics.js";
 import { isBlank, kindOf, written } from "./job-document.js";
 import { JobForm } from "./job-form.js";
+import { Preview } from "./job-when.js";
 import { Whole } from "./job-whole.js";
 
 const WAIT = 400;
+const MOST_TIMED = 3; // triggers whose fires are shown
+const FORMS = [["form", "form"], ["yaml", "YAML"], ["json", "JSON"]];
 const EXAMPLE = { name: "", command: "" };
 
 export default function JobEdit({ name }) {
@@ -27,7 +30,7 @@ export default function JobEdit({ name }) {
 function Editor({ job, began }) {
   const start = useRef({ job, began }); // what was read when one began to type
   const [document_, setDocument] = useState(began);
-  const [unread, setUnread] = useState(null); // why the whole cannot be read as JSON
+  const [unreads, setUnreads] = useState({}); // why a text cannot be read, by its field
   const [refused, setRefused] = useState(null);
   const { job: first } = start.current;
   const check = useCheck(document_, first);
@@ -41,7 +44,9 @@ function Editor({ job, began }) {
   const change = (next) => { setDocument(next); setRefused(null); };
   const problem = refused ?? check.problem;
   const title = first ? `Edit ${first.name}` : "New job";
-  const whole = route.value.query.as === "json";
+  const as = FORMS.some(([id]) => id === route.value.query.as) ? route.value.query.as : "form";
+  const unread = Object.values(unreads).find(Boolean) ?? null;
+  const cannot = (field) => (wrong) => setUnreads((old) => ({ ...old, [field]: wrong }));
   const target = first ? { method: "PUT", path: `/jobs/${first.jobId}`, headers: { "if-match": `"${first.version}"` } } : { method: "POST", path: "/jobs" };
   const save = () => ({
     ...target, title: first ? "Save" : "Create", body: document_, cli: first ? ["jobs", "edit", first.name, "-f", "definition.json"] : ["jobs", "create", "-f", "definition.json"],
@@ -51,16 +56,24 @@ function Editor({ job, began }) {
     after: (made) => { saved.current = true; go(jobPath(made.name), {}); },
   });
   const crumbs = html`<a href=${link("/jobs")}>Jobs</a>${first && html` / <a href=${link(jobPath(first.name))}>${first.name}</a>`}`;
-  return html`<${Page} title=${title} crumbs=${crumbs} actions=${html`<span class="switch" role="group" aria-label="edited as">${[["form", "form"], ["json", "whole definition"]].map(([id, word]) => html`<button key=${id} type="button" aria-pressed=${(id === "json") === whole ? "true" : "false"} disabled=${id === "form" && unread !== null} onClick=${() => setQuery({ as: id === "json" ? "json" : null }, { replace: true })}>${word}</button>`)}</span>`}>
+  return html`<${Page} title=${title} crumbs=${crumbs} actions=${html`<span class="switch" role="group" aria-label="edited as">${FORMS.map(([id, word]) => html`<button key=${id} type="button" aria-pressed=${id === as ? "true" : "false"} disabled=${id !== as && unread !== null} title=${id !== as && unread !== null ? "first what cannot be read" : ""} onClick=${() => setQuery({ as: id === "form" ? null : id }, { replace: true })}>${word}</button>`)}</span>`}>
     ${first?.template && html`<p class="notice">This job is made from the template ${first.template}: what stands here goes over it.</p>`}
     <div class="edit"><form class="stack" onSubmit=${(event) => event.preventDefault()} noValidate>
-      ${whole ? html`<${Whole} value=${document_} onChange=${(next, wrong) => { setUnread(wrong); if (next) change(next); }} />` : html`<${JobForm} value=${document_} onChange=${change} problem=${problem} />`}
+      ${as === "form" ? html`<${JobForm} value=${document_} onChange=${change} cannot=${cannot} problem=${problem} />` : html`<${Whole} key=${as} as=${as} value=${document_} problem=${problem} onChange=${(next, wrong) => { cannot("text")(wrong); if (next) change(next); }} />`}
     </form>
-    <aside class="edit-side"><${Panel} title=${first ? "What would change" : "What it would be"}>
+    <aside class="edit-side stack"><${Panel} title=${first ? "What would change" : "What it would be"}>
       <div role="status" aria-live="polite"><${Verdict} problem=${unread ? { detail: unread } : problem} plan=${check.plan} missing=${check.missing} isNew=${!first} empty=${!dirty} conflict=${refused?.status === 412 ? { first, reload: () => location.reload() } : null} /></div>
       <div class="actions edit-actions"><${ActionButton} kind="primary" role="editor" label=${first ? "Save" : "Create"} action=${save} disabled=${!dirty || unread !== null || Boolean(check.missing)} /><a class="button" href=${first ? link(jobPath(first.name)) : link("/jobs")}>Leave it</a></div>
-    <//></aside></div>
+    <//>${as !== "form" && html`<${Timed} document=${document_} />`}</aside></div>
   <//>`;
+}
+
+/** When it would fire, beside a text that says it. */
+function Timed({ document: { schedule, triggers } }) {
+  const timed = [schedule, ...(Array.isArray(triggers) ? triggers : [])].map((one) => (typeof one === "string" ? { cron: one } : one)).filter((one) => one && (one.cron || one.every || one.at));
+  if (!timed.length) return null;
+  return html`<${Panel} title="When">${timed.slice(0, MOST_TIMED).map(({ name, ...one }, at) => html`<div key=${at}>${name && html`<p class="soft small">${name}</p>`}<${Preview} schedule=${one} /></div>`)}
+    ${timed.length > MOST_TIMED && html`<p class="soft small">and ${timed.length - MOST_TIMED} more</p>`}<//>`;
 }
 
 /** What nobody has to ask the server for. */

@@ -3,6 +3,7 @@
 import { html } from "../core/html.js";
 import { shell as asLine } from "../core/api.js";
 import { useData } from "../core/data.js";
+import { setQuery } from "../core/route.js";
 import { Panel } from "../parts/basics.js";
 import { Field } from "../parts/fields.js";
 import { JsonField } from "../parts/form.js";
@@ -11,10 +12,12 @@ import { ScheduleField } from "./job-when.js";
 
 const KINDS = { command: "a program", python: "a function of a worker", http: "a request", workflow: "a workflow" };
 
+const MOST_NAMED = 8; // triggers
 /** What a field is about: "schedule.cron" belongs to "schedule", "command.argv[0]" to "command". */
 const top = (field) => (field ?? "").split(/[.[]/)[0];
 
-export function JobForm({ value, onChange, problem }) {
+/** cannot(field)(why): that a field's text cannot be read, so that nothing older is saved in its place. */
+export function JobForm({ value, onChange, cannot, problem }) {
   const kind = kindOf(value);
   const queues = useData("/queues");
   const set = (name, next) => {
@@ -35,9 +38,9 @@ export function JobForm({ value, onChange, problem }) {
       <${Field} label="name" value=${value.name} onChange=${(next) => onChange({ ...value, name: next })} problem=${wrong("name")} hint="letters, digits, dots, dashes and underscores" required=${true} autofocus=${!value.name} />
       ${text("description", "description", { hint: "what it is for" })}</div>
       <${Field} label="what runs" options=${TASKS.map((one) => [one, KINDS[one]])} value=${kind} onChange=${choose} />
-      <${Task} key=${kind} kind=${kind} value=${value[kind]} onChange=${(next) => onChange({ ...value, [kind]: next })} problem=${wrong(kind)} /><//>
-    <${Panel} title="When"><${ScheduleField} value=${value.schedule} onChange=${(next) => set("schedule", next)} problem=${wrong("schedule")} />
-      ${value.triggers?.length > 0 && html`<p class="soft">It has further triggers: ${value.triggers.map((one) => one.name ?? "one").join(", ")}. They are in the whole definition.</p>`}<//>
+      <${Task} key=${kind} kind=${kind} cannot=${cannot(kind)} value=${value[kind]} onChange=${(next) => onChange({ ...value, [kind]: next })} problem=${wrong(kind)} /><//>
+    <${Panel} title="When"><${ScheduleField} value=${value.schedule} onChange=${(next) => set("schedule", next)} cannot=${cannot("schedule")} problem=${wrong("schedule")} />
+      ${value.triggers?.length > 0 && html`<p class="soft">It has further triggers: ${value.triggers.slice(0, MOST_NAMED).map((one) => one.name ?? "one").join(", ")}${value.triggers.length > MOST_NAMED ? ` and ${value.triggers.length - MOST_NAMED} more` : ""}. <button type="button" class="link" onClick=${() => setQuery({ as: "yaml" }, { replace: true })}>Edit them as YAML</button></p>`}<//>
     <${Panel} title="How"><div class="fields">
       <${Field} label="queue" value=${value.queue} onChange=${(next) => set("queue", next)} problem=${wrong("queue")} hint="default if empty" list="known-queues" />
       <datalist id="known-queues">${(queues.data?.items ?? []).map((one) => html`<option key=${one.name} value=${one.name}></option>`)}</datalist>
@@ -48,8 +51,8 @@ export function JobForm({ value, onChange, problem }) {
       ${count("concurrency", "at a time", { min: 1, hint: "how many of it run at once; no limit if empty" })}
       <${Field} label="tags" value=${tagsText(value.tags)} onChange=${(next) => set("tags", readTags(next))} problem=${wrong("tags")} hint="team=data, nightly" />
       </div><//>
-    <${Panel} title="Params"><${JsonField} label="params" rows=${3} value=${value.params} hint="what it is given; a submission may override each" told=${wrong("params")} onChange=${(next, bad) => { if (!bad) set("params", next); }} />
-      <${JsonField} label="schema" value=${value.schema ?? undefined} hint="the JSON schema of params: the form for triggering is made from it" told=${wrong("schema")} rows=${5} onChange=${(next, bad) => { if (!bad) set("schema", next); }} /><//>`;
+    <${Panel} title="Params"><${JsonField} label="params" rows=${3} value=${value.params} hint="what it is given; a submission may override each" told=${wrong("params")} onChange=${(next, bad) => { cannot("params")(bad); if (!bad) set("params", next); }} />
+      <${JsonField} label="schema" value=${value.schema ?? undefined} hint="the JSON schema of params: the form for triggering is made from it" told=${wrong("schema")} rows=${5} onChange=${(next, bad) => { cannot("schema")(bad); if (!bad) set("schema", next); }} /><//>`;
 }
 
 /** The one delay of a retry rule that a field can show; null for rules that say more. */
@@ -66,20 +69,21 @@ function readTags(text) {
   return Object.fromEntries(text.split(",").map((one) => { const [name, ...rest] = one.split("="); return [name.trimStart(), rest.join("=").trimStart()]; }));
 }
 
-function Task({ kind, value, onChange, problem }) {
-  if (kind === "workflow") return html`<${JsonField} label="workflow" value=${value} rows=${14} told=${problem} hint=${'{"steps": [{"name": "load", "job": "load-orders", "after": ["extract"]}]}'} onChange=${(next, bad) => { if (!bad) onChange(next ?? { steps: [] }); }} />`;
-  if (kind === "command") return html`<${Command} value=${value} onChange=${onChange} problem=${problem} />`;
-  if (value !== "" && typeof value === "object") return html`<${JsonField} label=${KINDS[kind]} value=${value} told=${problem} onChange=${(next, bad) => { if (!bad) onChange(next ?? ""); }} />`;
+function Task({ kind, value, onChange, cannot, problem }) {
+  if (kind === "workflow") return html`<${JsonField} label="workflow" value=${value} rows=${14} told=${problem} hint=${'{"steps": [{"name": "load", "job": "load-orders", "after": ["extract"]}]}'} onChange=${(next, bad) => { cannot(bad); if (!bad) onChange(next ?? { steps: [] }); }} />
+    <p class="small"><button type="button" class="link" onClick=${() => setQuery({ as: "yaml" }, { replace: true })}>Edit it as YAML</button></p>`;
+  if (kind === "command") return html`<${Command} value=${value} onChange=${onChange} cannot=${cannot} problem=${problem} />`;
+  if (value !== "" && typeof value === "object") return html`<${JsonField} label=${KINDS[kind]} value=${value} told=${problem} onChange=${(next, bad) => { cannot(bad); if (!bad) onChange(next ?? ""); }} />`;
   return kind === "python"
     ? html`<${Field} label="function" value=${value} onChange=${onChange} problem=${problem} hint="as a worker announces it: digest" />`
     : html`<${Field} label="URL" type="url" value=${value} onChange=${onChange} problem=${problem} hint="https://example.com/hook; the params are sent as its body" />`;
 }
 
 /** A program with its arguments, or a line for a shell; what says more than that is JSON. */
-function Command({ value: given, onChange, problem }) {
+function Command({ value: given, onChange, cannot, problem }) {
   const value = Array.isArray(given) ? asLine(given) : given;
   const shell = typeof value === "object" && value !== null && !Array.isArray(value) && Object.keys(value).join() === "shell";
-  if (typeof value === "object" && value !== null && !shell) return html`<${JsonField} label="command" value=${value} told=${problem} onChange=${(next, bad) => { if (!bad) onChange(next ?? ""); }} />`;
+  if (typeof value === "object" && value !== null && !shell) return html`<${JsonField} label="command" value=${value} told=${problem} onChange=${(next, bad) => { cannot(bad); if (!bad) onChange(next ?? ""); }} />`;
   const text = shell ? value.shell : value ?? "";
   return html`<${Field} label="command" rows=${2} value=${text} onChange=${(next) => onChange(shell ? { shell: next } : next)} problem=${problem} hint=${shell ? "a line for the shell, with pipes and variables" : "a program and its arguments; no shell reads it"} />
     <p class="small"><label><input type="checkbox" checked=${shell} onChange=${(event) => onChange(event.target.checked ? { shell: text } : text)} /> with a shell</label></p>`;

@@ -22,12 +22,12 @@ function tidy(schedule) {
   return Object.keys(kept).join() === "cron" ? kept.cron : kept;
 }
 
-export function ScheduleField({ value, onChange, problem }) {
+export function ScheduleField({ value, onChange, cannot, problem }) {
   const kind = kindOf(value);
   const whole = typeof value === "string" ? { cron: value } : value ?? {};
   const set = (name) => (next) => onChange(tidy({ ...whole, [name]: next }));
   const choose = (next) => onChange({ "": undefined, cron: "0 9 * * *", every: { every: "5m" }, at: { at: new Date(Math.ceil(Date.now() / 3_600_000 + 1) * 3_600_000).toISOString() } }[next]);
-  if (kind === "other") return html`<${JsonField} label="schedule" value=${value} told=${problem} onChange=${(next, bad) => { if (!bad) onChange(next); }} />`;
+  if (kind === "other") return html`<${JsonField} label="schedule" value=${value} told=${problem} onChange=${(next, bad) => { cannot(bad); if (!bad) onChange(next); }} />`;
   return html`<div class="fields"><${Field} label="it runs" options=${KINDS} value=${kind} onChange=${choose} />
       ${kind === "cron" && html`<${Field} label="cron" className="mono" value=${whole.cron} onChange=${(next) => onChange(next === "" && !whole.timezone ? "" : tidyCron(whole, next))} problem=${problem} hint="minute hour day month weekday; seconds may go before" spellcheck=${false} />
         <${Field} label="time zone" value=${whole.timezone} onChange=${set("timezone")} hint=${`UTC if empty; yours is ${here()}`} list="zones" /><datalist id="zones">${zones().map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>`}
@@ -40,7 +40,7 @@ export function ScheduleField({ value, onChange, problem }) {
 const tidyCron = (whole, cron) => (Object.keys(whole).filter((name) => name !== "cron").length ? { ...whole, cron } : cron);
 
 /** What the server reads in it: in words, and the next fires here and in the schedule's zone. */
-function Preview({ schedule }) {
+export function Preview({ schedule }) {
   const [state, setState] = useState({});
   const key = JSON.stringify(schedule);
   useEffect(() => {

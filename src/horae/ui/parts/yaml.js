@@ -1,11 +1,16 @@
 // A value as YAML, for reading and for files that `horae apply` takes. It is only written here, never read.
 
 const PLAIN = /^[A-Za-z_/$][\w ./$@%+=~^()-]*$/;
+const UNFIT = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]/u; // for a text that stands as it is
 const WORDS = new Set(["true", "false", "null", "yes", "no", "on", "off", "y", "n", "~"]);
+
+// What YAML reads as the end of a line, or not at all, is written as an escape.
+const ODD = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
+const quoted = (text) => JSON.stringify(text).replace(ODD, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 function scalar(value) {
   if (typeof value !== "string") return JSON.stringify(value);
-  return PLAIN.test(value) && !value.endsWith(" ") && !WORDS.has(value.toLowerCase()) ? value : JSON.stringify(value);
+  return PLAIN.test(value) && !value.endsWith(" ") && !WORDS.has(value.toLowerCase()) ? value : quoted(value);
 }
 
 function isEmpty(value) {
@@ -20,7 +25,7 @@ function lines(value, indent) {
 
 function inline(value, indent) {
   if (value !== null && typeof value === "object") return Array.isArray(value) ? "[]" : "{}";
-  if (typeof value === "string" && value.includes("\n") && /^[^\s].*[^\n]$/s.test(value)) return `|-\n${value.split("\n").map((line) => (line ? "  ".repeat(indent + 1) + line : "")).join("\n")}`;
+  if (typeof value === "string" && value.includes("\n") && /^[^\s].*[^\n]$/s.test(value) && !UNFIT.test(value)) return `|-\n${value.split("\n").map((line) => (line ? "  ".repeat(indent + 1) + line : "")).join("\n")}`;
   return scalar(value);
 }
 
