@@ -92,6 +92,13 @@ def test_the_dashboard_has_what_an_import_needs():
     assert named - {"__rate_interval", "__all"} == variables
 
 
+def test_a_panel_of_what_there_may_be_none_of_says_so():
+    may_be_none = ("horae_circuits", "horae_alerts", "horae_held_queues", "horae_limit_used")
+    for panel in panels():
+        if any(metric in target["expr"] for target in panel["targets"] for metric in may_be_none):
+            assert panel["fieldConfig"]["defaults"]["noValue"] == "none", panel["title"]
+
+
 def test_no_two_panels_lie_over_each_other():
     taken: set[tuple[int, int]] = set()
     for panel in DASHBOARD["panels"]:

@@ -17,6 +17,7 @@ CLASSES: Mapping[FailureKind, str] = {
     "lost": "worker_lost",
     "platform": "platform",
 }
+ENDS = ("success", "failed", "cancelled", "skipped")
 assert set(CLASSES) == set(get_args(FailureKind))
 
 
@@ -47,6 +48,8 @@ class Executions(Collector):
         counted = self._node.counters
         told = "How long executions stood in a queue before this server gave them to a worker."
         yield histogram("queue_wait_seconds", told, counted.waits)
+        told = "Attempts that failed and are to be tried again, as their jobs say."
+        yield counter("retries", told, self._node.statistics.totals["retried"])
         yield counter("repeated_attempts", "Attempts after an execution's first that were begun.", counted.repeated)
         told = "Attempts that failed, by class: job (its own), timeout, worker_lost or platform."
         failures = {word: counted.failures[kind] for kind, word in CLASSES.items()}
@@ -55,8 +58,9 @@ class Executions(Collector):
         yield counter("stale_reports", told, counted.stale)
 
     def _ended(self) -> Iterator[Metric]:
-        outcomes = by(self._node.statistics.totals)
-        yield counter("outcomes", "Executions by what became of them.", outcomes, ["outcome"])
+        totals = self._node.statistics.totals
+        outcomes = {state: totals[state] for state in ENDS}
+        yield counter("outcomes", "Executions that ended, by what became of them.", by(outcomes), ["outcome"])
         told = "How long the last attempts of executions ran, by outcome; of those that ran together, their mean."
         yield histogram("execution_seconds", told, by(self._node.counters.runs), ["outcome"])
         dead = named(self._node.counters.dead, self._names)

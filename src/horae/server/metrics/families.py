@@ -57,14 +57,13 @@ def _sum(one: float, other: float) -> float:
 def named(counts: Mapping[int, float], names: Mapping[int, str], most: int = MOST_SERIES) -> Mapping[str, float]:
     """What was counted for namespaces, by their names: of the first so many; the rest together, as `(others)`.
 
-    Counts are in the order of their beginnings, so nothing is told under another name later: no counter goes down.
-    What has no name yet is told when it has one.
+    Names are only ever added, so nothing is told under another one later: no counter goes down. What has no name yet
+    is told when it has one.
     """
     kept: dict[str, float] = {}
-    for place, (namespace, count) in enumerate(counts.items()):
-        name = names.get(namespace) if place < most else OTHERS
-        if name is not None:
-            kept[name] = kept.get(name, 0) + count
+    for place, (namespace, own) in enumerate(names.items()):
+        name = own if place < most else OTHERS
+        kept[name] = kept.get(name, 0) + counts.get(namespace, 0)
     return kept
 
 
@@ -73,14 +72,16 @@ def bounded(
     names: int,
     most: int = MOST_SERIES,
     together: Callable[[float, float], float] = _sum,
+    order: Mapping[Labels, float] | None = None,
 ) -> Mapping[Labels, float]:
-    """The largest of what users' names tell apart; the rest together, as those of `(others)`.
+    """The largest of what users' names tell apart, or those of greatest `order`; the rest together, as `(others)`.
 
     The first so many labels are names; those after them are words of ours.
     """
     if len(values) <= most:
         return values
-    ordered = sorted(values, key=lambda own: (-values[own], own))
+    greatest = values if order is None else order
+    ordered = sorted(values, key=lambda own: (-greatest[own], own))
     kept = {own: values[own] for own in ordered[:most]}
     for own in ordered[most:]:
         others = (OTHERS,) * names + own[names:]

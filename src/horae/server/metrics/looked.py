@@ -131,6 +131,7 @@ async def _look_at_backfills(looked: Looked, node: Node) -> None:
 
 
 async def _look_at_workers(looked: Looked, node: Node) -> None:
+    looked.workers.update({(name, "live"): 0 for name in looked.namespaces.values()})
     counted = await node.workers.counts()
     for (namespace, status), count in counted.by_status.items():
         looked.workers[looked.namespaces.get(namespace, ""), status] = count

@@ -58,7 +58,7 @@ class Shown(Collector):
         told = "Executions that run under the limit of a queue, or of a namespace (no queue)."
         yield gauge("limit_used", told, bounded(looked.used, 2), labels)
         told = "How many of them may run at once."
-        yield gauge("limit_size", told, bounded(looked.limits, 2), labels)
+        yield gauge("limit_size", told, bounded(looked.limits, 2, order=looked.used), labels)
         told = f"Entries of executions that hold limits by key and sequences; {MOST_HOLDERS} stands for more."
         yield self._number("limit_holders", told, looked.holders)
 
