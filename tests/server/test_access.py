@@ -15,6 +15,7 @@ PUBLIC = {
     "GET /healthz",
     "GET /readyz",
     "GET /",
+    "GET /ui",
     "GET /ui/{file}",
     "POST /api/v1/sign-in",
     "GET /api/v1/sign-in",

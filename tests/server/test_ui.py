@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import posixpath
 import re
 
 import pytest
@@ -38,6 +39,28 @@ async def test_what_the_page_reads_by_itself_is_the_page(anonymous: Api):
         assert (await anonymous.get(path)).content == page.content
 
 
+async def test_what_there_is_not_leads_on(anonymous: Api):
+    page = await anonymous.get("/")
+    assert (await anonymous.get("/ui")).headers["location"] == "/"
+    assert (await anonymous.get("/ui/")).content == page.content
+    lost = await anonymous.get("/ui/nothing", headers={"accept": "text/html,*/*"})
+    assert (lost.status_code, lost.content) == (404, page.content)
+
+
+async def test_what_the_page_begins_with_is_asked_for_at_once():
+    page = _files()["index.html"].content.decode()
+    preloaded = re.findall(r'rel="modulepreload" href="/ui/([^"]+)"', page)
+    begun, known = ["core/app.js"], {"core/app.js"}
+    for name in begun:
+        text = _files()[name].content.decode()
+        for found in re.findall(r'(?:^|;)(?:import|export)\b[^;"]*"(\.[^"]+)"', text, re.MULTILINE):
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), found))
+            if path not in known:
+                known.add(path)
+                begun.append(path)
+    assert sorted(preloaded) == sorted(known - {"core/app.js"})
+
+
 async def test_what_a_browser_has_is_not_sent_again(anonymous: Api):
     first = await anonymous.get("/ui/core/app.js")
     assert first.headers["content-encoding"] == "gzip"
@@ -50,7 +73,7 @@ async def test_what_a_browser_has_is_not_sent_again(anonymous: Api):
 
 @pytest.mark.parametrize(
     "path",
-    ["/ui/nothing.js", "/ui/__init__.py", "/ui/../version.py", "/ui/%2e%2e/version.py", "/ui//etc/passwd", "/ui/"],
+    ["/ui/nothing.js", "/ui/__init__.py", "/ui/../version.py", "/ui/%2e%2e/version.py", "/ui//etc/passwd"],
 )
 async def test_only_the_uis_own_files_are_there(path: str, api: Api):
     assert (await api.get(f"http://horae.test{path}")).status_code == 404

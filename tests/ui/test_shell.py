@@ -1,10 +1,37 @@
-"""The frame: signing in and out, moving about, and what is said when the server is gone."""
+"""The frame: signing in and out, moving about, namespaces, reading, and what is said when something goes wrong."""
 
 import re
+import time
 
 from playwright.async_api import expect
 
-from tests.ui.conftest import check
+from tests.ui.conftest import check, forgive
+
+RULE = "three-in-a-row"
+# A read that is slow while much changes: how often it was begun, what was shown of it, and how long it then rests.
+SLOW = """async () => {
+    const { look } = await import("/ui/core/reads.js");
+    const shown = [], answers = [];
+    const tell = ({ data }) => data && shown.push(data.n);
+    const read = look("slow", () => new Promise((answer) => answers.push(answer)), tell);
+    const begun = async (n) => { while (answers.length < n) await new Promise((go) => setTimeout(go, 1)); };
+    for (let n = 0; n < 100; n += 1) read.changed(0);
+    const meanwhile = answers.length;
+    answers[0]({ n: 1 });
+    await begun(2);
+    answers[1]({ n: 2 });
+    await read.busy;
+    const calm = read.pause(1000);
+    read.changed(1000, 10000);
+    const busy = read.pause(1000);
+    read.leave(tell);
+    return { meanwhile, shown, begun: answers.length, calm, busy };
+}"""
+COPIED = """async () => {
+    const { curl, shell } = await import("/ui/core/script.js");
+    const body = { value: "hush-1", smtp: { password: "it's hush-2", host: "mail" }, ref: { token: "secret://t" } };
+    return [curl("PUT", "/secrets/x", body, undefined, ["value"]), shell(["horae", "jobs", "run", "x y", "--", "ls"])];
+}"""
 
 
 async def test_a_link_signs_in_once_and_leaves_the_address(page, site):
@@ -41,6 +68,119 @@ async def test_the_first_page_is_light(page, site):
     code = site.post("/sign-in/codes")["code"]
     await sent.goto(f"{site.url}/#code={code}")
     await sent.wait_for_selector(".rail")
+    await expect(sent.locator(".trends")).to_be_visible()
     bodies = [(await request.sizes())["responseBodySize"] for request in finished]
     assert sum(bodies) < 300_000
+    asked = [request.url.partition("/api/v1")[2] for request in finished]
+    assert [asked.count(path) for path in ("/overview", "/workers")] == [1, 1]  # however many parts show them
     await sent.close()
+
+
+async def test_a_slow_answer_is_let_finish_and_what_is_copied_holds_no_secret(page, site):
+    read = await page.evaluate(SLOW)
+    assert (read["meanwhile"], read["begun"], read["shown"]) == (1, 2, [1, 2])
+    assert read["busy"] == 10_000 > 4 * read["calm"]
+    site.fleet.request("POST", "/namespaces", {"name": "elsewhere"})
+    await page.goto(f"{site.url}/?ns=elsewhere")
+    await expect(page.locator(".namespace select")).to_have_value("elsewhere")
+    curl, command = await page.evaluate(COPIED)
+    assert "hush" not in curl
+    assert '"password":"\'"$PASSWORD"\'","host":"mail"' in curl
+    assert '"value":"\'"$VALUE"\'"' in curl
+    assert '"token":"secret://t"' in curl
+    assert "Horae-Namespace: elsewhere" in curl
+    assert command == "horae jobs run 'x y' --namespace elsewhere -- ls"
+
+
+async def test_rights_events_and_reads_are_those_of_the_namespace(page, site):
+    site.post("/users", {"name": "eve", "password": "sesame-sesame", "role": "admin"})
+    site.fleet.request("POST", "/namespaces", {"name": "elsewhere"})
+    site.fleet.request("PUT", "/users/eve/member", {"role": "viewer"}, **{"horae-namespace": "elsewhere"})
+    await page.context.clear_cookies()
+    await page.goto(f"{site.url}/ui/settings")
+    await page.get_by_label("Name").fill("eve")
+    await page.get_by_label("Password").fill("sesame-sesame")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("tab", name="Keys")).to_be_visible()
+    async with page.expect_request("**/stream?*") as stream:
+        await page.locator(".namespace select").select_option("elsewhere")
+    assert (await (await stream.value).all_headers())["horae-namespace"] == "elsewhere"
+    await expect(page.get_by_role("button", name="signed in as eve viewer")).to_be_visible()
+    await expect(page.get_by_role("tab", name="Keys")).to_have_count(0)
+    await page.go_back()
+    await expect(page.get_by_role("tab", name="Keys")).to_be_visible()
+    page.complaints.clear()  # the browser itself tells of the 401 that says nobody is signed in
+
+
+async def test_who_is_signed_out_goes_on_where_they_were(page, site):
+    site.post("/users", {"name": "ada", "password": "sesame-sesame", "role": "editor"})
+    site.post("/users", {"name": "bob", "password": "sesame-sesame", "role": "editor"})
+
+    async def sign_in(name):
+        await page.locator("#name").fill(name)
+        await page.locator("#password").fill("sesame-sesame")
+        await page.keyboard.press("Enter")
+
+    async def begin(name):
+        await page.get_by_role("button", name="New rule").click()
+        await page.get_by_label("Name", exact=True).fill(name)
+        await page.context.clear_cookies()
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("dialog", name="Sign in again")).to_be_visible()
+
+    def rules():
+        return [one["name"] for one in site.get("/alert-rules")["items"]]
+
+    await page.context.clear_cookies()
+    await page.goto(f"{site.url}/ui/alerts?tab=rules")
+    await sign_in("ada")
+    await begin(RULE)
+    await check(page)
+    await sign_in("ada")
+    await expect(page.locator(".toasts")).to_contain_text(RULE)
+    assert rules() == [RULE]
+
+    await begin("another")
+    await sign_in("bob")
+    asked = page.get_by_role("dialog", name="Do it as bob?")
+    await asked.get_by_role("button", name="Leave it").click()
+    await expect(page.locator(".toasts")).to_contain_text("It was not done.")
+    await expect(page.get_by_label("Name", exact=True)).to_have_value("another")  # what was typed
+    await expect(page.get_by_role("button", name="signed in as")).to_contain_text("bob")
+    assert rules() == [RULE]
+    forgive(page, 401)
+
+
+async def test_whatever_an_address_says_the_page_says_something(page, site):
+    told = {
+        "nothing": "There is no such page.", "constructor": "There is no such page.", "jobs/50%25": "'50%' is neither",
+        "jobs/%ff": "neither a job's name", "?from=garbage": "not an RFC 3339 time", "alerts?ns=x": "No namespace",
+        "audit?span=toString": "Audit log",
+    }  # fmt: skip
+    for path, words in told.items():
+        await page.goto(f"{site.url}/{path if path.startswith('?') else f'ui/{path}'}")
+        await expect(page.locator("main")).to_contain_text(words)
+    broken = "export default function Broken() { throw new Error('boom'); }"
+    await page.route("**/ui/pages/audit.js", lambda route: route.fulfill(body=broken, content_type="text/javascript"))
+    await page.goto(f"{site.url}/ui/audit")
+    await expect(page.locator("main .failure")).to_contain_text("could not be shown")
+    await page.get_by_role("link", name="the overview").click()
+    await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    page.complaints.clear()  # the browser and the page tell of each of these
+
+
+async def test_the_servers_time_counts_and_the_focus_comes_back(page, site):
+    await page.clock.set_system_time(time.time() + 86400)
+    await page.goto(f"{site.url}/ui/settings?tab=keys")
+    button = page.get_by_role("button", name="New key …")
+    await button.focus()
+    now = await page.evaluate("""async () => (await import("/ui/core/clock.js")).now()""")
+    assert abs(now / 1000 - time.time()) < 60
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(button).to_be_focused()
+    revoke = page.get_by_role("button", name="Revoke", exact=True).first
+    await revoke.click()
+    await page.get_by_role("button", name="Leave it").click()
+    await expect(revoke).to_be_focused()

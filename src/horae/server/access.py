@@ -35,6 +35,7 @@ ACCESS: Mapping[str, Access] = {
     "health.ready": EVERYBODY,
     "ui.page": EVERYBODY,
     "ui.begin": EVERYBODY,
+    "ui.begin": EVERYBODY,
     "ui.file": EVERYBODY,
     "me.sign-in": EVERYBODY,
     "me.ways": EVERYBODY,

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from horae.errors import NotFound
 from horae.server.call import Call
-from horae.server.reply import Header, Reply
+from horae.server.reply import UNCACHED, Header, Reply
 from horae.server.route import get
 
 KINDS = {
@@ -60,7 +60,9 @@ def _files() -> dict[str, File]:
 def _file(call: Call, name: str) -> Reply:
     file = _files().get(name)
     if file is None:
-        raise NotFound("There is no such page.", "Begin at /.")
+        if b"text/html" not in call.headers.get(b"accept", b""):
+            raise NotFound("There is no such page.", "Begin at /.")
+        return Reply(404, _files()["index.html"].content, KINDS["html"], [(b"cache-control", b"no-cache")])
     headers: list[Header] = [(b"cache-control", b"no-cache"), (b"etag", file.mark), (b"vary", b"accept-encoding")]
     if call.headers.get(b"if-none-match") == file.mark:
         return Reply(304, b"", file.kind, headers)
@@ -75,8 +77,17 @@ async def page(call: Call) -> Reply:
     return _file(call, "index.html")
 
 
+@get("/ui", "ui.begin", {302: None})
+async def begin(_: Call) -> Reply:
+    """Go to the UI's page."""
+    return Reply(302, headers=((b"location", b"/"), UNCACHED))
+
+
 @get("/ui/{file}", "ui.file", str, media="*/*", refuses=(NotFound,))
 async def file(call: Call) -> Reply:
-    """Read a file of the UI, or its page for what the page shows by itself, such as /ui/jobs/nightly."""
+    """Read a file of the UI, or its page for what the page shows by itself, such as /ui/jobs/nightly.
+
+    A browser that asks for what there is not gets the page, too: it says so, and leads on.
+    """
     name = call.path("file").lstrip("/")
-    return _file(call, "index.html" if name.partition("/")[0] in PAGES else name)
+    return _file(call, "index.html" if name.partition("/")[0] in PAGES | {""} else name)

@@ -1,7 +1,7 @@
 // Every action goes through here: it says what it will do, does it, says what it did, and how a script would do it.
 
 import { html, signal, useState } from "./html.js";
-import { can, curl, send, shell } from "./api.js";
+import { can, chosenNamespace, curl, send, shell } from "./api.js";
 import { confirm, Menu } from "../parts/dialog.js";
 
 export const toasts = signal([]);
@@ -19,16 +19,17 @@ export function toast(given) {
 export const dismiss = (id) => { toasts.value = toasts.value.filter((one) => one.id !== id); };
 
 /**
- * Do something: {title, method, path, params, body, headers, cli: ["jobs", "pause", name], confirm: {...}, done: (answer) => text,
+ * Do something: {title, method, path, params, body, headers, hide: names in the body that are secret, cli: ["jobs", "pause", name], confirm: {...}, done: (answer) => text,
  * undo: an action of the same shape, after: (answer) => ..., see: (answer) => where to look at it, failed: (error) => ... instead of
  * a toast, for what says it beside its fields, run: does it in another way, e.g. in parts}. Answers what the server said, or undefined if it was not done.
  */
 export async function act(action) {
   const { method = "POST", path, params, body, headers, done, undo, after, see, failed, run } = action;
   if (run) return run();
+  const ns = chosenNamespace(); // as it was when it was asked for, whatever is looked at when it is answered
   if (action.confirm && !(await confirm({ action: action.title, ...action.confirm }))) return undefined;
   try {
-    const answer = await send(method, path, { params, body, headers });
+    const answer = await send(method, path, { params, body, headers, ns });
     const text = typeof done === "function" ? done(answer) : done ?? `${action.title}: done.`;
     toast({ text, undo: undo && { title: undo.title ?? "Undo", run: () => act({ ...undo, after: undo.after ?? after }) }, see: see?.(answer), ...copies(action) });
     await after?.(answer);
@@ -41,8 +42,8 @@ export async function act(action) {
 }
 
 /** What a script would do instead. */
-export const copies = ({ method = "POST", path, params, body, cli }) => ({
-  curl: curl(method, path, body, params),
+export const copies = ({ method = "POST", path, params, body, cli, hide }) => ({
+  curl: curl(method, path, body, params, hide),
   command: cli ? shell(["horae", ...cli]) : null,
 });
 
@@ -54,12 +55,12 @@ export async function copy(text, what) {
 export function ActionButton({ action, kind = "", role = "operator", label, children, disabled }) {
   const [busy, setBusy] = useState(false);
   const allowed = can(role);
-  const run = async () => { setBusy(true); try { await act(typeof action === "function" ? action() : action); } finally { setBusy(false); } };
+  const run = async () => { if (busy) return; setBusy(true); try { await act(typeof action === "function" ? action() : action); } finally { setBusy(false); } };
   const same = () => copies(typeof action === "function" ? action() : action);
   const shown = typeof action === "function" ? { title: label } : action;
   const items = [
     { title: "copy as curl", run: () => copy(same().curl, "The curl command") },
     same().command && { title: "copy as command", run: () => copy(same().command, "The command") },
   ];
-  return html`<span class="split"><button type="button" class=${kind} disabled=${!allowed || busy || disabled} title=${allowed ? "" : `This needs the role ${role}.`} onClick=${run}>${children ?? label ?? shown.title}</button><${Menu} label=${html`<span aria-hidden="true">▾</span><span class="unseen">more of ${label ?? shown.title}</span>`} items=${items} title="the same by script" /></span>`;
+  return html`<span class="split"><button type="button" class=${kind} disabled=${!allowed || disabled} aria-busy=${busy ? "true" : null} title=${allowed ? "" : `This needs the role ${role}.`} onClick=${run}>${children ?? label ?? shown.title}</button><${Menu} label=${html`<span aria-hidden="true">▾</span><span class="unseen">more of ${label ?? shown.title}</span>`} items=${items} title="the same by script" /></span>`;
 }

@@ -1,9 +1,15 @@
 // The API as the page uses it: nothing that a script could not do. Problems become errors with the server's remedy.
 
-import { signal, computed } from "./html.js";
+import { signal } from "./html.js";
+import { address } from "./address.js";
+import { heardAt } from "./clock.js";
 import { route } from "./route.js";
+import { ended, isSame, me, somebody, taken } from "./who.js";
+import { confirm } from "../parts/dialog.js";
 
-export const API = "/api/v1";
+export { API, address } from "./address.js";
+export { can, may, me, namespace } from "./who.js";
+export { curl, shell } from "./script.js";
 
 export class Problem extends Error {
   constructor(status, body) {
@@ -12,37 +18,21 @@ export class Problem extends Error {
   }
 }
 
-export const me = signal(undefined); // undefined: not asked yet, null: nobody is signed in
 export const online = signal(true); // whether the server answers
 
-const ROLES = ["viewer", "operator", "editor", "admin"];
-/** Whether whoever is signed in may do what this role may. */
-export const can = (role) => ROLES.indexOf(me.value?.role) >= ROLES.indexOf(role);
-export const namespace = computed(() => route.value.query.ns ?? me.value?.namespace ?? "default");
+/** The namespace that is looked at, as a header; null if it is one's own. */
+export const chosenNamespace = () => route.value.query.ns ?? null;
 
-const path = (given, params) => {
-  const kept = new URLSearchParams();
-  for (const [name, value] of Object.entries(params ?? {})) {
-    if (value === null || value === undefined || value === "") continue;
-    for (const one of [value].flat()) kept.append(name, one);
-  }
-  const text = kept.toString();
-  return `${given.startsWith("/") ? "" : "/"}${given}${text ? `${given.includes("?") ? "&" : "?"}${text}` : ""}`;
-};
-
-export const address = (given, params) => (given.startsWith(API) ? "" : API) + path(given, params);
-
-export function headers(more = {}) {
+export function headers(more = {}, ns = chosenNamespace()) {
   const own = { accept: "application/json", ...more };
-  if (route.value.query.ns) own["horae-namespace"] = route.value.query.ns;
+  if (ns) own["horae-namespace"] = ns;
   return own;
 }
 
-async function call(method, given, { params, body, headers: more, signal: abort } = {}) {
-  const own = headers(more);
+async function ask(method, given, { params, body, headers: more, signal: abort, ns }) {
+  const own = headers(more, ns);
   if (body !== undefined) own["content-type"] ??= "application/json";
   if (method !== "GET" && me.value?.csrf) own["x-csrf-token"] = me.value.csrf;
-  if (method === "POST") own["idempotency-key"] ??= crypto.randomUUID?.() ?? String(Math.random());
   let response;
   try {
     response = await fetch(address(given, params), { method, headers: own, body: body === undefined ? undefined : JSON.stringify(body), signal: abort });
@@ -52,7 +42,11 @@ async function call(method, given, { params, body, headers: more, signal: abort 
     throw new Problem(0, { detail: "The server does not answer.", remedy: "What is shown stays; it is tried again by itself." });
   }
   online.value = true;
-  if (response.status === 401 && me.value) me.value = null;
+  heardAt(response.headers.get("date"));
+  return response;
+}
+
+async function read(response) {
   const kind = response.headers.get("content-type") ?? "";
   const said = response.status === 204 ? null : kind.includes("json") ? await response.json() : await response.text();
   if (!response.ok) throw new Problem(response.status, typeof said === "string" ? { detail: said } : said ?? {});
@@ -60,27 +54,46 @@ async function call(method, given, { params, body, headers: more, signal: abort 
   return said;
 }
 
-export const get = (given, params, options) => call("GET", given, { params, ...options });
-export const post = (given, body, options) => call("POST", given, { body, ...options });
-export const put = (given, body, options) => call("PUT", given, { body, ...options });
-export const patch = (given, body, options) => call("PATCH", given, { body, ...options });
-export const del = (given, options) => call("DELETE", given, options);
-export const send = call;
+const STRANGERS = ["/me", "/sign-in", "/sign-in/password", "/sign-out"]; // what nobody needs to be signed in for
 
-/** Ask who is signed in. */
+/** Whether a write that was refused is sent again: if somebody signed in meanwhile, and who is another one says so. */
+async function again(response, asker) {
+  if (response.status === 401) { if (!(await somebody())) throw new Problem(401, { detail: "Nobody is signed in any more: it was not done.", remedy: "Sign in, and do it again." }); }
+  else if (response.status !== 403 || !(await askWho()) || me.value.csrf === asker.csrf) return false; // else another tab signed in
+  if (isSame(asker, me.value)) return true;
+  const body = `${asker.name} began it, and by now ${me.value.name} is signed in. It would be done in the name of ${me.value.name}.`;
+  if (await confirm({ title: `Do it as ${me.value.name}?`, body, action: `Do it as ${me.value.name}` })) return true;
+  throw new Problem(401, { detail: "It was not done.", remedy: `Do it again if ${me.value.name} is to do it.` });
+}
+
+/** Ask the API. A write is for the namespace that was looked at when it was begun (`ns`), and is sent once under one key. */
+export async function send(method, given, options = {}) {
+  const asker = me.value;
+  const whole = { ns: chosenNamespace(), ...options, headers: { ...options.headers } };
+  if (method === "POST") whole.headers["idempotency-key"] ??= crypto.randomUUID?.() ?? String(Math.random());
+  let response = await ask(method, given, whole);
+  if (!asker || STRANGERS.includes(given)) return read(response);
+  if (method !== "GET" && (response.status === 401 || response.status === 403) && (await again(response, asker))) response = await ask(method, given, whole);
+  if (response.status === 401) ended.value = true;
+  return read(response);
+}
+
+export const get = (given, params, options) => send("GET", given, { params, ...options });
+export const post = (given, body, options) => send("POST", given, { body, ...options });
+
+const listeners = new Set(); // told when somebody signed in (again)
+export const whenSignedIn = (listener) => { listeners.add(listener); return () => listeners.delete(listener); };
+
+/** Ask who is signed in, and what they may in the namespace that is looked at. */
 export async function askWho() {
-  try { me.value = await get("/me"); } catch (error) { if (error.status === 401 || error.status === 403) me.value = null; else throw error; }
+  const asked = chosenNamespace();
+  const before = me.value;
+  const wasEnded = ended.value;
+  let found = null;
+  try { found = await get("/me"); } catch (error) { if (error.status !== 401 && error.status !== 403) throw error; }
+  if (asked !== chosenNamespace()) return me.value; // asked for again since
+  if (!found && before) { ended.value = true; return null; } // what is shown stays
+  const other = taken(found, asked);
+  if (found && (other || wasEnded || before === null)) for (const listener of listeners) listener({ other });
   return me.value;
 }
-
-const quoted = (text) => (/^[\w./:@=,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
-/** The curl command that does the same; the key stays the reader's own. */
-export function curl(method, given, body, params) {
-  const words = ["curl", "-X", method, quoted(location.origin + address(given, params)), "-H", '"Authorization: Bearer $HORAE_KEY"'];
-  if (route.value.query.ns) words.push("-H", quoted(`Horae-Namespace: ${route.value.query.ns}`));
-  if (body !== undefined) words.push("-H", "'Content-Type: application/json'", "-d", quoted(JSON.stringify(body)));
-  return words.filter((word, at) => !(method === "GET" && (at === 1 || at === 2))).join(" ");
-}
-
-export const shell = (words) => words.map((word) => quoted(String(word))).join(" ");

@@ -5,7 +5,9 @@ import { askWho, me } from "./api.js";
 import "./prefs.js";
 import { Frame } from "../parts/frame.js";
 import { Failure } from "../parts/basics.js";
+import { Guard } from "../parts/guard.js";
 import { SignIn, signInByLink } from "../pages/sign-in.js";
+import { go } from "./route.js";
 
 function App({ problem }) {
   const [trouble, setTrouble] = useState(null);
@@ -16,11 +18,13 @@ function App({ problem }) {
     const timer = setInterval(ask, 2000);
     return () => clearInterval(timer);
   }, [trouble]);
-  if (trouble && me.value === undefined) return html`<main class="sign-in" id="content"><${Failure} error=${trouble} retry=${ask} /></main>`;
+  if (trouble && me.value === undefined) return html`<main class="sign-in" id="content"><${Failure} error=${trouble} retry=${ask} />${trouble.status === 404 && html`<p><button type="button" class="link" onClick=${() => { go("/", { ns: null }); ask(); }}>Go to your own namespace</button></p>`}</main>`;
   if (me.value === undefined) return null;
   return me.value === null ? html`<${SignIn} problem=${problem} />` : html`<${Frame} />`;
 }
 
 const problem = await signInByLink();
 addEventListener("hashchange", () => { if (/[#&]code=/.test(location.hash)) location.reload(); });
-render(html`<${App} problem=${problem} />`, document.getElementById("app"));
+// Somebody may have signed in or out in another tab meanwhile.
+document.addEventListener("visibilitychange", () => { if (!document.hidden && me.value) askWho().catch(() => {}); });
+render(html`<${Guard}><${App} problem=${problem} /><//>`, document.getElementById("app"));

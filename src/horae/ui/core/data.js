@@ -1,10 +1,13 @@
 // Data of a view: read, kept while it is read anew, and read again when something changed.
 
-import { useState, useEffect, useRef, useCallback } from "./html.js";
-import { get } from "./api.js";
-import { useLive } from "./live.js";
+import { useState, useEffect, useRef } from "./html.js";
+import { chosenNamespace, get } from "./api.js";
+import { now } from "./clock.js";
+import { useEvents, useLive } from "./live.js";
+import { look, NOTHING } from "./reads.js";
 
-const NOTHING = Object.freeze({ data: undefined, error: null, loading: true });
+const GONE = 3000; // ms after which a server that does not answer is asked again
+let count = 0;
 
 /**
  * Read a path. `live` names kinds of events after which it is read again, `poll` ms without any.
@@ -13,39 +16,26 @@ const NOTHING = Object.freeze({ data: undefined, error: null, loading: true });
  */
 export function useData(path, params, { live, wait = 1000, poll, only, read = get } = {}) {
   const [state, setState] = useState(NOTHING);
-  const current = useRef(null);
-  const seen = useRef(null);
-  const key = path === null ? null : path + JSON.stringify(params ?? {});
-  const load = useCallback(async () => {
-    if (path === null) return;
-    current.current?.abort();
-    const abort = (current.current = new AbortController());
-    try {
-      const data = await read(path, params, { signal: abort.signal });
-      if (current.current !== abort) return;
-      const text = key + JSON.stringify(data);
-      const same = text === seen.current; // then nothing is drawn again
-      seen.current = text;
-      setState((old) => (same && !old.error && !old.loading ? old : { data, error: null, loading: false }));
-    } catch (error) {
-      if (error.name !== "AbortError" && current.current === abort) setState((old) => ({ data: old.data, error, loading: false }));
-    }
+  const own = useRef(null);
+  const shared = useRef(null);
+  if (read !== get) own.current ??= ++count; // asked in a way of its own, it is shared with nobody
+  const key = path === null ? null : `${chosenNamespace() ?? ""} ${own.current ?? ""} ${path} ${JSON.stringify(params ?? {})}`;
+  useEffect(() => {
+    if (key === null) return undefined;
+    const tell = (next) => setState((old) => (next === NOTHING && old !== NOTHING ? { ...NOTHING, data: old.data } : next));
+    const one = (shared.current = look(key, (signal) => read(path, params, { signal }), tell));
+    return () => { one.leave(tell); shared.current = null; };
   }, [key]);
-  const first = useRef(key);
+  const gone = state.error?.status === 0;
   useEffect(() => {
-    setState((old) => (first.current === key ? old : { ...NOTHING, data: old.data }));
-    first.current = key;
-    load();
-    return () => current.current?.abort();
-  }, [load]);
-  useEffect(() => {
-    const every = poll ?? (state.error?.status === 0 ? 3000 : null);
-    if (!every || path === null) return undefined;
-    const timer = setInterval(() => document.hidden || load(), every);
+    const every = gone ? GONE : poll;
+    if (!every || key === null) return undefined;
+    const timer = setInterval(() => document.hidden || shared.current?.aged(every), every);
     return () => clearInterval(timer);
-  }, [load, poll, state.error?.status === 0]);
-  useLive(path === null ? null : live, load, { wait, only });
-  return { ...state, reload: load };
+  }, [key, poll, gone]);
+  useEvents(path === null ? null : live, (event) => shared.current?.changed(wait, event.count ?? 1), only);
+  const reload = useRef(() => shared.current?.load());
+  return { ...state, reload: reload.current };
 }
 
 /** A list with a cursor: pages are added by `more`; live changes are counted as `fresh` while further pages are shown. */
@@ -53,14 +43,18 @@ export function useList(path, params, options = {}) {
   const [later, setLater] = useState({ items: [], cursor: undefined });
   const [fresh, setFresh] = useState(0);
   const key = path + JSON.stringify(params ?? {});
-  const first = useData(path, params, { ...options, live: later.items.length ? null : options.live });
-  useLive(path && later.items.length ? options.live : null, () => setFresh((n) => n + 1), { wait: options.wait });
+  const current = useRef(key);
+  current.current = key;
+  // While further pages are shown the first one stays as it is: rows that slip from one page to the next would be lost.
+  const still = later.items.length > 0;
+  const first = useData(path, params, still ? { ...options, live: null, poll: null } : options);
+  useLive(path && still ? options.live : null, () => setFresh((n) => n + 1), { wait: options.wait });
   useEffect(() => { setLater({ items: [], cursor: undefined }); setFresh(0); }, [key]);
   const cursor = later.cursor === undefined ? first.data?.nextCursor : later.cursor;
   const more = cursor
     ? async () => {
       const page = await get(path, { ...params, cursor });
-      setLater((old) => ({ items: [...old.items, ...page.items], cursor: page.nextCursor }));
+      if (current.current === key) setLater((old) => ({ items: [...old.items, ...page.items], cursor: page.nextCursor }));
     }
     : null;
   const top = () => { setLater({ items: [], cursor: undefined }); setFresh(0); first.reload(); };
@@ -72,7 +66,7 @@ const beats = new Map(); // by their length: one timer and who listens to it, so
 function listen(every, listener) {
   if (!beats.has(every)) {
     const listeners = new Set();
-    const timer = setInterval(() => { if (!document.hidden) for (const one of listeners) one(Date.now()); }, every);
+    const timer = setInterval(() => { if (!document.hidden) for (const one of listeners) one(now()); }, every);
     beats.set(every, { listeners, timer });
   }
   const { listeners, timer } = beats.get(every);
@@ -85,7 +79,7 @@ function listen(every, listener) {
 
 /** The time of now, ticking every `every` ms while the page is seen. */
 export function useNow(every = 1000) {
-  const [now, setNow] = useState(Date.now());
-  useEffect(() => listen(every, setNow), [every]);
-  return now;
+  const [at, setAt] = useState(now());
+  useEffect(() => listen(every, setAt), [every]);
+  return at;
 }

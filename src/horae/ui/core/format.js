@@ -1,5 +1,7 @@
 // How numbers, spans and instants are said. Exact values belong into titles; see parts/basics.js.
 
+import { now as current } from "./clock.js";
+
 const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
 
 /** A span as people say it: "2m 14s", "3h 5m", "240 ms". */
@@ -22,8 +24,8 @@ export function duration(seconds) {
 export const seconds = (from, to) => (from && to ? (new Date(to) - new Date(from)) / 1000 : null);
 
 /** How far an instant is from now: "4m ago", "in 3h". */
-export function relative(at, now = Date.now()) {
-  if (!at) return "–";
+export function relative(at, now = current()) {
+  if (!isInstant(at)) return at || "–";
   const away = (new Date(at) - now) / 1000;
   if (Math.abs(away) < 1) return "now";
   const span = duration(Math.abs(away) < 10 ? Math.round(Math.abs(away)) : Math.abs(away)).replace(".0 s", "s").replace(" s", "s");
@@ -36,20 +38,24 @@ const SHORT = parts({ hour: "2-digit", minute: "2-digit" });
 const DAY = parts({ weekday: "short", day: "numeric", month: "short" });
 const FULL = parts({ weekday: "short", day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
 
-export const clock = (at) => (at ? CLOCK.format(new Date(at)) : "–");
-export const shortClock = (at) => (at ? SHORT.format(new Date(at)) : "–");
-export const day = (at) => (at ? DAY.format(new Date(at)) : "–");
+/** Whether it is an instant: what an address says may be anything, and is then shown as it stands. */
+export const isInstant = (at) => Boolean(at) && !Number.isNaN(new Date(at).getTime());
+const said = (form) => (at) => (isInstant(at) ? form.format(new Date(at)) : at || "–");
+
+export const clock = said(CLOCK);
+export const shortClock = said(SHORT);
+export const day = said(DAY);
 
 /** An instant in the viewer's zone: today only the time, otherwise the day as well. */
 export function when(at) {
-  if (!at) return "–";
+  if (!isInstant(at)) return at || "–";
   const then = new Date(at);
-  return then.toDateString() === new Date().toDateString() ? CLOCK.format(then) : `${DAY.format(then)} ${SHORT.format(then)}`;
+  return then.toDateString() === new Date(current()).toDateString() ? CLOCK.format(then) : `${DAY.format(then)} ${SHORT.format(then)}`;
 }
 
 /** An instant in full, in the viewer's zone, in UTC and, if told, in a job's zone. */
 export function exact(at, zone) {
-  if (!at) return "";
+  if (!isInstant(at)) return "";
   const then = new Date(at);
   const lines = [FULL.format(then), then.toISOString()];
   if (zone && zone !== "UTC") lines.push(`${parts({ timeZone: zone, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" }).format(then)} ${zone}`);
@@ -60,7 +66,7 @@ const ZONES = new Map();
 
 /** An instant in another zone, short: "Mon 16 Nov 10:00". */
 export function inZone(at, zone) {
-  if (!at) return "–";
+  if (!isInstant(at)) return at || "–";
   if (!ZONES.has(zone)) ZONES.set(zone, parts({ timeZone: zone, weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }));
   return ZONES.get(zone).format(new Date(at)).replaceAll(",", "");
 }

@@ -1,7 +1,8 @@
 // One stream of events per tab. Events are hints: whoever listens reads again, at most once in a while.
 
 import { signal, useEffect, useRef } from "./html.js";
-import { address, headers, me } from "./api.js";
+import { address, headers, whenSignedIn } from "./api.js";
+import { ended, me } from "./who.js";
 
 // What happens is counted by the server; the execution that is followed is told of event by event.
 const EVERY = "500ms";
@@ -21,6 +22,7 @@ function tell(event) {
 async function read(abort) {
   const execution = followed.at(-1);
   const response = await fetch(address("/stream", { topics: TOPICS, every: EVERY, execution }), { headers: headers({ accept: "text/event-stream" }), signal: abort.signal });
+  if (response.status === 401) ended.value = true;
   if (!response.ok) throw new Error(`the stream answered ${response.status}`);
   if (!connected.value) tell({ kind: "missed" });
   connected.value = true;
@@ -46,7 +48,7 @@ async function follow() {
   clearTimeout(again);
   stream?.abort();
   stream = null;
-  if (!listeners.size || document.hidden || !me.value) return;
+  if (!listeners.size || document.hidden || !me.value || ended.value) return;
   const abort = (stream = new AbortController());
   try { await read(abort); } catch { /* tried again below */ }
   if (stream !== abort) return;
@@ -63,29 +65,35 @@ function restart() {
 }
 
 document.addEventListener("visibilitychange", () => { if (!document.hidden) { connected.value = false; restart(); } else follow(); });
+/** Begin anew, e.g. for another namespace: whatever happened meanwhile was missed. */
 export const reconnect = () => { connected.value = false; restart(); };
+whenSignedIn(reconnect);
 
-/** Call back, at most once in `wait` ms, when a thing of these kinds changed; `only` may look at the event. */
-export function useLive(kinds, callback, { wait = 1000, only } = {}) {
-  const latest = useRef(callback);
-  const test = useRef(only);
-  latest.current = callback;
-  test.current = only;
+/** Hear of each change of things of these kinds; `only` may look at the event. */
+export function useEvents(kinds, callback, only) {
+  const latest = useRef(null);
+  latest.current = (event) => { if (event.kind === "missed" || !only || only(event)) callback(event); };
   const key = kinds?.join();
   useEffect(() => {
     if (!key) return undefined;
-    const wanted = new Set(key.split(","));
-    let timer = null;
-    let last = 0;
-    const seen = (event) => {
-      if (event.kind !== "missed" && (!wanted.has(event.kind) || (test.current && !test.current(event)))) return;
-      if (timer) return;
-      timer = setTimeout(() => { timer = null; last = Date.now(); latest.current(event); }, Math.max(0, last + wait - Date.now()));
-    };
+    const wanted = new Set([...key.split(","), "missed"]);
+    const seen = (event) => { if (wanted.has(event.kind)) latest.current(event); };
     listeners.add(seen);
     if (!stream) restart();
-    return () => { clearTimeout(timer); listeners.delete(seen); };
-  }, [key, wait]);
+    return () => { listeners.delete(seen); };
+  }, [key]);
+}
+
+/** Call back, at most once in `wait` ms, when a thing of these kinds changed. */
+export function useLive(kinds, callback, { wait = 1000, only } = {}) {
+  const timer = useRef(null);
+  const last = useRef(-Infinity);
+  const latest = useRef(callback);
+  latest.current = callback;
+  useEvents(kinds, (event) => {
+    timer.current ??= setTimeout(() => { timer.current = null; last.current = performance.now(); latest.current(event); }, Math.max(0, last.current + wait - performance.now()));
+  }, only);
+  useEffect(() => () => { clearTimeout(timer.current); timer.current = null; }, [kinds?.join(), wait]);
 }
 
 /** Follow one execution with its steps and its log while the component is shown. */

@@ -38,8 +38,8 @@ const ONE = { jobs: "job", executions: "execution", queues: "queue", workers: "w
 export function chosen({ page, rest }) {
   if (page === "jobs" && (rest[0] === "new" && rest.length === 1 || rest[1] === "edit")) return ["job-edit", { name: rest[1] === "edit" ? rest[0] : null }];
   if (rest.length && page === "executions" && !ID.test(rest[0])) return [null, { rest }];
-  if (rest.length && ONE[page]) return [ONE[page], { id: rest[0], rest: rest.slice(1) }];
-  return [LOAD[page] ? page : null, { rest }];
+  if (rest.length && Object.hasOwn(ONE, page)) return [ONE[page], { id: rest[0], rest: rest.slice(1) }];
+  return [Object.hasOwn(LOAD, page) ? page : null, { rest }];
 }
 
 const modules = new Map();

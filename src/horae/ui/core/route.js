@@ -4,11 +4,14 @@ import { signal } from "./html.js";
 
 const ROOT = "/ui";
 
+// Half an escape is taken as it stands: it names nothing, and the page says so.
+const plain = (part) => { try { return decodeURIComponent(part); } catch { return part; } };
+
 function read() {
-  const path = decodeURI(location.pathname).replace(/\/+$/, "");
+  const path = location.pathname.replace(/\/+$/, "");
   const query = Object.fromEntries(new URLSearchParams(location.search));
-  const inside = path.startsWith(ROOT) ? path.slice(ROOT.length) : path;
-  const [page = "", ...rest] = inside.split("/").filter(Boolean).map(decodeURIComponent);
+  const inside = path === ROOT || path.startsWith(`${ROOT}/`) ? path.slice(ROOT.length) : path;
+  const [page = "", ...rest] = inside.split("/").filter(Boolean).map(plain);
   return { path: inside || "/", page: page || "overview", rest, query, hash: location.hash.slice(1) };
 }
 

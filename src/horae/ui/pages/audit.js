@@ -3,6 +3,7 @@
 import { html, useState } from "../core/html.js";
 import { useList } from "../core/data.js";
 import { get } from "../core/api.js";
+import { now } from "../core/clock.js";
 import { route } from "../core/route.js";
 import { number } from "../core/format.js";
 import { State } from "../core/states.js";
@@ -15,12 +16,12 @@ import { toast } from "../core/act.js";
 const SPANS = { "1h": 3600, "1d": 86400, "7d": 7 * 86400, "30d": 30 * 86400 };
 
 // The bound stays the same while one looks, so that a page is asked for once.
-const since = (span, now) => (SPANS[span] ? new Date(now - SPANS[span] * 1000).toISOString() : undefined);
+const since = (span, at) => (Object.hasOwn(SPANS, span ?? "") ? new Date(at - SPANS[span] * 1000).toISOString() : undefined);
 
 export default function Audit() {
-  const [now] = useState(Date.now());
+  const [at] = useState(now());
   const { actor, target, action, span } = route.value.query;
-  const list = useList("/audit/log", { limit: 50, actor, target, action, from: since(span, now) }, { poll: 15000 });
+  const list = useList("/audit/log", { limit: 50, actor, target, action, from: since(span, at) }, { poll: 15000 });
   const [shown, setShown] = useState(null);
   const actions = [...new Set((list.items ?? []).map((one) => one.action))].sort();
   const actors = [...new Map((list.items ?? []).map((one) => [one.actor, one.actorName || one.actor])).entries()];

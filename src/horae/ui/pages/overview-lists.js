@@ -1,6 +1,7 @@
 // What runs, what comes next, what stands in line and who works.
 
 import { html, useEffect, useState } from "../core/html.js";
+import { now } from "../core/clock.js";
 import { useData, useNow } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
 import { duration, number, plural, seconds } from "../core/format.js";
@@ -28,7 +29,7 @@ export function Behind({ segment, words }) {
 
 /** What runs now, the longest first. */
 export function Running({ running, lacks, counts }) {
-  const now = useNow(1000);
+  const at = useNow(1000);
   const own = useData(lacks ? "/executions" : null, { status: "running", limit: 10 }, { live: ["execution"], wait: 3000 });
   const items = running ?? own.data?.items;
   const rows = items && [...items].sort((a, b) => new Date(a.startedAt) - new Date(b.startedAt)).slice(0, 10);
@@ -36,7 +37,7 @@ export function Running({ running, lacks, counts }) {
   return html`<${Panel} title="Running now" actions=${html`<a class="small" href=${link("/executions", { status: "running" })}>all that run</a>`}>
     ${!rows && html`<${Loading} />`}${rows && !rows.length && html`<p class="soft">Nothing runs. What does stands here, the longest first.</p>`}
     <ul class="rows">${rows?.map((one) => html`<li key=${one.executionId}><${Glyph} of="running" /><a class="grow" href=${link(executionPath(one.executionId))}>${one.jobName}</a>
-      <${Progress} value=${one.progress} message=${one.message} /><span class="number soft" title="for how long it has been running">${duration(Math.max(0, Math.round(seconds(one.startedAt, now))))}</span></li>`)}</ul>
+      <${Progress} value=${one.progress} message=${one.message} /><span class="number soft" title="for how long it has been running">${duration(Math.max(0, Math.round(seconds(one.startedAt, at))))}</span></li>`)}</ul>
     ${more > 0 && html`<p class="soft small">and <a href=${link("/executions", { status: "running" })}>${number(more)} more</a></p>`}<//>`;
 }
 
@@ -45,7 +46,7 @@ export function Coming() {
   const minute = Math.floor(useNow(5000) / 10000) * 10000;
   const fires = useData("/fires", { from: new Date(minute).toISOString(), disposition: "planned", limit: 12 }, { live: ["job"], wait: 5000 });
   return html`<${Panel} title="Next fires" actions=${html`<a class="small" href=${link("/schedule")}>the schedule</a>`}><${Ready} of=${fires} what="what is to come">${(data) => {
-    const rows = data.items.filter((one) => new Date(one.dueAt ?? one.at) > Date.now() - 1000).slice(0, 8);
+    const rows = data.items.filter((one) => new Date(one.dueAt ?? one.at) > now() - 1000).slice(0, 8);
     if (!rows.length) return html`<${Empty} title="Nothing is to come." command="horae jobs create hello --command 'echo hello' --every 1m">Jobs with a schedule stand here with their next fires.<//>`;
     return html`<ul class="rows">${rows.map((one) => html`<li key=${one.at + one.job + one.trigger}><${Glyph} of="scheduled" /><a class="grow" href=${link(jobPath(one.job))}>${one.job}</a>${one.trigger !== "schedule" && html`<span class="soft small">${one.trigger}</span>`}<span class="soft number"><${Time} at=${one.dueAt ?? one.at} ago /></span></li>`)}</ul>`;
   }}<//><//>`;

@@ -3,13 +3,14 @@
 import { html, useState } from "../core/html.js";
 import { useList } from "../core/data.js";
 import { can } from "../core/api.js";
+import { now } from "../core/clock.js";
 import { act, ActionButton } from "../core/act.js";
 import { Copy, Empty, Panel, Tags, Time } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
 import { Table } from "../parts/table.js";
 
 const ROLES = [["viewer", "reads"], ["operator", "triggers, pauses, retries, approves"], ["editor", "defines jobs"], ["admin", "all of a namespace"], ["worker", "runs what is queued"]];
-const state = (key) => (key.revokedAt ? "revoked" : key.expiresAt && new Date(key.expiresAt) < new Date() ? "expired" : "valid");
+const state = (key) => (key.revokedAt ? "revoked" : key.expiresAt && new Date(key.expiresAt) < now() ? "expired" : "valid");
 
 export function Keys() {
   const list = useList("/keys", { limit: 50 });
@@ -48,7 +49,7 @@ function NewKey({ onClose, onMade }) {
   const split = (text) => text.split(/[\s,]+/).filter(Boolean);
   const body = () => ({
     name, role, ...(commands ? { permissions: ["commands"] } : {}), ...(jobs ? { jobs: split(jobs) } : {}),
-    ...(days ? { expiresAt: new Date(Date.now() + Number(days) * 86400000).toISOString() } : {}),
+    ...(days ? { expiresAt: new Date(now() + Number(days) * 86400000).toISOString() } : {}),
   });
   const submit = (event) => {
     event.preventDefault();

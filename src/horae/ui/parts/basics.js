@@ -2,6 +2,7 @@
 
 import { html, useState, useEffect, useRef } from "../core/html.js";
 import { exact, relative, shortId, when } from "../core/format.js";
+import { now } from "../core/clock.js";
 import { useNow } from "../core/data.js";
 import { setQuery, route } from "../core/route.js";
 import { useKeys } from "../core/keys.js";
@@ -29,7 +30,7 @@ export function Time({ at, zone, ago = false }) {
 }
 
 function Ago({ at }) {
-  const away = Math.abs(Date.now() - new Date(at)) / 1000;
+  const away = Math.abs(now() - new Date(at)) / 1000;
   return relative(at, useNow(away < 120 ? 1000 : 15000));
 }
 

@@ -1,17 +1,29 @@
-// What floats: dialogs, questions and menus. The browser's own dialog keeps the focus inside and gives it back.
+// What floats: dialogs, questions and menus. The browser's own dialog keeps the focus inside; it comes back to where it was.
 
 import { html, render, useEffect, useRef, useState, useId } from "../core/html.js";
 
+/** Give the focus back to what had it; if that is gone or cannot take it, the content has it: it is lost nowhere. */
+function giveBack(opener) {
+  if (opener?.isConnected && opener !== document.body) opener.focus();
+  if (document.activeElement === document.body || document.activeElement === null) document.getElementById("content")?.focus({ preventScroll: true });
+}
+
 export function Dialog({ title, children, onClose, wide = false }) {
   const box = useRef(null);
+  const opener = useRef(document.activeElement);
+  const there = useRef(true);
   const id = useId();
   useEffect(() => {
     const element = box.current;
     if (!element.open) element.showModal();
     if (!element.querySelector("[autofocus]")) element.querySelector("input:not([type=checkbox]), select, textarea")?.focus(); // what is to be filled in first
-    return () => element.close();
+    return () => {
+      there.current = false;
+      element.close();
+      queueMicrotask(() => { if (!document.querySelector("dialog[open]")) giveBack(opener.current); });
+    };
   }, []);
-  return html`<dialog ref=${box} class=${wide ? "wide" : ""} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }} onClick=${(event) => event.target === box.current && onClose()}>
+  return html`<dialog ref=${box} class=${wide ? "wide" : ""} aria-labelledby=${id} onCancel=${(event) => { event.preventDefault(); onClose(); }} onClose=${() => there.current && onClose()} onClick=${(event) => event.target === box.current && onClose()}>
     <div class="dialog"><header><h2 id=${id}>${title}</h2><button type="button" class="link" aria-label="close" onClick=${onClose}>×</button></header>${children}</div>
   </dialog>`;
 }
@@ -21,7 +33,9 @@ export function confirm({ title, body, action = "Do it", danger = false, type })
   return new Promise((resolve) => {
     const place = document.createElement("div");
     document.body.append(place);
-    const end = (answer) => { render(null, place); place.remove(); resolve(answer); };
+    const leave = () => end(false); // what is asked belongs to the view that is left
+    const end = (answer) => { removeEventListener("popstate", leave); render(null, place); place.remove(); resolve(answer); };
+    addEventListener("popstate", leave);
     render(html`<${Question} ...${{ title, body, action, danger, type, end }} />`, place);
   });
 }
@@ -57,5 +71,5 @@ export function Menu({ label, items, title }) {
     event.preventDefault();
   };
   return html`<span class="menu" ref=${box} onKeyDown=${pressed}><button type="button" aria-haspopup="menu" aria-expanded=${open ? "true" : "false"} title=${title} onClick=${() => setOpen(!open)}>${label}</button>
-    ${open && html`<div class="menu-list" role="menu">${items.filter(Boolean).map((one) => html`<button key=${one.title} type="button" role="menuitem" class=${one.danger ? "danger-text" : ""} disabled=${one.disabled} onClick=${() => { setOpen(false); one.run(); }}>${one.title}</button>`)}</div>`}</span>`;
+    ${open && html`<div class="menu-list" role="menu">${items.filter(Boolean).map((one) => html`<button key=${one.title} type="button" role="menuitem" class=${one.danger ? "danger-text" : ""} disabled=${one.disabled} onClick=${() => { setOpen(false); box.current.querySelector("button").focus(); one.run(); }}>${one.title}</button>`)}</div>`}</span>`;
 }

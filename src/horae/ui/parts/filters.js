@@ -2,6 +2,7 @@
 
 import { html, useEffect, useId, useState } from "../core/html.js";
 import { get } from "../core/api.js";
+import { now } from "../core/clock.js";
 import { route, setQuery } from "../core/route.js";
 
 /** A chip with a text in it. It is taken when the field is left or Enter is pressed: half a name names nothing. */
@@ -30,19 +31,19 @@ const SPANS = { "15m": 900, "1h": 3600, "6h": 21600, "1d": 86400, "7d": 604800 }
 const WORDS = { "15m": "15 minutes", "1h": "hour", "6h": "6 hours", "1d": "day", "7d": "7 days" };
 
 /** The instant that a word of the address means, e.g. "1h" or an instant itself. */
-export const instantOf = (text, now = Date.now()) => (SPANS[text] ? new Date(now - SPANS[text] * 1000).toISOString() : text || null);
+export const instantOf = (text, at = now()) => (Object.hasOwn(SPANS, text) ? new Date(at - SPANS[text] * 1000).toISOString() : text || null);
 
 const local = (iso) => {
   const at = new Date(iso);
   return Number.isNaN(at.getTime()) ? "" : new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 };
-const typed = (text) => (text ? new Date(text).toISOString() : null);
+const typed = (text) => (Number.isNaN(Date.parse(text)) ? null : new Date(text).toISOString());
 
 /** A span of time: the last hour, the last day, or between two instants. ?since= and ?until=. */
 export function SpanChip() {
   const { since = "", until = "" } = route.value.query;
-  const own = Boolean(until || (since && !SPANS[since]));
-  const choose = (value) => setQuery(value === "own" ? { since: instantOf(since || "1h"), until: new Date().toISOString() } : { since: value || null, until: null });
+  const own = Boolean(until || (since && !Object.hasOwn(SPANS, since)));
+  const choose = (value) => setQuery(value === "own" ? { since: instantOf(since || "1h"), until: new Date(now()).toISOString() } : { since: value || null, until: null });
   return html`<span class="chip ${since || until ? "chosen" : ""}"><label for="chip-since">when</label>
     <select id="chip-since" value=${own ? "own" : since} onChange=${(event) => choose(event.target.value)}>
       <option value="">ever</option>${Object.keys(SPANS).map((one) => html`<option key=${one} value=${one} selected=${one === since}>the last ${WORDS[one]}</option>`)}<option value="own" selected=${own}>between …</option></select>

@@ -1,8 +1,9 @@
 // The frame: the rail, the counters that live on every page, and the page itself.
 
 import { html, useEffect, useState } from "../core/html.js";
-import { me, namespace, online, post } from "../core/api.js";
+import { askWho, may, me, namespace, online, post } from "../core/api.js";
 import { reconnect } from "../core/live.js";
+import { ended, nobody } from "../core/who.js";
 import { useData, useNow } from "../core/data.js";
 import { chosen, load, PAGES } from "../core/pages.js";
 import { go, link, route } from "../core/route.js";
@@ -13,8 +14,10 @@ import { number, shortClock, exact } from "../core/format.js";
 import { Glyph } from "../core/states.js";
 import { Failure, Loading, Empty } from "./basics.js";
 import { Dialog, Menu } from "./dialog.js";
+import { Guard } from "./guard.js";
 import { Palette } from "./palette.js";
 import { Toasts } from "./toasts.js";
+import { SignInAgain } from "../pages/sign-in.js";
 
 const Icon = ({ path }) => html`<svg class="icon" width="16" height="16" viewBox="0 0 16 16" aria-hidden="true"><path d=${path} /></svg>`;
 
@@ -24,10 +27,11 @@ function Rail() {
 }
 
 function Namespaces() {
-  const names = me.value.namespaces ?? [];
+  const every = useData(may("installation") ? "/namespaces" : null); // who runs the installation may look into each
+  const names = me.value.namespaces?.length ? me.value.namespaces : (every.data?.items ?? []).map((one) => one.name);
   const all = [...new Set([namespace.value, ...names])];
   if (all.length < 2) return html`<span class="namespace soft" title="the namespace">${namespace.value}</span>`;
-  return html`<label class="namespace"><span class="unseen">namespace</span><select value=${namespace.value} onChange=${(event) => { go(route.value.path, { ns: event.target.value }); reconnect(); }}>${all.map((one) => html`<option key=${one} value=${one} selected=${one === namespace.value}>${one}</option>`)}</select></label>`;
+  return html`<label class="namespace"><span class="unseen">namespace</span><select value=${namespace.value} onChange=${(event) => go(route.value.path, { ns: event.target.value })}>${all.map((one) => html`<option key=${one} value=${one} selected=${one === namespace.value}>${one}</option>`)}</select></label>`;
 }
 
 // What runs, what is queued, and what failed in the last hour: red only if something did. One cheap read for all three.
@@ -47,7 +51,7 @@ function Clock() {
 }
 
 function Top({ palette }) {
-  const signOut = async () => { try { await post("/sign-out"); } finally { me.value = null; } };
+  const signOut = async () => { try { await post("/sign-out"); } finally { me.value = null; ended.value = false; nobody(); } };
   const look = (name) => ({ title: `${theme.value === name ? "✓ " : ""}${name === "system" ? "The system's look" : `${name[0].toUpperCase()}${name.slice(1)} look`}`, run: () => { theme.value = name; } });
   const items = [look("light"), look("dark"), look("system"), { title: "Sign out", run: signOut }];
   const label = html`<span class="unseen">signed in as </span><span class="who">${me.value.name}</span> <span class="soft wide-only">${me.value.role}</span> <span aria-hidden="true">▾</span>`;
@@ -55,7 +59,7 @@ function Top({ palette }) {
     <${Counters} /><${Clock} /><${Menu} label=${label} items=${items} title="you" /></header>`;
 }
 
-const KEYS = [["Ctrl K", "go to anything"], ["/", "search this page"], ["j, k", "the next and the previous row"], ["Enter", "open the row"], ["[, ], t, 1 to 4", "on the schedule: before, after, today, another view"], ["g then o, j, e, s, q, w, d", "go to a page"], ["?", "this"]];
+const KEYS = [["Ctrl K", "go to anything"], ["/", "search this page"], ["j, k", "the next and the previous row"], ["Enter", "open the row"], ["[, ], t, 1 to 4", "on the schedule: before, after, today, another view"], ["g then o, j, e, s, q, w, d, a", "go to a page"], ["?", "this"]];
 
 function Help({ onClose }) {
   return html`<${Dialog} title="Keys" onClose=${onClose}><dl class="facts">${KEYS.map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`;
@@ -74,7 +78,19 @@ function Content() {
   if (!name) return html`<${Empty} title="There is no such page.">Begin at the <a href=${link("/")}>overview</a>.<//>`;
   if (shown.name !== name) return html`<${Loading} what="the page" />`;
   if (shown.error) return html`<${Failure} error=${{ detail: "This page could not be brought.", remedy: "Is the server there? Reload to try again." }} retry=${() => location.reload()} />`;
-  return html`<${shown.View} key=${name + route.value.path + (route.value.query.ns ?? "")} ...${props} />`;
+  return html`<${Guard} of=${location.href}><${shown.View} key=${name + route.value.path + (route.value.query.ns ?? "")} ...${props} /><//>`;
+}
+
+/** Rights and events are those of the namespace that is looked at, however one came there. */
+function useNamespace() {
+  const ns = route.value.query.ns ?? null;
+  const [trouble, setTrouble] = useState(null);
+  useEffect(() => {
+    if (me.value.asked === ns) { setTrouble(null); return; }
+    reconnect();
+    askWho().then(() => setTrouble(null), setTrouble);
+  }, [ns]);
+  return trouble;
 }
 
 export function Frame() {
@@ -86,10 +102,14 @@ export function Frame() {
     g: () => { setGoing(true); setTimeout(() => setGoing(false), 1200); },
     ...(going ? Object.fromEntries(Object.entries(GO).map(([key, path]) => [key, () => { setGoing(false); go(link(path)); }])) : {}),
   });
+  const stranger = useNamespace();
   useEffect(() => { if (help.value) setOpen("help"); }, [help.value]);
+  useEffect(() => { if (!ended.value && open === "stay") setOpen(null); }, [ended.value]);
   const close = () => setOpen(null);
   return html`<a class="skip" href="#content">To the content</a><${Rail} /><div class="body"><${Top} palette=${() => setOpen("palette")} />
     ${!online.value && html`<p class="offline" role="status">The server does not answer. What is shown is what was last known; it is tried again by itself.</p>`}
-    <main id="content" tabindex="-1"><${Content} /></main></div><${Toasts} />
+    ${ended.value && html`<p class="offline" role="status">Your sign-in has ended. What is shown stays. <button type="button" class="link" onClick=${() => setOpen("sign-in")}>Sign in</button></p>`}
+    <main id="content" tabindex="-1">${stranger ? html`<${Failure} error=${stranger} /><p><a href="/">Your own namespace</a></p>` : html`<${Content} />`}</main></div><${Toasts} />
+    ${ended.value && open !== "stay" && html`<${SignInAgain} onClose=${() => { nobody(); setOpen("stay"); }} />`}
     ${open === "palette" && html`<${Palette} onClose=${close} />`}${open === "help" && html`<${Help} onClose=${close} />`}`;
 }

@@ -33,10 +33,11 @@ function onRow(what, then = (answer) => answer) {
 export function Table({ columns, rows, keyOf, href, empty, list, label, what = "rows", choose, rowClass }) {
   const [at, setAt] = useState(-1);
   const [adding, setAdding] = useState(false);
+  const [failed, setFailed] = useState(null);
   const body = useRef(null);
   const own = useRef({}).current;
   Object.assign(own, { body, at, setAt, rows: rows ?? [], open: href, tick: choose && ((row) => tick(row)) });
-  useKeys({ j: () => step(1), k: () => step(-1), Enter: () => (document.activeElement === document.body ? onRow("open", go) : false), x: () => onRow("tick") });
+  useKeys({ j: () => step(1), k: () => step(-1), Enter: (event) => (event.target.closest("a, button, input, select, textarea, summary") ? false : onRow("open", go)), x: () => onRow("tick") });
   useEffect(() => { shown.add(own); return () => { shown.delete(own); }; }, []);
   useEffect(() => { body.current?.children[at]?.scrollIntoView({ block: "nearest" }); }, [at]);
   if (rows === undefined) return list?.error ? html`<${Failure} error=${list.error} retry=${list.reload} />` : html`<${Loading} what=${what} />`;
@@ -48,7 +49,7 @@ export function Table({ columns, rows, keyOf, href, empty, list, label, what = "
     choose.onChange(next);
   };
   const all = choose && rows.every((row) => choose.chosen.has(choose.of(row)));
-  const more = async () => { setAdding(true); try { await list.more(); } finally { setAdding(false); } };
+  const more = async () => { setAdding(true); setFailed(null); try { await list.more(); } catch (error) { setFailed(error); } finally { setAdding(false); } };
   const wanted = columns.filter(Boolean);
   return html`${list?.error && html`<${Failure} error=${list.error} retry=${list.reload} />`}
   ${list?.fresh ? html`<button type="button" class="fresh" onClick=${list.top}>${list.said ?? "Something changed since: show the newest"}</button>` : null}
@@ -58,7 +59,7 @@ export function Table({ columns, rows, keyOf, href, empty, list, label, what = "
       ${choose && html`<td class="tick"><input type="checkbox" aria-label="choose" checked=${choose.chosen.has(choose.of(row))} onChange=${() => tick(row)} /></td>`}
       ${wanted.map((column, first) => html`<td key=${column.key ?? column.title} class=${column.className ?? ""}>${first === 0 && href ? html`<a href=${href(row)}>${column.cell(row)}</a>` : column.cell(row)}</td>`)}</tr>`)}</tbody>
   </table></div>
-  ${list?.more ? html`<p class="more"><button type="button" onClick=${more} disabled=${adding}>${adding ? "Reading …" : "Show more"}</button> <span class="soft small">${plural(rows.length, "row")} so far</span></p>` : null}`;
+  ${list?.more ? html`<p class="more"><button type="button" onClick=${more} disabled=${adding}>${adding ? "Reading …" : "Show more"}</button> <span class="soft small">${plural(rows.length, "row")} so far</span></p><${Failure} error=${failed} />` : null}`;
 }
 
 // A click beside a link opens the row, unless text is being marked.
