@@ -120,6 +120,9 @@ def test_fires_are_listed():
     assert "2026-11-15T02:00:00Z to 2026-11-15T05:00:00Z" in result.stdout
     assert "Something is left out." in result.stdout
     assert api.requests[0].query == {"from": "2026-11-15T00:00:00Z", "job": "report"}
+    run(api, "fires", "list", "--next", "--limit", "5")
+    assert api.requests[1].query == {"disposition": "planned", "limit": "5"}
+    assert "--next is about" in run(api, "fires", "list", "--next", "--disposition", "fired").stderr
 
 
 def test_fires_are_counted():

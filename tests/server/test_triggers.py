@@ -146,6 +146,10 @@ async def test_fires_of_a_window_are_what_was_decided_and_what_is_to_come(api: A
     only = (await api.get("/api/v1/fires", params=window | {"job": "b", "trigger": "schedule"})).json()
     assert [one["at"][11:16] for one in only["items"]] == ["00:30", "01:30"]
     assert (await api.get("/api/v1/fires", params=window | {"disposition": "fired"})).json()["items"] == []
+    await create(api, "rare", schedule={"cron": "0 0 1 * *"})
+    for next_, found in (({}, 0), ({"disposition": "planned"}, 3)):
+        page = (await api.get("/api/v1/fires", params={"job": "rare", "limit": 3, **next_})).json()
+        assert len(page["items"]) == found
 
 
 async def test_what_is_left_out_of_a_window_is_said(api: Api, node: Node, monkeypatch: pytest.MonkeyPatch):

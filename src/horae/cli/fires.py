@@ -7,9 +7,12 @@ import click
 from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
+from horae.errors import BadInput
 
 
-@click.group(cls=Group, examples=("horae fires list", "horae fires list --job report --disposition skipped-overlap"))
+@click.group(
+    cls=Group, examples=("horae fires list --next", "horae fires list --job report --disposition skipped-overlap")
+)
 def fires() -> None:
     """Look at what fired and what will."""
 
@@ -20,7 +23,7 @@ def fires() -> None:
         "horae fires list",
         "horae fires list --from 2026-11-14T00:00:00Z --to 2026-11-15T00:00:00Z",
         "horae fires list --job report --trigger nightly --disposition fired",
-        "horae fires list --disposition planned --limit 20",
+        "horae fires list --next --limit 20",
     ),
 )
 @click.option("--from", "since", metavar="TIME", help="Not before this; an hour ago otherwise.")
@@ -28,13 +31,17 @@ def fires() -> None:
 @click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
 @click.option("--trigger", metavar="NAME", help="Only those of triggers of this name.")
 @click.option("--disposition", metavar="WORD", help="Only those of this fate: fired, planned, skipped-overlap, ...")
+@click.option("--next", "coming", is_flag=True, help="Only those to come, within a year unless --to says otherwise.")
 @page_options
 @remote
-async def list_(api: Api, since: str | None, until: str | None, **filters: Any) -> None:
+async def list_(api: Api, since: str | None, until: str | None, coming: bool, **filters: Any) -> None:
     """List fires of all jobs in the order of time: what became of each, then those to come."""
+    if coming and filters["disposition"] not in (None, "planned"):
+        raise BadInput("--next is about what is to come, which has no other disposition.", "Leave one of them out.")
+    filters["disposition"] = "planned" if coming else filters["disposition"]
     page = await api.client.fires.list(since, until, **filters)
     columns: list[Column] = [
-        ("AT", lambda one: one["at"] if one["count"] == 1 else f"{one['at']} to {one['until']}"),
+        ("AT", _when),
         ("FIRES", "count"),
         ("JOB", "job"),
         ("TRIGGER", "trigger"),
@@ -45,6 +52,10 @@ async def list_(api: Api, since: str | None, until: str | None, **filters: Any) 
     api.out.list(page.raw, columns, "Nothing fired and nothing will between these instants.")
     for note in page.raw["notes"]:
         api.out.say(note)
+
+
+def _when(fire: dict[str, Any]) -> str:
+    return str(fire.get("dueAt") or fire["at"]) if fire["count"] == 1 else f"{fire['at']} to {fire['until']}"
 
 
 @fires.command(

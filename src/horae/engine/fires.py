@@ -36,6 +36,7 @@ DISPOSITIONS = tuple(dict.fromkeys((PLANNED, *(told for each in _DECIDED for tol
 MOST_SCANNED = 20_000  # ledger rows looked at for one page of a rare disposition
 MOST_TIMERS = 10_000  # looked at for one page of what is to come
 BATCH = 1_000
+FAR = 366 * DAY
 FIRST = UUID(int=0)
 
 Cursor = tuple[str, Instant, UUID]
@@ -60,10 +61,14 @@ class Fires:
         limit: int = 100,
         cursor: str | None = None,
     ) -> FirePage:
-        """Fires in [since, until), by default from an hour ago to a day ahead: decided ones, then those to come."""
+        """Fires in [since, until), by default from an hour ago to a day ahead: decided ones, then those to come.
+
+        Of those to come alone, the next ones within a year: a page costs no more for being far away.
+        """
         now = self._env.now()
+        ahead = FAR if disposition == PLANNED else DAY
         begin = now - HOUR if since is None else parse_instant(since, field="from")
-        end = now + DAY if until is None else parse_instant(until, field="to")
+        end = max(now, begin) + ahead if until is None else parse_instant(until, field="to")
         if end <= begin:
             raise BadInput("to is not after from.", "Give a later instant.", field="to")
         if disposition is not None:

@@ -61,7 +61,7 @@ class TriggerList(Paged, frozen=True, kw_only=True):
 
 
 class FireList(Paged, frozen=True, kw_only=True):
-    """Which fires: in [from, to), by default from an hour ago to a day ahead."""
+    """Which fires: in [from, to), by default from an hour ago to a day ahead; to a year if only `planned` ones."""
 
     from_: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
     to: Annotated[When, Meta(description="Before this.")] | None = None
@@ -131,16 +131,14 @@ class ArchiveList(Paged, frozen=True, kw_only=True):
 
 
 LineNumber = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+GREP = "Only lines with this text, `*` for anything; or that match the regular expression after `re:`."
 
 
 class LogLinesOf(Query, frozen=True, kw_only=True):
     """Which log lines."""
 
     attempt: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
-    grep: (
-        Annotated[str, Meta(min_length=1, max_length=500, description="Only lines with this text, `*` for anything.")]
-        | None
-    ) = None
+    grep: Annotated[str, Meta(min_length=1, max_length=500, description=GREP)] | None = None
     level: Annotated[Level, Meta(description="Only lines of this level, or worse.")] | None = None
 
 
