@@ -111,7 +111,12 @@ async def test_a_search_looks_at_so_many_lines_and_says_where_to_go_on(world, lo
     assert [piece async for piece in await logs.text(NAMESPACE, id, Wanted(level="error"))] == [
         b"ERROR Timeout after 12 ms\n", b"ERROR end\n",
     ]  # fmt: skip
-    for bad in (Wanted(grep="re:(a*)*b"), Wanted(grep="**"), Wanted(attempt=2**40)):
+    assert numbers(await logs.read(NAMESPACE, id, Wanted(grep=r"re:(?i)timeout .*\d+ ?ms$"), after=1)) == [2, 5]
+    assert numbers(await logs.read(NAMESPACE, id, Wanted(grep="re:^timeout", level="info"))) == []  # looked at 4
+    monkeypatch.setattr("horae.engine.log_windows.MOST_BYTES_SEARCHED", 20)
+    page = await logs.read(NAMESPACE, id, Wanted(grep="re:^timeout"))
+    assert (numbers(page), page.more, page.to) == ([], True, 2)
+    for bad in (Wanted(grep="re:(?=a)"), Wanted(grep="**"), Wanted(attempt=2**40)):
         with pytest.raises(BadInput):
             await logs.read(NAMESPACE, id, bad)
 

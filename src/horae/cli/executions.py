@@ -186,7 +186,7 @@ async def signal(api: Api, execution: str, name: str, payload: str | None, key: 
 @click.option("-f", "--follow", is_flag=True, help="Go on until the execution ends; exit 1 if it fails.")
 @click.option("--tail", type=click.IntRange(1, 10_000), metavar="N", help="Begin with the last N lines.")
 @click.option("--attempt", type=click.IntRange(1), metavar="N", help="Only the lines of this attempt.")
-@click.option("--grep", metavar="TEXT", help="Only lines with this text in any case; * stands for anything.")
+@click.option("--grep", metavar="TEXT", help="Only lines with this text in any case, * for anything; or re:PATTERN.")
 @click.option("--level", type=click.Choice(LEVELS), help="Only lines of this level, or worse.")
 @remote
 async def logs(api: Api, execution: str, follow: bool, **wanted: Any) -> None:

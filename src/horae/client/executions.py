@@ -156,7 +156,8 @@ class Executions:
     ) -> AsyncIterator[LogLine]:
         """The lines written so far, oldest first; with `follow` also those to come, until the execution is final.
 
-        With `grep` only lines with that text, `*` standing for anything; with `level` only those at least so serious.
+        With `grep` only lines with that text, `*` standing for anything, or that match what follows `re:`; with `level`
+        only those at least so serious.
         """
         async for page in self.log_pages(id, follow=follow, attempt=attempt, tail=tail, grep=grep, level=level):
             for line in page:

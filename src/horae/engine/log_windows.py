@@ -15,6 +15,7 @@ from horae.store.moves import log_reads
 from horae.store.moves.log_reads import FEW, MANY, Piece, Place
 
 MOST_SEARCHED = 100_000  # lines that are looked at for one window, however few match
+MOST_BYTES_SEARCHED = 16 * 1024 * 1024
 MOST_BYTES = 8 * 1024 * 1024  # of the lines of one window: a page of 500 of the longest lines of a bundled worker
 READ_TOGETHER = 4 * 1024 * 1024  # bytes of pieces, packed
 LONG = 128 * 1024  # bytes of a piece whose unpacking takes so long that others wait for the loop
@@ -33,6 +34,15 @@ class Span(Struct, frozen=True, kw_only=True):
     bytes: int = MOST_BYTES
 
 
+class Part(Struct):
+    """The wanted lines of a piece; the numbers of the first and last that were looked at, and how long all were."""
+
+    lines: list[Line]
+    first: int
+    last: int
+    size: int
+
+
 class Window(Struct):
     """Lines that were found, the places they lie between, and whether there are more beyond."""
 
@@ -41,7 +51,10 @@ class Window(Struct):
     last: int = 0
     following: Place = START
     more: bool = False
-    bytes: int = 0
+    bytes: int = 0  # of the lines that were found
+    looked: int = 0  # lines, and bytes, that were looked at
+    searched: int = 0
+    is_full: bool = False
 
     def fit(self, lines: Sequence[Line], span: Span) -> int:
         """How many of these, in the order they come, can be added; one always can."""
@@ -54,28 +67,36 @@ class Window(Struct):
             count += 1
         return count
 
+    def note(self, part: Part) -> None:
+        """A part was looked at."""
+        self.looked += part.last - part.first + 1
+        self.searched += part.size
+
+    def is_enough(self, span: Span) -> bool:
+        """Whether it is full, or so much was looked at that others are to have their turn."""
+        is_full = self.is_full or len(self.lines) >= span.limit
+        return is_full or self.looked >= MOST_SEARCHED or self.searched >= MOST_BYTES_SEARCHED
+
 
 async def forward(store: Store, span: Span, place: Place) -> Window:
     """Lines from a place on."""
-    found = Window([], following=max(place, (span.attempt or 0, 0)), more=True)
-    looked, many = 0, FEW
-    while len(found.lines) < span.limit and looked < MOST_SEARCHED:
+    found, many = Window([], following=max(place, (span.attempt or 0, 0)), more=True), FEW
+    while not found.is_enough(span):
         start = found.following
         pieces = await store.read(partial(log_reads.after, span.id, span.attempt, start, many))
         for piece in pieces:
-            lines, first, last = await _lines(piece, span.filter, low=start)
-            fitting = found.fit(lines, span)
-            if lines and not fitting:
-                return found
-            is_full = fitting < len(lines) or fitting == span.limit - len(found.lines)
-            if fitting < len(lines):
-                lines = lines[:fitting]
-                last = lines[-1][0]
-            found.lines += lines
-            found.first, found.last = found.first or first, last
-            found.following = (piece.attempt, last - piece.base)
-            looked += last - first + 1
-            if is_full:
+            part = await _part(piece, span.filter, low=start)
+            fitting = found.fit(part.lines, span)
+            if fitting < len(part.lines):
+                part.lines = part.lines[:fitting]
+                part.last = part.lines[-1][0] if fitting else part.first - 1
+                found.is_full = True
+            if part.last >= part.first:
+                found.first, found.last = found.first or part.first, part.last
+                found.following = (piece.attempt, part.last - piece.base)
+            found.lines += part.lines
+            found.note(part)
+            if found.is_enough(span):
                 return found
         if len(pieces) < many:
             found.more = False
@@ -86,25 +107,23 @@ async def forward(store: Store, span: Span, place: Place) -> Window:
 
 async def backward(store: Store, span: Span, place: Place | None, newest: Place) -> Window:
     """The last lines before a place, or the last of all; `newest` is what follows when there are none."""
-    found = Window([], following=place or newest, more=True)
-    looked, many, end = 0, FEW, place
-    while len(found.lines) < span.limit and looked < MOST_SEARCHED:
+    found, many, end = Window([], following=place or newest, more=True), FEW, place
+    while not found.is_enough(span):
         pieces = await store.read(partial(log_reads.before, span.id, span.attempt, end, many))
         for piece in reversed(pieces):
-            lines, first, last = await _lines(piece, span.filter, high=place)
-            fitting = found.fit(lines[::-1], span)
-            if lines and not fitting:
-                return found
-            is_full = fitting < len(lines) or fitting == span.limit - len(found.lines)
-            if fitting < len(lines):
-                lines = lines[-fitting:]
-                first = lines[0][0]
+            part = await _part(piece, span.filter, high=place)
+            fitting = found.fit(part.lines[::-1], span)
             if not found.last:
-                found.last, found.following = last, (piece.attempt, last - piece.base)
-            found.lines[:0] = lines
-            found.first = first
-            looked += last - first + 1
-            if is_full:
+                found.last, found.following = part.last, (piece.attempt, part.last - piece.base)
+            if fitting < len(part.lines):
+                part.lines = part.lines[len(part.lines) - fitting :]
+                part.first = part.lines[0][0] if fitting else part.last + 1
+                found.is_full = True
+            if part.last >= part.first:
+                found.first = part.first
+            found.lines[:0] = part.lines
+            found.note(part)
+            if found.is_enough(span):
                 return found
         if len(pieces) < many:
             found.more = False
@@ -119,10 +138,8 @@ def _together(pieces: Sequence[Piece]) -> int:
     return max(1, min(MANY, READ_TOGETHER // max(1, largest)))
 
 
-async def _lines(
-    piece: Piece, filter: Filter | None, low: Place = START, high: Place | None = None
-) -> tuple[list[Line], int, int]:
-    """The wanted lines of a piece within bounds, and the numbers of the first and last that were looked at.
+async def _part(piece: Piece, filter: Filter | None, low: Place = START, high: Place | None = None) -> Part:
+    """The wanted lines of a piece within bounds.
 
     A search takes a thread of its own: it is long, and others wait for the loop.
     """
@@ -131,7 +148,7 @@ async def _lines(
     return await asyncio.to_thread(_select, piece, filter, low, high)
 
 
-def _select(piece: Piece, filter: Filter | None, low: Place, high: Place | None) -> tuple[list[Line], int, int]:
+def _select(piece: Piece, filter: Filter | None, low: Place, high: Place | None) -> Part:
     columns = unpack_lines(piece.lines)
     begin = max(0, low[1] - piece.seq) if piece.attempt == low[0] else 0
     end = piece.count
@@ -145,4 +162,4 @@ def _select(piece: Piece, filter: Filter | None, low: Place, high: Place | None)
         for n, at, stream, text in islice(rows, begin, end)
         if filter is None or filter(stream, text)
     ]
-    return lines, number + begin, number + end - 1
+    return Part(lines, number + begin, number + end - 1, sum(map(len, columns.texts)))

@@ -1,6 +1,7 @@
-"""What is looked for in log lines: a text, whatever its case, with `*` for anything between.
+"""What is looked for in log lines: a text, whatever its case, with `*` for anything between; or `re:` and a pattern.
 
-No regular expressions: some take as long as they like for one line, and whoever may read a log could stop a server.
+Patterns are matched by an automaton in time that is linear in a line's length: with the usual engines some take as long
+as they like, and whoever may read a log could stop a server. So there is no lookaround and no back reference.
 """
 
 from collections.abc import Callable
@@ -8,14 +9,16 @@ from collections.abc import Callable
 from horae.errors import BadInput
 
 MOST = 500  # characters
+PATTERN = "re:"
+MOST_COMPILED = 32_000  # bytes of a pattern's automaton: of the longest lines it takes a few ms each
+MOST_CACHED = 1_000_000  # bytes that it may take while it is used
 Matches = Callable[[str], bool]
 
 
 def search_for(grep: str) -> Matches:
     """Whether a line has what is looked for. Raises BadInput when that is nothing."""
-    if grep.startswith("re:"):
-        said = "Use a text with * for anything between, as in `grep=timeout*ms`."
-        raise BadInput("Logs are not searched by regular expressions.", said, field="grep")
+    if grep.startswith(PATTERN):
+        return _pattern(grep.removeprefix(PATTERN))
     parts = [part.casefold() for part in grep.split("*") if part]
     if not parts or len(grep) > MOST:
         raise BadInput("There is nothing to look for.", f"Give a text of 1 to {MOST} characters.", field="grep")
@@ -32,4 +35,22 @@ def search_for(grep: str) -> Matches:
             at = found + len(part)
         return True
 
+    return matches
+
+
+def _pattern(pattern: str) -> Matches:
+    import jsonschema_rs
+
+    if not 0 < len(pattern) <= MOST:
+        raise BadInput("There is no pattern.", f"Give one of 1 to {MOST} characters after {PATTERN}", field="grep")
+    options = jsonschema_rs.RegexOptions(size_limit=MOST_COMPILED, dfa_size_limit=MOST_CACHED)
+    try:
+        matches: Matches = jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=options).is_valid
+    except (jsonschema_rs.ValidationError, ValueError):
+        raise BadInput(
+            f"{pattern!r} is not a pattern that logs are searched by.",
+            "Close its brackets, do without lookaround and back references, and repeat nothing many hundred times;"
+            " or use a text with * for anything between, as in `timeout*ms`.",
+            field="grep",
+        ) from None
     return matches
