@@ -2,6 +2,8 @@
 
 from random import Random
 
+from structlog.testing import capture_logs
+
 from horae.engine.service import Alarm, Runner
 from horae.env import Env, system_env
 from horae.errors import StoreUnavailable
@@ -49,3 +51,21 @@ async def test_a_service_that_does_not_ask_the_store_does_not_say_it_is_back():
     asks.reaches = True
     await eventually(lambda: said[-1])
     await runner.stop()
+
+
+async def test_an_outage_is_told_once_and_so_is_its_end():
+    said: list[bool] = []
+    runner = Runner(quick(), said.append)
+    services = [Steps(name) for name in ("a", "b", "c")]
+    for one in services:
+        one.reaches = False
+        runner.start(one)
+    with capture_logs() as lines:
+        await eventually(lambda: all(one.count > 3 for one in services))
+        for one in services:
+            one.reaches = True
+        await eventually(lambda: said[-1])
+    await runner.stop()
+
+    assert [line["event"] for line in lines] == ["store unavailable", "store is back"]
+    assert lines[1]["seconds"] >= 0

@@ -55,6 +55,7 @@ class Runner:
         self._env = env
         self._on_store = on_store
         self._cut_off: set[str] = set()  # services whose last step did not reach the store
+        self._since = 0.0  # when the first of them missed it
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, service: Service) -> None:
@@ -85,9 +86,10 @@ class Runner:
         return wait
 
     def _lost(self, service: Service, error: StoreUnavailable) -> None:
-        """Tell it once for each service; an outage may be long."""
-        if service.name not in self._cut_off:
-            log.warning("store unavailable", service=service.name, error=error.detail)
+        """Tell it once: an outage may be long, and everybody meets it."""
+        if not self._cut_off:
+            self._since = self._env.clock.monotonic()
+            log.warning("store unavailable", error=error.detail)
         self._cut_off.add(service.name)
         self._on_store(False)
 
@@ -95,5 +97,6 @@ class Runner:
         """Not every step asks the store: it is back when everybody who missed it has reached it."""
         if service.name in self._cut_off:
             self._cut_off.remove(service.name)
-            log.info("store is back", service=service.name)
+            if not self._cut_off:
+                log.info("store is back", seconds=round(self._env.clock.monotonic() - self._since, 1))
         self._on_store(not self._cut_off)
