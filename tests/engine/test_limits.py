@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Awaitable
 from uuid import UUID
 
 import pytest
+from msgspec import Raw
 
 from horae.model.ids import execution_id
 from tests.engine.explain_stage import Stage, staged
@@ -65,3 +66,52 @@ async def test_what_was_accepted_just_then_comes_under_the_limit_a_moment_later(
     await stage.look()
     assert await stage.starts(late[0])
     assert not await started(stage, late[1])
+
+
+async def test_who_holds_the_keys_of_a_job_is_listed_page_by_page(stage: Stage):
+    limits = [{"key": "${params.customer}", "concurrency": 2}]
+    await stage.job(limits=limits, sequence="${params.account}", concurrency=10)
+    worker = await stage.worker(slots=1)
+    made = [
+        await later(stage, stage.submit(params=Raw(b'{"customer": "%s", "account": "%s"}' % (customer, account))))
+        for customer, account in ((b"a", b"x"), (b"a", b"x"), (b"b", b"y"), (b"b", b"z"), (b"b", b"w"))
+    ]
+    await worker.ask()
+
+    keys = stage.node.held_keys
+    whole = await keys.page(NAMESPACE, "job")
+    told = {(one.kind, one.value): (one.used, one.concurrency, one.waited_for) for one in whole.items}
+    assert told == {
+        ("job", ""): (3, 10, False), ("key", "a"): (1, 2, False), ("key", "b"): (2, 2, True),
+        ("sequence", "x"): (1, 1, True), ("sequence", "y"): (1, 1, False), ("sequence", "z"): (1, 1, False),
+        ("sequence", "w"): (1, 1, False),
+    }  # fmt: skip
+    by = {(one.kind, one.value): one.holders for one in whole.items}
+    assert by["key", "a"] == by["sequence", "x"] == made[:1]
+    assert {one.key for one in whole.items if one.kind == "key"} == {"${params.customer}"}
+
+    paged, cursor = [], None
+    while not paged or cursor is not None:
+        page = await keys.page(NAMESPACE, "job", limit=2, cursor=cursor)
+        paged, cursor = paged + page.items, page.next_cursor
+    assert paged == whole.items
+
+
+async def test_only_the_jobs_own_keys_are_listed(stage: Stage):
+    await stage.job(concurrency=1)
+    await stage.job("other", concurrency=1)
+    await stage.submit()
+    assert (await stage.node.held_keys.page(NAMESPACE, "other")).items == []
+
+
+async def test_a_workflow_holds_its_keys_while_its_steps_run(stage: Stage):
+    await stage.job("part")
+    steps = [{"name": "one", "job": "part"}]
+    await stage.node.jobs.create(NAMESPACE, {"name": "flow", "workflow": {"steps": steps}, "concurrency": 1})
+    await stage.look()
+    first, second = [await later(stage, stage.submit("flow")) for _ in range(2)]
+    await stage.look()
+
+    [held] = (await stage.node.held_keys.page(NAMESPACE, "flow")).items
+    assert (held.used, held.holders, held.waited_for) == (1, [first], True)
+    assert (await stage.blockers(second))["limit"].details["holders"] == [str(first)]

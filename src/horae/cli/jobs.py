@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from horae.cli.definition import definition_options, editable, read_definition, speaking_flags
+from horae.cli.held_keys import limits
 from horae.cli.lazy import Group
 from horae.cli.output import Column, as_yaml
 from horae.cli.remote import Api, page_options, remote
@@ -25,7 +26,7 @@ def jobs() -> None:
     """Create, list, change and trigger jobs."""
 
 
-for command in (*COMMANDS, rollout, stats):
+for command in (*COMMANDS, limits, rollout, stats):
     jobs.add_command(command)
 
 

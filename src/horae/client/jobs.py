@@ -117,6 +117,11 @@ class Jobs:
     async def versions(self, ref: str) -> Page[JobVersion]:
         return page_of(JobVersion, await self._caller.get(path_of("jobs", ref, "versions")))
 
+    async def limits(self, ref: str, *, limit: int | None = None, cursor: str | None = None) -> Page[View]:
+        """The keys of its limits and sequence that are held, and the executions that hold them."""
+        query = {"limit": limit, "cursor": cursor}
+        return page_of(View, await self._caller.get(path_of("jobs", ref, "limits"), query))
+
     async def dependencies(self, ref: str) -> View:
         """What a job depends on, what of that is met, what waits for it, and which jobs depend on it."""
         return View.of(await self._caller.get(path_of("jobs", ref, "dependencies")))

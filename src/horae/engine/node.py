@@ -45,6 +45,7 @@ from horae.engine.gateway import Gateway
 from horae.engine.gauges import Gauges
 from horae.engine.graphs import Graphs
 from horae.engine.grid import Grid
+from horae.engine.held_keys import HeldKeys
 from horae.engine.hints import Hint, Hints
 from horae.engine.hold_watch import HoldWatch
 from horae.engine.holds import Holds
@@ -270,6 +271,7 @@ class Node:
         self.overview = Overview(env, store, self.directory, self.gauges, self.coming, self.workers)
         self.job_statistics = JobStatistics(env, store)
         self.grid = Grid(store)
+        self.held_keys = HeldKeys(store)
         self.keys = Keys(env, store)
         self.request_rates = RequestRates(env, self.settings.request_rate)
         self.namespace_erasures = NamespaceErasures(

@@ -95,10 +95,15 @@ def job_of(key: str) -> UUID:
 
 def limit_of(key: str, limits: Iterable[KeyLimit]) -> Limit:
     """What a job says now of a key; a limit that it no longer has holds nothing back. A step's says it itself."""
-    digest = key.split(":", 3)[2]
     if is_fan(key):
-        return Limit(concurrency=int(digest.removeprefix(_FAN)))
-    return next((limit for limit in limits if _digest(limit.key) == digest), NO_LIMIT)
+        return Limit(concurrency=int(key.split(":", 3)[2].removeprefix(_FAN)))
+    return template_of(key, limits) or NO_LIMIT
+
+
+def template_of(key: str, limits: Iterable[KeyLimit]) -> KeyLimit | None:
+    """Which of a job's limits a key is one value of."""
+    digest = key.split(":", 3)[2]
+    return next((limit for limit in limits if _digest(limit.key) == digest), None)
 
 
 def value_in(key: str) -> str:

@@ -58,6 +58,7 @@ ACCESS: Mapping[str, Access] = {
     "jobs.restore": EDIT,
     "jobs.rollback": EDIT,
     "jobs.versions": VIEW,
+    "jobs.limits": VIEW,
     "jobs.version": VIEW,
     "jobs.diff": VIEW,
     "jobs.dependencies": VIEW,

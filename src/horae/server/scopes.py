@@ -147,7 +147,7 @@ SCOPES: Mapping[str, Check] = {
     **_each(_left_out, "jobs.list"),
     **_each(_job, "jobs.get", "jobs.replace", "jobs.edit", "jobs.delete", "jobs.pause", "jobs.resume", "jobs.rollback"),
     **_each(_job, "jobs.versions", "jobs.version", "jobs.diff", "jobs.explain", "jobs.trigger", "jobs.executions"),
-    **_each(_job, "jobs.statistics", "jobs.days", "jobs.grid"),
+    **_each(_job, "jobs.statistics", "jobs.days", "jobs.grid", "jobs.limits"),
     **_each(_job, "jobs.forget-results", "rollouts.get", "rollouts.put", "rollouts.promote", "rollouts.abort"),
     **_each(_job, "triggers.of-job", "triggers.add", "triggers.get", "triggers.edit", "triggers.remove"),
     **_each(_job, "triggers.pause", "triggers.resume", "hooks.get", "hooks.make", "hooks.end"),

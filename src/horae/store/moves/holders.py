@@ -46,12 +46,12 @@ def _used(shelf: str, more: str = "") -> str:
 
 
 # A workflow keeps its keys while its steps run.
-_UNDER_WAY = " AND s.reason = 'children'"
+UNDER_WAY = " AND s.reason = 'children'"
 # After the lock, in a statement of its own: one that waited for the lock has its old snapshot of the shelves.
 # The first row of each, where a bare EXISTS may have PostgreSQL gather all that waits.
 USE = Statement(
     "use_of_keys",
-    f"SELECT given.key, {_used('queued')}, {_used('running')} + {_used('waiting', _UNDER_WAY)},"
+    f"SELECT given.key, {_used('queued')}, {_used('running')} + {_used('waiting', UNDER_WAY)},"
     " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NOT NULL LIMIT 1),"
     " (SELECT 1 FROM waiting w WHERE w.gate = given.key AND w.wake_at IS NULL LIMIT 1) FROM given",
 )

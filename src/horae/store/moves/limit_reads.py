@@ -1,5 +1,6 @@
 """Who holds the keys of limits and sequences, as people are told."""
 
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -10,15 +11,33 @@ from horae.model.ids import execution_id
 from horae.model.limits import NO_LIMIT, UNLIMITED, Limit
 from horae.model.rate import NEVER
 from horae.store.moves import coarse
-from horae.store.moves.holders import HEADS, KEY
+from horae.store.moves.holders import HEADS, KEY, UNDER_WAY, USE
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Script, Statement
 
+
+def _held(place: int, shelf: str, more: str = "") -> str:
+    return (
+        f"SELECT {place} AS place, s.parcel, s.lo, s.hi FROM holders h JOIN {shelf} s ON s.parcel = h.parcel{more}"
+        " WHERE h.key = $1"
+    )
+
+
+_BY_SHELF = " UNION ALL ".join([_held(0, "running"), _held(1, "waiting", UNDER_WAY), _held(2, "queued")])
 HOLDERS_OF = Statement(
     "holders_of_key",
-    "SELECT s.parcel, s.lo, s.hi FROM holders h JOIN running s ON s.parcel = h.parcel WHERE h.key = $1 UNION ALL"
-    " SELECT s.parcel, s.lo, s.hi FROM holders h JOIN queued s ON s.parcel = h.parcel WHERE h.key = $1 LIMIT $2",
+    f"SELECT parcel, lo, hi FROM ({_BY_SHELF}) AS held ORDER BY place, parcel, lo LIMIT $2",
 )
+# From one key to the next, however many hold each.
+_NEXT_KEYS = (
+    "WITH RECURSIVE keys(key) AS (SELECT min(h.key) FROM {0} h WHERE h.key > $1 AND h.key < $2 UNION ALL"
+    " SELECT (SELECT min(h.key) FROM {0} h WHERE h.key > k.key AND h.key < $2) FROM keys k WHERE k.key IS NOT NULL)"
+    " SELECT key FROM keys WHERE key IS NOT NULL LIMIT $3"
+)
+NEXT_KEYS = {
+    "limit": Statement("next_held_keys", _NEXT_KEYS.format("holders")),
+    "sequence": Statement("next_sequences", _NEXT_KEYS.format("tickets")),
+}
 ALL_LIMITED = Statement("all_limited", "SELECT queue, namespace, spec FROM limits WHERE job IS NULL ORDER BY name")
 HOLDERS = Statement("count_holders", "SELECT count(*) FROM (SELECT 1 AS one FROM holders LIMIT $1) AS counted")
 ID: Columns = (("id", "int"),)
@@ -58,9 +77,37 @@ def holders(most: int) -> Script[int]:
 
 
 def holders_of(key: str, most: int) -> Script[list[UUID]]:
-    """Executions that hold a key of a limit, those that run first."""
+    """Executions that hold a key of a limit: those that run first, then workflows under way, then what is queued."""
     rows = yield Fetch(HOLDERS_OF, (key, most))
     return [execution_id(parcel, item) for parcel, lo, hi in rows for item in range(lo, min(hi, lo + most))][:most]
+
+
+class HeldKey(Struct, frozen=True):
+    """A key of a job that somebody holds."""
+
+    key: str
+    used: int  # executions that are queued, run, or whose steps do
+    waited_for: bool
+    holders: list[UUID]
+
+
+def held_keys(
+    kind: Literal["limit", "sequence"], job: UUID, after: str, most: int, named: int
+) -> Script[list[HeldKey]]:
+    """The keys of a job's limits, or its sequences, that are held, in order after one; and some who hold each."""
+    first = f"{kind}:{job}:"
+    rows = yield Fetch(NEXT_KEYS[kind], (max(after, first), f"{kind}:{job};", most))  # ";" follows ":"
+    keys: list[str] = [key for (key,) in rows]
+    uses = {key: rest for key, *rest in (yield ForEach(USE, KEY, [(key,) for key in keys]))} if keys else {}
+    found: list[HeldKey] = []
+    for key in keys:
+        queued, running, _, waits = uses[key]
+        if kind == "sequence":
+            head = yield from head_of(key)
+            found.append(HeldKey(key, 1, bool(waits), [] if head is None else [head]))
+        else:
+            found.append(HeldKey(key, int(queued + running), bool(waits), (yield from holders_of(key, named))))
+    return found
 
 
 def head_of(key: str) -> Script[UUID | None]:

@@ -9,6 +9,7 @@ from horae.store.schema.columns import (
     BOOL,
     BUSY,
     BYTES,
+    BYTEWISE,
     FLOAT,
     ID,
     INT,
@@ -141,6 +142,8 @@ history = table(
     opt("error", TEXT),
     Index("history_job", "job", "parcel"),
     partial("history_dead", "namespace", "parcel", where="state = 'failed'"),
+    # A job that ran a million times and failed twice: its failures are not looked for among all the rest.
+    partial("history_dead_job", "job", "parcel", where="state = 'failed'"),
     # Lists of a small namespace do not read over what large ones did; the first one, often the only one, pays nothing.
     partial("history_tenant", "namespace", "parcel", "lo", where="namespace <> 1"),
     by="parcel",
@@ -226,7 +229,7 @@ timeouts = table(
     storage=BUSY,
 )
 
-holders = table("holders", key("key", TEXT), key("parcel", ID), key("lo", INT), small=True)
+holders = table("holders", key("key", BYTEWISE), key("parcel", ID), key("lo", INT), small=True)
 
 unique_keys = table(
     "unique_keys",

@@ -2,12 +2,12 @@
 
 from sqlalchemy import Index
 
-from horae.store.schema.columns import BIG, BOOL, ID, INT, TEXT, col, key, opt, partial, table
+from horae.store.schema.columns import BIG, BOOL, BYTEWISE, ID, INT, TEXT, col, key, opt, partial, table
 
 # The order of a sequence: a parcel's place is taken when it is submitted, under the key's lock.
 tickets = table(
     "tickets",
-    key("key", TEXT),
+    key("key", BYTEWISE),
     key("parcel", ID),
     col("ticket", BIG),
     Index("tickets_order", "key", "ticket"),
