@@ -13,13 +13,11 @@ import pytest
 from horae.engine.alerts import senders
 from horae.engine.alerts.senders import Letter, send
 from horae.engine.alerts.undeliverable import Undeliverable
-from horae.model.alert_notice import content_of, read_content
+from horae.model.alert_notice import content_of, read_content, told_of
 from horae.outbound.allow import Allowed
 from horae.outbound.fetch import Outbound
 
-SAID = content_of(
-    "test", rule="r", alert_kind="lag", severity="warning", subject="a\r\nBcc: x@y.z", message="late", at=0, since=0
-)
+SAID = content_of("test", [told_of("a\r\nBcc: x@y.z", "late", 0)], rule="r", alert_kind="lag", severity="warning", at=0)
 LETTER = Letter(UUID(int=7), read_content(SAID), SAID.encode(), "default", 0)
 
 

@@ -18,8 +18,8 @@ from horae.model.alert import (
     too_long,
 )
 from horae.model.alert_channel import filled, read_channel, shown
-from horae.model.alert_course import MOST_OPEN, Open, course
-from horae.model.alert_notice import content_of, read_content, text_of, title_of
+from horae.model.alert_course import MOST_OPEN, End, Open, course
+from horae.model.alert_notice import content_of, read_content, text_of, title_of, told_of
 from horae.model.definition.alert import read_rule, render_rule
 from horae.model.duration import HOUR, MINUTE
 from horae.model.rate import Rate
@@ -111,7 +111,14 @@ def test_one_alert_is_open_for_a_subject_and_told_once():
     assert not second
     third = course(RULE, found("a"), [opened("a"), opened("b", 2)], first.pace, NOW + MINUTE)
     assert [alert.subject for alert, _ in third.refreshed] == ["a"]
-    assert [(alert.subject, told) for alert, told in third.recovered] == [("b", True)]
+    assert [(one.alert.subject, one.told, one.forgotten) for one in third.ended] == [("b", True, "")]
+
+
+def test_what_is_forgotten_did_not_get_well():
+    gone = Finding(subject="b", message="it is lost", forgotten=True)
+    over = course(RULE, [*found("a"), gone], [opened("a"), opened("b", 2)], 0, NOW)
+    assert [(one.alert.subject, one.forgotten) for one in over.ended] == [("b", "it is lost")]
+    assert not course(RULE, [gone], [], 0, NOW), "nor does it begin"
 
 
 def test_reminders_come_until_somebody_acknowledges():
@@ -122,23 +129,37 @@ def test_reminders_come_until_somebody_acknowledges():
     assert not course(RULE, found("a"), [opened("a")], 0, NOW + HOUR).reminded, "it does not repeat"
 
 
-def test_a_storm_opens_alerts_and_tells_as_many_as_the_rate_allows():
+def test_a_storm_is_told_in_one_notice_and_what_finds_no_room_when_there_is():
     rule = Rule(kind="lag", at_most=Rate(2, HOUR, 2))
-    storm = course(rule, found("a", "b", "c"), [], 0, NOW)
-    assert [told for _, told in storm.opened] == [True, True, False]
-    silent = opened("c", 3, notified_at=None)
-    assert not course(rule, found("c"), [silent], storm.pace, NOW + SECOND).told
-    later = course(rule, found("c"), [silent], storm.pace, NOW + HOUR)
-    assert [alert.subject for alert, _ in later.told] == ["c"]
-    over = course(rule, [], [silent], storm.pace, NOW + SECOND)
-    assert over.recovered == ((silent, False),), "nobody heard of it: nobody hears that it is over"
+    few = course(rule, found("a", "b"), [], 0, NOW)
+    assert (len(few.opened), few.firing) == (2, 2), "one by one"
+    storm = course(rule, found(*map(str, range(400))), [], 0, NOW)
+    assert ({told for _, told in storm.opened}, storm.firing, rule.at_most.room(storm.pace, NOW)) == ({True}, 1, 1)
+    assert course(rule, found("a", "b"), [], storm.pace, NOW).firing == 1, "there is room for no more"
+    late = course(rule, found("c", "d"), [], few.pace, NOW + SECOND)
+    assert ([told for _, told in late.opened], late.firing) == ([False, False], 0)
+    silent = [opened("c", 3, notified_at=None), opened("d", 4, notified_at=None)]
+    later = course(rule, found("c", "d"), silent, few.pace, NOW + HOUR // 2)
+    assert ([alert.subject for alert, _ in later.told], later.firing) == (["c", "d"], 1)
+    over = course(rule, [], silent, few.pace, NOW + SECOND)
+    assert [one.told for one in over.ended] == [False, False], "nobody heard of it: nobody hears that it is over"
+    assert over.unsaid == 2, "but how many there were"
+    assert course(rule, found("e"), [], few.pace, NOW + HOUR, unsaid=2).unsaid == 0
+    assert course(rule, found("e"), [], few.pace, NOW + SECOND, unsaid=2).unsaid == 2
     many = course(rule, found(*map(str, range(MOST_OPEN + 5))), [], 0, NOW)
-    assert len(many.opened) == MOST_OPEN
+    assert (len(many.opened), many.beyond, many.firing) == (MOST_OPEN, 5, 1)
+
+
+def test_many_reminders_are_one():
+    rule = Rule(kind="lag", repeat_every=HOUR)
+    going_on = [opened(str(n), n) for n in range(30)]
+    again = course(rule, found(*(one.subject for one in going_on)), going_on, 0, NOW + HOUR)
+    assert (len(again.reminded), again.reminders) == (30, 1)
 
 
 def test_the_end_is_not_told_where_nobody_wants_it():
     rule = Rule(kind="lag", recovery=False)
-    assert course(rule, [], [opened("a")], 0, NOW).recovered == ((opened("a"), False),)
+    assert course(rule, [], [opened("a")], 0, NOW).ended == (End(opened("a"), False),)
 
 
 def test_what_is_secret_of_a_channel_is_not_shown_and_stays_when_it_is_left_out():
@@ -204,11 +225,26 @@ def test_credentials_of_a_channel_do_not_follow_it_elsewhere():
         assert read_channel({**mail, **change, "password": "other"}, first).private == {"password": "other"}
 
 
+def content(kind: str, count: int, **more):
+    said = [told_of(f"report-{n}", "the fire is 2m late", NOW, alert=UUID(int=n)) for n in range(count)]
+    text = content_of(kind, said, rule="nightly", alert_kind="lag", severity="warning", at=NOW, **more)
+    return read_content(text)
+
+
 def test_a_notice_is_one_content_for_all():
-    text = content_of(
-        "recovered", rule="nightly", alert_kind="lag", severity="warning", subject="report", since=NOW, at=NOW,
-        message="the fire is 2m late", alert=UUID(int=1),
-    )  # fmt: skip
-    content = read_content(text)
-    assert (content.type, title_of(content)) == ("alert.recovered", "[RECOVERED] report: nightly")
-    assert text_of(content, "default").startswith("report: the fire is 2m late.\n\nrule       nightly (lag, warning)\n")
+    told = content("recovered", 1)
+    assert (told.type, title_of(told)) == ("alert.recovered", "[RECOVERED] report-0: nightly")
+    assert text_of(told, "default").startswith("report-0: the fire is 2m late.\n\nrule       nightly (lag, warning)\n")
+    assert (told.data["count"], "alerts" in told.data) == (1, False)
+
+
+def test_a_group_names_some_and_counts_all():
+    told = content("firing", 400, beyond=5, unsaid=7)
+    assert title_of(told) == "[ALERT] 405 jobs: nightly"
+    assert (told.data["count"], told.data["alertId"], len(told.data["alerts"])) == (405, None, 50)
+    assert told.data["alerts"][49]["subject"] == "report-49"
+    text = text_of(told, "default")
+    assert "report-0, report-1, " in text
+    assert " and 385 more.\n" in text
+    assert "  report-19: the fire is 2m late\n  and 385 more: horae alerts list --rule nightly\n7 more came" in text
+    assert "and 0 more" not in text_of(content("firing", 4), "default")

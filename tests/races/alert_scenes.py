@@ -55,8 +55,8 @@ async def _(world: World) -> Scene:
 async def _(world: World) -> Scene:
     stored, now = await written(world), world.now()
     await world.store.write(settle(world, stored, "a").make)
-    (old,) = await world.store.write(lambda: alert_notices.claim(now, now, 5))
-    take = Move("claim", lambda: alert_notices.claim(now, now + MINUTE, 5))
+    (old,) = await world.store.write(lambda: alert_notices.claim(NAMESPACE, "ops", now, now, 5))
+    take = Move("claim", lambda: alert_notices.claim(NAMESPACE, "ops", now, now + MINUTE, 5))
     late = Move("settle", lambda: alert_notices.settle(old, "failed", now, "", now))
 
     async def check(world: World, left: list[Any], right: list[Any]) -> None:

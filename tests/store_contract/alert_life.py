@@ -12,7 +12,7 @@ from tests.store_contract.world import NAMESPACE, World
 RARE_ALERTS = {
     "firing_alerts",
     *("alert", "alert_page", "firing_alert_page", "alert_page_of_job", "acknowledge_alert", "notices_of_alerts"),
-    "firing_by_rule",
+    *("firing_by_rule", "give_up_notices_of_channel"),
 }
 
 
@@ -41,6 +41,7 @@ async def watch(world: World) -> None:
         lambda: rules.active((0, "")),
         alerts.all_open,
         notices.next_due,
+        lambda: notices.channels(10),
     ):
         await store.read(ask)  # type: ignore[arg-type]
     await world.do("UPDATE parcels SET deadline = $2 WHERE id = $1", parcel, now + SECOND)
@@ -49,7 +50,7 @@ async def watch(world: World) -> None:
     for found in ([Finding(subject="watched", message="")], [Finding(subject="watched", message="")], []):
         await store.change(lambda now, found=found: alerts.settle(stored, found, world.env.new_id, now))
         world.clock.advance(120 * SECOND)
-    for one in await store.change(lambda now: notices.claim(now, now + SECOND, 10)):
+    for one in await store.change(lambda now: notices.claim(NAMESPACE, "ops", now, now + SECOND, 10)):
         await store.write(lambda one=one: notices.settle(one, "delivered", 0, "", world.now()))
     await store.write(lambda: notices.forget(0, 10))
     await store.write(lambda: alerts.forget(0, 10))

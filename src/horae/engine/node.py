@@ -406,6 +406,7 @@ class Node:
         await self.intake.close()
         await self._runner.stop()
         await self.watcher.stop()
+        await self.alerts.delivery.stop()
         await self.outbound.close()
         try:
             await self.statistics.close()

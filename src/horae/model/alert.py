@@ -32,7 +32,7 @@ Subject = Literal["job", "queue", "worker"]
 Severity = Literal["info", "warning", "critical"]
 RuleState = Literal["active", "paused"]
 AlertState = Literal["firing", "recovered"]
-NoticeKind = Literal["firing", "reminder", "recovered", "test"]
+NoticeKind = Literal["firing", "reminder", "recovered", "forgotten", "test"]
 NoticeState = Literal["pending", "delivered", "failed"]
 ChannelKind = Literal["webhook", "email", "apprise"]
 USUAL_RATE = Rate(20, HOUR, 20)
@@ -108,6 +108,7 @@ class Finding(Struct, frozen=True, kw_only=True):
     message: str
     job: UUID | None = None
     execution: UUID | None = None  # an example
+    forgotten: bool = False  # it is so no longer, and not because it got well: the message says why
 
 
 class Counts(Struct, frozen=True):

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 Found = TypeVar("Found")
 NAMES = ThreadPoolExecutor(16, "horae-names")  # that are looked up
-TALKS = ThreadPoolExecutor(8, "horae-talks")  # by libraries that know no loop
+TALKS = ThreadPoolExecutor(32, "horae-talks")  # by libraries that know no loop
 
 
 async def within(threads: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:

@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 
+from horae.engine.alerts import delivery
 from horae.engine.node import Node
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
+from horae.model.alert_notice import read_content
 from horae.outbound.fetch import Answer
 from horae.store.moves import alert_notices as notices
 from tests.engine.alerts.stage import SETTINGS, rule
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
+from tests.waiting import eventually
 
 DAY = 86_400
 
@@ -22,10 +25,16 @@ class Receiver:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
+        self.types: list[str] = []
         self.status = 200
+        self.hangs: set[str] = set()  # URLs
+        self.open = asyncio.Event()
 
-    async def fetch(self, method: str, url: str, *, headers: dict[str, str], **_: Any) -> Answer:
+    async def fetch(self, method: str, url: str, *, headers: dict[str, str], content: bytes, **_: Any) -> Answer:
         self.heard.append(headers["webhook-id"])
+        self.types.append(read_content(content).type)
+        if url in self.hangs:
+            await self.open.wait()
         return Answer(self.status, {}, b"", True, url)
 
 
@@ -44,15 +53,22 @@ async def told(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Receiver:
     return receiver
 
 
+async def deliver(*nodes: Node) -> float:
+    """One look of each, and all that it began."""
+    waits = await asyncio.gather(*(node.alerts.delivery.step() for node in nodes))
+    for node in nodes:
+        await node.alerts.delivery.settled()
+    return min(waits)
+
+
 async def test_what_is_not_taken_comes_again_later_with_the_same_id(stage: Stage, told: Receiver):
     told.status = 500
-    delivery = stage.node.alerts.delivery
     for _ in range(3):
-        await delivery.step()
-        assert await delivery.step() > 0, "not at once"
+        await deliver(stage.node)
+        assert await deliver(stage.node) > 0, "not at once"
         stage.world.clock.advance(30 * SECOND)
     told.status = 200
-    await delivery.step()
+    await deliver(stage.node)
     assert (len(told.heard), len(set(told.heard))) == (4, 1)
     (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
     (delivered,) = alert.deliveries
@@ -62,15 +78,15 @@ async def test_what_is_not_taken_comes_again_later_with_the_same_id(stage: Stage
 
 async def test_it_is_given_up_after_a_day_or_when_the_receiver_is_gone(stage: Stage, told: Receiver):
     told.status = 500
-    await stage.node.alerts.delivery.step()
+    await deliver(stage.node)
     stage.world.clock.advance((DAY + 61) * SECOND)
-    await stage.node.alerts.delivery.step()
+    await deliver(stage.node)
     (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
     assert [(one.state, one.last_error) for one in alert.deliveries] == [("failed", "the receiver answered 500")]
     told.status = 410
     await stage.world.do("UPDATE queued SET queued_at = $1", stage.world.now())
     await stage.node.alerts.watch.step()
-    await stage.node.alerts.delivery.step()
+    await deliver(stage.node)
     (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
     assert [(one.kind, one.state) for one in alert.deliveries][-1] == ("recovered", "failed")
 
@@ -83,15 +99,17 @@ async def test_a_server_that_dies_after_it_told_leaves_the_notice_to_another(
 
     with monkeypatch.context() as broken:
         broken.setattr(notices, "settle", dies)
-        with pytest.raises(StoreUnavailable):
-            await stage.node.alerts.delivery.step()
+        await stage.node.alerts.delivery.step()
+        await eventually(lambda: told.heard)
     other = Node(stage.world.env, stage.world.store, SETTINGS)
     await other.prepare()
     monkeypatch.setattr(other.outbound, "fetch", told.fetch)
-    await other.alerts.delivery.step()
+    await deliver(other)
     assert len(told.heard) == 1, "it is claimed"
+    for task in stage.node.alerts.delivery._going:
+        task.cancel()
     stage.world.clock.advance(60 * SECOND)
-    await asyncio.gather(other.alerts.delivery.step(), stage.node.alerts.delivery.step())
+    await deliver(other, stage.node)
     assert (len(told.heard), len(set(told.heard))) == (2, 1)
     (alert,) = (await other.alerts.list(NAMESPACE)).items
     assert [one.state for one in alert.deliveries] == ["delivered"]
@@ -105,3 +123,106 @@ async def test_two_servers_that_look_at_once_open_one_alert(stage: Stage, told: 
     await stage.node.alerts.watch.step()
     assert len((await other.alerts.list(NAMESPACE)).items) == 1
     assert (stage.node.alerts.fired, other.alerts.fired) == (1, 0)
+
+
+async def test_the_end_is_told_after_the_beginning_however_long_that_takes(stage: Stage, told: Receiver):
+    told.status = 500
+    await deliver(stage.node)
+    await stage.world.do("UPDATE queued SET queued_at = $1", stage.world.now())
+    await stage.node.alerts.watch.step()
+    told.status = 200
+    await deliver(stage.node)
+    assert told.types == ["alert.firing"], "not before it"
+    stage.world.clock.advance(10 * SECOND)
+    await deliver(stage.node)
+    await deliver(stage.node)
+    assert told.types == ["alert.firing", "alert.firing", "alert.recovered"]
+
+
+async def test_a_receiver_that_hangs_keeps_nobody_elses_notices_waiting(stage: Stage, told: Receiver):
+    told.hangs.add("https://hangs.example.com/")
+    hook = {"name": "hangs", "kind": "webhook", "url": "https://hangs.example.com/"}
+    await stage.node.alerts.channels.create(NAMESPACE, hook)
+    await deliver(stage.node)
+    told.heard.clear()
+    for number in range(20):
+        await stage.node.alerts.rules.put(
+            NAMESPACE, f"r{number}", {"kind": "queue-age", "after": "1m", "channels": ["hangs", "ops"]}
+        )
+    stage.world.clock.advance(31 * SECOND)
+    await stage.node.alerts.watch.step()
+
+    async def all_but_those_of_the_one() -> bool:
+        await stage.node.alerts.delivery.step()
+        return stage.node.alerts.deliveries["delivered"] == 21
+
+    await eventually(all_but_those_of_the_one)
+    assert len(told.heard) == 20 + 4, "and of the one that hangs a few are tried"
+    told.open.set()
+    await stage.node.alerts.delivery.settled()
+
+
+async def test_a_channel_that_fails_again_and_again_rests(stage: Stage, told: Receiver):
+    told.status = 500
+    for number in range(8):
+        await stage.node.alerts.rules.put(
+            NAMESPACE, f"r{number}", {"kind": "queue-age", "after": "1m", "channels": ["ops"]}
+        )
+    await stage.node.alerts.watch.step()
+    await deliver(stage.node)
+    tried = len(told.heard)
+    assert (tried, await deliver(stage.node), len(told.heard)) == (4, 5.0, 4)
+    stage.world.clock.advance(11 * SECOND)
+    await deliver(stage.node)
+    assert len(told.heard) == 5, "one by one"
+    told.status = 200
+    stage.world.clock.advance(120 * SECOND)
+    for _ in range(9):
+        await deliver(stage.node)
+    assert stage.node.alerts.deliveries["delivered"] == 9
+
+
+async def test_who_stops_leaves_what_it_tries_to_others_at_once(
+    stage: Stage, told: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(delivery, "LEAVE", 0.0)
+    told.hangs.add("https://example.com/")
+    await stage.node.alerts.delivery.step()
+    await eventually(lambda: told.heard)
+    await stage.node.alerts.delivery.stop()
+    told.hangs.clear()
+    await deliver(stage.node)
+    assert (len(told.heard), len(set(told.heard))) == (2, 1)
+
+
+async def test_what_a_removed_channel_was_to_be_told_is_given_up(stage: Stage, told: Receiver):
+    await stage.node.alerts.rules.delete(NAMESPACE, "queue-age")
+    await stage.node.alerts.channels.delete(NAMESPACE, "ops")
+    await deliver(stage.node)
+    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    assert [(one.state, one.last_error) for one in alert.deliveries] == [("failed", "the channel was removed")]
+    assert told.heard == []
+
+
+async def test_what_was_delivered_is_said_when_the_store_is_back(
+    stage: Stage, told: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    settle, away = notices.settle, [True]
+
+    def sometimes(*given: Any) -> Any:
+        if away:
+            raise StoreUnavailable("away")
+        return settle(*given)
+
+    monkeypatch.setattr(notices, "settle", sometimes)
+    await stage.node.alerts.delivery.step()
+    await eventually(lambda: told.heard)
+    away.clear()
+
+    async def said() -> bool:
+        stage.world.clock.advance(SECOND)
+        (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+        return [one.state for one in alert.deliveries] == ["delivered"]
+
+    await eventually(said)
+    assert len(told.heard) == 1

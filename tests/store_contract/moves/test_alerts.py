@@ -7,6 +7,7 @@ from uuid import UUID
 from horae.env import SECOND
 from horae.model.alert import Counts, Finding, Rule
 from horae.model.alert_channel import Channel
+from horae.model.alert_notice import read_content
 from horae.model.duration import DAY, HOUR, MINUTE
 from horae.model.ids import execution_id
 from horae.model.protocol import Started
@@ -30,12 +31,18 @@ async def made(world: World, rule: Rule = RULE, name: str = "late") -> StoredRul
 
 
 async def settle(world: World, stored: StoredRule, *subjects: str) -> Settled:
+    world.clock.advance(1)  # looks at a rule come one after the other
     found = [Finding(subject=subject, message=f"{subject} is late") for subject in subjects]
     return await world.store.change(lambda now: alerts.settle(stored, found, world.env.new_id, now))
 
 
-async def claim(world: World, count: int = 10) -> list[notices.Notice]:
-    return await world.store.change(lambda now: notices.claim(now, now + MINUTE, count))
+async def claim(world: World, *channels: str) -> list[notices.Notice]:
+    found = []
+    for channel in channels or ("mail", "ops"):
+        found += await world.store.change(
+            lambda now, channel=channel: notices.claim(NAMESPACE, channel, now, now + MINUTE, 10)
+        )
+    return found
 
 
 async def test_an_alert_opens_once_with_a_notice_for_each_channel_and_is_told_when_it_is_over(world: World):
@@ -89,15 +96,89 @@ async def test_reminders_stop_when_it_is_acknowledged_by_the_first_who_does(worl
     assert await world.store.change(lambda now: alerts.acknowledge(alert.id, NAMESPACE + 1, "key:9", now)) is None
 
 
-async def test_in_a_storm_the_rate_bounds_what_is_told_and_the_rest_is_told_later(world: World):
+async def test_in_a_storm_one_notice_tells_of_all_and_each_alert_knows_how_it_fares(world: World):
     stored = await made(world, Rule(kind="lag", channels=("ops",), at_most=Rate(1, HOUR, 1)))
-    storm = await settle(world, stored, "a", "b")
-    assert ([one.subject for one in storm.opened], storm.notices) == (["a", "b"], 1)
-    assert (await settle(world, stored, "a", "b", "c")).notices == 0
+    many = [f"job-{n:03}" for n in range(400)]
+    storm = await settle(world, stored, *many)
+    assert (len(storm.opened), storm.notices) == (400, 1)
+    assert (await settle(world, stored, *many, "late")).notices == 0, "there is no room"
+    (letter,) = await claim(world, "ops")
+    assert read_content(letter.content).data["count"] == 400
+    await world.store.write(lambda: notices.settle(letter, "delivered", 0, "", world.now()))
+    told = await world.store.read(lambda: notices.of_alerts([storm.opened[0].id, storm.opened[399].id]))
+    assert {(one.kind, one.state, one.attempts) for some in told.values() for one in some} == {
+        ("firing", "delivered", 1)
+    }
+
+    over = await settle(world, stored)
+    assert (len(over.recovered), over.notices) == (401, 1), "whoever heard of them hears that they are over"
+    (end,) = await claim(world, "ops")
+    assert (end.kind, read_content(end.content).data["count"]) == ("recovered", 400)
     world.clock.advance(HOUR)
-    assert (await settle(world, stored, "a", "b", "c")).notices == 1
-    assert (await settle(world, stored, "c")).notices == 2, "whoever heard of a and b hears that they are over"
-    assert (await settle(world, stored)).recovered[0].notified_at is None
+    await settle(world, stored, "again")
+    (_, again) = [one for one in await claim(world, "ops") if one.state == "pending"]
+    assert read_content(again.content).data["unsaid"] == 1, "that one came and went is said"
+
+
+async def test_what_a_channel_is_told_of_an_alert_comes_in_order(world: World):
+    stored = await made(world)
+    await settle(world, stored, "a")
+    (first,) = await claim(world, "ops")
+    await settle(world, stored, "a", "b")
+    await claim(world, "ops")
+    await settle(world, stored, "b")
+    assert await claim(world, "ops") == [], "that a is over waits for whoever tells that it began"
+    later = world.now() + HOUR
+    await world.store.write(lambda: notices.settle(first, "pending", later, "busy", None))
+    assert await claim(world, "ops") == [], "and for its next try"
+    assert [one.kind for one in await claim(world, "mail")] == ["firing", "firing"], "others wait for nothing"
+    world.clock.advance(HOUR)
+    again = next(one for one in await claim(world, "ops") if one.id == first.id)
+    await world.store.write(lambda: notices.settle(again, "delivered", 0, "", world.now()))
+    assert [one.kind for one in await claim(world, "ops")] == ["recovered"]
+
+
+async def test_the_end_of_a_group_waits_for_each_of_its_beginnings(world: World):
+    stored = await made(world, Rule(kind="lag", channels=("ops",)))
+    await settle(world, stored, "a")
+    (lone,) = await claim(world, "ops")
+    await settle(world, stored, *"abcde")
+    (group,) = await claim(world, "ops")
+    await world.store.write(lambda: notices.settle(group, "delivered", 0, "", world.now()))
+    assert (await settle(world, stored)).notices == 1
+    assert await claim(world, "ops") == []
+    await world.store.write(lambda: notices.settle(lone, "failed", 0, "gone", world.now()))
+    assert [one.kind for one in await claim(world, "ops")] == ["recovered"]
+
+
+async def test_the_end_is_told_to_whom_the_beginning_was(world: World):
+    await settle(world, await made(world), "a")
+    changed = await made(world, Rule(kind="lag", channels=("ops", "pager")))
+    await settle(world, changed)
+    ends = [one for channel in ("mail", "ops", "pager") for one in await pending(world, channel)]
+    assert [(one.channel, one.kind) for one in ends] == [
+        ("mail", "firing"), ("mail", "recovered"), ("ops", "firing"), ("ops", "recovered"),
+    ]  # fmt: skip
+
+
+async def pending(world: World, channel: str) -> list[notices.Notice]:
+    """All that a channel is to be told, in the order in which it may be."""
+    found: list[notices.Notice] = []
+    while some := await claim(world, channel):
+        for one in some:
+            await world.store.write(lambda one=one: notices.settle(one, "delivered", 0, "", world.now()))
+        found += some
+    return found
+
+
+async def test_channels_with_something_pending_are_found_one_by_one(world: World):
+    await settle(world, await made(world), "a", "b")
+    now = world.now()
+    assert await world.store.read(lambda: notices.channels(10)) == [
+        notices.Waiting(NAMESPACE, "mail", now), notices.Waiting(NAMESPACE, "ops", now),
+    ]  # fmt: skip
+    await world.store.write(lambda: notices.give_up(NAMESPACE, "ops", "the channel was removed", now))
+    assert [one.channel for one in await world.store.read(lambda: notices.channels(10))] == ["mail"]
 
 
 async def test_a_claim_that_was_lost_is_another_ones_and_its_word_counts_no_more(world: World):

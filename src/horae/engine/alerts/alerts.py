@@ -1,5 +1,6 @@
 """Alerts as people see them: listed, acknowledged, and tried with a test."""
 
+import asyncio
 from collections.abc import Iterable
 from uuid import UUID
 
@@ -9,10 +10,10 @@ from horae.engine.alerts.rules import AlertRules
 from horae.engine.alerts.watch import AlertWatch
 from horae.engine.hints import Hint, Hints
 from horae.engine.refs import find_job
-from horae.env import Env
+from horae.env import Env, Instant
 from horae.errors import Conflict, NotFound
-from horae.model.alert import KINDS, AlertState, NoticeState
-from horae.model.alert_notice import content_of
+from horae.model.alert import KINDS, AlertState, Kind, NoticeState
+from horae.model.alert_notice import content_of, told_of
 from horae.model.alert_view import AlertView, DeliveryView, TestView
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.event import Event
@@ -21,8 +22,9 @@ from horae.model.view import Page, shown_time
 from horae.store.contract import Store
 from horae.store.moves import alert_notices as notices
 from horae.store.moves import alerts as moves
+from horae.store.moves.alert_letters import Alert
 from horae.store.moves.alert_notices import Delivery, Notice
-from horae.store.moves.alerts import LAST, Alert
+from horae.store.moves.alerts import LAST
 from horae.store.script import Script
 
 MOST_PAGES = 20  # that are looked through for what a filter asks
@@ -122,30 +124,30 @@ class Alerts:
         await self.channels.get(namespace, name)
         return await self._test(namespace, "test", next(iter(KINDS)), "info", [name])
 
-    async def _test(self, namespace: int, rule: str, kind: str, severity: str, channels: Iterable[str]) -> TestView:
+    async def _test(self, namespace: int, rule: str, kind: Kind, severity: str, channels: Iterable[str]) -> TestView:
         """The notices are claimed by who writes them: the test's answer says what a real one would come to."""
         now = self._env.now()
-        content = content_of(
-            "test", rule=rule, alert_kind=kind, severity=severity, subject="test", since=now, at=now,
-            message="this is a test, and nothing is wrong",
-        )  # fmt: skip
-        made = [
-            Notice(
-                id=self._env.new_id(), namespace=namespace, alert=None, rule=rule, channel=channel, kind="test",
-                content=content, attempts=1, created_at=now,
-            )
-            for channel in channels
-        ]  # fmt: skip
+        said = told_of("test", "this is a test, and nothing is wrong", now)
+        content = content_of("test", [said], rule=rule, alert_kind=kind, severity=severity, at=now)
+        made = [self._test_notice(namespace, rule, channel, content, now) for channel in channels]
 
         def script() -> Script[None]:
             yield notices.put(made, now + CLAIM, now)
 
         await self._store.write(script)
-        tried = [(one, await self.delivery.deliver(one)) for one in made]
+        tried = await asyncio.gather(*(self.delivery.deliver(one) for one in made))
         at = self._env.now()
-        return TestView(
-            deliveries=[_delivery(Delivery(one.channel, "test", state, 1, said, at)) for one, (state, said) in tried]
-        )
+        came_to = [
+            Delivery(one.channel, "test", state, 1, error, at) for one, (state, error) in zip(made, tried, strict=True)
+        ]
+        return TestView(deliveries=[_delivery(one) for one in came_to])
+
+    def _test_notice(self, namespace: int, rule: str, channel: str, content: str, now: Instant) -> Notice:
+        id = self._env.new_id()
+        return Notice(
+            id=id, letter=id, namespace=namespace, alert=None, rule=rule, channel=channel, kind="test",
+            content=content, attempts=1, created_at=now,
+        )  # fmt: skip
 
     async def _shown(self, found: "list_of[Alert]") -> "list_of[AlertView]":
         told = await self._store.read(lambda: notices.of_alerts([alert.id for alert in found])) if found else {}
@@ -157,7 +159,7 @@ list_of = list  # the class has a method of that name
 
 def _view(alert: Alert, told: "list_of[Delivery]") -> AlertView:
     return AlertView(
-        alert_id=alert.id, rule=alert.rule, kind=alert.kind, severity=alert.severity, state=alert.state,  # type: ignore[arg-type]
+        alert_id=alert.id, rule=alert.rule, kind=alert.kind, severity=alert.severity, state=alert.state,
         subject=alert.subject, job_id=alert.job, execution_id=alert.execution, message=alert.message,
         since=format_instant(alert.since), last_at=format_instant(alert.last_at),
         recovered_at=shown_time(alert.recovered_at), count=alert.count,

@@ -11,7 +11,7 @@ from horae.engine.refs import in_quotes, nearest
 from horae.engine.sealing import Sealer
 from horae.engine.secrets import MOST_LOOKED, Secrets
 from horae.engine.tokens import new_hook_secret
-from horae.env import Env
+from horae.env import Env, Instant
 from horae.errors import BadInput, Conflict, MasterKeyMissing, NotFound, Stale
 from horae.model.alert_channel import Channel, filled, read_channel, shown
 from horae.model.alert_view import ChannelView
@@ -23,6 +23,7 @@ from horae.model.job import NAME
 from horae.model.secret_refs import SCHEME
 from horae.model.view import Page
 from horae.store.contract import Store
+from horae.store.moves import alert_notices
 from horae.store.moves import alert_rules as moves
 from horae.store.moves.alert_rules import StoredChannel
 from horae.store.script import Script
@@ -85,17 +86,18 @@ class AlertChannels:
         return Page(items=[_shown(one) for one in found[:most]], next_cursor=more)
 
     async def delete(self, namespace: int, name: str) -> None:
-        """Remove a channel that no rule tells. Raises NotFound, Conflict."""
+        """Remove a channel that no rule tells; what it was still to be told is given up. Raises NotFound, Conflict."""
         await self._stored(namespace, name)
 
-        def script() -> Script[list_of[str]]:
+        def script(now: Instant) -> Script[list_of[str]]:
             yield moves.lock(namespace)
             users = list((yield from moves.rules_naming(namespace, name)))
             if not users:
                 yield from moves.delete_channel(namespace, name)
+                yield from alert_notices.give_up(namespace, name, "the channel was removed", now)
             return users
 
-        users = await self._store.write(script)
+        users = await self._store.change(script)
         if users:
             told = ", ".join(f'"{rule}"' for rule in users[:MOST_NAMED])
             raise Conflict(f'Rules tell the channel "{name}": {told}.', "Change these rules first.", rules=users[:20])

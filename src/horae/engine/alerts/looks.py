@@ -18,8 +18,8 @@ from horae.store.contract import Store
 from horae.store.moves import alert_facts as facts
 from horae.store.moves import circuit_reads
 from horae.store.moves.alert_facts import Due, Named
+from horae.store.moves.alert_letters import Alert
 from horae.store.moves.alert_rules import StoredRule
-from horae.store.moves.alerts import Alert
 from horae.store.moves.lanes import occupied
 from horae.store.script import ScriptFactory
 

@@ -21,8 +21,8 @@ from horae.model.duration import DAY
 from horae.model.event import Event
 from horae.store.contract import Store
 from horae.store.moves import alert_notices, alert_rules, alerts, sweep
+from horae.store.moves.alert_letters import Alert
 from horae.store.moves.alert_rules import StoredRule
-from horae.store.moves.alerts import Alert
 
 LOOK = 5.0  # seconds
 TERM = 20 * SECOND  # how long the duty is held without renewal

@@ -12,7 +12,7 @@ from horae.store.moves import namespaces
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Lock, Row, Script, Statement
 
-_RULE = "namespace, name, spec, state, revision, pace, created_at, updated_at"
+_RULE = "namespace, name, spec, state, revision, pace, unsaid, created_at, updated_at"
 _CHANNEL = "namespace, name, spec, sealed, shown, revision, created_at, updated_at"
 RULE = Statement("alert_rule", f"SELECT {_RULE} FROM alert_rules WHERE namespace = $1 AND name = $2")
 LOCK_RULE = Statement("lock_alert_rule", f"{RULE.text} FOR UPDATE")
@@ -34,7 +34,9 @@ SET_STATE = Statement(
     "set_alert_rule_state",
     "UPDATE alert_rules SET state = $3, revision = revision + 1, updated_at = $4 WHERE namespace = $1 AND name = $2",
 )
-SET_PACE = Statement("set_alert_rule_pace", "UPDATE alert_rules SET pace = $3 WHERE namespace = $1 AND name = $2")
+SET_PACE = Statement(
+    "set_alert_rule_pace", "UPDATE alert_rules SET pace = $3, unsaid = $4 WHERE namespace = $1 AND name = $2"
+)
 DELETE_RULE = Statement("delete_alert_rule", "DELETE FROM alert_rules WHERE namespace = $1 AND name = $2")
 # What nobody looks after any more is over, and nobody is told.
 END_OPEN = Statement(
@@ -85,6 +87,7 @@ class StoredRule(Struct, frozen=True, kw_only=True):
     state: RuleState
     revision: int
     pace: Instant
+    unsaid: int
     created_at: Instant
     updated_at: Instant
 
@@ -103,9 +106,9 @@ class StoredChannel(Struct, frozen=True, kw_only=True):
 
 
 def read_rule(row: Row) -> StoredRule:
-    namespace, name, spec, state, revision, pace, created_at, updated_at = row
+    namespace, name, spec, state, revision, pace, unsaid, created_at, updated_at = row
     return StoredRule(
-        namespace=namespace, name=name, rule=_rule(spec), state=state, revision=revision, pace=pace,
+        namespace=namespace, name=name, rule=_rule(spec), state=state, revision=revision, pace=pace, unsaid=unsaid,
         created_at=created_at, updated_at=updated_at,
     )  # fmt: skip
 

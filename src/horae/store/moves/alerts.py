@@ -1,16 +1,15 @@
 """Alerts: opened, gone on, recovered, acknowledged; each with its notices in the same transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.env import Instant
-from horae.model.alert import AlertState, Finding
+from horae.model.alert import Finding
 from horae.model.alert_course import Course, Open, course
-from horae.model.alert_notice import content_of
 from horae.store.moves import alert_notices
-from horae.store.moves.alert_notices import Notice
+from horae.store.moves.alert_letters import Alert, Letters, NewId
 from horae.store.moves.alert_rules import LOCK_RULE, SET_PACE, StoredRule, read_rule
 from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
@@ -21,8 +20,7 @@ _COLUMNS = (
 )
 OPEN = Statement(
     "open_alerts_of_rule",
-    f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND rule = $2 AND state = 'firing'"
-    " ORDER BY subject LIMIT 1000",
+    f"SELECT {_COLUMNS} FROM alerts WHERE namespace = $1 AND rule = $2 AND state = 'firing' ORDER BY subject",
 )
 FIRING = Statement(
     "firing_alerts",
@@ -54,7 +52,7 @@ GO_ON = Statement(
 )
 RECOVER = Statement(
     "recover_alerts",
-    "UPDATE alerts SET state = 'recovered', recovered_at = $2, last_at = $2 FROM given"
+    "UPDATE alerts SET state = 'recovered', recovered_at = $3, last_at = $3, message = given.message FROM given"
     " WHERE alerts.id = given.id AND alerts.state = 'firing'",
 )
 ACKNOWLEDGE = Statement(
@@ -73,34 +71,11 @@ _ROW: Columns = (
     ("since", "bigint"), ("last_at", "bigint"), ("count", "int"), ("notified_at", "bigint"),
 )  # fmt: skip
 _GOING_ON: Columns = (("id", "uuid"), ("message", "text"), ("execution", "uuid"), ("told", "bool"))
-NewId = Callable[[], UUID]
 LAST = UUID(int=(1 << 128) - 1)
 
 
-class Alert(Struct, frozen=True, kw_only=True):
-    """An alert as it is kept."""
-
-    id: UUID
-    namespace: int
-    rule: str
-    kind: str
-    severity: str
-    subject: str
-    job: UUID | None
-    execution: UUID | None
-    state: AlertState
-    message: str
-    since: Instant
-    last_at: Instant
-    recovered_at: Instant | None
-    count: int
-    notified_at: Instant | None
-    acknowledged_at: Instant | None
-    acknowledged_by: str
-
-
 class Settled(Struct, frozen=True):
-    """What a look at a rule changed: alerts that are open or over since, and how many notices were written."""
+    """What a look at a rule changed: alerts that are open or over since, and how many letters were written."""
 
     opened: tuple[Alert, ...] = ()
     recovered: tuple[Alert, ...] = ()
@@ -146,28 +121,30 @@ def settle(stored: StoredRule, found: Sequence[Finding], new_id: NewId, now: Ins
         return Settled()
     before = yield from open_of(stored.namespace, stored.name)
     known = {alert.id: alert for alert in before}
-    decided = course(present.rule, found, [_open(alert) for alert in before], present.pace, now)
+    decided = course(present.rule, found, [_open(alert) for alert in before], present.pace, now, present.unsaid)
     if not decided:
         return Settled()
-    opened = [(_opened(present, finding, told, new_id(), now), told) for finding, told in decided.opened]
+    opened = [_opened(present, finding, told, new_id(), now) for finding, told in decided.opened]
     if opened:
-        yield Insert("alerts", _ROW, [_row(alert) for alert, _ in opened])
+        yield Insert("alerts", _ROW, [_row(alert) for alert in opened])
     yield from _go_on(decided, now)
-    over = [(known[alert.id], told) for alert, told in decided.recovered]
+    if decided.ended:
+        rows = [(one.alert.id, one.forgotten or known[one.alert.id].message) for one in decided.ended]
+        yield ForEach(RECOVER, (("id", "uuid"), ("message", "text")), rows, (now,))
+    writer = Letters(present, new_id, now)
+    fired = [alert for alert in opened if alert.notified_at is not None]
+    fired += [_saying(known[one.id], finding.message) for one, finding in decided.told]
+    writer.firing(fired, decided)
+    writer.reminders([_saying(known[one.id], finding.message) for one, finding in decided.reminded], decided)
+    over = [(one, known[one.alert.id]) for one in decided.ended if one.told]
     if over:
-        yield ForEach(RECOVER, (("id", "uuid"),), [(alert.id,) for alert, _ in over], (now,))
-    notices = [
-        *(_notices(present, alert, "firing", new_id, now) for alert, told in opened if told),
-        *(_notices(present, known[o.id], "firing", new_id, now, f.message) for o, f in decided.told),
-        *(_notices(present, known[o.id], "reminder", new_id, now, f.message) for o, f in decided.reminded),
-        *(_notices(present, alert, "recovered", new_id, now) for alert, told in over if told),
-    ]
-    written = [notice for some in notices for notice in some]
-    if written:
-        yield alert_notices.put(written, now, now)
-    if decided.pace != present.pace:
-        yield Fetch(SET_PACE, (stored.namespace, stored.name, decided.pace))
-    return Settled(tuple(alert for alert, _ in opened), tuple(alert for alert, _ in over), len(written))
+        writer.ends(over, (yield from alert_notices.heard([alert.id for _, alert in over])))
+    if writer.written:
+        yield alert_notices.put(writer.written, now, now)
+    if (decided.pace, decided.unsaid) != (present.pace, present.unsaid):
+        yield Fetch(SET_PACE, (stored.namespace, stored.name, decided.pace, decided.unsaid))
+    ended = tuple(known[one.alert.id] for one in decided.ended)
+    return Settled(tuple(opened), ended, writer.letters)
 
 
 def _go_on(decided: Course, now: Instant) -> Script[None]:
@@ -200,22 +177,8 @@ def _row(alert: Alert) -> Row:
     return tuple(getattr(alert, name) for name, _ in _ROW)
 
 
-def _notices(
-    stored: StoredRule, alert: Alert, kind: str, new_id: NewId, now: Instant, message: str | None = None
-) -> list[Notice]:
-    """One for each channel of the rule."""
-    content = content_of(
-        kind, rule=stored.name, alert_kind=alert.kind, severity=alert.severity, subject=alert.subject,
-        message=message or alert.message, alert=alert.id, job=alert.job, execution=alert.execution, since=alert.since,
-        at=now,
-    )  # fmt: skip
-    return [
-        Notice(
-            id=new_id(), namespace=stored.namespace, alert=alert.id, rule=stored.name, channel=channel,
-            kind=kind, content=content,  # type: ignore[arg-type]
-        )
-        for channel in stored.rule.channels
-    ]  # fmt: skip
+def _saying(alert: Alert, message: str) -> Alert:
+    return structs.replace(alert, message=message)
 
 
 def one(id: UUID, namespace: int) -> Script[Alert | None]:

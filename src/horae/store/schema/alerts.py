@@ -12,6 +12,7 @@ alert_rules = table(
     col("state", TEXT),  # active or paused
     col("revision", INT),  # grows with each change
     col("pace", BIG, "0"),  # where its notices stand to its rate
+    col("unsaid", INT, "0"),  # alerts that came and went while its rate had no room, since it told something
     col("created_at", BIG),
     col("updated_at", BIG),
     small=True,
@@ -58,20 +59,24 @@ alerts = table(
 
 alert_notices = table(
     "alert_notices",
-    key("id", ID),  # also the id that receivers know it by, however often it comes
+    key("id", ID),
+    # What it is delivered with: itself, or the first of a group. Receivers know that by its id, however often it comes.
+    col("letter", ID),
     col("namespace", INT),
     opt("alert", ID),  # NULL for a test
     col("rule", TEXT),
     col("channel", TEXT),
-    col("kind", TEXT),  # firing, reminder, recovered or test
-    col("content", TEXT),
-    col("state", TEXT),  # pending, delivered or failed
+    col("kind", TEXT),  # firing, reminder, recovered, forgotten or test
+    col("content", TEXT),  # of the whole letter
+    col("state", TEXT),  # pending, delivered or failed; grouped where the first of the group says how it fares
     col("attempts", INT),  # claims so far: the fencing token
     col("next_at", BIG),  # when it is tried, or taken from a server that does not answer for it
     col("last_error", TEXT, "''"),
     col("created_at", BIG),
     opt("done_at", BIG),
-    partial("alert_notices_due", "next_at", "id", where="state = 'pending'"),
+    partial("alert_notices_due", "next_at", where="state = 'pending'"),
+    partial("alert_notices_channel", "namespace", "channel", "next_at", "id", where="state = 'pending'"),
     partial("alert_notices_done", "done_at", where="done_at IS NOT NULL"),
     Index("alert_notices_alert", "alert", "id"),
+    Index("alert_notices_letter", "letter"),
 )
