@@ -34,6 +34,17 @@ def test_an_event_is_sent_and_what_it_started_is_told(tmp_path):
     assert json.loads(run(api, "events", "send", "upload", "-o", "json").stdout) == SENT
 
 
+def test_a_dry_run_says_what_would_fire():
+    (skipped,) = SENT["skipped"]
+    plan = {"name": "upload", "fires": [{**skipped, "disposition": "fired"}], "skipped": [skipped], "note": "Note."}
+    api = FakeApi({"POST /events": plan})
+
+    told = run(api, "events", "send", "upload", "--dry-run")
+
+    assert told.stdout == "would fire: copy (event)\nskipped-filter: copy (event): the filter is false\n"
+    assert (told.stderr, api.requests[0].query) == ("Note.\n", {"dryRun": "true"})
+
+
 def test_an_event_nobody_listens_to_is_said_and_no_failure():
     told = run(FakeApi({"POST /events": UNHEARD}), "events", "send", "uplaod")
 

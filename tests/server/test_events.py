@@ -51,6 +51,31 @@ async def test_an_event_starts_what_listens_and_says_so(api: Api):
     assert (execution["params"], execution["origin"]) == ({"file": "a.csv"}, "event")
 
 
+async def test_a_dry_run_tells_what_an_event_would_fire_and_keeps_nothing(api: Api):
+    await job(
+        api, UPLOAD, {**UPLOAD, "name": "large", "filter": "${event.payload.size > 10}"},
+        {"event": "upload", "name": "one", "overlap": "skip"},
+        {"event": "upload", "name": "two", "overlap": "queueAll"},
+    )  # fmt: skip
+    await send(api, payload={"key": "a.csv"}, id="e1")
+    path = "/api/v1/events?dryRun=true"
+
+    plan = (await api.post(path, json={"name": "upload", "payload": {"key": "b.csv", "size": 5}, "id": "e2"})).json()
+
+    assert [one["trigger"] for one in plan["fires"]] == ["on-upload", "two"]
+    assert [(one["trigger"], one["cause"]) for one in plan["skipped"]] == [
+        ("large", "the filter is false"), ("one", "the execution of the last fire had not ended"),
+    ]  # fmt: skip
+    again = (await api.post(path, json={"name": "upload", "id": "e1"})).json()
+    assert (again["fires"], again["repeated"]) == ([], True)
+    assert "on-upload" in str(again["skipped"])
+    unheard = (await api.post(path, json={"name": "uplaod"})).json()
+    assert unheard["note"].endswith('it would be kept and fire nothing. Did you mean "upload"?')
+    assert (await api.post(path, json={"events": []})).status_code == 400
+    assert [one["eventId"] for one in (await api.get("/api/v1/events")).json()["items"]] == ["e1"]
+    assert len(await executions(api)) == 3
+
+
 async def test_an_event_that_queues_waits_for_the_execution_before_it(api: Api):
     await job(api, {**UPLOAD, "overlap": "queueOne"})
 

@@ -24,6 +24,7 @@ def events() -> None:
     examples=(
         'horae events send upload --payload \'{"key": "a.csv"}\'',
         "horae events send order.paid --payload @order.json --id order-1042",
+        "horae events send upload --payload '{\"size\": 5}' --dry-run",
     )
 )
 @click.argument("name")
@@ -31,10 +32,13 @@ def events() -> None:
 @click.option(
     "--id", "id_", metavar="ID", help="An id by which it is known when it comes again: then it fires nothing."
 )
+@click.option("--dry-run", is_flag=True, help="Keep nothing; say what it would fire, and what not and why.")
 @remote
-async def send(api: Api, name: str, payload: str | None, id_: str | None) -> None:
+async def send(api: Api, name: str, payload: str | None, id_: str | None, dry_run: bool) -> None:
     """Send an event to all triggers that listen to its name."""
     content = None if payload is None else read_json(payload, "--payload")
+    if dry_run:
+        return _tell_plan(api, (await api.client.events.plan(name, content, id=id_)).raw)
     sent = await api.client.events.send(name, content, id=id_)
     if not api.out.is_for_people:
         return api.out.document(sent.raw)
@@ -45,6 +49,19 @@ async def send(api: Api, name: str, payload: str | None, id_: str | None) -> Non
         click.echo(f"{skipped['disposition']}: {skipped['job']} ({skipped['trigger']}): {skipped['cause']}", err=True)
     if sent.note:
         click.echo(sent.note, err=True)
+    return None
+
+
+def _tell_plan(api: Api, plan: dict[str, Any]) -> None:
+    if not api.out.is_for_people:
+        return api.out.document(plan)
+    for one in plan["fires"]:
+        later = f": {one['cause']}" if one["disposition"] == "moved" else ""
+        click.echo(f"would fire: {one['job']} ({one['trigger']}){later}")
+    for one in plan["skipped"]:
+        click.echo(f"{one['disposition']}: {one['job']} ({one['trigger']}): {one['cause']}")
+    if plan["note"]:
+        click.echo(plan["note"], err=True)
     return None
 
 

@@ -39,6 +39,11 @@ class Events:
         body = {"name": name, "payload": payload, **given(id=id)}
         return SentEvent.of(await self._caller.post(path_of("events"), body))
 
+    async def plan(self, name: str, payload: Any = None, *, id: str | None = None) -> View:
+        """What an event would come to if it came now, in `fires`, `skipped` and `note`; nothing is kept."""
+        body = {"name": name, "payload": payload, **given(id=id)}
+        return View.of(await self._caller.post(path_of("events") + "?dryRun=true", body))
+
     async def send_many(self, events: Iterable[dict[str, Any]]) -> list[SentEvent]:
         """Send up to a thousand events, each `{"name": ..., "payload": ..., "id": ...}`, in one transaction."""
         answer = await self._caller.post(path_of("events"), {"events": list(events)})

@@ -17,7 +17,7 @@ from horae.env import Env
 from horae.errors import BadInput, Conflict, HoraeError, OverQuota
 from horae.model.events.read import MOST_EVENTS
 from horae.model.events.values import NewEvent
-from horae.model.events.view import EventFired, EventSkipped, EventView
+from horae.model.events.view import EventFired, EventPlan, EventSkipped, EventView
 from horae.model.instant import format_instant
 from horae.model.job import Job
 from horae.model.view import Page
@@ -64,6 +64,21 @@ class EventIntake:
         unheard = {view.name for view in views if not view.fired and not view.skipped and view.note is None}
         notes = {name: await self._nobody(namespace, name) for name in sorted(unheard)}
         return [structs.replace(view, note=view.note or notes.get(view.name)) for view in views]
+
+    async def plan(self, namespace: int, event: NewEvent) -> EventPlan:
+        """What an event of the API would come to if it came now; nothing is kept."""
+        lead, id, now = self._directory.lead, self._env.new_id(), self._env.now()
+        told, again = await self._store.read(lambda: events.plan(namespace, event, lead, self.check, id, now))
+        note = "This id came before: nothing would fire again." if again else None
+        if not told and note is None:
+            note = await self._nobody(namespace, event.name, "it would be kept and fire nothing")
+        views = [
+            EventSkipped(job=o.job_name, job_id=o.job, trigger=o.trigger, disposition=o.disposition, cause=o.cause)
+            for o in sorted(told, key=lambda o: (o.job_name, o.trigger))
+        ]
+        runs = [] if again else [one for one in views if one.disposition in ("fired", "moved")]
+        skipped = [one for one in views if one not in runs]
+        return EventPlan(name=event.name, fires=runs, skipped=skipped, repeated=again, note=note)
 
     def _batcher(self, namespace: int) -> Batcher[Sequence[NewEvent], list[StoredEvent]]:
         """What is sent while a transaction is under way is taken together in the next one."""
@@ -125,12 +140,12 @@ class EventIntake:
         items = [view_of(event, payload=True) for event in found[:limit]]
         return Page(items=items, next_cursor=str(found[limit - 1].id) if len(found) > limit else None)
 
-    async def _nobody(self, namespace: int, name: str) -> str:
+    async def _nobody(self, namespace: int, name: str, what: str = "it was kept and fired nothing") -> str:
         """What to say of an event that nobody hears."""
         heard = await self._store.read(lambda: event_reads.heard_names(namespace))
         near = nearest(name, heard)
         hint = f" Did you mean {in_quotes(near)}?" if near else ""
-        return f'No trigger listens to "{name}": it was kept and fired nothing.{hint}'
+        return f'No trigger listens to "{name}": {what}.{hint}'
 
 
 def view_of(event: StoredEvent, *, payload: bool = False) -> EventView:

@@ -7,13 +7,13 @@ import pytest
 from horae.env import SECOND
 from horae.model.ids import index_of, parcel_of
 from horae.model.trigger import Event, Rules, Watch
-from horae.store.moves import turns, watches
+from horae.store.moves import events, turns, watches
 from horae.store.moves.turns import turn_key
 from tests.store_contract.moves.test_dependencies import dependent, upstream
 from tests.store_contract.moves.test_events import event, fits, take, told
 from tests.store_contract.moves.test_turns import blocked, finish, pass_on, states
 from tests.store_contract.moves.test_watches import due, found
-from tests.store_contract.world import World, add_trigger, lead
+from tests.store_contract.world import NAMESPACE, World, add_trigger, lead
 
 FIRED, LEFT = ("fired", True), ("skipped-overlap", False)
 
@@ -43,6 +43,22 @@ async def test_queue_one_keeps_the_latest(world: World):
     assert await pass_on(world, key) == 1
     assert await states(world, [third]) == ["queued"]
     await world.check()
+
+
+@pytest.mark.parametrize("overlap", ["skip", "queueOne", "queueAll", "allow"])
+async def test_what_would_become_of_an_event_is_what_becomes_of_it(world: World, overlap: str):
+    more = {"most_queued": 1} if overlap == "queueAll" else {}
+    await listen(world, overlap, max_fires=3, **more)
+    for n in range(4):
+        now = world.clock.now()
+        plan = events.plan(NAMESPACE, event(id=f"e{n}"), lead, fits, world.env.new_id(), now)
+        would, known = await world.store.read(lambda plan=plan: plan)
+        (became,) = (await take(world, event(id=f"e{n}"))).events
+        assert ([(one.disposition, one.cause) for one in would], known) == (
+            [(one.disposition, one.cause) for one in became.outcomes], False,
+        )  # fmt: skip
+    _, known = await world.store.read(lambda: events.plan(NAMESPACE, event(id="e0"), lead, fits, became.id, now))
+    assert known
 
 
 async def test_queue_all_runs_them_in_order_and_turns_away_what_has_no_room(world: World):

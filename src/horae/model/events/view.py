@@ -19,7 +19,7 @@ class EventFired(View, frozen=True, kw_only=True):
 
 
 class EventSkipped(View, frozen=True, kw_only=True):
-    """A trigger that heard an event and did not fire, and why."""
+    """What a trigger that hears an event does without an execution to show for it, and why."""
 
     job: str
     job_id: UUID
@@ -49,6 +49,16 @@ class EventsTaken(View, frozen=True, kw_only=True):
     items: list[EventView]
     fired: int
     repeated: int
+
+
+class EventPlan(View, frozen=True, kw_only=True):
+    """What an event would come to if it came now: which triggers would fire, and why others would not."""
+
+    name: str
+    fires: list[EventSkipped]
+    skipped: list[EventSkipped]
+    repeated: bool = False
+    note: str | None = None
 
 
 class Delivered(View, frozen=True, kw_only=True):

@@ -5,26 +5,29 @@ from typing import Any
 from horae.errors import BadInput, Conflict
 from horae.model.events.read import read_event, read_events
 from horae.model.events.values import MOST_ID, NewEvent, with_id
-from horae.model.events.view import EventsTaken, EventView
+from horae.model.events.view import EventPlan, EventsTaken, EventView
 from horae.model.view import Page
 from horae.server.bodies import EventBody, ManyEvents
 from horae.server.call import Call
-from horae.server.queries import EventList
+from horae.server.queries import DryRun, EventList
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
 
 
 @post(
-    f"{API}/events", "events.send", {202: (EventView, EventsTaken), 200: (EventView, EventsTaken)},
+    f"{API}/events", "events.send", {202: (EventView, EventsTaken), 200: (EventView, EventsTaken, EventPlan)},
     takes=(EventBody, ManyEvents), limit=LARGE_LIMIT, repeats="by itself", refuses=(Conflict,),
 )  # fmt: skip
-async def send(call: Call, body: dict[str, Any]) -> Reply:
+async def send(call: Call, body: dict[str, Any], query: DryRun) -> Reply:
     """Send an event, or many, to all triggers that listen to its name.
 
     It is kept, and what it starts is on disk, when this answers 202. The same `id` again answers 200 with what came of
     it then and starts nothing; without one the Idempotency-Key is the id. Nobody listening is no error: `note` says so.
+    With `dryRun`, one event is decided at every trigger and not kept (200): what would fire, what not and why.
     """
+    if query.dry_run:
+        return ok(await call.node.intake.plan(call.namespace, _alone(body)))
     if "events" in body:
         given = read_events(body)
         views = await call.node.intake.send(call.namespace, _known(call, given))
@@ -36,6 +39,12 @@ async def send(call: Call, body: dict[str, Any]) -> Reply:
         return ok(answer, 200 if answer.repeated == len(views) else 202)
     (view,) = await call.node.intake.send(call.namespace, _known(call, [read_event(body)]))
     return ok(view, 200 if view.repeated else 202)
+
+
+def _alone(body: dict[str, Any]) -> NewEvent:
+    if "events" in body:
+        raise BadInput("A dry run looks at one event.", "Send them one by one.", field="events")
+    return read_event(body)
 
 
 def _known(call: Call, given: list[NewEvent]) -> list[NewEvent]:

@@ -23,6 +23,7 @@ from horae.store.moves.listeners import (
     hold_counts,
     hold_jobs,
     keep_newest,
+    look_at_counts,
     read_calendars,
     read_choices,
     read_listener,
@@ -38,6 +39,7 @@ EVENTS: Columns = (
     ("id", "uuid"), ("namespace", "int"), ("within", "text"), ("key", "text"), ("name", "text"), ("type", "text"),
     ("source", "text"), ("payload", "text"), ("note", "text"), ("received_at", "bigint"),
 )  # fmt: skip
+BY_NAME: Columns = (("namespace", "int"), ("event", "text"))
 LISTENING_JOBS = Statement(
     "listening_jobs",
     "SELECT DISTINCT g.job FROM given JOIN triggers g ON g.namespace = given.namespace AND g.event = given.event"
@@ -109,6 +111,23 @@ def take(
     return Taken(told, done.parcels, done.lanes, now if heard else done.wake_at, done.blocked)
 
 
+def plan(
+    namespace: int, event: NewEvent, lead: Lead, check: Check, id: UUID, now: Instant
+) -> Script[tuple[list[Outcome], bool]]:
+    """What would become of an event that came now, and whether its id came before. Nothing is kept and nothing held.
+
+    What it would meet beyond its triggers, a quota or a unique job's key, is not looked at.
+    """
+    again = (yield from known_events(namespace, [(event.within, event.id)])) if event.id else {}
+    rows = yield ForEach(LISTENERS, BY_NAME, [(namespace, event.name)])
+    listeners = [read_listener(row) for row in sorted(rows, key=lambda row: row[0])]
+    yield from read_choices(listeners)
+    yield from look_at_counts([one for one in listeners if one.counts])
+    yield from read_calendars(listeners, now)
+    decided = _decide([(id, event)], listeners, False, lead, check, now)
+    return _outcomes(decided, {}).get(id, []), bool(again)
+
+
 def _nobody() -> Script[list[Listener]]:
     return []
     yield
@@ -142,12 +161,11 @@ def _keep(
 
 def _listeners(namespace: int, names: Iterable[str], only: tuple[UUID, str] | None) -> Script[list[Listener]]:
     """Who listens, held until the commit."""
-    by_name: Columns = (("namespace", "int"), ("event", "text"))
     if only is None:
         given = [(namespace, name) for name in sorted(names)]
-        found = yield ForEach(LISTENING_JOBS, by_name, given)
+        found = yield ForEach(LISTENING_JOBS, BY_NAME, given)
         yield from hold_jobs({row[0] for row in found})
-        rows = yield ForEach(LISTENERS, by_name, given)
+        rows = yield ForEach(LISTENERS, BY_NAME, given)
         held = {row[0] for row in found}
         rows = [row for row in rows if row[COUNT] in held]
     else:

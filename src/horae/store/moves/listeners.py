@@ -38,11 +38,9 @@ EVENT_FIRES: Columns = (
 )  # fmt: skip
 # Held until the commit: an edit or a deletion waits for it, or has come first and is seen by the next statement.
 HOLD_JOBS = Statement("hold_jobs", "SELECT j.id FROM given JOIN jobs j ON j.id = given.job FOR KEY SHARE OF j")
-HOLD_TIMERS = Statement(
-    "hold_timers",
-    "SELECT t.trigger_id, t.fired, t.last_execution FROM given JOIN timers t ON t.trigger_id = given.trigger_id"
-    " FOR UPDATE OF t",
-)
+_COUNTS = "SELECT t.trigger_id, t.fired, t.last_execution FROM given JOIN timers t ON t.trigger_id = given.trigger_id"
+HOLD_TIMERS = Statement("hold_timers", f"{_COUNTS} FOR UPDATE OF t")
+LOOK_AT_TIMERS = Statement("look_at_timers", _COUNTS)
 COUNT_FIRES = Statement(
     "count_event_fires",
     "UPDATE timers SET fired = timers.fired + given.fired, last_execution = given.last_execution FROM given"
@@ -138,15 +136,28 @@ def hold_counts(listeners: Sequence[Listener]) -> Script[None]:
     """Lock the timers of those that count, and read what they count under the lock."""
     if not listeners:
         return
-    given = [(one.timer.id,) for one in sorted(listeners, key=lambda one: one.timer.id)]
-    rows = yield ForEach(HOLD_TIMERS, (("trigger_id", "uuid"),), given)
-    counts = {row[0]: (row[1], row[2]) for row in rows}
-    last = {id for _, id in counts.values() if id is not None}
-    alive = yield from live_among(last)
-    for one in listeners:
-        one.fired, one.last = counts[one.timer.id]
-        one.turn = Turn(busy=one.last in alive)
+    yield from _read_counts(HOLD_TIMERS, listeners)
     yield from _take_turns({one.key: one for one in listeners if one.key is not None})
+
+
+def look_at_counts(listeners: Sequence[Listener]) -> Script[None]:
+    """What those that count stand at, without holding anything: a moment later it may be otherwise."""
+    if not listeners:
+        return
+    yield from _read_counts(LOOK_AT_TIMERS, listeners)
+    keyed = {one.key: one for one in listeners if one.key is not None}
+    for key, turn in (yield from turns.look(keyed, hold=False)).items():
+        keyed[key].turn = turn if turn.busy else keyed[key].turn
+
+
+def _read_counts(ask: Statement, listeners: Sequence[Listener]) -> Script[None]:
+    given = [(one.timer.id,) for one in sorted(listeners, key=lambda one: one.timer.id)]
+    rows = yield ForEach(ask, (("trigger_id", "uuid"),), given)
+    counts = {row[0]: (row[1], row[2]) for row in rows}
+    alive = yield from live_among({id for _, id in counts.values() if id is not None})
+    for one in listeners:
+        one.fired, one.last = counts.get(one.timer.id, (one.fired, None))
+        one.turn = Turn(busy=one.last in alive)
 
 
 def _take_turns(keyed: dict[str, Listener]) -> Script[None]:

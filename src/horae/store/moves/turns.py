@@ -101,12 +101,13 @@ def turn_key(job: UUID, name: str) -> str:
     return f"turn:{job}:{name}"
 
 
-def look(keys: Collection[str]) -> Script[dict[str, Turn]]:
-    """How these keys stand; they stay so until the transaction ends."""
+def look(keys: Collection[str], *, hold: bool = True) -> Script[dict[str, Turn]]:
+    """How these keys stand; if they are to be held, they stay so until the transaction ends."""
     if not keys:
         return {}
     given = [(key,) for key in sorted(keys)]
-    yield ForEach(LOCK, _KEY, given)
+    if hold:
+        yield ForEach(LOCK, _KEY, given)
     busy = {row[0] for row in (yield ForEach(BUSY, _KEY, given))}
     waiting = {row[0]: int(row[1]) for row in (yield ForEach(COUNT, _KEY, given))}
     return {key: Turn(key in busy, waiting.get(key, 0)) for key in keys}
