@@ -144,7 +144,7 @@ async def test_who_is_signed_out_goes_on_where_they_were(page, site):
     await sign_in("bob")
     asked = page.get_by_role("dialog", name="Do it as bob?")
     await asked.get_by_role("button", name="Leave it").click()
-    await expect(page.locator(".toasts")).to_contain_text("It was not done.")
+    await expect(page.get_by_role("dialog", name="New rule")).to_contain_text("It was not done.")
     await expect(page.get_by_label("Name", exact=True)).to_have_value("another")  # what was typed
     await expect(page.get_by_role("button", name="signed in as")).to_contain_text("bob")
     assert rules() == [RULE]
@@ -184,3 +184,50 @@ async def test_the_servers_time_counts_and_the_focus_comes_back(page, site):
     await revoke.click()
     await page.get_by_role("button", name="Leave it").click()
     await expect(revoke).to_be_focused()
+
+
+async def test_namespaces_quotas_secrets_and_channels_are_made_and_changed(page, site):
+    async def save(button, **fields):
+        for label, value in fields.items():
+            await page.get_by_label(label.replace("_", " "), exact=True).fill(value)
+        copied = await page.locator("dialog .same button").evaluate_all("all => all.map((one) => one.title)")
+        await page.get_by_role("button", name=button, exact=True).click()
+        await expect(page.locator("dialog")).to_have_count(0)
+        return copied
+
+    await page.emulate_media(color_scheme="dark")
+    await page.goto(f"{site.url}/ui/settings?tab=namespaces")
+    await page.get_by_role("button", name="New namespace …").click()
+    await check(page)
+    command, _ = await save("Make it", Name="billing", Weight="2", Keep_failed_for="90d")
+    assert command == "horae namespaces create billing --weight 2 --retention failed=90d"
+    await expect(page.get_by_role("row", name="billing")).to_contain_text("failed=90d")
+    await page.get_by_role("button", name="Change …").click()
+    command, _ = await save("Save", Running_at_once="100")
+    assert "namespaces quota default --queued none --running 100 " in command
+    assert site.get("/namespaces/default/quota")["running"] == 100
+    await check(page)
+
+    await page.get_by_role("tab", name="Secrets").click()
+    await page.get_by_role("button", name="Set a secret …").click()
+    copied = await save("Set it", Name="db", Value="hush-hush")
+    await expect(page.locator(".toasts")).to_contain_text("db is set")
+    assert "hush" not in "".join(copied) + await page.locator(".toasts").inner_html()
+    await check(page)
+
+    await page.goto(f"{site.url}/ui/alerts?tab=channels")
+    await page.get_by_role("button", name="New channel …").click()
+    await page.get_by_label("Name", exact=True).fill("ops")
+    await page.get_by_label("URL").fill("ftp://example.com")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.locator("dialog .failure")).to_be_visible()  # said where it was typed
+    forgive(page, 400)
+    await page.get_by_label("URL").fill("https://example.com/hush")
+    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("button", name="I have it").click()
+    await page.get_by_role("row", name="ops").get_by_role("button", name="Edit …").click()
+    command, curl = await save("Save")
+    assert command == "horae alerts channels put ops"
+    assert "hush" not in curl
+    assert site.get("/alert-channels/ops")["to"]["url"] == "https://example.com/..."
+    await check(page)

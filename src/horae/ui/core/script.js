@@ -27,10 +27,13 @@ export function curl(method, given, content, params, hide = []) {
   return words.join(" ");
 }
 
+/** A word of a command line that is secret: the reader's shell puts its own value in. */
+export const ownValue = (name) => ({ variable: variable(name) });
+
 /** A command line; one of ours names the namespace that is looked at. */
 export function shell(words) {
-  const all = words.map(String);
+  const all = words.map((word) => (word?.variable ? word : String(word)));
   const { ns } = route.value.query;
   if (all[0] === "horae" && ns && !all.includes("--namespace")) all.splice(all.includes("--") ? all.indexOf("--") : all.length, 0, "--namespace", ns);
-  return all.map(quoted).join(" ");
+  return all.map((word) => (word.variable ? `"$${word.variable}"` : quoted(word))).join(" ");
 }

@@ -88,16 +88,16 @@ function Rules() {
 
 function Channels() {
   const list = useList("/alert-channels", { limit: 100 });
-  const [editing, setEditing] = useState(false);
+  const [editing, setEditing] = useState(null);
   const path = (one, more = "") => `/alert-channels/${encodeURIComponent(one.name)}${more}`;
   const test = (one) => ({ title: "Test", path: path(one, "/test"), cli: ["alerts", "channels", "test", one.name], done: tried });
   const remove = (one) => ({ title: "Remove", method: "DELETE", path: path(one), cli: ["alerts", "channels", "delete", one.name], done: `${one.name} is gone.`, after: list.top, confirm: { title: `Remove the channel ${one.name}?`, body: "It is refused while rules tell it.", action: "Remove it", danger: true } });
   const columns = [
     { title: "channel", cell: (one) => html`<b>${one.name}</b>` }, { title: "kind", cell: (one) => one.kind },
     { title: "leads to", className: "wide", cell: (one) => Object.entries(one.to).map(([name, value]) => `${name} ${[value].flat().join(", ")}`).join("; ") },
-    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><${ActionButton} action=${test(one)} /><${ActionButton} action=${remove(one)} role="editor" /></span>` },
+    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><button type="button" disabled=${!can("editor")} onClick=${() => setEditing(one)}>Edit …</button><${ActionButton} action=${test(one)} /><${ActionButton} action=${remove(one)} role="editor" /></span>` },
   ];
-  return html`<div class="actions"><button type="button" class="primary" disabled=${!can("editor")} onClick=${() => setEditing(true)}>New channel …</button></div>
+  return html`<div class="actions"><button type="button" class="primary" disabled=${!can("editor")} onClick=${() => setEditing({})}>New channel …</button></div>
     <${Ready} of=${list} what="channels">${() => html`<${Table} what="channels" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.name} empty=${html`<${Empty} title="No channels yet." command="horae alerts channels put ops --webhook https://example.com/alerts">A webhook, an e-mail, or anything that apprise reaches.<//>`} />`}<//>
-    ${editing && html`<${EditChannel} onClose=${() => setEditing(false)} onDone=${() => { setEditing(false); list.top(); }} />`}`;
+    ${editing && html`<${EditChannel} channel=${editing} onClose=${() => setEditing(null)} onDone=${() => { setEditing(null); list.top(); }} />`}`;
 }

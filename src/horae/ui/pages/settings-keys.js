@@ -4,9 +4,11 @@ import { html, useState } from "../core/html.js";
 import { useList } from "../core/data.js";
 import { can } from "../core/api.js";
 import { now } from "../core/clock.js";
-import { act, ActionButton } from "../core/act.js";
+import { ActionButton } from "../core/act.js";
 import { Copy, Empty, Panel, Tags, Time } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
+import { Field } from "../parts/fields.js";
+import { FormDialog } from "../parts/form-dialog.js";
 import { Table } from "../parts/table.js";
 
 const ROLES = [["viewer", "reads"], ["operator", "triggers, pauses, retries, approves"], ["editor", "defines jobs"], ["admin", "all of a namespace"], ["worker", "runs what is queued"]];
@@ -51,18 +53,16 @@ function NewKey({ onClose, onMade }) {
     name, role, ...(commands ? { permissions: ["commands"] } : {}), ...(jobs ? { jobs: split(jobs) } : {}),
     ...(days ? { expiresAt: new Date(now() + Number(days) * 86400000).toISOString() } : {}),
   });
-  const submit = (event) => {
-    event.preventDefault();
-    act({ title: "New key", path: "/keys", body: body(), cli: ["keys", "create", name, "--role", role, ...(commands ? ["--permission", "commands"] : []), ...split(jobs).flatMap((one) => ["--jobs", one]), ...(days ? ["--expires", `${days}d`] : [])], done: `The key ${name} was made.`, after: onMade });
+  const action = {
+    title: "New key", path: "/keys", body: body(), done: `The key ${name} was made.`, after: onMade,
+    cli: ["keys", "create", name || "NAME", "--role", role, ...(commands ? ["--permission", "commands"] : []), ...split(jobs).flatMap((one) => ["--jobs", one]), ...(days ? ["--expires", `${days}d`] : [])],
   };
-  return html`<${Dialog} title="New key" onClose=${onClose}><form onSubmit=${submit}>
-    <div class="field"><label for="key-name">Name</label><input id="key-name" required maxlength="128" value=${name} onInput=${(event) => setName(event.target.value)} placeholder="what it is for" /></div>
-    <div class="field"><label for="key-role">Role</label><select id="key-role" value=${role} onChange=${(event) => setRole(event.target.value)}>${ROLES.map(([one, words]) => html`<option key=${one} value=${one} selected=${one === role}>${one}: ${words}</option>`)}</select></div>
-    <div class="field"><label for="key-jobs">Only these jobs (patterns; empty: all)</label><input id="key-jobs" value=${jobs} onInput=${(event) => setJobs(event.target.value)} placeholder="etl-*" /></div>
-    <div class="field"><label for="key-days">Ends after so many days (empty: never)</label><input id="key-days" type="number" min="1" value=${days} onInput=${(event) => setDays(event.target.value)} /></div>
-    <label class="line"><input type="checkbox" checked=${commands} onChange=${(event) => setCommands(event.target.checked)} /> may define commands (whoever may, owns the workers' account)</label>
-    <div class="actions end"><button type="button" onClick=${onClose}>Leave it</button><button type="submit" class="primary">Make the key</button></div>
-  </form><//>`;
+  return html`<${FormDialog} title="New key" action=${action} submit="Make the key" onClose=${onClose}>
+    <${Field} label="Name" required maxlength="128" value=${name} onChange=${setName} placeholder="what it is for" />
+    <${Field} label="Role" value=${role} onChange=${setRole} options=${ROLES.map(([one, words]) => [one, `${one}: ${words}`])} />
+    <${Field} label="Only these jobs (patterns; empty: all)" value=${jobs} onChange=${setJobs} placeholder="etl-*" />
+    <${Field} label="Ends after so many days (empty: never)" type="number" min="1" value=${days} onChange=${setDays} />
+    <label class="line"><input type="checkbox" checked=${commands} onChange=${(event) => setCommands(event.target.checked)} /> may define commands (whoever may, owns the workers' account)</label><//>`;
 }
 
 function Told({ made, onClose }) {

@@ -31,7 +31,7 @@ function Namespaces() {
   const names = me.value.namespaces?.length ? me.value.namespaces : (every.data?.items ?? []).map((one) => one.name);
   const all = [...new Set([namespace.value, ...names])];
   if (all.length < 2) return html`<span class="namespace soft" title="the namespace">${namespace.value}</span>`;
-  return html`<label class="namespace"><span class="unseen">namespace</span><select value=${namespace.value} onChange=${(event) => go(route.value.path, { ns: event.target.value })}>${all.map((one) => html`<option key=${one} value=${one} selected=${one === namespace.value}>${one}</option>`)}</select></label>`;
+  return html`<span class="namespace"><select aria-label="namespace" value=${namespace.value} onChange=${(event) => go(route.value.path, { ns: event.target.value })}>${all.map((one) => html`<option key=${one} value=${one} selected=${one === namespace.value}>${one}</option>`)}</select></span>`;
 }
 
 // What runs, what is queued, and what failed in the last hour: red only if something did. One cheap read for all three.
