@@ -27,7 +27,7 @@ MANY = [
 
 SAID = """async () => {
     const { sentence } = await import("/ui/pages/execution-words.js");
-    const { painted } = await import("/ui/parts/ansi.js");
+    const { painted, plain, settled } = await import("/ui/parts/ansi.js");
     const now = Date.parse("2026-11-16T10:00:00Z");
     const [due, began, queuedAt] = [40, -120, -2].map((s) => new Date(now + 1000 * s).toISOString());
     const error = { type: "TimeoutError" };
@@ -36,6 +36,9 @@ SAID = """async () => {
         sentence({ status: "running", workerId: "w1", startedAt: began, retryCount: 0, message: "row 3" }, { now }),
         sentence({ status: "queued", queuedAt }, { now, summary: "No worker serves it." }),
         painted("\\u001b[1;31mbad\\u001b[0m, good").map(({ text, look }) => `${text}|${look}`).join(),
+        painted("\\u001b[32;7mback").map(({ text, look }) => `${text}|${look}`).join(),
+        JSON.stringify(settled("\\u001b[32m 9%\\r\\r99%\\u001b[0m\\r")),
+        plain(" 9%\\r99%\\r"),
     ];
 }"""
 
@@ -68,6 +71,9 @@ async def test_what_it_is_doing_is_said_in_a_line(page):
         "running for 2m on w1: row 3",
         "queued for 2 s: No worker serves it.",
         "bad|ansi-red ansi-bold,, good|",
+        "back|ansi-on ansi-back-green",
+        '{"text":"\\u001b[32m99%\\u001b[0m","written":2}',
+        " 9%\n99%",
     ]
 
 
@@ -195,3 +201,17 @@ async def test_a_log_of_many_lines_is_shown_by_windows_and_linked_by_line(page, 
     await page.keyboard.press("Enter")
     await expect(lines.locator(".chosen")).to_have_text(re.compile("^1line 1$"))
     assert await lines.locator(".log-line").count() < 200
+
+
+async def test_a_search_of_a_log_that_is_followed_begins_at_its_end(page, site, run):
+    says = "import time; print(*(f'line {i + 1}' for i in range(3000)), sep='\\n', flush=True); time.sleep(600)"
+    id = run("endless", command=["python3", "-c", says])
+    await eventually(lambda: site.get(f"/executions/{id}/logs?tail=1")["lines"] == 3000, within=30)
+    await page.goto(f"{site.url}/ui/executions/{id}?grep=line")
+    lines = page.get_by_role("region", name="Lines")
+    await expect(lines.get_by_text("line 3000", exact=True)).to_be_visible()
+    await expect(page.get_by_text("500 or more of 3,000 lines")).to_be_visible()
+    await lines.evaluate("box => { box.scrollTop = 0; }")
+    await expect(page.get_by_text("1,000 or more of 3,000 lines")).to_be_visible()
+    await expect(lines.get_by_text("line 2501", exact=True)).to_be_in_viewport()  # what is read stays where it is
+    site.post(f"/executions/{id}/cancel", {})

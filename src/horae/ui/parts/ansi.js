@@ -24,8 +24,10 @@ function applied(look, codes) {
     else if (code === 2) next.dim = true;
     else if (code === 3) next.italic = true;
     else if (code === 4) next.underline = true;
+    else if (code === 7) next.inverse = true;
     else if (code === 22) { delete next.bold; delete next.dim; } else if (code === 23) delete next.italic;
     else if (code === 24) delete next.underline;
+    else if (code === 27) delete next.inverse;
     else if (code === 39) delete next.color;
     else if (code === 49) delete next.back;
     else if ((code >= 30 && code <= 37) || (code >= 90 && code <= 97)) next.color = NAMES[code % 10];
@@ -39,7 +41,18 @@ function applied(look, codes) {
   return next;
 }
 
-const classOf = (look) => [look.color && `ansi-${look.color}`, look.back && `ansi-on ansi-back-${look.back}`, look.bold && "ansi-bold", look.dim && "ansi-dim", look.italic && "ansi-italic", look.underline && "ansi-underline"].filter(Boolean).join(" ");
+const classOf = ({ inverse, ...plain }) => {
+  const look = inverse ? { ...plain, color: plain.back, back: plain.color ?? "white" } : plain;
+  return [look.color && `ansi-${look.color}`, look.back && `ansi-on ansi-back-${look.back}`, look.bold && "ansi-bold", look.dim && "ansi-dim", look.italic && "ansi-italic", look.underline && "ansi-underline"].filter(Boolean).join(" ");
+};
+
+/** A line as a terminal leaves it that goes back to its beginning, e.g. for a bar that grows: what was written last, and how often it was. */
+export function settled(line) {
+  if (!line.includes("\r")) return { text: line, written: 1 };
+  const parts = line.split("\r").filter((part) => plain(part).trim());
+  const before = parts.slice(0, -1).join("").match(/\u001b\[[0-9;:]*m/g) ?? []; // colours last
+  return { text: before.join("") + (parts.at(-1) ?? ""), written: Math.max(1, parts.length) };
+}
 
 /** Parts of a line, each a text with the names of its classes. */
 export function painted(line) {
@@ -57,4 +70,5 @@ export function painted(line) {
   return parts;
 }
 
-export const plain = (line) => line.replace(CODES, "");
+/** The text alone; what was written over each other stands one below the other. */
+export const plain = (line) => line.replace(/\r+$/, "").replace(/\r+/g, "\n").replace(CODES, "");

@@ -5,11 +5,12 @@ import { get } from "../core/api.js";
 const WINDOW = 500; // lines that are read at once
 const TAIL = 200;
 const MOST_KEPT = 60000; // lines that are remembered; others are read again
+const MOST_FOUND = 20000; // lines of a search that is followed; earlier ones are read again
 const MOST_ROUNDS = 8; // pages of a search that are asked for without being scrolled to
 
 class Lines {
   constructor(execution, changed) {
-    Object.assign(this, { path: `/executions/${execution}/logs`, changed, error: null, lines: 0, truncated: null, ended: false, read: false, busy: null, missed: false });
+    Object.assign(this, { path: `/executions/${execution}/logs`, changed, error: null, lines: 0, truncated: null, ended: false, read: false, busy: null, missed: false, follows: true });
     this.abort = new AbortController();
   }
 
@@ -41,12 +42,20 @@ class Lines {
     return this.busy ?? this.once(() => this.newest());
   }
 
+  /** Whether somebody looks at the end: then what comes is read at once. */
+  follow(follows) {
+    const again = follows && !this.follows && !this.ended;
+    this.follows = follows;
+    if (again) this.grow();
+  }
+
   close() { this.abort.abort(); }
 }
 
 /** All lines: `count` of them, the one at a place from 0 on if it is known. */
 export class AllLines extends Lines {
   known = new Map(); // by number
+  fast = false; // whether more came last time than is read at once
 
   get count() { return this.lines; }
 
@@ -57,11 +66,14 @@ export class AllLines extends Lines {
     for (const line of page?.items ?? []) this.known.set(line.number, line);
   }
 
-  /** What came since, or of much that came the last: how many there are is known then. */
+  /** What came since, or of much that came the last: how many there are is known then. Of what comes fast nothing else is asked for. */
   async newest() {
-    const since = this.read && this.lines ? await this.ask({ after: this.lines, limit: WINDOW }) : null;
+    const before = this.lines;
+    if (this.read && !this.follows) { await this.ask({ after: before, limit: 1 }); return; }
+    const since = before && !this.fast ? await this.ask({ after: before, limit: TAIL }) : null;
     this.keep(since);
     if (!since || since.more) this.keep(await this.ask({ tail: TAIL }));
+    this.fast = before > 0 && this.lines > before + TAIL;
   }
 
   /** Read what is missing between two places; answers whether something was. */
@@ -78,35 +90,72 @@ export class AllLines extends Lines {
   }
 }
 
-/** Lines that match: found one after another, further ones when they are scrolled to. */
+/** Lines that match, from the beginning or, of a log that is followed, from the end; others when they are scrolled to. */
 export class FoundLines extends Lines {
   items = [];
-  more = true;
-  looked = 0;
+  low = 0; // numbers of the first and the last line that were looked at
+  high = 0;
+  more = true; // whether there is something behind the last
+  before = 0; // lines that were put before the others since somebody asked
 
-  constructor(execution, changed, filter) {
+  constructor(execution, changed, filter, fromEnd) {
     super(execution, changed);
-    this.filter = filter;
+    Object.assign(this, { filter, fromEnd });
   }
 
   get count() { return this.items.length; }
 
+  get isPart() { return this.fromEnd ? this.low > 1 : this.more; }
+
   row(at) { return this.items[at]; }
 
+  /** What matches of that which was written since. Where nobody looks at the end, only how many lines there are. */
   async newest() {
-    for (let round = 0; round < MOST_ROUNDS; round += 1) {
-      const page = await this.ask({ ...this.filter, after: this.looked, limit: WINDOW });
-      if (!page) return;
-      this.items = [...this.items, ...page.items];
-      this.looked = Math.max(this.looked, page.to);
+    if (!this.read) await (this.fromEnd ? this.backward() : this.forward());
+    else if (this.fromEnd ? !this.follows : this.more) await this.ask({ after: this.lines, limit: 1 });
+    else await this.forward();
+  }
+
+  async forward() {
+    await this.pages(() => ({ after: this.high }), (page) => {
+      this.items.push(...page.items);
+      this.high = Math.max(this.high, page.to);
       this.more = page.more;
-      if (!page.more || page.items.length) return;
+    });
+    if (this.fromEnd && (this.more || this.count > MOST_FOUND)) { // too much to follow line by line
+      Object.assign(this, { items: [], low: 0, before: 0 });
+      await this.backward();
     }
   }
 
-  need(_from, to) {
-    if (!this.more || this.busy || this.error || to < this.items.length - 1) return false;
-    this.once(() => this.newest());
+  async backward() {
+    await this.pages(() => (this.low ? { before: this.low } : { tail: WINDOW }), (page) => {
+      if (!this.low) Object.assign(this, { high: page.to, more: false });
+      this.items.unshift(...page.items);
+      this.before += page.items.length;
+      this.low = page.more ? page.from : 1;
+    });
+  }
+
+  // A page may have nothing in it although there is more to look at.
+  async pages(where, take) {
+    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+      const page = await this.ask({ ...this.filter, ...where(), limit: WINDOW });
+      if (page) take(page);
+      if (!page?.more || page.items.length) return;
+    }
+  }
+
+  need(from, to) {
+    if (this.busy || this.error || !this.isPart || (this.fromEnd ? from > 0 : to < this.count - 1)) return false;
+    this.once(() => (this.fromEnd ? this.backward() : this.forward()));
     return true;
+  }
+
+  /** How many lines were put before those that were seen. */
+  moved() {
+    const { before } = this;
+    this.before = 0;
+    return before;
   }
 }

@@ -6,7 +6,7 @@ import { useLive } from "../core/live.js";
 import { link, route, setQuery } from "../core/route.js";
 import { clock, exact, number, plural } from "../core/format.js";
 import { Chips, Copy, Failure, SearchBox } from "./basics.js";
-import { painted, plain } from "./ansi.js";
+import { painted, plain, settled } from "./ansi.js";
 import { AllLines, FoundLines } from "./log-lines.js";
 
 const ROW = 18;
@@ -21,15 +21,16 @@ const linked = () => Number(/^L(\d+)$/.exec(route.value.hash)?.[1] ?? 0);
 export function Log({ execution, live, tries = 1, end = false }) {
   const { grep, level, times, try: attempt } = route.value.query;
   const [version, changed] = useState(0); // tells what shows the lines, which are one object, that they changed
+  const [follow, setFollow] = useState((live || end) && !linked());
   const lines = useMemo(() => {
     const tell = () => changed((n) => n + 1);
-    return grep || level || attempt ? new FoundLines(execution, tell, { grep, level, attempt }) : new AllLines(execution, tell);
+    return grep || level || attempt ? new FoundLines(execution, tell, { grep, level, attempt }, live && follow) : new AllLines(execution, tell);
   }, [execution, grep, level, attempt]);
   useEffect(() => { lines.grow(); return () => lines.close(); }, [lines]);
+  useEffect(() => lines.follow(follow), [lines, follow]);
   useLive(["log", "execution"], () => lines.grow(), { wait: 1000, only: (event) => isOf(event, execution) });
-  const [follow, setFollow] = useState((live || end) && !linked());
   const filtered = lines instanceof FoundLines;
-  const said = !lines.read ? "reading …" : filtered ? `${number(lines.count)}${lines.more ? " or more" : ""} of ${plural(lines.lines, "line")}` : plural(lines.lines, "line");
+  const said = !lines.read ? "reading …" : filtered ? `${number(lines.count)}${lines.isPart ? " or more" : ""} of ${plural(lines.lines, "line")}` : plural(lines.lines, "line");
   return html`<section class="log" aria-label="Log">
     <div class="log-bar"><${SearchBox} name="grep" label="Search the log" /><${Chips} filters=${[
       { name: "level", label: "level", options: LEVELS }, tries > 1 && { name: "try", label: "try", options: Array.from({ length: Math.min(tries, 100) }, (_, at) => [String(at + 1)]) },
@@ -40,7 +41,7 @@ export function Log({ execution, live, tries = 1, end = false }) {
       <${Download} path="/executions/${execution}/logs/download" params=${{ grep, level, attempt }} name="${execution}.log">Download<//></span></div>
     ${lines.truncated && html`<p class="notice" role="status">${lines.truncated.notice}</p>`}
     ${lines.error && html`<${Failure} error=${lines.error} retry=${() => lines.grow()} />`}
-    ${lines.read && !lines.count && !lines.error ? html`<p class="log-none soft">${filtered ? "No line fits." : live ? "Nothing was written yet." : "It wrote nothing."}</p>` : html`<${Rows} lines=${lines} version=${version} filtered=${filtered} follow=${follow} onFollow=${setFollow} times=${Boolean(times)} grep=${grep} />`}
+    ${lines.read && !lines.count && !lines.error ? html`<p class="log-none soft">${filtered && lines.isPart ? html`None so far. <button type="button" class="link" onClick=${() => lines.need(0, 0)}>Look further</button>` : filtered ? "No line fits." : live ? "Nothing was written yet." : "It wrote nothing."}</p>` : html`<${Rows} lines=${lines} version=${version} filtered=${filtered} follow=${follow} onFollow=${setFollow} times=${Boolean(times)} grep=${grep} />`}
     ${linked() > 0 && html`<${Whole} line=${lines.known?.get(linked())} />`}
   </section>`;
 }
@@ -65,6 +66,7 @@ export function isOf(event, id) {
 
 function Rows({ lines, filtered, follow, onFollow, times, grep }) {
   const box = useRef(null);
+  const moved = useRef(false); // then it is drawn again, for where it is now
   const [view, setView] = useState({ top: 0, height: 400 });
   const target = filtered ? 0 : linked();
   const full = lines.count * ROW;
@@ -78,6 +80,11 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
     watch.observe(box.current);
     return () => watch.disconnect();
   }, []);
+  useLayoutEffect(() => {
+    const above = lines.moved?.() ?? 0; // what was put above what is seen does not move it
+    moved.current = above > 0 && !follow;
+    if (moved.current) { box.current.scrollTop += above * ROW; look(); }
+  });
   useLayoutEffect(() => { if (follow) { box.current.scrollTop = box.current.scrollHeight; look(); } }, [follow, lines.count]);
   const known = lines.count > 0;
   useLayoutEffect(() => {
@@ -85,7 +92,8 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
     box.current.scrollTop = ((target - 1) * ROW) / shift - box.current.clientHeight / 3;
     look();
   }, [target, known, lines]);
-  useEffect(() => { if (last > first) lines.need(first, last - 1); });
+  const atEnd = lines.fromEnd && follow && full > view.height; // then nobody looks at what is above
+  useEffect(() => { if (last > first && !atEnd && !moved.current) lines.need(first, last - 1); });
   const scrolled = () => {
     const { scrollTop, clientHeight, scrollHeight } = box.current;
     look();
@@ -93,7 +101,7 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
   };
   const base = filtered ? link(route.value.path, { ...route.value.query, grep: null, level: null, try: null }) : "";
   const rows = [];
-  for (let at = first; at < last; at += 1) rows.push(html`<${Row} key=${filtered ? `f${at}` : at} at=${at} line=${lines.row(at)} before=${at > 0 ? lines.row(at - 1) : null} filtered=${filtered} base=${base} chosen=${target === at + 1} times=${times} grep=${grep} />`);
+  for (let at = first; at < last; at += 1) rows.push(html`<${Row} key=${filtered ? lines.row(at)?.number : at} at=${at} line=${lines.row(at)} before=${at > 0 ? lines.row(at - 1) : null} filtered=${filtered} base=${base} chosen=${target === at + 1} times=${times} grep=${grep} />`);
   return html`<div class="log-box" ref=${box} tabindex="0" role="region" aria-label="Lines" onScroll=${scrolled}><div class="log-all" style=${{ height: `${tall}px` }}>
     <div class="log-seen" style=${{ transform: `translateY(${first * ROW - view.top * shift + view.top}px)` }}>${rows}</div></div></div>`;
 }
@@ -113,10 +121,12 @@ function row({ at, line, before, filtered, base, chosen, times, grep }) {
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
-function words(text, grep) {
+function words(line, grep) {
   const sought = (grep ?? "").split("*").filter(Boolean).map(escaped).join("|");
+  const { text, written } = settled(line);
   const parts = painted(text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text);
-  return parts.map(({ text: one, look }, at) => html`<span key=${at} class=${look}>${sought ? one.split(new RegExp(`(${sought})`, "gi")).map((piece, place) => (place % 2 ? html`<mark key=${place}>${piece}</mark>` : piece)) : one}</span>`);
+  const shown = parts.map(({ text: one, look }, at) => html`<span key=${at} class=${look}>${sought ? one.split(new RegExp(`(${sought})`, "gi")).map((piece, place) => (place % 2 ? html`<mark key=${place}>${piece}</mark>` : piece)) : one}</span>`);
+  return written > 1 ? [...shown, html`<span key="written" class="soft log-written" title="It was written over itself; its number shows all.">${`× ${written}`}</span>`] : shown;
 }
 
 /** The line that the address names, whole. */
