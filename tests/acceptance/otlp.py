@@ -25,6 +25,8 @@ class Told(Struct, frozen=True):
     end: int
     attributes: dict[str, str | int]
     is_error: bool
+    state: str
+    events: list[dict[str, str]]  # each with its name and attributes
 
 
 class Collector:
@@ -51,7 +53,8 @@ def _told(service: str, span) -> Told:
     values = {a.key: a.value.string_value or a.value.int_value for a in span.attributes}
     return Told(
         service, span.name, span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(),
-        span.start_time_unix_nano, span.end_time_unix_nano, values, span.status.code == 2,
+        span.start_time_unix_nano, span.end_time_unix_nano, values, span.status.code == 2, span.trace_state,
+        [{"name": e.name, **{a.key: a.value.string_value for a in e.attributes}} for e in span.events],
     )  # fmt: skip
 
 

@@ -12,7 +12,10 @@ from tests.waiting import eventually_sync
 
 pytestmark = pytest.mark.timeout(120)
 SOON = {"OTEL_BSP_SCHEDULE_DELAY": "50"}
-CALLER = trace.SpanContext(0xABC << 64 | 1, 0xDEF, is_remote=False, trace_flags=trace.TraceFlags(1))
+STATE = "vendor=opaque"
+CALLER = trace.SpanContext(
+    0xABC << 64 | 1, 0xDEF, False, trace.TraceFlags(1), trace.TraceState.from_header([STATE])
+)  # fmt: skip
 CALLERS_TRACE, CALLERS_SPAN = f"{CALLER.trace_id:032x}", f"{CALLER.span_id:016x}"
 
 
@@ -22,7 +25,7 @@ def test_what_happens_to_executions_is_one_trace_with_whoever_asked_for_them(tmp
         try:
             fleet.add_server("server", HORAE_OTLP_ENDPOINT=told.url, HORAE_LOG_LEVEL="debug", **SOON)
             fleet.add_worker("w", OTEL_EXPORTER_OTLP_ENDPOINT=told.url, HORAE_LOG_LEVEL="debug", **SOON)
-            fleet.post("/jobs", {"name": "env", "command": {"shell": "echo $TRACEPARENT"}})
+            fleet.post("/jobs", {"name": "env", "command": {"shell": "echo $TRACEPARENT $TRACESTATE"}})
             fleet.post("/jobs", {"name": "call", "http": {"url": f"{told.url}/hook", "method": "POST"}})
             fleet.post("/jobs", {"name": "spans", "python": "spans"})
             fleet.post("/jobs", {"name": "bad", "command": "exit 3"})
@@ -61,7 +64,8 @@ def submitted_by_the_sdk(fleet: Fleet, told: Collector) -> None:
     assert run.attributes["horae.execution_id"] == submit.attributes["horae.execution_id"] == id
     assert (run.attributes["horae.attempt"], run.attributes["horae.outcome"]) == (1, "success")
     (line,) = fleet.get(f"/executions/{id}/logs")["items"]
-    assert line["text"] == f"00-{CALLERS_TRACE}-{run.id}-01"
+    assert line["text"] == f"00-{CALLERS_TRACE}-{run.id}-01 {STATE}"
+    assert submit.state == queue.state == run.state == STATE
     in_the_logs(fleet, id, "env")
 
 
@@ -87,7 +91,8 @@ def a_function(fleet: Fleet, told: Collector) -> None:
 
 def a_workflow(fleet: Fleet, told: Collector) -> None:
     """Its steps are in its trace, also what they call."""
-    id = fleet.submit("flow")
+    given = {"traceparent": f"00-{9:032x}-{9:016x}-01", "tracestate": STATE}
+    id = fleet.post("/executions", {"job": "flow"}, **given)["executionId"]
     view = fleet.until(id, "success")
     names = ("submit flow", "queue flow", "queue env", "run env", "queue call", "run call")
     found = spans_of(told, view["traceId"], *names)
@@ -95,6 +100,7 @@ def a_workflow(fleet: Fleet, told: Collector) -> None:
     steps = fleet.get(f"/executions?parent={id}")["items"]
     assert {step["traceId"] for step in steps} == {view["traceId"]}
     assert told.calls[-1]["traceparent"] == f"00-{view['traceId']}-{found['run call'].id}-01"
+    assert told.calls[-1]["tracestate"] == STATE
 
 
 def a_failure_that_nobody_traced(fleet: Fleet, told: Collector) -> None:

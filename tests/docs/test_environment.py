@@ -33,7 +33,7 @@ async def test_every_variable_is_there_and_no_other(client):
     await client.jobs.create("env", command="env", env={"OWN": "x"})
     small, large = await seen(client, day="2026-11-15"), await seen(client, text="x" * MAX_ENV_VALUE)
     ours = {name for name in small | large if name.startswith("HORAE_")}
-    assert ours | {"TRACEPARENT"} == VARIABLES
+    assert ours | {"TRACEPARENT", "TRACESTATE"} == VARIABLES
     assert ("HORAE_PARAMS" in small, "HORAE_PARAMS_FILE" in large) == (True, True)
     rest = {name for name in small if not name.startswith(("HORAE_", "LC_"))} - {"OWN"}
     assert rest <= set(PASSED)

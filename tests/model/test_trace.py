@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from horae.model.trace import TraceContext, checked_trace, read_trace, root_of, span_of, trace_id_of
+from horae.model.trace import TraceContext, checked_state, checked_trace, read_trace, root_of, span_of, trace_id_of
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 HEADER = f"00-{TRACE}-{SPAN}-01"
@@ -49,3 +49,26 @@ def test_ids_follow_from_executions_and_differ_between_them(one: UUID, other: UU
     assert (root_of(other) == root) == (one == other)
     spans = {span_of(what, one, n) for what in ("queue", "attempt") for n in (attempt, attempt + 1)}
     assert len(spans | {root.span_id}) == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("vendor=a", "vendor=a"),
+        (" one=1 ,, t@two=2 ", "one=1,t@two=2"),
+        ("a=b=c", None),
+        ("Upper=1", None),
+        ("one=1,one=2", None),
+        ("one=ü", None),
+        ("one=1\r\nx: y", None),
+        ("one", None),
+        ("", None),
+        (None, None),
+        (",".join(f"k{i}=v" for i in range(33)), None),
+        ("one=1," + "long=" + "x" * 200 + ",two=" + "y" * 120 + "," + ",".join(f"k{i}=" + "z" * 100 for i in range(4)),
+         "one=1,two=" + "y" * 120 + "," + ",".join(f"k{i}=" + "z" * 100 for i in range(3))),
+        ("big=" + "x" * 600, None),
+    ],
+)  # fmt: skip
+def test_a_state_is_kept_as_far_as_it_can_be_read(given: str | None, kept: str | None):
+    assert checked_state(given) == kept

@@ -21,12 +21,17 @@ TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 GIVEN = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
 
 
+def extras(grant: Grant) -> list[Extra]:
+    return msgspec.json.decode(grant.extras, type=list[Extra])
+
+
 def traces(grant: Grant) -> list[str | None]:
-    return [extra.trace for extra in msgspec.json.decode(grant.extras, type=list[Extra])]
+    return [extra.trace for extra in extras(grant)]
 
 
 async def job(api: Api, name: str = "pay", **fields: Any) -> None:
-    answer = await api.post("/api/v1/jobs", json={"name": name, "command": "true", **fields})
+    task = {} if "workflow" in fields else {"command": "true"}
+    answer = await api.post("/api/v1/jobs", json={"name": name, **task, **fields})
     assert answer.status_code == 201, answer.text
 
 
@@ -130,6 +135,38 @@ async def test_without_tracing_a_given_trace_is_handed_on_and_no_other_is_made(a
     items = (await api.get("/api/v1/executions")).json()["items"]
     assert {one["executionId"]: one["traceId"] for one in items}[made.json()["executionId"]] == TRACE
     assert [one["traceId"] for one in items].count(None) == 1
+
+
+STATE = "vendor=a,other=b"
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
+async def test_what_vendors_say_of_a_trace_goes_with_it(api: Api, worker: Api, node: Node, told: bool):
+    spans = Spans()
+    if told:
+        node.trace(spans)
+    await job(api)
+    await job(api, "flow", workflow={"steps": [{"name": "a", "job": "pay"}]})
+    hand = await HandWorker.register(worker, concurrency=9)
+    given = [*GIVEN.items(), ("tracestate", "vendor=a"), ("tracestate", "other=b")]
+    for body in ({"job": "pay"}, {"job": "pay", "items": [{}]}, {"job": "flow"}):
+        assert (await api.post("/api/v1/executions", json=body, headers=given)).status_code == 201
+    await node.opener.step()
+
+    kept = [extra.trace_state for grant in await hand.take(9) for extra in extras(grant)]
+
+    assert kept == [STATE] * 3
+    assert {span.context.state for span in spans.all} == ({STATE} if told else set())
+
+
+async def test_what_is_said_of_no_trace_is_dropped(api: Api, worker: Api, node: Node):
+    node.trace(Spans())
+    await job(api)
+    for headers in ({"tracestate": "a=b"}, {"traceparent": "x", "tracestate": "a=b"}, {**GIVEN, "tracestate": "=b"}):
+        await api.post("/api/v1/executions", json={"job": "pay"}, headers=headers)
+    hand = await HandWorker.register(worker, concurrency=9)
+
+    assert [extra.trace_state for grant in await hand.take(9) for extra in extras(grant)] == [None] * 3
 
 
 @pytest.mark.parametrize(("sampler", "follows"), [("parentbased_always_off", True), ("always_off", False)])

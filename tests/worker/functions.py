@@ -366,10 +366,15 @@ async def _wait(ctx) -> None:
 
 @app.job()
 def traced(ctx: Context) -> list[str | None]:
-    return [current_trace(), ctx.trace]
+    return _traces(ctx)
 
 
 @app.job()
 async def traced_async(ctx: Context) -> list[str | None]:
     await asyncio.sleep(0)
-    return [current_trace(), ctx.trace]
+    return _traces(ctx)
+
+
+def _traces(ctx: Context) -> list[str | None]:
+    current = current_trace()
+    return [current.parent, ctx.trace, current.state, ctx.trace_state]

@@ -5,7 +5,7 @@ import pytest
 from horae.client.tracing import current_trace
 from horae.model.ids import execution_id
 from horae.model.job import Command, Python
-from horae.model.trace import TraceContext, root_of, span_of
+from horae.model.trace import UNTRACED, Carried, TraceContext, root_of, span_of
 from horae.worker.tracing import Attempts
 from tests.spans import Spans
 from tests.waiting import eventually
@@ -27,7 +27,7 @@ async def test_a_function_and_what_it_submits_is_in_the_span_of_its_attempt(task
     (span,) = spans.all
     execution = execution_id(parcel, 0)
     own = TraceContext(root_of(execution).trace_id, span_of("attempt", execution, 1))
-    assert seen == [own.header, own.header]
+    assert seen == [own.header, own.header, None, None]
     assert (span.name, span.context, span.parent, span.error) == ("run job", own, None, None)
     assert span.attributes["horae.outcome"] == "success"
     assert span.start <= span.end
@@ -50,8 +50,10 @@ async def test_a_failed_attempt_is_an_error_and_one_that_is_not_sampled_is_not_t
 
 def test_a_process_that_was_started_in_a_trace_goes_on_in_it(monkeypatch: pytest.MonkeyPatch):
     header = f"00-{'a' * 32}-{'b' * 16}-01"
-    assert current_trace() is None
+    assert current_trace() == UNTRACED
     monkeypatch.setenv("TRACEPARENT", header)
-    assert current_trace() == header
+    assert current_trace() == Carried(header)
+    monkeypatch.setenv("TRACESTATE", "vendor=a")
+    assert current_trace() == Carried(header, "vendor=a")
     monkeypatch.setenv("TRACEPARENT", "nonsense")
-    assert current_trace() is None
+    assert current_trace() == UNTRACED

@@ -64,8 +64,11 @@ class Caller:
 
     async def post_bytes(self, path: str, body: bytes, *, timeout: float = 60.0, key: str | None = None) -> Reply:
         headers = {"idempotency-key": str(self._env.new_id()) if key is None else key}
-        if trace := current_trace():
-            headers["traceparent"] = trace
+        trace = current_trace()
+        if trace.parent:
+            headers["traceparent"] = trace.parent
+            if trace.state:
+                headers["tracestate"] = trace.state
         return await self.ask(self._call("POST", path, body, headers, timeout=timeout))
 
     async def edit(self, method: str, path: str, body: Any, if_match: str | None = None) -> Any:

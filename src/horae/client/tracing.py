@@ -3,12 +3,12 @@
 import os
 import sys
 
-from horae.model.trace import TraceContext, checked_trace
+from horae.model.trace import UNTRACED, Carried, TraceContext, checked_state, checked_trace
 
-VARIABLE = "TRACEPARENT"  # how a command knows of its trace
+PARENT, STATE = "TRACEPARENT", "TRACESTATE"  # how a command knows of its trace
 
 
-def current_trace() -> str | None:
+def current_trace() -> Carried:
     """The current span of OpenTelemetry's, else the trace that this process was started in, if any.
 
     Who has not imported OpenTelemetry has no current span, and need not wait for its import.
@@ -16,5 +16,7 @@ def current_trace() -> str | None:
     api = sys.modules.get("opentelemetry.trace")
     span = None if api is None else api.get_current_span().get_span_context()
     if span is not None and span.is_valid:
-        return TraceContext(f"{span.trace_id:032x}", f"{span.span_id:016x}", bool(span.trace_flags.sampled)).header
-    return checked_trace(os.environ.get(VARIABLE))
+        own = TraceContext(f"{span.trace_id:032x}", f"{span.span_id:016x}", bool(span.trace_flags.sampled))
+        return Carried(own.header, checked_state(span.trace_state.to_header()))
+    parent = checked_trace(os.environ.get(PARENT))
+    return UNTRACED if parent is None else Carried(parent, checked_state(os.environ.get(STATE)))

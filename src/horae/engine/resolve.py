@@ -24,7 +24,7 @@ from horae.model.limit_keys import is_keyed
 from horae.model.parcel import AT_LEAST_ONCE, AT_MOST_ONCE, Envelope
 from horae.model.protocol import Submit
 from horae.model.rollout_key import by_rollout
-from horae.model.trace import checked_trace
+from horae.model.trace import checked_state, checked_trace
 from horae.store.contract import Store
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.submission import Idempotency, NewExecution, NewLot, Submission
@@ -232,9 +232,11 @@ def _extra(wanted: Wanted, index: int, request: Submit) -> Extra:
     base = wanted.extras[index] if wanted.extras is not None else Extra()
     if not (wanted.caller or request.tags or request.key or request.trace or wanted.origin):
         return base
+    trace = checked_trace(request.trace)
     return structs.replace(
         base, origin=wanted.origin, caller=wanted.caller, tags=request.tags or base.tags, key=request.key,
-        trace=checked_trace(request.trace) or base.trace, interval=_interval(request) or base.interval,
+        trace=trace or base.trace, trace_state=checked_state(request.trace_state) if trace else base.trace_state,
+        interval=_interval(request) or base.interval,
         propagate=request.propagate and base.propagate,
     )  # fmt: skip
 

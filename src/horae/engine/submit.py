@@ -131,7 +131,8 @@ class Submitter:
         one = tracing.submitting(wanted.requests)
         if one is None:
             return await self._admit(wanted, refused)
-        requests = [structs.replace(request, trace=one.context.header) for request in wanted.requests]
+        header, state = one.context.header, one.context.state
+        requests = [structs.replace(request, trace=header, trace_state=state) for request in wanted.requests]
         receipts: list[Receipt] = []
         error: BaseException | None = None
         try:

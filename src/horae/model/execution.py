@@ -60,7 +60,8 @@ class Rerun(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
 class Extra(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What belongs to one item and does not decide which parcel it travels in."""
 
-    trace: str | None = None
+    trace: str | None = None  # W3C's traceparent
+    trace_state: str | None = None  # and its tracestate
     origin: str = ""  # submit, trigger, fire, event, dependency, backfill, child, retry, rerun
     caller: str = ""
     tags: dict[str, str] = {}

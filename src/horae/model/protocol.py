@@ -239,7 +239,8 @@ class Submit(Wire, frozen=True, kw_only=True):
     deadline: At | None = None  # when it should have ended: what queues by deadline order by
     within: Length | None = None  # the same, from when it is due
     tags: dict[str, str] = {}
-    trace: str | None = None
+    trace: str | None = None  # W3C's traceparent
+    trace_state: str | None = None  # and its tracestate
     interval: tuple[At, At] | None = None  # the data it is about; what depends on it inherits that
     propagate: bool = True  # whether its end is told to the jobs that depend on its job
     wait_for_dependencies: bool = False

@@ -21,7 +21,16 @@ KEPT_ALIVE = 32  # connections that wait for another request
 _REDIRECTS = (301, 302, 303, 307, 308)
 # Of a request's headers, what another origin may see: anything else may be a credential.
 _HARMLESS = frozenset(
-    {"accept", "accept-encoding", "accept-language", "content-type", "idempotency-key", "traceparent", "user-agent"}
+    {
+        "accept",
+        "accept-encoding",
+        "accept-language",
+        "content-type",
+        "idempotency-key",
+        "traceparent",
+        "tracestate",
+        "user-agent",
+    }
 )
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from horae.engine.node import Node
 from horae.errors import BadInput, NotFound
 from horae.model.principal import Principal
+from horae.model.trace import Carried
 from horae.server.address import is_address
 from horae.server.reading import read_pieces
 from horae.server.reply import Receive, Scope
@@ -88,6 +89,12 @@ class Call:
     def header(self, name: bytes) -> str | None:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
+
+    @property
+    def trace(self) -> Carried:
+        """The trace that this request is part of, as its headers say; several `tracestate` are one list."""
+        states = [value.decode("latin-1") for name, value in self.scope["headers"] if name == b"tracestate"]
+        return Carried(self.header(b"traceparent"), ",".join(states) or None)
 
     def if_match(self) -> int | None:
         """The version an edit was made against; `*` and absence mean any."""

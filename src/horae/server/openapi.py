@@ -24,6 +24,7 @@ Document = dict[str, Any]
 
 PREFIX = "#/components/schemas/{name}"
 IDEMPOTENCY = "Makes a repetition safe: the same key and body are answered alike for a day (submissions: two hours)."
+TRACE_STATE = "What vendors say of that trace, handed on with it."
 TRACE = "The W3C trace context that the executions belong to; one that cannot be read is dropped."
 HEADERS: dict[str, Document] = {
     "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": 256},
@@ -174,7 +175,7 @@ def _header_parameters(route: Route) -> Iterator[Document]:
     if route.repeats in ("kept", "submission"):
         headers["Idempotency-Key"] = IDEMPOTENCY
     if route.repeats == "submission":
-        headers["traceparent"] = TRACE
+        headers["traceparent"], headers["tracestate"] = TRACE, TRACE_STATE
     for name, meaning in headers.items():
         schema = HEADERS.get(name, TEXT)
         yield {"name": name, "in": "header", "required": False, "description": meaning, "schema": schema}

@@ -11,6 +11,7 @@ from horae.engine.permits import outside, scope_in_words
 from horae.engine.refs import find_job
 from horae.errors import Forbidden, NotFound
 from horae.model.protocol import Register, Submit
+from horae.model.trace import UNTRACED
 from horae.model.workflow.naming import owner_of
 from horae.server.bodies import DeadLetterChoice, Submission
 from horae.server.call import Call
@@ -81,7 +82,7 @@ async def _submissions(call: Call, arguments: Arguments) -> None:
     body: Submission = arguments["body"]
     if body.job is not None:
         return await _check_jobs(call, [body.job])
-    asked = requests_of(body, None)
+    asked = requests_of(body, UNTRACED)
     await _check_jobs(call, dict.fromkeys(one.job for one in asked if isinstance(one, Submit)))
     return None
 

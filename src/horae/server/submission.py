@@ -12,6 +12,7 @@ from horae.model.duration import parse_duration
 from horae.model.ids import index_of
 from horae.model.instant import parse_instant
 from horae.model.protocol import Submit
+from horae.model.trace import Carried
 from horae.server.bodies import MOST_ITEMS, NewExecution, Span, Submission, Trigger
 from horae.server.call import Call
 from horae.server.problems import problem_document
@@ -24,7 +25,7 @@ _ITEM = msgspec.json.Decoder(NewExecution)
 _NOTHING = Trigger()
 
 
-def submit_of(job: str, wish: Trigger, trace: str | None) -> Submit:
+def submit_of(job: str, wish: Trigger, trace: Carried) -> Submit:
     """One execution as the engine takes it."""
     return Submit(
         job=job,
@@ -37,7 +38,8 @@ def submit_of(job: str, wish: Trigger, trace: str | None) -> Submit:
         deadline=None if wish.deadline is None else parse_instant(wish.deadline, field="deadline"),
         within=None if wish.within is None else parse_duration(wish.within, field="within"),
         tags=wish.tags,
-        trace=trace,
+        trace=trace.parent,
+        trace_state=trace.state,
         interval=None if wish.interval is None else _interval(wish.interval),
         propagate=wish.propagate,
         wait_for_dependencies=wish.wait_for_dependencies,
@@ -48,7 +50,7 @@ def _interval(span: Span) -> tuple[Instant, Instant]:
     return parse_instant(span.start, field="interval.start"), parse_instant(span.end, field="interval.end")
 
 
-def requests_of(body: Submission, trace: str | None) -> list[Submit | HoraeError]:
+def requests_of(body: Submission, trace: Carried) -> list[Submit | HoraeError]:
     """What a body asks for: one execution, or many on their own terms; an item that cannot be read is an error."""
     if body.items is None:
         if body.job is None:
@@ -59,7 +61,7 @@ def requests_of(body: Submission, trace: str | None) -> list[Submit | HoraeError
     return [_own(item, i, trace) for i, item in enumerate(body.items)]
 
 
-def terms_of(job: str, items: Sequence[Raw], body: Submission, trace: str | None) -> Submit:
+def terms_of(job: str, items: Sequence[Raw], body: Submission, trace: Carried) -> Submit:
     """What is common to many executions of one job."""
     _check_count(items)
     if body.params or body.key is not None:
@@ -82,7 +84,7 @@ def _refuse_common(body: Submission) -> None:
             raise BadInput(f"{name} stands beside items without a job.", remedy, field=name)
 
 
-def _own(item: Raw, index: int, trace: str | None) -> Submit | HoraeError:
+def _own(item: Raw, index: int, trace: Carried) -> Submit | HoraeError:
     try:
         wish = decode(bytes(item), _ITEM)
         return submit_of(wish.job, wish, trace)

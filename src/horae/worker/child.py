@@ -22,6 +22,7 @@ import msgspec
 from horae.model.redaction import Redactor
 from horae.model.signals import Cancelled
 from horae.model.signature import Bind, signature_of
+from horae.model.trace import Carried
 from horae.worker import capture
 from horae.worker.asks import Ask
 from horae.worker.context import CURRENT, Context
@@ -124,7 +125,7 @@ class Child:
             entry = find(order.module, order.function)
             retry = entry.retry_function
             CURRENT.set(lambda: context)
-            with within(order.facts.trace):
+            with within(Carried(order.facts.trace, order.facts.trace_state)):
                 outcome = self._call(entry, context)
         except BaseException as error:
             outcome = fate_of(error, retry, order.facts.failures + 1)

@@ -18,6 +18,7 @@ from horae.model.instant import parse_instant
 from horae.model.protocol import Submit
 from horae.model.secret_refs import SCHEME
 from horae.model.signals import Cancelled, GiveUp, Span, micros_of
+from horae.model.trace import Carried
 from horae.worker.artifacts import Content, bringing
 from horae.worker.asks import Ask, Kept, Port, Submissions, Submitted
 from horae.worker.durable import SLEEP, WAIT, Backoff, Memo, check_name, check_signal
@@ -44,6 +45,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     parent: UUID | None = None
     tags: dict[str, str] = {}
     trace: str | None = None
+    trace_state: str | None = None
     interval: tuple[Instant, Instant] | None = None
     upstream: tuple[UUID, ...] = ()
     params: Raw = Raw(b"{}")  # the item as it was submitted
@@ -129,6 +131,11 @@ class Context:
     def trace(self) -> str | None:
         """The W3C trace context that this attempt is in, if any."""
         return self._facts.trace
+
+    @property
+    def trace_state(self) -> str | None:
+        """The `tracestate` that goes with it, if any."""
+        return self._facts.trace_state
 
     @property
     def scheduled_at(self) -> datetime:
@@ -275,8 +282,11 @@ class Context:
         if unknown := how.keys() - _HOW:
             wrong = ", ".join(sorted(unknown))
             raise TypeError(f'params of a submission are one mapping: submit("{name}", {{...}}), not {wrong}=...')
-        interval, trace = self._facts.interval, self._facts.trace
-        return Submissions(call, [_submission(name, item, interval=interval, trace=trace, **how) for item in items])
+        facts = self._facts
+        trace = Carried(facts.trace, facts.trace_state)
+        return Submissions(
+            call, [_submission(name, item, interval=facts.interval, trace=trace, **how) for item in items]
+        )
 
 
 CURRENT: ContextVar[Callable[[], Context | None]] = ContextVar("horae_current")
@@ -313,7 +323,7 @@ def _submission(
     priority: int | None = None,
     tags: dict[str, str] | None = None,
     interval: tuple[Instant, Instant] | None = None,
-    trace: str | None = None,
+    trace: Carried,
 ) -> Submit:
     return Submit(
         job=job,
@@ -324,7 +334,8 @@ def _submission(
         priority=priority,
         tags=tags or {},
         interval=interval,
-        trace=trace,
+        trace=trace.parent,
+        trace_state=trace.state,
     )
 
 

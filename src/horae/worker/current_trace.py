@@ -4,32 +4,33 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from horae.model.trace import read_trace
+from horae.model.trace import Carried, read_trace
 
 
-def inside(header: str | None, function: Callable[..., Any]) -> Callable[..., Any]:
+def inside(carried: Carried, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that sees a trace as the current one."""
-    if read_trace(header) is None:
+    if read_trace(carried.parent) is None:
         return function
 
     def seeing(*args: Any, **kwargs: Any) -> Any:
-        with within(header):
+        with within(carried):
             return function(*args, **kwargs)
 
     return seeing
 
 
 @contextmanager
-def within(header: str | None) -> Iterator[None]:
+def within(carried: Carried) -> Iterator[None]:
     """Have a trace be the current one, for whoever asks OpenTelemetry's API."""
-    given = read_trace(header)
+    given = read_trace(carried.parent, carried.state)
     if given is None:
         yield
         return
     from opentelemetry import context, trace
 
     flags = trace.TraceFlags(trace.TraceFlags.SAMPLED if given.sampled else trace.TraceFlags.DEFAULT)
-    span = trace.SpanContext(int(given.trace_id, 16), int(given.span_id, 16), is_remote=True, trace_flags=flags)
+    state = trace.TraceState.from_header([given.state]) if given.state else None
+    span = trace.SpanContext(int(given.trace_id, 16), int(given.span_id, 16), True, flags, state)
     token = context.attach(trace.set_span_in_context(trace.NonRecordingSpan(span)))
     try:
         yield

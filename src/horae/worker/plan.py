@@ -78,6 +78,7 @@ class Plan:
             parent=grant.parent,
             tags={**self.spec.tags, **extra.tags},
             trace=extra.trace,
+            trace_state=extra.trace_state,
             interval=extra.interval,
             upstream=extra.upstream,
             params=lot.item(index),

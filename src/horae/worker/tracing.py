@@ -48,10 +48,12 @@ class Attempts:
     def _context(self, lot: Lot, index: int) -> tuple[TraceContext, str | None]:
         """An attempt's own, and its parent; one of an execution that nobody traced is a root."""
         execution = lot.execution(index)
-        given = read_trace(lot.extra(index).trace)
+        extra = lot.extra(index)
+        given = read_trace(extra.trace, extra.trace_state)
         if given is not None and not given.sampled:
             return given, None
         trace_id = root_of(execution).trace_id if given is None else given.trace_id
         sampled = self.sink.samples(trace_id, given)
-        context = TraceContext(trace_id, span_of("attempt", execution, lot.grant.attempt), sampled)
+        state = None if given is None else given.state
+        context = TraceContext(trace_id, span_of("attempt", execution, lot.grant.attempt), sampled, state)
         return context, None if given is None else given.span_id

@@ -11,6 +11,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 import structlog
+from msgspec import structs
 
 from horae.engine.tracing.spans import Kind, Span
 from horae.errors import BadInput
@@ -81,19 +82,18 @@ class OtelSink:
     def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
         from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
-        parent = None if given is None else set_span_in_context(NonRecordingSpan(_context(trace_id, given.span_id)))
+        parent = None if given is None else set_span_in_context(NonRecordingSpan(_context(given)))
         return self.provider.sampler.should_sample(parent, int(trace_id, 16), "horae").decision is self._yes
 
     def record(self, span: Span) -> None:
         from opentelemetry.sdk.trace import ReadableSpan
         from opentelemetry.trace import Status, StatusCode
 
-        trace_id = span.context.trace_id
         self._processor.on_end(
             ReadableSpan(
                 name=span.name,
-                context=_context(trace_id, span.context.span_id),
-                parent=None if span.parent is None else _context(trace_id, span.parent),
+                context=_context(span.context),
+                parent=None if span.parent is None else _context(structs.replace(span.context, span_id=span.parent)),
                 resource=self.provider.resource,
                 attributes=dict(span.attributes),
                 kind=self._kinds[span.kind],
@@ -125,9 +125,13 @@ class OtelSink:
             await asyncio.wait_for(sent.wait(), CLOSING)
 
 
-def _context(trace_id: str, span_id: str) -> "SpanContext":
+def _context(of: TraceContext) -> "SpanContext":
     from opentelemetry import trace
 
     return trace.SpanContext(
-        int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED)
+        int(of.trace_id, 16),
+        int(of.span_id, 16),
+        is_remote=True,
+        trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED),
+        trace_state=trace.TraceState.from_header([of.state]) if of.state else None,
     )

@@ -12,7 +12,7 @@ from horae.model.ids import execution_id
 from horae.model.parcel import Parcel, extras_of
 from horae.model.protocol import Submit
 from horae.model.slice import Running
-from horae.model.trace import TraceContext, read_trace, root_of, span_of
+from horae.model.trace import TraceContext, checked_state, read_trace, root_of, span_of
 
 Kind = Literal["producer", "consumer", "internal"]
 Attributes = Mapping[str, str | int]
@@ -76,7 +76,8 @@ class Tracing:
 
         Where that is not followed, what is asked for is in the trace all the same, and nobody tells of it.
         """
-        given = read_trace(requests[0].trace) if requests else None
+        first = requests[0] if requests else None
+        given = None if first is None else read_trace(first.trace, checked_state(first.trace_state))
         if given is not None and not given.sampled:
             return None
         if given is not None and not self.sink.samples(given.trace_id, given):
@@ -84,7 +85,7 @@ class Tracing:
         new = self.root(self._env.new_id())
         if given is None:
             return Submitting(new, None, self._env.now())
-        return Submitting(TraceContext(given.trace_id, new.span_id), given.span_id, self._env.now())
+        return Submitting(structs.replace(given, span_id=new.span_id), given.span_id, self._env.now())
 
     def submitted(
         self, one: Submitting, job: str, count: int, executions: Sequence[UUID], error: BaseException | None
@@ -118,7 +119,7 @@ class Tracing:
 
         Its beginning is as long as it was made late.
         """
-        given = read_trace(extra.trace)
+        given = read_trace(extra.trace, extra.trace_state)
         if given is not None:
             return given
         root = self.root(execution)
@@ -141,8 +142,8 @@ class Tracing:
         self.sink.record(
             Span(
                 name=f"queue {job}", kind="internal",
-                context=TraceContext(context.trace_id, span_of("queue", execution, attempt)), parent=context.span_id,
-                start=since, end=max(since, until),
+                context=structs.replace(context, span_id=span_of("queue", execution, attempt)),
+                parent=context.span_id, start=since, end=max(since, until),
                 attributes={"horae.job": job, "horae.execution_id": str(execution), "horae.attempt": attempt},
             )
         )  # fmt: skip

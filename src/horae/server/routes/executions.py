@@ -50,7 +50,7 @@ async def submit(call: Call, body: Submission) -> Reply:
     if body.items is not None and body.job is not None:
         return await _submit_lot(call, body, body.job, body.items)
     partial = body.items is not None and not body.atomic
-    requests = requests_of(body, call.header(b"traceparent"))
+    requests = requests_of(body, call.trace)
     receipts = await call.node.submitter.submit(
         call.namespace, readable(requests, partial=partial), origin="submit", caller=call.caller,
         idempotency=submission_key(call), partial=partial,
@@ -68,7 +68,7 @@ async def submit(call: Call, body: Submission) -> Reply:
 async def _submit_lot(call: Call, body: Submission, job: str, items: Sequence[Raw]) -> Reply:
     """Many of one job."""
     receipts, refused = await call.node.submitter.submit_lot(
-        call.namespace, terms_of(job, items, body, call.header(b"traceparent")), items, origin="submit",
+        call.namespace, terms_of(job, items, body, call.trace), items, origin="submit",
         caller=call.caller, idempotency=submission_key(call), partial=not body.atomic,
     )  # fmt: skip
     return Reply(207 if refused else 201, lot(receipts, refused, await warnings_of(call, [job])))

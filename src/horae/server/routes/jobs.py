@@ -127,7 +127,7 @@ async def trigger(call: Call, body: Trigger) -> Reply:
     whatever the job depends on, unless it is asked to wait, and its end is told to the jobs that depend on it, unless
     it is asked not to: `note` says so.
     """
-    request = submit_of(call.path("ref"), body, call.header(b"traceparent"))
+    request = submit_of(call.path("ref"), body, call.trace)
     receipts = await call.node.submitter.submit(
         call.namespace, [request], origin="trigger", caller=call.caller, idempotency=submission_key(call)
     )

@@ -272,8 +272,8 @@ def _after(at: Instant, span: int | None) -> Instant | None:
 def _inherited(extra: Extra) -> Extra:
     """What children have of their parent; and what it is a rerun of, which they have not."""
     return Extra(
-        trace=extra.trace, origin="child", caller=extra.caller, tags=extra.tags, interval=extra.interval,
-        backfill=extra.backfill, rerun=extra.rerun,
+        trace=extra.trace, trace_state=extra.trace_state, origin="child", caller=extra.caller, tags=extra.tags,
+        interval=extra.interval, backfill=extra.backfill, rerun=extra.rerun,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from msgspec import structs
 from horae.env import SECOND, Env, Instant
 from horae.errors import BadInput
 from horae.model.redaction import MASK
-from horae.model.trace import trace_id_of
+from horae.model.trace import UNTRACED, Carried, trace_id_of
 from horae.worker.asks import Ask
 from horae.worker.context import NO_SECRETS, Context
 from horae.worker.failure import clean, stopped
@@ -123,10 +123,12 @@ class Run:
         secrets = begun[0].secrets
         return Context(facts, LocalPort(self, begun), NO_SECRETS if secrets is None else secrets.values)
 
-    def trace_of(self, begun: Begun) -> str | None:
+    def trace_of(self, begun: Begun) -> Carried:
         """The trace that an item's attempt is the current span of; mostly none."""
-        is_traced = self.host.tracing is not None or begun[0].traced
-        return self.context_of(begun).trace if is_traced else None
+        if self.host.tracing is None and not begun[0].traced:
+            return UNTRACED
+        context = self.context_of(begun)
+        return Carried(context.trace, context.trace_state)
 
     def logged(self, begun: Begun) -> dict[str, str | int]:
         """What a line of the worker's own log says of an item."""
@@ -135,7 +137,7 @@ class Run:
             "job": self.plan.spec.name,
             "attempt": begun[0].grant.attempt,
         }
-        trace = trace_id_of(self.trace_of(begun))
+        trace = trace_id_of(self.trace_of(begun).parent)
         return told if trace is None else told | {"trace": trace}
 
     def context(self) -> Context | None:

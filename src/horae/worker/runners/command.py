@@ -8,6 +8,7 @@ A command's environment is what `PASSED` and `Settings.pass_env` let through of 
     HORAE_ATTEMPT       grows with every try       HORAE_PARAMS        the params as JSON; if they are too long for a
     HORAE_TOKEN         the fencing token                              variable, HORAE_PARAMS_FILE names a file instead
     HORAE_OUTPUT        a file to talk back with   TRACEPARENT         the trace it belongs to, if known
+                                                   TRACESTATE          what vendors say of it, if anything
     HORAE_ARTIFACTS     a folder: files left there are kept, whatever becomes of the command
     HORAE_CHECKPOINT    a file with the last checkpoint of an earlier attempt, if there is one
     HORAE_GUARD         marks its processes for the guard
@@ -246,6 +247,9 @@ class CommandRunner(TaskRunner):
         }
         if facts.trace:
             env["TRACEPARENT"] = facts.trace
+            env.pop("TRACESTATE", None)  # of another trace: the worker's own
+            if facts.trace_state:
+                env["TRACESTATE"] = facts.trace_state
         encoded = msgspec.json.encode(params)
         if len(encoded) <= MAX_ENV_VALUE:
             env["HORAE_PARAMS"] = encoded.decode()

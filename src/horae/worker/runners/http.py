@@ -92,6 +92,8 @@ class HttpRunner(TaskRunner):
             headers["Idempotency-Key"] = str(context.execution_id)
         if context.trace and "traceparent" not in given:
             headers["traceparent"] = context.trace
+            if context.trace_state and "tracestate" not in given:
+                headers["tracestate"] = context.trace_state
         return Ask(task.method.upper(), url, headers, content)
 
     async def _exchange(self, run: Run, begun: Begun, request: Ask) -> bytes | Fate:

@@ -59,7 +59,7 @@ class TaskRunner(Runner):
             context = run.context_of(begun) if plan.wants_context else None
             args, kwargs = plan.bind(begun[0].item(begun[1]), context)
             trace = run.trace_of(begun)
-            with within(trace) if trace else nullcontext():
+            with within(trace) if trace.parent else nullcontext():
                 value = await plan.function(*args, **kwargs)
             if context is not None:
                 context._check_done()
