@@ -17,6 +17,7 @@ from horae.engine.submit import Submitter
 from horae.env import SECOND
 from horae.errors import BadInput, Conflict, NotFound, StoreUnavailable
 from horae.model.ids import execution_id
+from horae.model.instant import parse_instant
 from horae.model.protocol import Failure
 from horae.model.retry import RetryPolicy
 from tests.store_contract.world import NAMESPACE, TestJob, World, failed, rank, success
@@ -210,6 +211,44 @@ async def test_groups_count_by_job_and_error(world, letters, monkeypatch):
     monkeypatch.setattr("horae.engine.dead_letters.MOST_GROUPS", 2)
     some = await letters.groups(NAMESPACE)
     assert (some.items, some.complete) == (groups.items[:2], False)
+
+
+async def test_groups_tell_the_first_the_last_and_their_course(world, letters):
+    made, other = await job(world, "one"), await job(world, "two")
+    begin = world.now()
+    first = await fail(world, made, 1)
+    world.clock.advance(23 * 3600 * SECOND)
+    last = await fail(world, made, 2)
+    await fail(world, other, 1)
+    world.clock.advance(1800 * SECOND)
+
+    groups = await letters.groups(NAMESPACE, since=begin)
+
+    one, two = groups.items
+    assert (one.count, one.newest_id, two.count) == (3, last[1], 1)
+    assert parse_instant(one.oldest_at) == begin
+    assert parse_instant(one.newest_at) - begin == (23 * 3600 + 1) * SECOND
+    assert (parse_instant(groups.from_), parse_instant(groups.to)) == (begin, world.now())
+    assert one.course == [1, *[0] * 22, 2]
+    await letters.discard(NAMESPACE, first[0])
+    (discarded,) = (await letters.groups(NAMESPACE, state="discarded")).items
+    assert (discarded.count, discarded.newest_id) == (1, first[0])
+    assert (await letters.groups(NAMESPACE, state="all")).items[0].count == 3
+    assert (await letters.groups(NAMESPACE, queue="nowhere")).items == []
+    assert await letters.count(NAMESPACE, await letters.read(NAMESPACE, {"queue": "default"})) == 3
+
+
+async def test_groups_are_counted_of_so_many_letters_and_no_more(world, letters, monkeypatch):
+    monkeypatch.setattr("horae.store.moves.dead_letter_reads.PAGE", 2)
+    monkeypatch.setattr("horae.engine.dead_letters.MOST_GROUPED", 4)
+    made = await job(world)
+    for _ in range(6):
+        await fail(world, made, 1)
+
+    groups = await letters.groups(NAMESPACE, error_type="Nothing")
+    assert (groups.items, groups.complete) == ([], False)
+    (one,) = (await letters.groups(NAMESPACE)).items
+    assert one.count == 4
 
 
 async def test_bulk_retries_what_matches_and_says_what_it_skipped(world, letters, submits):

@@ -8,6 +8,7 @@ import pytest
 from horae.model.ids import parcel_id
 from horae.store.driver import one
 from horae.store.moves import child_lists, shelves
+from horae.store.moves.dead_letter_reads import _window as letters
 from horae.store.moves.execution_lists import END, FIRST, _window
 from horae.store.moves.parcels import PARCELS
 from horae.store.script import Insert, Script, Statement
@@ -52,10 +53,16 @@ async def fill(world: World, job: TestJob, other: TestJob) -> None:
 
 def indexes(world: World) -> dict[str, str]:
     if world.driver.dialect == "sqlite":
-        names = ("sqlite_autoindex_history_1", "history_job", "history_dead", "history_tenant")
+        names = ("sqlite_autoindex_history_1", "history_job", "history_dead", "history_tenant", "history_dead_job")
     else:
-        names = ("_pkey", "_job_parcel_idx", "_namespace_parcel_idx", "_namespace_parcel_lo_idx")
-    return dict(zip(("key", "job", "failed", "tenant"), names, strict=True))
+        names = (
+            "_pkey",
+            "_job_parcel_idx",
+            "_namespace_parcel_idx",
+            "_namespace_parcel_lo_idx",
+            "_job_state_parcel_lo_idx",
+        )
+    return dict(zip(("key", "job", "failed", "tenant", "failed of job"), names, strict=True))
 
 
 @pytest.mark.parametrize("since", [False, True])
@@ -74,6 +81,18 @@ async def test_history_is_read_in_order_along_an_index(world, since):
         assert "Seq Scan on history" not in told
         assert by_job or "Bitmap Heap Scan on history" not in told  # of one job's few rows it does no harm
         assert "SCAN history" not in told.replace("SCAN history_slices", "")
+
+
+@pytest.mark.parametrize("since", [False, True])
+async def test_failures_of_a_job_are_not_looked_for_among_all_that_it_ran(world, since):
+    job, other = await world.job("job"), await world.job("other")
+    await fill(world, job, other)
+    low: list[UUID] = [UUID(int=FIRST.int + 1)] if since else []
+    for statement in (_window(("history",), True, True, since, 64), letters("", True, since, 300, 2000)):
+        told = await plan(world, statement, *END, NAMESPACE, *low, job.id)
+        assert re.search(rf"{indexes(world)['failed of job']}\b", told), told
+    told = await plan(world, letters("", False, since, 300, 2000), *END, NAMESPACE, *low)
+    assert re.search(rf"{indexes(world)['failed']}\b", told), told
 
 
 @pytest.mark.parametrize("since", [False, True])

@@ -22,6 +22,7 @@ PUT_TOGETHER = {
     "store/transfer.py",
     "store/moves/child_lists.py",
     "store/moves/coarse.py",
+    "store/moves/dead_letter_reads.py",
     "store/moves/execution_lists.py",
     "store/moves/job_pages.py",
     "store/moves/namespace_data.py",

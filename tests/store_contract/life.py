@@ -78,7 +78,7 @@ RARE_MOVES = {
     "templates",
     *("sealing", "secrets"),
     *("audit", "audit_fires", "audit_joins", "backfill_work", "calendars", "cancel_job", "dependency_reads", "depths"),
-    *("adoption", "autoscale", "circuit_reads", "explain_reads"),
+    *("adoption", "autoscale", "circuit_reads", "dead_letter_reads", "explain_reads"),
     *("approval_reads", "grid_reads", "live_reads", "statistics_reads"),
     *("child_lists", "execution_lists", "holds", "job_reads", "ledger", "log_reads", "queues", "triggers"),
 }

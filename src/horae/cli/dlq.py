@@ -81,7 +81,8 @@ async def groups(api: Api, **filters: Any) -> None:
         ("COUNT", "count"),
         ("JOB", "jobName"),
         ("ERROR TYPE", "errorType"),
-        ("NEWEST", lambda one: api.out.age(one.get("newestAt"))),
+        ("FIRST", lambda one: api.out.age(one.get("oldestAt"))),
+        ("LAST", lambda one: api.out.age(one.get("newestAt"))),
         ("EXECUTION", "newestId"),
         ("ERROR", lambda one: (one.get("errorMessage") or "").partition("\n")[0][:80]),
     ]

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Literal, Protocol, Unpack
 from uuid import UUID
 
-from horae.engine.dead_letter_groups import grouped, told
+from msgspec import structs
+
+from horae.engine.dead_letter_groups import MOST_COUNTED, MOST_GROUPED, MOST_GROUPS, gather, show
 from horae.engine.dead_letter_retries import Params, Retries, SubmitMany
 from horae.engine.executions import Executions, start
 from horae.engine.letters import Which, filter_of, place_of, read_which
@@ -22,12 +24,10 @@ from horae.store.contract import Store
 from horae.store.moves import dead_letters as moves
 from horae.store.moves import execution_lists as lists
 from horae.store.moves import execution_reads as reads
-from horae.store.moves.execution_lists import Chosen, Mark, Place
+from horae.store.moves.execution_lists import Mark, Place
 
 MOST_AT_ONCE = 10_000
 BATCH = 256  # letters of a bulk action that are read and submitted together
-MOST_GROUPED = 20_000  # letters counted for the groups
-MOST_GROUPS = 200  # groups that are told, the largest
 
 
 class DeadLetters:
@@ -111,13 +111,11 @@ class DeadLetters:
     async def groups(self, namespace: int, *, state: str = "open", **which: Unpack[Which]) -> DeadLetterGroups:
         """Dead letters counted by job and error type; the newest of each group speaks for it."""
         letters = await self.read(namespace, which)
-        chosen, place = await self._all(namespace, letters, state)
-        all_groups = grouped(chosen)
-        groups = all_groups[:MOST_GROUPS]
-        newest = [members[0] for members in groups]
-        found = await self._store.read(lambda: lists.unfold(newest, namespace))
-        items = [told(members, of) for members, of in zip(groups, found, strict=True)]
-        return DeadLetterGroups(items=items, complete=place is None and len(groups) == len(all_groups))
+        wanted = filter_of(letters, state)
+        groups, is_all = await gather(self._store, namespace, wanted, _start(letters, None), MOST_GROUPED)
+        until = self._env.now() if letters.until is None else min(letters.until, self._env.now())
+        told = await show(self._store, namespace, groups[:MOST_GROUPS], wanted.mark, letters.since, until)
+        return structs.replace(told, complete=is_all and len(groups) <= MOST_GROUPS)
 
     async def list(
         self,
@@ -173,19 +171,8 @@ class DeadLetters:
 
     async def count(self, namespace: int, letters: Letters) -> int | None:
         """How many open ones match; None when there are too many to count."""
-        chosen, place = await self._all(namespace, letters, "open")
-        return len(chosen) if place is None else None
-
-    async def _all(self, namespace: int, letters: Letters, state: str) -> "tuple[list_of[Chosen], Place | None]":
-        """All that match, up to a bound, and where the rest begins."""
-        wanted = filter_of(letters, state)
-        place: Place | None = _start(letters, None)
-        chosen: list_of[Chosen] = []
-        while place is not None and len(chosen) < MOST_GROUPED:
-            before = place
-            more, place = await self._store.look_up(lambda: lists.page(namespace, wanted, before, 500))  # noqa: B023
-            chosen += more
-        return chosen, place
+        groups, is_all = await gather(self._store, namespace, filter_of(letters), _start(letters, None), MOST_COUNTED)
+        return sum(group.count for group in groups) if is_all else None
 
     async def replay(
         self, namespace: int, letters: Letters, place: Place, limit: int, *, caller: str, params: Params

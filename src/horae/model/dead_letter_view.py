@@ -3,6 +3,8 @@
 from typing import Literal
 from uuid import UUID
 
+from msgspec import field
+
 from horae.model.execution_view import ExecutionView
 from horae.model.view import Time, View
 
@@ -17,7 +19,7 @@ class DeadLetterView(View, frozen=True, kw_only=True):
 
 
 class DeadLetterGroup(View, frozen=True, kw_only=True):
-    """Dead letters of one job that failed alike."""
+    """Dead letters of one job that failed alike; `course` is how many did in each 24th of the window."""
 
     job_id: UUID
     job_name: str
@@ -25,13 +27,20 @@ class DeadLetterGroup(View, frozen=True, kw_only=True):
     count: int
     newest_id: UUID
     newest_at: Time
+    oldest_at: Time
+    course: list[int]
     error_message: str | None = None
 
 
 class DeadLetterGroups(View, frozen=True, kw_only=True):
-    """The largest groups first; `complete` is false when there are more dead letters, or groups, than are told of."""
+    """The largest groups first; `complete` is false when there are more dead letters, or groups, than are told of.
+
+    Courses run over the window from `from` to `to`, which begins with the oldest unless the filter says since when.
+    """
 
     items: list[DeadLetterGroup]
+    from_: Time = field(name="from")
+    to: Time
     complete: bool
 
 

@@ -1,14 +1,14 @@
 """Executions listed newest first: pages over slices, unfolded in code.
 
 What the cost rests on: each shelf and history are read backwards along (parcel, lo), history of one job along
-(job, parcel) and failed executions along (namespace, parcel) of those alone; each shelf gives at most a window of
-slices. Filters that no index serves are applied to what a window brought, for so many windows and no more: such a page
-may be short, and its cursor goes on.
+(job, parcel) and failed executions along (namespace, parcel), or (job, parcel), of those alone; each shelf gives at
+most a window of slices. Filters that no index serves are applied to what a window brought, for so many windows and no
+more: such a page may be short, and its cursor goes on.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from typing import Any
 from uuid import UUID
@@ -112,9 +112,16 @@ class Listed(Struct, frozen=True):
 
     @property
     def error_type(self) -> str:
-        """From the beginning of the stored error, whose first field it is; of a very long one, its beginning."""
-        found = _TYPE.match(self.error_head or "")
-        return "" if found is None else msgspec.json.decode(f'"{found[1]}"', type=str)
+        return error_type(self.error_head)
+
+
+@lru_cache(4096)
+def error_type(head: str | None) -> str:
+    """From the beginning of a stored error, whose first field it is; of a very long one, its beginning."""
+    found = _TYPE.match(head or "")
+    if found is None:
+        return ""
+    return found[1] if "\\" not in found[1] else msgspec.json.decode(f'"{found[1]}"', type=str)
 
 
 _TYPE = re.compile(r'\{"type":"((?:[^"\\]|\\u[0-9a-f]{4}|\\[^u])*)')
@@ -217,16 +224,16 @@ def _passes(slice: Listed, wanted: ExecutionFilter) -> bool:
         (wanted.error_type, slice.error_type),
         (wanted.reason, slice.reason),
     )
-    fits = all(asked is None or asked == has for asked, has in checks) and _says(slice, wanted.text)
+    fits = all(asked is None or asked == has for asked, has in checks) and says_text(slice.error_head, wanted.text)
     return fits and (wanted.states is None or slice.status in wanted.states)
 
 
-def _says(slice: Listed, text: str | None) -> bool:
+def says_text(head: str | None, text: str | None) -> bool:
     """Whether an error's beginning has a text in it, which is spelled as JSON spells it there."""
     if text is None:
         return True
     spelled = msgspec.json.encode(text).decode()[1:-1]
-    return spelled.lower() in (slice.error_head or "").lower()
+    return spelled.lower() in (head or "").lower()
 
 
 def _tagged(slice: Listed, tag: tuple[str, str | None] | None) -> Callable[[int], bool]:

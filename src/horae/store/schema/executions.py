@@ -142,8 +142,9 @@ history = table(
     opt("error", TEXT),
     Index("history_job", "job", "parcel"),
     partial("history_dead", "namespace", "parcel", where="state = 'failed'"),
-    # A job that ran a million times and failed twice: its failures are not looked for among all the rest.
-    partial("history_dead_job", "job", "parcel", where="state = 'failed'"),
+    # A job that ran a million times and failed twice: its failures are not looked for among all the rest. By its state,
+    # too, though it is one and the same, so that SQLite prefers it.
+    partial("history_dead_job", "job", "state", "parcel", "lo", where="state = 'failed'"),
     # Lists of a small namespace do not read over what large ones did; the first one, often the only one, pays nothing.
     partial("history_tenant", "namespace", "parcel", "lo", where="namespace <> 1"),
     by="parcel",

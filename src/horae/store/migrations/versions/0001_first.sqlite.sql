@@ -574,6 +574,8 @@ CREATE TABLE history (
 
 CREATE INDEX history_dead ON history (namespace, parcel) WHERE state = 'failed';
 
+CREATE INDEX history_dead_job ON history (job, state, parcel, lo) WHERE state = 'failed';
+
 CREATE INDEX history_job ON history (job, parcel);
 
 CREATE INDEX history_tenant ON history (namespace, parcel, lo) WHERE namespace <> 1;
