@@ -49,7 +49,7 @@ class Secrets:
     def __init__(self, env: Env, store: Store, sealer: Sealer) -> None:
         self._env, self._store, self._sealer = env, store, sealer
         self._opened: dict[tuple[int, str], tuple[float, str]] = {}
-        self.reseal_others: Sequence[Reseal] = ()
+        self.reseal_others: list[Reseal] = []
 
     async def put(self, namespace: int, name: str, value: str) -> tuple[SecretView, bool]:
         """Give a secret a value; whether it is new. Raises BadInput, MasterKeyMissing."""

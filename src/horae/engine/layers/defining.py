@@ -1,0 +1,66 @@
+"""What people define: jobs, their templates and rollouts, triggers and what they listen to, calendars, dependencies."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from horae.engine.calendars import Calendars
+from horae.engine.dependencies import Dependencies
+from horae.engine.hints import Hint
+from horae.engine.hook_secrets import HookSecrets
+from horae.engine.hooks import Hooks
+from horae.engine.job_plans import JobPlans
+from horae.engine.jobs import Jobs
+from horae.engine.layers.moving import Moving
+from horae.engine.rollouts import Rollouts
+from horae.engine.service import Service
+from horae.engine.settings import EngineSettings
+from horae.engine.templates import Templates
+from horae.engine.triggers import Triggers
+from horae.engine.watching.watcher import Places, Watcher
+from horae.env import Env, Instant
+from horae.store.contract import Store
+
+
+class Defining(Moving):
+    """Definitions, and what acts on their changes."""
+
+    def __init__(self, env: Env, store: Store, settings: EngineSettings) -> None:
+        super().__init__(env, store, settings)
+        hook_secrets = HookSecrets(store, self.sealer, self.secrets)
+        self.secrets.reseal_others.append(hook_secrets.reseal)
+        self.hooks = Hooks(env, store, self.intake, lambda: self.presence.url, hook_secrets)
+        places = Places(settings.watch_roots)
+        self.watcher = Watcher(env, store, self.directory, self.hints, self.clock, self.intake.check, places)
+        self.watcher.on_blocked = self.turns.alarm.ring
+        self.jobs = Jobs(
+            env,
+            store,
+            self.directory.alarm.ring,
+            rank=self.directory.rank,
+            on_change=self._job_changed,
+            on_event=self._tell,
+            on_queued=lambda lanes: self.hints.tell(Hint(lanes=dict(lanes))),
+            fire_due=self.scheduler.step,
+            deletions=self.deletions,
+            check_place=places.check,
+            held=self.hold_watch.why_named,
+            default_queue=self.queues.default_of,
+            warn=self.fleet.warning,
+        )
+        self.job_plans = JobPlans(store, self.jobs)
+        self.rollouts = Rollouts(env, store, self.id, self.hints, self.jobs)
+        self.statistics.on_trials = self.rollouts.add
+        self.templates = Templates(env, store, self.jobs)
+        self.triggers = Triggers(env, store, self.jobs, on_change=self._job_changed, fire_due=self.scheduler.step)
+        self.calendars = Calendars(env, store, on_change=self._calendar_changed, fire_due=self.scheduler.step)
+        self.dependencies = Dependencies(store, self.directory, self.hints)
+
+    def services(self, parts: Collection[str]) -> list[Service]:
+        chosen: list[Service] = [*super().services(parts), self.rollouts]
+        return [*chosen, self.watcher] if "scheduler" in parts else chosen
+
+    def _job_changed(self, job: UUID) -> None:
+        self.hints.tell(Hint(jobs=[job], fire_at=self.env.now()))
+
+    def _calendar_changed(self, now: Instant) -> None:
+        self.hints.tell(Hint(fire_at=now, holds=True))

@@ -1,0 +1,85 @@
+"""What can be asked of executions and done to them, one or thousands; what they leave behind; and workers."""
+
+from collections.abc import Collection
+
+from horae.engine.archive import Archiver, ArchiveReader
+from horae.engine.artifacts import Artifacts, ArtifactSweeper, place_at
+from horae.engine.backfill import Backfiller
+from horae.engine.backfills import Backfills
+from horae.engine.callbacks import Callbacks
+from horae.engine.dead_letters import DeadLetters
+from horae.engine.erasures import Erasures
+from horae.engine.execution_logs import ExecutionLogs
+from horae.engine.executions import Executions
+from horae.engine.explain import Explainer
+from horae.engine.graphs import Graphs
+from horae.engine.layers.defining import Defining
+from horae.engine.replays import Replayer, Replays
+from horae.engine.reruns import Reruns
+from horae.engine.service import Service
+from horae.engine.settings import EngineSettings
+from horae.engine.signals import Signals
+from horae.engine.steps_by_hand import StepsByHand
+from horae.engine.workers import Workers
+from horae.env import Env
+from horae.store.contract import Store
+from horae.store.moves.log_lines import ATTEMPTS_KEPT
+
+
+class Handling(Defining):
+    """Executions and workers as people handle them."""
+
+    def __init__(self, env: Env, store: Store, settings: EngineSettings) -> None:
+        super().__init__(env, store, settings)
+        self.executions = Executions(
+            env,
+            store,
+            waits=self.dependencies.waits,
+            held=self.hold_watch.why,
+            retention=settings.retention,
+            on_asked=self._session_asked,
+            on_cancelled=self.statistics.cancelled,
+            on_event=self._tell,
+        )
+        self.logs = ExecutionLogs(store, self.executions, most=settings.log_limit * ATTEMPTS_KEPT)
+        self.signals = Signals(env, store, self.executions, self.hints)
+        self.callbacks = Callbacks(store, self.signals)
+        self.graphs = Graphs(env, store, self.executions)
+        self.steps_by_hand = StepsByHand(env, store, self.executions)
+        self.explainer = Explainer(env, store, self.directory, self.hold_watch, self.executions)
+        self.reruns = Reruns(store, self.executions, self._submit_all)
+        self.workers = Workers(
+            env, store, settings, on_request=self._session_asked, costs=lambda: self.directory.demands.costs
+        )
+        self._handle_many(env, store)
+        self._keep(env, store)
+
+    def _handle_many(self, env: Env, store: Store) -> None:
+        """Backfills, and dead letters that run again."""
+        self.backfiller = Backfiller(env, store, self.directory, self.hints)
+        self.backfills = Backfills(
+            env,
+            store,
+            wake=self.backfiller.alarm.ring,
+            cancel=self.executions.cancel,
+            fire_due=self.scheduler.step,
+        )
+        self.dead_letters = DeadLetters(env, store, self._submit_all)
+        self.replayer = Replayer(env, store, self.dead_letters)
+        self.replays = Replays(env, store, self.dead_letters, self.replayer.alarm.ring)
+
+    def _keep(self, env: Env, store: Store) -> None:
+        """Files and the archive, which lie in one place; and what is erased from it."""
+        place, settings = place_at(self.settings.artifacts), self.settings
+        sessions = self.gateway.sessions
+        self.artifacts = Artifacts(env, store, sessions, self.executions, place, settings.artifact_limit)
+        self.artifact_sweeper = ArtifactSweeper(env, store, self.id, place)
+        self.archive = ArchiveReader(env, store, place)
+        self.archiver = Archiver(env, store, self.id, settings.retention, self.clock, self.executions, place)
+        self.erasures = Erasures(store, self.executions, self.seals, self.archive)
+
+    def services(self, parts: Collection[str]) -> list[Service]:
+        chosen = super().services(parts)
+        if "scheduler" in parts:
+            chosen += [self.backfiller, self.replayer, self.artifact_sweeper, self.archiver]
+        return chosen

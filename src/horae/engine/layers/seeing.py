@@ -1,0 +1,58 @@
+"""What people and monitors see of the whole: overviews, fires, statistics, who holds what, proofs, and alerts."""
+
+from collections.abc import Collection
+
+from horae.engine.alerts import AlertDelivery, Alerts, AlertWatch
+from horae.engine.alerts.channels import AlertChannels
+from horae.engine.alerts.rules import AlertRules
+from horae.engine.audit import Audit
+from horae.engine.audit_fires import FireAudits
+from horae.engine.autoscale import Autoscale
+from horae.engine.coming import Coming
+from horae.engine.fire_counts import FireCounts
+from horae.engine.fires import Fires
+from horae.engine.gauges import Gauges
+from horae.engine.grid import Grid
+from horae.engine.held_keys import HeldKeys
+from horae.engine.job_statistics import JobStatistics
+from horae.engine.layers.handling import Handling
+from horae.engine.overview import Overview
+from horae.engine.service import Service
+from horae.engine.settings import EngineSettings
+from horae.env import Env
+from horae.store.contract import Store
+
+
+class Seeing(Handling):
+    """Reads over many things, and what watches them."""
+
+    def __init__(self, env: Env, store: Store, settings: EngineSettings) -> None:
+        super().__init__(env, store, settings)
+        self.fires = Fires(env, store)
+        self.fire_counts = FireCounts(env, store)
+        self.autoscale = Autoscale(env, store, self.directory)
+        self.gauges = Gauges(env, store, self.id, self.statistics)
+        self.coming = Coming(env, store)
+        self.overview = Overview(env, store, self.directory, self.gauges, self.coming, self.workers)
+        self.job_statistics = JobStatistics(env, store)
+        self.grid = Grid(store)
+        self.held_keys = HeldKeys(store)
+        self.audit = Audit(env, store, self.hints)
+        self.fire_audits = FireAudits(env, store)
+        channels = AlertChannels(env, store, self.sealer, self.secrets)
+        self.secrets.reseal_others.append(channels.reseal)
+        self.alerts = Alerts(
+            env,
+            store,
+            self.hints,
+            AlertRules(store),
+            channels,
+            AlertWatch(env, store, self.id, self.hints, self.clock),
+            AlertDelivery(env, store, channels, self.outbound),
+        )
+
+    def services(self, parts: Collection[str]) -> list[Service]:
+        chosen: list[Service] = [*super().services(parts), self.coming]
+        if "scheduler" in parts:
+            chosen += [self.gauges, self.alerts.watch, self.alerts.delivery]
+        return chosen
