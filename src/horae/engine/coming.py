@@ -4,8 +4,10 @@ Timers are counted in the order in which they are due, for so long and no longer
 than what was counted, and the spans from there on say that there may be more.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
+from operator import add
 from uuid import UUID
 
 from msgspec import Struct
@@ -97,9 +99,7 @@ async def count(
     store: Store, env: Env, namespace: int, job: UUID | None, edges: Sequence[Instant], seconds: float
 ) -> Ahead:
     """The fires of a namespace, or of one job, that are to come between each two edges."""
-    counts = [0] * (len(edges) - 1)
-    known: dict[tuple[str, ...], Calendar | None] = {}
-    alike: dict[tuple[Trigger, Rules], list[int]] = {}  # many triggers say the same
+    made = _Counting(store, namespace, edges)
     place: fire_reads.Place | None = (-(1 << 62), FIRST)
     until = env.clock.monotonic() + seconds
     rest_at = env.clock.monotonic() + IN_A_ROW
@@ -108,25 +108,49 @@ async def count(
         rows = await store.read(lambda: fire_reads.due(namespace, job, after, edges[-1], BATCH))  # noqa: B023
         place = None
         for one in rows:
-            timer = one.timer
             now = env.clock.monotonic()
             if now > until:
-                return Ahead(edges, counts, timer.next_fire_at)
+                return Ahead(edges, made.counts(), one.timer.next_fire_at)
             if now > rest_at:
                 await env.clock.sleep(0)
                 rest_at = env.clock.monotonic() + IN_A_ROW
-            if isinstance(timer.trigger, Timed):
-                key = _likeness(timer, edges[0])
-                found = alike.get(key) if key else None
-                if found is None:
-                    found = await _count_timer(store, namespace, timer, edges, known)
-                if key:
-                    alike[key] = found
-                counts = [had + more for had, more in zip(counts, found, strict=True)]
+            if isinstance(one.timer.trigger, Timed):
+                await made.add(one.timer)
         if len(rows) == BATCH:
             last = rows[-1].timer
             place = last.next_fire_at or 0, last.id
-    return Ahead(edges, counts)
+    return Ahead(edges, made.counts())
+
+
+class _Counting:
+    """Timers as they are counted: of those that say the same one is, and then taken as often as there are such."""
+
+    def __init__(self, store: Store, namespace: int, edges: Sequence[Instant]) -> None:
+        self._store, self._namespace, self._edges = store, namespace, edges
+        self._known: dict[tuple[str, ...], Calendar | None] = {}
+        self._alike: dict[tuple[Trigger, Rules], list[int]] = {}
+        self._times: Counter[tuple[Trigger, Rules]] = Counter()
+        self._single = [0] * (len(edges) - 1)
+
+    async def add(self, timer: Timer) -> None:
+        key = _likeness(timer, self._edges[0])
+        if key is None:
+            found = await _count_timer(self._store, self._namespace, timer, self._edges, self._known)
+            self._single = list(map(add, self._single, found))
+            return
+        if key not in self._alike:
+            self._alike[key] = await _count_timer(self._store, self._namespace, timer, self._edges, self._known)
+        self._times[key] += 1
+
+    def counts(self) -> list[int]:
+        """All of them together."""
+        counts = self._single.copy()
+        for key, found in self._alike.items():
+            times = self._times[key]
+            for place, many in enumerate(found):
+                if many:
+                    counts[place] += many * times
+        return counts
 
 
 def _likeness(timer: Timer, begin: Instant) -> tuple[Trigger, Rules] | None:

@@ -84,7 +84,7 @@ class FireCounts:
     async def _ended(self, namespace: int, job: UUID | None, begin: Instant, now: Instant) -> dict[Instant, Counts]:
         if job is not None:
             return await self._store.read(lambda: statistics_reads.counts_of_job(job, HOUR, begin, now))
-        return dict(await self._store.read(lambda: statistics_reads.of_namespace(namespace, HOUR, begin, now, HOUR)))
+        return await self._store.read(lambda: statistics_reads.counts_of_namespace(namespace, HOUR, begin, now, HOUR))
 
     async def _coming(self, namespace: int, job: UUID | None, table: "_Table", notes: list[str]) -> None:
         now = self._env.now()
