@@ -74,6 +74,22 @@ async def test_a_log_is_followed_until_the_execution_ends():
     assert len(clock.slept) == 2
 
 
+async def test_lines_without_an_end_are_told_while_they_stand_and_at_last():
+    def bar(page: Reply, text: str) -> Reply:
+        open = b'"open":[{"text":"%s","stream":"stdout"}],' % text.encode()
+        return Reply(status=200, body=page.body.replace(b'"ended"', open + b'"ended"'))
+
+    client, _, _ = client_of(
+        lines("1", "a"), bar(lines("1"), "1%"), bar(lines("1"), "2%"), lines("1"), bar(lines("1", ended=True), "lost")
+    )
+    shown: list[list[str]] = []
+    pages = client.executions.log_pages(
+        "e", follow=True, on_open=lambda some: shown.append([line.text for line in some])
+    )
+    assert [line.text async for page in pages for line in page] == ["a", "lost"]
+    assert shown == [["1%"], ["2%"], []]
+
+
 async def test_events_arrive_however_they_are_cut():
     body = b'retry: 2000\n\n: still here\n\nevent: execution\ndata: {"kind": "execution", "id": "e"}\r\n\n'
     body += b'event: missed\ndata: {}\n\nevent: job\ndata: {"kind":\ndata: "job"}\n\ndata: cut off'

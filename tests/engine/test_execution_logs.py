@@ -156,6 +156,48 @@ async def test_pages_of_long_lines_are_short_and_leave_nothing_out(world, logs, 
     assert max(map(len, whole)) <= 2100
 
 
+async def test_a_line_without_an_end_is_shown_until_it_has_one(world, logs):
+    (receipt,) = await world.submit(await world.job(retry=AT_ONCE))
+    id = receipt.execution_id
+    worker = await world.worker()
+    (slice,) = await worker.claim(1)
+
+    def bar(text: str) -> list[tuple[int, str, str]]:
+        return [(7, "stderr", text)]
+
+    await worker.exchange(logs=[lines(slice, 0, 0, open=bar("1%"))])
+    page = await logs.read(NAMESPACE, id)
+    assert (texts(page), page.lines, [(line.number, line.text) for line in page.open]) == ([], 0, [(1, "1%")])
+    for percent in range(2, 9):
+        await worker.exchange(logs=[lines(slice, 0, 0, open=bar(f"{percent}%"))])
+    await worker.exchange(logs=[lines(slice, 0, 0, "a", "b", open=bar("9%"))])
+    page = await logs.read(NAMESPACE, id, tail=1)
+    assert (texts(page), page.lines, [(line.number, line.text) for line in page.open]) == (["b"], 2, [(3, "9%")])
+    assert await world.rows("SELECT seq, count FROM logs ORDER BY seq") == [(0, 2), (2, 0)]
+    assert [line.text for line in (await logs.read(NAMESPACE, id, Wanted(grep="a"))).open] == []
+    assert [line.text for line in (await logs.read(NAMESPACE, id, Wanted(attempt=2))).open] == []
+    assert [piece async for piece in await logs.text(NAMESPACE, id)] == [b"a\nb\n", b"9%\n"]
+
+    await worker.exchange(logs=[lines(slice, 0, 0, "a", "b", open=bar("0%")), lines(slice, 0, 1, open=bar("0%"))])
+    await worker.exchange(logs=[lines(slice, 0, 0, "a", open=bar("0%"))])
+    assert [line.text for line in (await logs.read(NAMESPACE, id)).open] == ["9%"]  # what comes late changes nothing
+    await worker.exchange(logs=[lines(slice, 0, 2, "10%", "done")])
+    page = await logs.read(NAMESPACE, id, cursor=page.next_cursor)
+    assert ([(line.number, line.text) for line in page.items], page.open) == ([(3, "10%"), (4, "done")], [])
+    assert await world.rows("SELECT seq, count FROM logs ORDER BY seq") == [(0, 2), (2, 2)]
+
+    await worker.exchange(logs=[lines(slice, 0, 4, open=bar("last words"))])
+    await worker.report(failed(slice), policies={(slice.job, 1): AT_ONCE})
+    await world.store.promote_due(0, 10, rank)
+    assert [line.text for line in (await logs.read(NAMESPACE, id)).open] == ["last words"]
+    (slice,) = await worker.claim(1)
+    await worker.exchange(logs=[lines(slice, 0, 0, "again")])
+    page = await logs.read(NAMESPACE, id)
+    assert ([(line.number, line.text) for line in page.items][-1], page.open) == ((5, "again"), [])
+    assert numbers(await logs.read(NAMESPACE, id, before=6, limit=2)) == [4, 5]
+    assert numbers(await logs.read(NAMESPACE, id, after=3)) == [4, 5]
+
+
 async def test_a_log_is_bounded_and_says_what_it_lacks(world, logs, monkeypatch):
     (receipt,) = await world.submit(await world.job())
     id = receipt.execution_id

@@ -237,8 +237,9 @@ async def chatter(worker: Any, slice: Any) -> None:
     await worker.exchange(
         started=[began(slice, world.now())],
         progress=[progress(slice, slice.lo, 5.0)],
-        logs=[lines(slice, slice.lo, 0, "a")],
+        logs=[lines(slice, slice.lo, 0, "a", open=[(0, "stdout", "b")])],
     )
+    await worker.exchange(logs=[lines(slice, slice.lo, 0, "a", "b")])
     await leave_behind(worker, slice)
     step = Step(parcel=slice.parcel, item=slice.lo, attempt=slice.attempt, name="pay", result=b"1")
     for _ in range(2):

@@ -60,6 +60,7 @@ class Gateway:
         self.progress: list[Progress] = []
         self.started: list[Started] = []
         self.logs: dict[tuple[UUID, int, int], dict[int, tuple[int, str, str]]] = {}
+        self.open: list[list[str]] = []  # lines without an end, as they were shown
         self.ignored = 0
         self.jobs: dict[str, UUID] = {}
         self.drain = False
@@ -174,6 +175,8 @@ class Gateway:
             held = self.running.get((lines.parcel, lines.item))
             if held is None or held.item.attempt != lines.attempt:
                 continue  # nothing about an item is kept after its outcome
+            if lines.open is not None:
+                self.open.append([text for _, _, text in lines.open])
             known = self.logs.setdefault((lines.parcel, lines.item, lines.attempt), {})
             self._number(known, lines)
 

@@ -359,3 +359,32 @@ async def test_a_gigabyte_of_output_hurts_nobody():
         assert (await it.outcome(noisy, within=300)).outcome == "success"
 
         assert sum(map(len, it.gateway.lines(noisy, 0))) < 11 * 1024 * 1024
+
+
+async def test_a_line_without_an_end_is_shown_while_it_stands_and_kept_once(tmp_path):
+    gate = tmp_path / "gate"
+    script = f"""
+import os, sys, time
+def wait(name):
+    while not os.path.exists({str(gate)!r} + name):
+        time.sleep(0.01)
+sys.stderr.write("sure? ")
+for percent in range(1000):
+    sys.stdout.write(f"\\r{{percent}} of 1000")
+sys.stdout.flush(); sys.stderr.flush()
+wait("1")
+print("\\rready\\r")
+sys.stdout.flush()
+wait("2")
+sys.stderr.write("yes")
+"""
+    async with shop() as it:
+        parcel = it.submit(Command(argv=(sys.executable, "-c", script)))
+        await eventually(lambda: ["999 of 1000", "sure? "] in [sorted(open) for open in it.gateway.open])
+        assert it.gateway.lines(parcel, 0) == []
+        Path(f"{gate}1").touch()
+        await eventually(lambda: it.gateway.lines(parcel, 0) and it.gateway.open[-1] == ["sure? "])
+        Path(f"{gate}2").touch()
+        assert (await it.outcome(parcel)).outcome == "success"
+        assert it.gateway.lines(parcel, 0) == ["ready", "sure? yes"]
+        assert len(it.gateway.open) < 10

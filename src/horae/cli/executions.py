@@ -12,7 +12,7 @@ from horae.cli.lazy import Group
 from horae.cli.output import Column
 from horae.cli.remote import Api, page_options, remote
 from horae.cli.values import read_json
-from horae.cli.waiting import finish, in_time, show_lines, timeout_option
+from horae.cli.waiting import OpenLines, finish, in_time, show_lines, timeout_option
 from horae.errors import BadInput
 from horae.model.log_level import LEVELS
 
@@ -192,11 +192,14 @@ async def signal(api: Api, execution: str, name: str, payload: str | None, key: 
 async def logs(api: Api, execution: str, follow: bool, **wanted: Any) -> None:
     """Show what an execution wrote."""
     found: list[Any] = []
-    async for page in api.client.executions.log_pages(execution, follow=follow, **wanted):
+    live = OpenLines(api)
+    async for page in api.client.executions.log_pages(execution, follow=follow, on_open=live.show, **wanted):
+        live.clear()
         if api.out.is_for_people:
             show_lines(api, page)
         else:
             found += [line.raw for line in page]
+    live.clear()
     if not api.out.is_for_people:
         api.out.document({"items": found})
     if follow and (await api.client.executions.get(execution)).status == "failed":

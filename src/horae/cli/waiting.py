@@ -1,6 +1,8 @@
 """Waiting for an execution's end, with its log or without, and the exit code it earns."""
 
 import asyncio
+import shutil
+import sys
 from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from itertools import groupby
@@ -42,8 +44,11 @@ async def finish(api: Api, execution: Execution, *, follow: bool = False, timeou
 
 async def _end(api: Api, id: str, follow: bool) -> Execution:
     if follow:
-        async for page in api.client.executions.log_pages(id, follow=True):
+        live = OpenLines(api)
+        async for page in api.client.executions.log_pages(id, follow=True, on_open=live.show):
+            live.clear()
             show_lines(api, page)
+        live.clear()
     return await api.client.executions.wait(id)
 
 
@@ -91,6 +96,26 @@ def show_lines(api: Api, lines: Sequence[LogLine]) -> None:
     """
     for err, some in groupby(lines, lambda line: line.stream == "stderr" or not api.out.is_for_people):
         click.echo("\n".join(line.text for line in some), err=err)
+
+
+class OpenLines:
+    """Lines that have no end yet, where people look at a terminal: below the others, in place of their last state."""
+
+    def __init__(self, api: Api) -> None:
+        self._is_live = api.out.is_for_people and sys.stdout.isatty()
+        self._shown = ""
+
+    def show(self, lines: Sequence[LogLine]) -> None:
+        text = " | ".join(click.unstyle(line.text) for line in lines)
+        if self._is_live and text != self._shown:
+            self.clear()
+            self._shown = text
+            click.echo(text[: shutil.get_terminal_size().columns - 1], nl=False)
+
+    def clear(self) -> None:
+        if self._shown:
+            click.echo("\r\x1b[2K", nl=False)
+        self._shown = ""
 
 
 def _summarise(api: Api, final: Execution) -> None:

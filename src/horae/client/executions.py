@@ -1,7 +1,7 @@
 """`client.executions`: read, wait for, follow and cancel executions."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -172,8 +172,12 @@ class Executions:
         tail: int | None = None,
         grep: str | None = None,
         level: str | None = None,
+        on_open: Callable[[Sequence[LogLine]], object] | None = None,
     ) -> AsyncIterator[Sequence[LogLine]]:
-        """The same lines, as many together as came together."""
+        """The same lines, as many together as came together.
+
+        While it is followed, `on_open` is told of the lines that have no end yet, as they stand.
+        """
         pause = FIRST_LOOK
         wanted = {"attempt": attempt, "grep": grep, "level": level}
         query: dict[str, Any] = {"cursor": None, "tail": tail, **wanted}
@@ -190,10 +194,14 @@ class Executions:
             elif going_on:
                 continue
             elif page["ended"] or not follow:
+                if open := page.get("open"):
+                    yield [LogLine.of(item) for item in open]
                 if (cut := page.get("truncated")) and not cut["lines"]:  # otherwise a line of the log says so
                     yield [LogLine.of({"stream": "log", "level": "warning", "text": cut["notice"]})]
                 return
             else:
+                if on_open is not None:
+                    on_open([LogLine.of(item) for item in page.get("open", ())])
                 await self._env.clock.sleep(pause)
                 pause = min(LAST_LOOK, pause * 2)
 

@@ -1,12 +1,12 @@
 """What executions wrote, by windows: from a line on, before one, the last ones, or only those that match."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Protocol
 from uuid import UUID
 
 from msgspec import Meta, Struct
 
-from horae.engine.log_windows import START, Filter, Line, Span, backward, forward
+from horae.engine.log_windows import START, Filter, Line, Span, backward, forward, open_lines
 from horae.errors import BadInput
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.execution import FINAL, Execution
@@ -109,6 +109,7 @@ class ExecutionLogs:
             from_=window.first,
             to=window.last,
             truncated=self._cut(extent),
+            open=list(map(_view, open_lines(extent.open, wanted.attempt, filter))),
         )
 
     async def text(
@@ -131,9 +132,11 @@ class ExecutionLogs:
             window = await forward(self._store, span, place)
             place, more = window.following, window.more
             if window.lines:
-                texts = (f"{format_instant(at)} {text}\n" if times else f"{text}\n" for *_, at, _, text in window.lines)
-                yield "".join(texts).encode()
-        cut = self._cut(await self._store.read(lambda: log_reads.extent(e.id)))
+                yield _text(window.lines, times)
+        extent = await self._store.read(lambda: log_reads.extent(e.id))
+        if open := open_lines(extent.open, wanted.attempt, filter):
+            yield _text(open, times)
+        cut = self._cut(extent)
         if cut is not None and cut.lines == 0:
             yield f"{cut.notice}\n".encode()
 
@@ -149,6 +152,10 @@ class ExecutionLogs:
 
     async def _place(self, e: Execution, number: int) -> Place:
         return await self._store.read(lambda: log_reads.place_of(e.id, number))
+
+
+def _text(lines: Sequence[Line], times: bool) -> bytes:
+    return "".join(f"{format_instant(at)} {text}\n" if times else f"{text}\n" for *_, at, _, text in lines).encode()
 
 
 def _view(line: Line) -> LogLineView:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from uuid import UUID
 
 from msgspec import Struct
@@ -58,14 +58,14 @@ class Window(Struct):
 
     def fit(self, lines: Sequence[Line], span: Span) -> int:
         """How many of these, in the order they come, can be added; one always can."""
-        room, count = span.limit - len(self.lines), 0
+        room, fitting = span.limit - len(self.lines), 0
         for line in islice(lines, room):
             size = len(line[5]) + LINE
-            if self.bytes + size > span.bytes and (count or self.lines):
+            if self.bytes + size > span.bytes and (fitting or self.lines):
                 break
             self.bytes += size
-            count += 1
-        return count
+            fitting += 1
+        return fitting
 
     def note(self, part: Part) -> None:
         """A part was looked at."""
@@ -136,6 +136,19 @@ def _together(pieces: Sequence[Piece]) -> int:
     """How many pieces to read next, by how large those before were."""
     largest = max(len(piece.lines) for piece in pieces)
     return max(1, min(MANY, READ_TOGETHER // max(1, largest)))
+
+
+def open_lines(piece: Piece | None, attempt: int | None, filter: Filter | None) -> list[Line]:
+    """The wanted ones of the lines that have no end yet."""
+    if piece is None or attempt not in (None, piece.attempt):
+        return []
+    columns = unpack_lines(piece.lines)
+    rows = zip(count(piece.seq), times_of(columns), columns.streams, columns.texts, strict=False)
+    return [
+        (piece.base + seq + 1, piece.attempt, seq, at, stream, text)
+        for seq, at, stream, text in rows
+        if filter is None or filter(stream, text)
+    ]
 
 
 async def _part(piece: Piece, filter: Filter | None, low: Place = START, high: Place | None = None) -> Part:

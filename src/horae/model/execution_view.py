@@ -113,7 +113,8 @@ class LogPage(View, frozen=True, kw_only=True):
 
     `ended` says that the execution has ended, so that an empty page without `more` is the end. `lines` is how many
     there are, `from` and `to` the numbers of those that were looked at for this page; `more` says that there are others
-    beyond them.
+    beyond them. `open` are lines that have no end yet, as they stand now, with the numbers that they will have if
+    nothing else is written before.
     """
 
     items: list[LogLineView]
@@ -124,6 +125,7 @@ class LogPage(View, frozen=True, kw_only=True):
     from_: int = field(name="from")
     to: int
     truncated: CutView | None = None
+    open: list[LogLineView] = []
 
 
 class CountsView(View, frozen=True, kw_only=True):

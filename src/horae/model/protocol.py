@@ -141,7 +141,8 @@ class LogLines(Wire, frozen=True, kw_only=True):
 
     A line is (at, stream, text); streams are stdout, stderr and log. The lines of an attempt come in order: the next
     ones, and its outcome, only when these were answered. `left_out` tells how many lines and bytes before them were
-    not sent because of the bound.
+    not sent because of the bound. `open` are lines behind them that have no end yet, as they stand now: they have no
+    number, and are there until the next lines come.
     """
 
     parcel: UUID
@@ -150,6 +151,7 @@ class LogLines(Wire, frozen=True, kw_only=True):
     seq: Count
     lines: list[tuple[At, str, str]]
     left_out: tuple[Count, Amount] | None = None
+    open: list[tuple[At, str, str]] | None = None
 
 
 class Exchange(Wire, frozen=True, kw_only=True):

@@ -58,6 +58,8 @@ class Journal:
         self._writing = Lock()
         self._lines: deque[Line] = deque()
         self._posted = self._ended = False
+        self._open: dict[str, Line] = {}  # how lines stand that have no end yet, by stream
+        self._shows = False  # whether one of them has changed
         self._tail: deque[Block] = deque()
         self._tail_bytes = self._left_lines = self._left_bytes = 0
 
@@ -96,6 +98,15 @@ class Journal:
             with self._writing:
                 self._hold(Block(self._now(), stream, text, len(lines), len(text) + LINE * len(lines)))
 
+    def show(self, stream: str, text: str | None) -> None:
+        """Show how a line stands that has no end yet; None: it has one now. To be called on the loop's thread."""
+        if text is None:
+            self._open.pop(stream, None)
+        elif not self._ended and not self._session.ended:
+            self._open[stream] = (self._now(), stream, clean(text))
+            self._shows = True
+            self._post()
+
     def _takes(self) -> bool:
         """Whether what is written now can be taken in; whoever can wait for that does."""
         session, logs = self._session, self._logs
@@ -126,6 +137,9 @@ class Journal:
         self._lines.append((at, stream, line))
         if len(self._lines) >= UNTOLD:
             self._logs.room.clear()
+        self._post()
+
+    def _post(self) -> None:
         if not self._posted:
             self._posted = True
             self._run.host.post(self._flush)
@@ -142,7 +156,11 @@ class Journal:
 
     def _flush(self) -> None:
         self._posted = False
-        self._tell([self._lines.popleft() for _ in range(len(self._lines))])
+        lines = [self._lines.popleft() for _ in range(len(self._lines))]
+        self._tell(lines)
+        if self._open and (lines or self._shows) and not self._ended and not self.is_full:
+            self._session.show(self._item, self._seq, list(self._open.values()))
+        self._shows = False
         self._logs.make_room()
 
     def _tell(self, lines: list[Line]) -> None:

@@ -14,6 +14,8 @@ from horae.worker.session import Session
 READ = 64 * 1024
 LAST = 3
 PAUSE = 0.05
+SHOWN_AFTER = 0.3  # seconds that a line waits for its end before it is shown without
+MOST_SHOWN = 2000  # characters of it
 
 
 class Meter:
@@ -45,6 +47,9 @@ class Output:
         self._journal: Journal | None = None
         self._covering: Stream | None = None  # of secrets, before lines are told apart
         self._partial = b""
+        self._ends = 0  # of lines, so far
+        self._looks = False  # whether somebody will look at the line that has no end yet
+        self._shown: bytes | None = None
         self._reader, self.writer = os.pipe()
         os.set_blocking(self._reader, False)
         self._loop = asyncio.get_running_loop()
@@ -73,8 +78,9 @@ class Output:
         if self._covering is not None:
             self._take(self._covering.end())
         if self._partial:
-            self._write([self._partial])
+            self._write([visible(self._partial)])
             self._partial = b""
+        self._hide()
 
     def close(self) -> None:
         """Take in the rest and let go."""
@@ -115,11 +121,37 @@ class Output:
 
     def _take(self, data: bytes) -> None:
         lines = (self._partial + data).split(b"\n")
+        if b"\r" in data or b"\r" in self._partial:
+            lines = [*map(visible, lines[:-1]), shortened(lines[-1])]
         self._partial = lines.pop()
         if len(self._partial) > MAX_LINE:
-            lines.append(self._partial)
+            lines.append(visible(self._partial))
             self._partial = b""
-        self._write(lines)
+        if lines:
+            self._ends += 1
+            self._write(lines)
+            self._hide()
+        if self._partial and not self._looks and self._journal is not None:
+            self._looks = True
+            self._host.after(SHOWN_AFTER, self._look, self._ends)
+
+    def _look(self, ends: int) -> None:
+        """Show a line that had no end for a while: a progress bar, or somebody who is asked something."""
+        self._looks = False
+        if self._journal is None or not self._partial or self._reader < 0:
+            return
+        if ends == self._ends and self._partial != self._shown:
+            self._shown = self._partial
+            self._journal.show(self._stream, visible(self._partial).decode(errors="replace")[-MOST_SHOWN:])
+        elif ends != self._ends:
+            self._looks = True
+            self._host.after(SHOWN_AFTER, self._look, self._ends)
+
+    def _hide(self) -> None:
+        """What was shown has come to its end."""
+        if self._shown is not None and self._journal is not None:
+            self._journal.show(self._stream, None)
+        self._shown = None
 
     def _write(self, lines: list[bytes]) -> None:
         if self._journal is None:
@@ -132,6 +164,16 @@ class Output:
                 self._journal.write(self._stream, text)
         if full:
             self._journal.write_raw(self._stream, lines)
+
+
+def visible(line: bytes) -> bytes:
+    """What a terminal would show of a line: a carriage return begins it anew, and what follows takes its place."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2]
+
+
+def shortened(partial: bytes) -> bytes:
+    """What is needed of a line that has no end yet."""
+    return visible(partial) + (b"\r" if partial.endswith(b"\r") else b"")
 
 
 def reporter(output: Output) -> Callable[[], str]:

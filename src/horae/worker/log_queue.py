@@ -5,7 +5,7 @@ whoever follows the log would never see the earlier ones.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Event, get_ident
 from uuid import UUID
 
@@ -20,6 +20,7 @@ LINES_BYTES = 120  # and around the lines of an attempt
 MAX_LOG_BYTES = 384 * 1024  # of log lines in one exchange
 MIN_SHARE = 16 * 1024
 BACKLOG = 4 * 1024 * 1024  # bytes that wait for the server beyond which whoever writes has to
+NOTHING: tuple[int, None] = (0, None)
 LOW = BACKLOG * 3 // 4  # and below which they go on
 
 
@@ -45,6 +46,7 @@ class LogQueue:
         self.tails: dict[Key, Callable[[], object]] = {}  # what to do before an attempt's end is told
         self._thread = get_ident()
         self._lines: dict[Key, Lines] = {}
+        self._open: dict[Key, tuple[int, list[Line]]] = {}  # lines without an end that are to be shown, and their place
         self._sending: set[Key] = set()
         self._ready = 0  # bytes of those that may be sent
 
@@ -55,7 +57,7 @@ class LogQueue:
 
     @property
     def has_news(self) -> bool:
-        return self._ready > 0
+        return self._ready > 0 or any(key not in self._sending for key in self._open)
 
     @property
     def presses(self) -> bool:
@@ -78,7 +80,8 @@ class LogQueue:
         return key in self._lines or key in self._sending
 
     def add(self, key: Key, seq: int, added: Sequence[Line]) -> None:
-        """Add lines; numbers of one attempt come in order, without gaps."""
+        """Add lines; numbers of one attempt come in order, without gaps. What is open is shown behind them anew."""
+        self._open.pop(key, None)
         lines = self._lines.get(key)
         if lines is None:
             lines = self._lines[key] = Lines(seq)
@@ -90,6 +93,10 @@ class LogQueue:
             self._ready += size
         if self.bytes > BACKLOG and self.room.is_set():
             self.room.clear()
+
+    def show(self, key: Key, seq: int, open: list[Line]) -> None:
+        """Show lines that have no end yet, behind all that were added."""
+        self._open[key] = (seq, open)
 
     def leave_out(self, key: Key, lines: int, size: int) -> None:
         """Tell with the lines that wait how many others there would be."""
@@ -119,15 +126,25 @@ class LogQueue:
             self._sending.add(key)
             told.append(
                 LogLines(
-                    parcel=key[0], item=key[1], attempt=key[2], seq=lines.seq, lines=taken, left_out=lines.left_out
+                    parcel=key[0], item=key[1], attempt=key[2], seq=lines.seq, lines=taken, left_out=lines.left_out,
+                    open=None if lines.lines else self._open.pop(key, NOTHING)[1],
                 )
-            )
+            )  # fmt: skip
             lines.seq += len(taken)
             lines.left_out = None
             if lines.lines:
                 self._lines[key] = lines
+        if self._open:
+            told += self._take_open()
         self.make_room()
         return told, MAX_LOG_BYTES - room
+
+    def _take_open(self) -> Iterator[LogLines]:
+        """Lines without an end of attempts of which no others wait."""
+        for key in [key for key in self._open if key not in self._sending and key not in self._lines]:
+            seq, open = self._open.pop(key)
+            self._sending.add(key)
+            yield LogLines(parcel=key[0], item=key[1], attempt=key[2], seq=seq, lines=[], open=open)
 
     def make_room(self) -> None:
         """Let threads write on if little enough waits."""
@@ -157,7 +174,7 @@ class LogQueue:
                 self._ready += size
 
     def clear(self) -> None:
-        self._lines, self._sending, self.tails, self.bytes, self._ready = {}, set(), {}, 0, 0
+        self._lines, self._open, self._sending, self.tails, self.bytes, self._ready = {}, {}, set(), {}, 0, 0
         self.room.set()
 
 

@@ -26,6 +26,8 @@ def lighten(load: Load, reason: str) -> tuple[Load, Load]:
         return Load(outcomes=keep), Load(outcomes=back)
     if load.logs and (load.progress or load.started):
         return Load(logs=load.logs), Load(started=load.started, progress=load.progress)
+    if any(log.open is not None for log in load.logs):  # shown again, if it still has no end
+        return Load(logs=[structs.replace(log, open=None) for log in load.logs if log.lines]), Load()
     if load.logs:
         logs, later = halve_logs(load.logs, reason)
         return Load(logs=logs), Load(logs=later)

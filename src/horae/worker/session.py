@@ -208,6 +208,11 @@ class Session:
         if lines and not self.ended:
             self.outbox.logs.add(key_of(item), seq, lines)
 
+    def show(self, item: Item, seq: int, open: list[Line]) -> None:
+        """Show lines of a running item that have no end yet."""
+        if not self.ended:
+            self.outbox.logs.show(key_of(item), seq, open)
+
     def leave_out(self, item: Item, lines: int, size: int) -> None:
         """Tell how much of a running item's log is missing, with the line that was just told."""
         if not self.ended:

@@ -10,11 +10,11 @@ from msgspec import Struct
 from horae.model.ids import index_of, parcel_of
 from horae.store.script import Fetch, Row, Script, Statement
 
-_COLUMNS = "SELECT attempt, seq, count, base, lines FROM logs WHERE parcel = $1 AND item = $2"
+_COLUMNS = "SELECT attempt, seq, count, base, lines FROM logs WHERE parcel = $1 AND item = $2 AND count > 0"
 # A piece that begins before the place may end after it.
 BEGIN = Statement(
     "logs_begin",
-    "SELECT seq, count FROM logs WHERE parcel = $1 AND item = $2 AND attempt = $3 AND seq <= $4"
+    "SELECT seq, count FROM logs WHERE parcel = $1 AND item = $2 AND attempt = $3 AND seq <= $4 AND count > 0"
     " ORDER BY seq DESC LIMIT 1",
 )
 FROM = Statement(
@@ -28,6 +28,9 @@ NEWEST = Statement(
     "logs_newest",
     "SELECT attempt, seq, count, base, upto FROM logs WHERE parcel = $1 AND item = $2 AND attempt <= $3"
     " ORDER BY attempt DESC, seq DESC LIMIT 1",
+)
+OPEN = Statement(
+    "logs_open", "SELECT lines FROM logs WHERE parcel = $1 AND item = $2 AND attempt = $3 AND seq = $4 AND count = 0"
 )
 CUT = Statement(
     "logs_cut",
@@ -52,12 +55,13 @@ class Piece(Struct, frozen=True):
 
 
 class Extent(Struct, frozen=True):
-    """How much there is: lines written, the bytes that count, and what workers left out."""
+    """How much there is: lines written, the bytes that count, what workers left out, and what has no end yet."""
 
     lines: int = 0
     upto: int = 0
     left_lines: int = 0
     left_bytes: int = 0
+    open: Piece | None = None  # of the newest attempt
 
 
 def extent(id: UUID) -> Script[Extent]:
@@ -66,9 +70,11 @@ def extent(id: UUID) -> Script[Extent]:
     rows = yield Fetch(NEWEST, (*place, ANY_ATTEMPT))
     if not rows:
         return Extent()
-    _, seq, count, base, upto = rows[0]
-    ((lines, bytes),) = yield Fetch(CUT, place)
-    return Extent(base + seq + count, upto, int(lines or 0), int(bytes or 0))
+    attempt, seq, count, base, upto = rows[0]
+    ((lines, size),) = yield Fetch(CUT, place)
+    found = [] if count else (yield Fetch(OPEN, (*place, attempt, seq)))
+    open = Piece(attempt, seq, 0, base, bytes(found[0][0])) if found else None
+    return Extent(base + seq + count, upto, int(lines or 0), int(size or 0), open)
 
 
 def place_of(id: UUID, number: int) -> Script[Place]:
