@@ -28,7 +28,7 @@ def test_what_happens_to_executions_is_one_trace_with_whoever_asked_for_them(tmp
             fleet.post("/jobs", {"name": "env", "command": {"shell": "echo $TRACEPARENT $TRACESTATE"}})
             fleet.post("/jobs", {"name": "call", "http": {"url": f"{told.url}/hook", "method": "POST"}})
             fleet.post("/jobs", {"name": "spans", "python": "spans"})
-            fleet.post("/jobs", {"name": "bad", "command": "exit 3"})
+            fleet.post("/jobs", {"name": "bad", "python": "fails"})
             steps = [{"name": "a", "job": "env"}, {"name": "b", "job": "call", "after": ["a"]}]
             fleet.post("/jobs", {"name": "flow", "workflow": {"steps": steps}})
             submitted_by_the_sdk(fleet, told)
@@ -94,9 +94,11 @@ def a_workflow(fleet: Fleet, told: Collector) -> None:
     given = {"traceparent": f"00-{9:032x}-{9:016x}-01", "tracestate": STATE}
     id = fleet.post("/executions", {"job": "flow"}, **given)["executionId"]
     view = fleet.until(id, "success")
-    names = ("submit flow", "queue flow", "queue env", "run env", "queue call", "run call")
-    found = spans_of(told, view["traceId"], *names)
-    assert {found[name].parent for name in names[1:]} == {found["submit flow"].id}
+    steps = ("queue env", "run env", "queue call", "run call")
+    found = spans_of(told, view["traceId"], "submit flow", "queue flow", "run flow", *steps)
+    assert found["queue flow"].parent == found["run flow"].parent == found["submit flow"].id
+    assert {found[name].parent for name in steps} == {found["run flow"].id}
+    assert found["run flow"].start <= found["run env"].start <= found["run call"].end <= found["run flow"].end
     steps = fleet.get(f"/executions?parent={id}")["items"]
     assert {step["traceId"] for step in steps} == {view["traceId"]}
     assert told.calls[-1]["traceparent"] == f"00-{view['traceId']}-{found['run call'].id}-01"
@@ -110,6 +112,9 @@ def a_failure_that_nobody_traced(fleet: Fleet, told: Collector) -> None:
     found = spans_of(told, view["traceId"], "submit bad", "queue bad", "run bad")
     assert found["submit bad"].parent == ""
     assert found["run bad"].is_error
+    (event,) = found["run bad"].events
+    assert (event["name"], event["exception.type"]) == ("exception", view["error"]["type"])
+    assert "Traceback" in event["exception.stacktrace"]
     assert not found["queue bad"].is_error
 
 

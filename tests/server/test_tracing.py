@@ -94,7 +94,7 @@ async def test_refusals_are_errors_and_what_is_not_sampled_is_not_told(api: Api,
     await api.post("/api/v1/executions", json={"job": "nobody"})
     (refused,) = spans.all
     assert refused.error is not None
-    assert refused.error.startswith("NotFound")
+    assert refused.error.type == "NotFound"
 
     await job(api)
     spans.all.clear()
@@ -135,6 +135,53 @@ async def test_without_tracing_a_given_trace_is_handed_on_and_no_other_is_made(a
     items = (await api.get("/api/v1/executions")).json()["items"]
     assert {one["executionId"]: one["traceId"] for one in items}[made.json()["executionId"]] == TRACE
     assert [one["traceId"] for one in items].count(None) == 1
+
+
+async def test_a_workflow_is_a_span_around_its_steps_whoever_traced_it(
+    api: Api, worker: Api, node: Node, clock: VirtualClock
+):
+    node.trace(spans := Spans())
+    await job(api)
+    inner = {"steps": [{"name": "b", "job": "pay"}]}
+    await job(api, "inner", workflow=inner)
+    await job(api, "outer", workflow={"steps": [{"name": "a", "job": "inner"}]})
+    hand = await HandWorker.register(worker)
+    for headers, error in ((GIVEN, None), ({}, Failure(type="Bad", message="no", permanent=True))):
+        spans.all.clear()
+        await api.post("/api/v1/executions", json={"job": "outer"}, headers=headers)
+        for service in (node.opener, node.flows, node.opener, node.flows):
+            await service.step()
+        grants = await hand.take()
+        clock.advance(5 * SECOND)
+        await hand.report(grants, error=error)
+        await node.flow_spans.step()
+
+        outer, inside = spans.named("run outer"), spans.named("run inner")
+
+        assert outer.parent == spans.named("submit outer").context.span_id
+        assert inside.parent == spans.named("queue inner").parent == outer.context.span_id
+        assert spans.named("queue pay").parent == inside.context.span_id
+        assert {span.context.trace_id for span in spans.all} == {outer.context.trace_id}
+        assert outer.end - outer.start == 5 * SECOND
+        assert outer.attributes["horae.outcome"] == ("success" if error is None else "failed")
+        assert (outer.error is None) is (error is None)
+        assert traces(grants[0]) == [inside.context.header]
+
+
+async def test_of_a_workflow_that_is_not_sampled_nothing_is_told(api: Api, worker: Api, node: Node):
+    node.trace(spans := Spans())
+    await job(api)
+    await job(api, "flow", workflow={"steps": [{"name": "a", "job": "pay"}]})
+    quiet = f"00-{TRACE}-{SPAN}-00"
+    await api.post("/api/v1/executions", json={"job": "flow"}, headers={"traceparent": quiet})
+    await node.opener.step()
+    hand = await HandWorker.register(worker)
+    grants = await hand.take()
+    await hand.report(grants)
+    await node.flow_spans.step()
+
+    assert traces(grants[0]) == [quiet]
+    assert spans.all == []
 
 
 STATE = "vendor=a,other=b"

@@ -44,7 +44,7 @@ async def test_a_failed_attempt_is_an_error_and_one_that_is_not_sampled_is_not_t
 
     assert len(spans.all) == 1
     assert span.error is not None
-    assert span.error.startswith("ExitCode: ")
+    assert span.error.type == "ExitCode"
     assert span.attributes["horae.outcome"] == "failed"
 
 

@@ -7,6 +7,7 @@ import structlog
 from horae.engine.layers.entering import Entering
 from horae.engine.service import Runner, Service
 from horae.engine.settings import EngineSettings
+from horae.engine.tracing.flows import FlowSpans
 from horae.engine.tracing.spans import Sink, Tracing
 from horae.env import Env
 from horae.errors import HoraeError
@@ -26,6 +27,7 @@ class Node(Entering):
 
     def __init__(self, env: Env, store: Store, settings: EngineSettings | None = None) -> None:
         super().__init__(env, store, settings or EngineSettings())
+        self.flow_spans: FlowSpans | None = None
         self._runner = Runner(env, self._on_store)
 
     @classmethod
@@ -48,10 +50,12 @@ class Node(Entering):
             raise
 
     def trace(self, sink: Sink) -> None:
-        """Tell of executions from now on: submitted, queued, begun."""
+        """Tell of executions from now on: submitted, queued, begun; and of workflows, ended."""
         self.tracing = Tracing(self.env, sink)
         self.submitter.tracing = self.gateway.answers.tracing = self.opener.tracing = self.tracing
         self.executions.traced = True
+        self.flow_spans = FlowSpans(self.store, self.directory.definitions, self.tracing)
+        self.statistics.on_ended = self.flow_spans.add
 
     @property
     def epoch(self) -> int:
@@ -60,7 +64,8 @@ class Node(Entering):
 
     def services(self, parts: Collection[str] = PARTS) -> list[Service]:
         """The services of the parts this server runs. Hints and the directory serve all parts."""
-        return super().services(parts)
+        chosen = super().services(parts)
+        return chosen if self.flow_spans is None else [*chosen, self.flow_spans]
 
     async def prepare(self) -> None:
         """Learn what the store holds."""
@@ -97,6 +102,8 @@ class Node(Entering):
         await self.alerts.delivery.stop()
         await self.outbound.close()
         try:
+            if self.flow_spans is not None:
+                await self.flow_spans.step()
             await self.statistics.close()
             await self.quotas.flush()
             await self.presence.leave()

@@ -46,6 +46,7 @@ class Statistics:
         self.on_trials: Callable[[Sequence[Trial]], object] = lambda trials: None  # told of what rollouts chose
         self.listened: Callable[[], bool] = lambda: False  # whether anybody here wants to know each event
         self.on_effects: Callable[[Effects], object] = lambda effects: None  # told of all that is counted
+        self.on_ended: Callable[[Sequence[Ended]], object] | None = None  # told of what is over, if anybody traces it
         self.alarm = Alarm()
 
     def take_failed(self) -> set[UUID]:
@@ -69,6 +70,8 @@ class Statistics:
             self._of_namespace(waited.namespace, minute).waits.add(waited.micros, waited.count)
         if self._failed:
             self.on_failed()
+        if self.on_ended is not None:
+            self.on_ended(effects.ended)
         self.on_effects(effects)
 
     def _ended(self, ended: Ended, minute: int) -> None:

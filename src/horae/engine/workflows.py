@@ -86,8 +86,8 @@ class Opener:
     async def _open(self, views: Sequence[LaneView], most: int) -> bool:
         """Begin a batch of these lanes; whether there may be more."""
         marks, paused = self._directory.marks(), self._directory.paused
-        new_id, rooted = self._env.new_id, None if self.tracing is None else self._rooted
-        opened = await self._store.change(lambda now: flow_begin.open_some(views, most, paused, new_id, now, rooted))
+        new_id, within = self._env.new_id, None if self.tracing is None else self.tracing.within
+        opened = await self._store.change(lambda now: flow_begin.open_some(views, most, paused, new_id, now, within))
         self.opened += len(opened.executions)
         if opened.begun:
             await self._trace(opened.begun)
@@ -109,10 +109,6 @@ class Opener:
         self._store.on_started(opened.started)
         self._store.on_made(opened.started.parcels)
         return bool(claimed.running or left.keys() - claimed.full.keys())
-
-    def _rooted(self, execution: UUID) -> str:
-        assert self.tracing is not None
-        return self.tracing.root(execution).header
 
     async def _trace(self, begun: Sequence[flow_begin.Begun]) -> None:
         """Tell of workflows that left the queue."""

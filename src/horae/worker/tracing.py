@@ -10,8 +10,6 @@ from horae.worker.holding import Ending, Fate, Lot
 if TYPE_CHECKING:
     from horae.worker.session import Session
 
-MOST_TOLD = 200  # characters of an error
-
 
 class Attempts:
     """Tells of the attempts of one worker. An attempt follows from what its execution was submitted by."""
@@ -41,7 +39,7 @@ class Attempts:
                         "horae.attempt": lot.grant.attempt, "horae.worker": self._worker,
                         "horae.outcome": outcome.outcome if isinstance(outcome, Fate) else "success",
                     },
-                    error=None if error is None else f"{error.type}: {error.message}"[:MOST_TOLD],
+                    error=error,
                 )
             )  # fmt: skip
 

@@ -15,13 +15,16 @@ from msgspec import structs
 
 from horae.engine.tracing.spans import Kind, Span
 from horae.errors import BadInput
+from horae.model.protocol import Failure
 from horae.model.trace import TraceContext
 
 if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import Event
     from opentelemetry.trace import SpanContext
 
 PLACES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 TO_OTEL = 1000  # its times are nanoseconds, ours microseconds
+MOST_SAID, MOST_TOLD = 200, 8_000  # characters of an error: in a span's status, and as its exception
 CLOSING = 2.0  # seconds that what is left has to be sent
 log = structlog.get_logger("horae.engine")
 
@@ -89,6 +92,7 @@ class OtelSink:
         from opentelemetry.sdk.trace import ReadableSpan
         from opentelemetry.trace import Status, StatusCode
 
+        error = span.error
         self._processor.on_end(
             ReadableSpan(
                 name=span.name,
@@ -98,7 +102,10 @@ class OtelSink:
                 attributes=dict(span.attributes),
                 kind=self._kinds[span.kind],
                 instrumentation_scope=self._scope,
-                status=Status() if span.error is None else Status(StatusCode.ERROR, span.error),
+                status=Status()
+                if error is None
+                else Status(StatusCode.ERROR, f"{error.type}: {error.message}"[:MOST_SAID]),
+                events=() if error is None else (_exception(error, span.end * TO_OTEL),),
                 start_time=span.start * TO_OTEL,
                 end_time=span.end * TO_OTEL,
             )
@@ -123,6 +130,16 @@ class OtelSink:
         Thread(target=finish, name="horae-traces", daemon=True).start()
         with suppress(TimeoutError):
             await asyncio.wait_for(sent.wait(), CLOSING)
+
+
+def _exception(error: Failure, at: int) -> "Event":
+    """A failure as OpenTelemetry's conventions tell of exceptions; of a long traceback, its end says the most."""
+    from opentelemetry.sdk.trace import Event
+
+    told = {"exception.type": error.type, "exception.message": error.message[:MOST_TOLD]}
+    if error.traceback:
+        told["exception.stacktrace"] = error.traceback[-MOST_TOLD:]
+    return Event("exception", told, at)
 
 
 def _context(of: TraceContext) -> "SpanContext":

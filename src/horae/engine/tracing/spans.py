@@ -10,9 +10,10 @@ from horae.env import Env, Instant
 from horae.model.execution import Extra
 from horae.model.ids import execution_id
 from horae.model.parcel import Parcel, extras_of
-from horae.model.protocol import Submit
+from horae.model.protocol import Failure, Submit
 from horae.model.slice import Running
 from horae.model.trace import TraceContext, checked_state, read_trace, root_of, span_of
+from horae.store.moves.told import FlowEnd
 
 Kind = Literal["producer", "consumer", "internal"]
 Attributes = Mapping[str, str | int]
@@ -29,7 +30,7 @@ class Span(Struct, frozen=True, kw_only=True):
     start: Instant
     end: Instant
     attributes: Attributes
-    error: str | None = None
+    error: Failure | None = None
 
 
 class Sink(Protocol):
@@ -99,7 +100,7 @@ class Tracing:
         self.sink.record(
             Span(
                 name=f"submit {job}", kind="producer", context=one.context, parent=one.parent, start=one.start,
-                end=self._env.now(), attributes=told, error=None if error is None else _said(error),
+                end=self._env.now(), attributes=told, error=None if error is None else _failure(error),
             )
         )  # fmt: skip
 
@@ -148,6 +149,30 @@ class Tracing:
             )
         )  # fmt: skip
 
+    def within(self, extra: Extra, execution: UUID, attempt: int) -> str:
+        """What the steps of a workflow follow from: its own span, which is told when it has ended."""
+        own = read_trace(extra.trace, extra.trace_state) or self.root(execution)
+        return (
+            structs.replace(own, span_id=span_of("attempt", execution, attempt)).header if own.sampled else own.header
+        )
 
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:200]
+    def flowed(self, context: TraceContext, execution: UUID, job: str, outcome: str, flow: FlowEnd) -> None:
+        """A workflow is over, which began in this context."""
+        if not context.sampled:
+            return
+        told: dict[str, str | int] = {
+            "horae.job": job, "horae.execution_id": str(execution), "horae.attempt": flow.attempt,
+            "horae.outcome": outcome,
+        }  # fmt: skip
+        self.sink.record(
+            Span(
+                name=f"run {job}", kind="internal",
+                context=structs.replace(context, span_id=span_of("attempt", execution, flow.attempt)),
+                parent=context.span_id, start=flow.began_at, end=max(flow.began_at, flow.ended_at), attributes=told,
+                error=flow.error,
+            )
+        )  # fmt: skip
+
+
+def _failure(error: BaseException) -> Failure:
+    return Failure(type=type(error).__name__, message=str(error))

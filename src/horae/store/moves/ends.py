@@ -17,7 +17,7 @@ from horae.store.moves.deferred import Deferred
 from horae.store.moves.effects import Effects, take_in
 from horae.store.moves.flow_locks import Kin
 from horae.store.moves.starts import NewId, Started
-from horae.store.moves.told import Ended, is_step
+from horae.store.moves.told import Ended, FlowEnd, is_step
 from horae.store.script import Script
 
 
@@ -71,9 +71,10 @@ def follow_steps(
 
 def as_ended(finished: Finished) -> Ended:
     """A workflow that has ended, for events and statistics: no worker was busy with it."""
-    s = finished.slice
-    _, spans = time_worked(finished.started_at, finished.completed_at, None)
-    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0, spans=spans)
+    s, began_at, ended_at = finished.slice, finished.started_at, finished.completed_at
+    _, spans = time_worked(began_at, ended_at, None)
+    flow = None if began_at is None else FlowEnd(s.attempt, began_at, ended_at, finished.error)
+    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, 0, spans=spans, flow=flow)
 
 
 def as_cancelled(slice: Waiting | Queued, reason: str, now: Instant) -> Finished:

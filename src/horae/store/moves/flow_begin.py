@@ -57,7 +57,7 @@ class Begun(Struct, frozen=True):
     version: Version
 
 
-Rooted = Callable[[UUID], str]  # the trace that an execution begins
+Within = Callable[[Extra, UUID, int], str]  # the trace that the steps of an attempt are in
 
 
 class Opened(Struct):
@@ -75,11 +75,11 @@ def open_some(
     paused: frozenset[UUID],
     new_id: NewId,
     now: Instant,
-    rooted: Rooted | None = None,
+    within: Within | None = None,
 ) -> Script[Opened]:
     """Take workflows off these lanes, lowest rank first, and begin them.
 
-    `rooted` tells the trace of a workflow that has none, so that its steps are in it.
+    `within` tells the trace that their steps are in, if anybody tells of traces.
     """
     moves = Deferred()
     want = Want(session=NOBODY, channel=0, n=0, free=most)
@@ -89,12 +89,12 @@ def open_some(
     opened = Opened(claimed)
     if claimed.running:
         limited = any(view.limits for view in views)
-        yield from _open(claimed.running, opened, new_id, now, rooted, limited=limited)
+        yield from _open(claimed.running, opened, new_id, now, within, limited=limited)
     return opened
 
 
 def _open(
-    running: Sequence[Running], opened: Opened, new_id: NewId, now: Instant, rooted: Rooted | None, *, limited: bool
+    running: Sequence[Running], opened: Opened, new_id: NewId, now: Instant, within: Within | None, *, limited: bool
 ) -> Script[None]:
     """Let parents wait for their children, each by itself, and begin them; those from `limited` lanes a moment later.
 
@@ -119,8 +119,8 @@ def _open(
                 spec, runs = yield from _as_it_was(before)
                 then = _held(parcel, item, slice, spec, runs, {}, roots, now)
                 held = structs.replace(then, flow=structs.replace(then.flow, version=before.flow.version))
-            if rooted is not None:
-                held = _traced(held, slice, parcel, opened, extra_of(parcel.extras, item), rooted)
+            if within is not None:
+                held = _traced(held, slice, parcel, opened, extra_of(parcel.extras, item), within)
             waiting.append(_waits(slice, item))
             opened.executions.append(held.flow.execution)
             if slice.flags & (CHILD | RATED) or limited:
@@ -256,13 +256,12 @@ def _held(
     )  # fmt: skip
 
 
-def _traced(held: Held, slice: Running, parcel: Parcel, opened: Opened, own: Extra, rooted: Rooted) -> Held:
+def _traced(held: Held, slice: Running, parcel: Parcel, opened: Opened, own: Extra, within: Within) -> Held:
     """The same with a trace for its steps."""
     e, execution = parcel.envelope, held.flow.execution
     opened.begun.append(Begun(slice, own, execution, (e.due_at, parcel.submitted_at), (e.job, e.version)))
-    if held.extra.trace is not None:
-        return held
-    return structs.replace(held, extra=structs.replace(held.extra, trace=rooted(execution)))
+    trace = within(own, execution, slice.attempt)
+    return structs.replace(held, extra=structs.replace(held.extra, trace=trace))
 
 
 def _after(at: Instant, span: int | None) -> Instant | None:

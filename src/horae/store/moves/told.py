@@ -4,8 +4,18 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from horae.env import Micros
+from horae.env import Instant, Micros
 from horae.model.keys import CHILD
+from horae.model.protocol import Failure
+
+
+class FlowEnd(Struct, frozen=True):
+    """How a workflow ran, which no worker did."""
+
+    attempt: int
+    began_at: Instant
+    ended_at: Instant
+    error: Failure | None = None
 
 
 class Ended(Struct, frozen=True):
@@ -21,6 +31,7 @@ class Ended(Struct, frozen=True):
     lane: int = 0  # where it was claimed from, if it was
     spans: tuple[Micros, ...] = ()  # how long some of them took, which stand for all
     waited: Micros | None = None  # in the queue, unless their start was told before
+    flow: FlowEnd | None = None  # if it is a workflow that had begun
 
 
 class Moved(Struct, frozen=True):
