@@ -4,7 +4,7 @@ import pytest
 
 from horae.engine.node import Node
 from horae.model.definition import FIELDS
-from horae.server.bodies import JobBody, JobPatch
+from horae.server.job_body import JobBody, JobPatch
 from tests.server.conftest import Api
 
 REPORT = {

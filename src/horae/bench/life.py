@@ -19,7 +19,7 @@ from horae.model.execution import Extra
 from horae.model.parcel import Envelope
 from horae.model.principal import DEFAULT_NAMESPACE
 from horae.model.protocol import PROTOCOL, Answer, Exchange, Function, Register
-from horae.server import bodies, reading
+from horae.server import reading, submission_body
 from horae.store.moves.exchange import Head, Reply
 from horae.store.moves.jobs import StoredJob
 from horae.store.moves.placing import place
@@ -84,7 +84,7 @@ class Life:
         self._took: dict[str, list[float]] = {}
         self._runner = ThreadRunner(Host(node.env))
         self._params = Params()
-        self._submission = msgspec.json.Decoder(bodies.Submission)
+        self._submission = msgspec.json.Decoder(submission_body.Submission)
         self._exchange, self._answer = msgspec.json.Decoder(Exchange), msgspec.json.Decoder(Answer)
         self._lots = list(self._make_lots())
         self._bodies = [self._body(lot.items) for lot in self._lots]

@@ -13,9 +13,10 @@ from horae.errors import Forbidden, NotFound
 from horae.model.protocol import Register, Submit
 from horae.model.trace import UNTRACED
 from horae.model.workflow.naming import owner_of
-from horae.server.bodies import DeadLetterChoice, Submission
 from horae.server.call import Call
+from horae.server.dead_letter_body import DeadLetterChoice
 from horae.server.submission import requests_of
+from horae.server.submission_body import Submission
 
 Arguments = Mapping[str, Any]
 Check = Callable[[Call, Arguments], Awaitable[None]]

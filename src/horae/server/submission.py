@@ -13,11 +13,11 @@ from horae.model.ids import index_of
 from horae.model.instant import parse_instant
 from horae.model.protocol import Submit
 from horae.model.trace import Carried
-from horae.server.bodies import MOST_ITEMS, NewExecution, Span, Submission, Trigger
 from horae.server.call import Call
 from horae.server.problems import problem_document
 from horae.server.reading import decode
 from horae.server.reply import encode
+from horae.server.submission_body import MOST_ITEMS, NewExecution, Span, Submission, Trigger
 from horae.server.views import Accepted, BulkAccepted, BulkItem
 from horae.store.moves.submission import Receipt
 

@@ -8,8 +8,14 @@ from horae.errors import BadInput, Conflict, Gone, NotFound, OverQuota
 from horae.model.dead_letter_view import BulkView, DeadLetterGroups, DeadLetterView
 from horae.model.replay_view import ReplayView
 from horae.model.view import Page
-from horae.server.bodies import DeadLetterChoice, DeadLetterFilter, DeadLetterRetry, DeadLetterWhich, ReplayBody
 from horae.server.call import Call
+from horae.server.dead_letter_body import (
+    DeadLetterChoice,
+    DeadLetterFilter,
+    DeadLetterRetry,
+    DeadLetterWhich,
+    ReplayBody,
+)
 from horae.server.queries import DeadLetterGroupsOf, DeadLetterList, ReplayList
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post

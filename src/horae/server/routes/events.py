@@ -1,18 +1,34 @@
 """Events: sent by anybody who may, kept, and told what they came to."""
 
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from horae.errors import BadInput, Conflict
 from horae.model.events.read import read_event, read_events
 from horae.model.events.values import MOST_ID, NewEvent, with_id
 from horae.model.events.view import EventPlan, EventsTaken, EventView
 from horae.model.view import Page
-from horae.server.bodies import EventBody, ManyEvents
+from horae.server.bodies import Body, Key
 from horae.server.call import Call
 from horae.server.queries import DryRun, EventList
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
+
+
+class EventBody(Body, frozen=True, kw_only=True):
+    """An event: its name, what it says, and an id by which it is known when it comes again."""
+
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,127}$")]
+    payload: Annotated[Any, Meta(description="Any JSON; filters and params see it as `event.payload`.")] = None
+    id: Key | None = None
+
+
+class ManyEvents(Body, frozen=True, kw_only=True):
+    """Many events, taken together or not at all."""
+
+    events: Annotated[list[EventBody], Meta(min_length=1, max_length=1000)]
 
 
 @post(

@@ -11,7 +11,7 @@ from horae.model.archive_view import ArchivePage
 from horae.model.execution_view import AttemptView, CancelView, CountsView, ExecutionView, LogPage
 from horae.model.protocol import Submit
 from horae.model.view import Page
-from horae.server.bodies import ManyExecutions, ManyOfOneJob, NewExecution, Reason, Submission
+from horae.server.bodies import Reason
 from horae.server.call import Call
 from horae.server.download import Text
 from horae.server.once import submission_key
@@ -32,6 +32,7 @@ from horae.server.submission import (
     with_result,
     with_warning,
 )
+from horae.server.submission_body import ManyExecutions, ManyOfOneJob, NewExecution, Submission
 from horae.server.views import Accepted, BulkAccepted
 
 

@@ -1,14 +1,26 @@
 """Webhooks: made for triggers by who may, and called by anybody who knows the URL and can sign."""
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
 
 from horae.errors import BadInput, BadSignature, NotFound, TooLarge
 from horae.model.duration import parse_duration
 from horae.model.events.view import Delivered, HookView
-from horae.server.bodies import HookBody
+from horae.server.bodies import Body, Duration
 from horae.server.call import Call
 from horae.server.reply import Reply, encode, nothing, ok
 from horae.server.route import API, delete, get, post
+
+
+class HookBody(Body, frozen=True, kw_only=True):
+    """How to make a webhook; every field may be left out."""
+
+    secret: Annotated[str, Meta(max_length=256, description="What is signed with, or one is made.")] | None = None
+    new_url: Annotated[bool, Meta(description="Make a new URL beside the old one.")] = False
+    old_for: Annotated[Duration, Meta(description="How long the old secret or URL stays valid.")] = "1d"
+
 
 _PATH = f"{API}/jobs/{{ref}}/triggers/{{name}}/webhook"
 _SIGNED = {

@@ -12,13 +12,14 @@ from horae.model.job_view import JobPlanView, JobView
 from horae.model.statistics_view import ListedJobView
 from horae.model.view import Page
 from horae.model.workflow.naming import owner_of
-from horae.server.bodies import JobBody, JobPatch, Trigger
 from horae.server.call import Call
+from horae.server.job_body import JobBody, JobPatch
 from horae.server.once import submission_key
 from horae.server.queries import DeleteJob, DryRun, JobExecutions, JobList
 from horae.server.reply import Reply, ok
 from horae.server.route import API, delete, get, patch, post, put
 from horae.server.submission import is_old, one, submit_of, with_result, with_warning
+from horae.server.submission_body import Trigger
 from horae.server.views import Forgotten, Triggered
 
 IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused when somebody changed it meanwhile."}

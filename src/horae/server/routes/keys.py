@@ -9,13 +9,35 @@ from horae.engine.keys import NewKey
 from horae.errors import Conflict, Forbidden, NotFound
 from horae.model.duration import parse_duration
 from horae.model.instant import parse_instant
+from horae.model.principal import Permission, Role
 from horae.model.view import Page
-from horae.server.bodies import Body, Duration, KeyBody
+from horae.server.bodies import Body, Duration, Name, When
 from horae.server.call import Call
 from horae.server.queries import Paged
 from horae.server.reply import Reply, encode, nothing, ok
 from horae.server.route import API, delete, get, post
 from horae.server.views import KeyView
+
+JobPattern = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._*?\[\]!-]{1,128}$", description="A name with * and ?.")]
+
+
+class KeyBody(Body, frozen=True, kw_only=True):
+    """A key to be made."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=128)]
+    role: Annotated[Role, Meta(description="What it may do.")]
+    permissions: Annotated[tuple[Permission, ...], Meta(description="Beyond its role, one by one.")] = ()
+    queues: Annotated[tuple[Name, ...], Meta(max_length=100, description="The only queues it is for.")] = ()
+    jobs: Annotated[
+        tuple[JobPattern, ...], Meta(max_length=100, description='Patterns of the only jobs it is for: ["etl-*"].')
+    ] = ()
+    rate: (
+        Annotated[
+            str, Meta(max_length=64, description='Requests to each server, at most: "100/1s"; workers\' are not.')
+        ]
+        | None
+    ) = None
+    expires_at: When | None = None
 
 
 class Rotation(Body, frozen=True, kw_only=True):

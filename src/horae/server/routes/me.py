@@ -1,15 +1,25 @@
 """Who one is: browsers sign in with a single-use code and sign out; every credential can ask."""
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from horae.env import SECOND
 from horae.errors import Forbidden, Unauthorized
 from horae.model.instant import format_instant
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
-from horae.server.bodies import Code
+from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.failed import failed
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import API, get, post
 from horae.server.views import Me, SignInCode
+
+
+class Code(Body, frozen=True, kw_only=True):
+    """The single-use code of a sign-in link."""
+
+    code: Annotated[str, Meta(min_length=1, max_length=256)]
 
 
 @post(f"{API}/sign-in", "me.sign-in", Me, repeats="by itself", refuses=(Unauthorized, Forbidden))

@@ -5,12 +5,12 @@ from typing import Any
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.fire_view import PreviewView, TriggerView
 from horae.model.view import Page
-from horae.server.bodies import PreviewBody, TriggerBody, TriggerPatch
 from horae.server.call import Call
 from horae.server.queries import TriggerList
 from horae.server.reply import Reply, ok
 from horae.server.route import API, delete, get, patch, post
 from horae.server.routes.jobs import IF_MATCH
+from horae.server.trigger_body import PreviewBody, TriggerBody, TriggerPatch
 
 OF_JOB = f"{API}/jobs/{{ref}}/triggers"
 

@@ -1,13 +1,23 @@
 """Versions of jobs: what each says, what tells two apart, and the way back to one."""
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from horae.errors import Conflict, NotFound, Stale
 from horae.model.job_view import JobDiffView, JobVersionView, JobView
 from horae.model.view import Page
-from horae.server.bodies import Rollback
+from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
 from horae.server.routes.jobs import IF_MATCH
+
+
+class Rollback(Body, frozen=True, kw_only=True):
+    """Which version to go back to."""
+
+    version: Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 @get(f"{API}/jobs/{{ref}}/versions", "jobs.versions", Page[JobVersionView], refuses=(NotFound,))

@@ -6,10 +6,16 @@ from typing import Any
 from horae.errors import BadInput
 from horae.model.view import View
 from horae.model.yaml_text import read_documents
-from horae.server.bodies import YamlBody
+from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, post
+
+
+class YamlBody(Body, frozen=True, kw_only=True):
+    """A YAML document."""
+
+    text: str
 
 
 class YamlView(View, frozen=True, kw_only=True):
