@@ -120,13 +120,41 @@ async def test_an_alert_is_listed_acknowledged_streamed_and_over(api: Api, node:
     assert (node.alerts.fired, node.alerts.recovered) == (1, 1)
 
 
-async def test_pages_of_alerts_go_on(api: Api, node: Node, clock):
+async def storm(api: Api, node: Node, clock, **more) -> None:
+    """Five queues in which something stands for too long."""
     for number in range(5):
         await api.post("/api/v1/jobs", json={"name": f"etl-{number}", "command": "true", "queue": f"q{number}"})
         await api.post("/api/v1/executions", json={"job": f"etl-{number}"})
-    await api.post(RULES, json={**RULE, "channels": []})
+    await api.post(RULES, json={**RULE, "channels": [], **more})
     clock.advance(61 * SECOND)
     await node.alerts.watch.step()
+
+
+async def test_all_alerts_of_a_rule_are_acknowledged_at_once(api: Api, node: Node, clock, connect: Connect):
+    await storm(api, node, clock)
+    (first, *_) = (await api.get("/api/v1/alerts")).json()["items"]
+    await api.post(f"/api/v1/alerts/{first['alertId']}/acknowledge")
+    seen = connect(authorization=f"Bearer {await key_for(node, 'viewer')}")
+    assert (await seen.post(f"{RULES}/old/acknowledge")).status_code == 403
+    for count in (4, 0):
+        assert (await api.post(f"{RULES}/old/acknowledge")).json() == {"rule": "old", "acknowledged": count}
+    assert all(one["acknowledgedBy"] for one in (await api.get("/api/v1/alerts")).json()["items"])
+    assert (await api.post(f"{RULES}/other/acknowledge")).status_code == 404
+
+
+async def test_a_rule_that_is_edited_while_it_fires_keeps_what_it_is_still_about(api: Api, node: Node, clock):
+    await api.post(CHANNELS, json=HOOK)
+    await storm(api, node, clock, channels=["ops"])
+    await api.put(f"{RULES}/old", json={**RULE, "queues": ["q1", "q[2-3]*"], "after": "30s"})
+    await node.alerts.watch.step()
+    states = {one["subject"]: one for one in (await api.get("/api/v1/alerts")).json()["items"]}
+    assert [one for one in sorted(states) if states[one]["state"] == "firing"] == ["q1", "q2", "q3"]
+    assert [one["kind"] for one in states["q0"]["deliveries"]] == ["firing"], "it did not recover"
+    assert len(states) == 5
+
+
+async def test_pages_of_alerts_go_on(api: Api, node: Node, clock):
+    await storm(api, node, clock)
     found, cursor = [], ""
     while cursor is not None:
         page = (await api.get(f"/api/v1/alerts?limit=2{cursor and f'&cursor={cursor}'}")).json()

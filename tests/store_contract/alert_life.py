@@ -12,7 +12,7 @@ from tests.store_contract.world import NAMESPACE, World
 RARE_ALERTS = {
     "firing_alerts",
     *("alert", "alert_page", "firing_alert_page", "alert_page_of_job", "acknowledge_alert", "notices_of_alerts"),
-    *("firing_by_rule", "give_up_notices_of_channel"),
+    *("firing_by_rule", "give_up_notices_of_channel", "sessions_not_lost", "end_alerts", "acknowledge_alerts_of_rule"),
 }
 
 
@@ -36,6 +36,7 @@ async def watch(world: World) -> None:
         lambda: facts.silent_workers(now),
         lambda: facts.lost_workers(now),
         lambda: facts.late_fires(now),
+        facts.troubled_triggers,
         lambda: facts.oldest_queued([job.lane]),
         lambda: facts.still_due([parcel], now),
         lambda: rules.active((0, "")),

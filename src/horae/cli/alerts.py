@@ -60,12 +60,25 @@ async def show(api: Api, alert: str) -> None:
     api.out.one((await api.client.alerts.get(alert)).raw)
 
 
-@alerts.command(examples=("horae alerts acknowledge 0198c5a0-0000-7000-8000-000000000000",))
-@click.argument("alert")
+@alerts.command(
+    examples=(
+        "horae alerts acknowledge 0198c5a0-0000-7000-8000-000000000000",
+        "horae alerts acknowledge --rule nightly",
+    )
+)
+@click.argument("alert", required=False)
+@click.option("--rule", metavar="NAME", help="All alerts of this rule that go on.")
 @remote
-async def acknowledge(api: Api, alert: str) -> None:
-    """Say that you look after an alert: nobody is reminded of it any more."""
-    done = await api.client.alerts.acknowledge(alert)
+async def acknowledge(api: Api, alert: str | None, rule: str | None) -> None:
+    """Say that you look after an alert, or all of a rule: nobody is reminded any more."""
+    if (alert is None) == (rule is None):
+        raise click.UsageError("Name an alert, or a rule with --rule NAME.")
+    if rule is not None:
+        count = await api.client.alerts.rules.acknowledge(rule)
+        if not api.out.is_for_people:
+            return api.out.document({"rule": rule, "acknowledged": count})
+        return api.out.say(f"{count} alert{'' if count == 1 else 's'} of {rule} acknowledged.")
+    done = await api.client.alerts.acknowledge(str(alert))
     if not api.out.is_for_people:
         return api.out.document(done.raw)
     return api.out.say(f"{done.rule} of {done.subject} is acknowledged.")

@@ -94,6 +94,11 @@ class AlertRules:
     async def resume(self, name: str) -> AlertRule:
         return AlertRule.of(await self._caller.post(path_of("alert-rules", name, "resume")))
 
+    async def acknowledge(self, name: str) -> int:
+        """Somebody looks after all that it has found so far; how many nobody looked after."""
+        answer = await self._caller.post(path_of("alert-rules", name, "acknowledge"))
+        return int(answer["acknowledged"])
+
     async def test(self, name: str) -> AlertTest:
         """Tell all its channels that this is a test."""
         return AlertTest.of(await self._caller.post(path_of("alert-rules", name, "test")))

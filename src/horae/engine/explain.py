@@ -16,7 +16,7 @@ from horae.engine.probes.order import crowd
 from horae.engine.probes.table import OF_EXECUTIONS, OF_JOBS
 from horae.engine.probes.workers import ahead_of
 from horae.engine.refs import find_job
-from horae.env import Env
+from horae.env import Env, Instant
 from horae.model.estimate import Estimate, estimate, work_before
 from horae.model.execution import FINAL, READS_AS_RUNNING, RUNNING, Execution
 from horae.model.explain_view import (
@@ -53,6 +53,12 @@ class Explainer:
         found = await self._executions.find(namespace, id)
         return await self._explained(found, await self._sessions(namespace))
 
+    async def starts_at(self, namespace: int, id: UUID) -> Instant | None:
+        """When an execution that has not begun probably does; None when that cannot be told. Raises as `execution`."""
+        found = await self._executions.find(namespace, id)
+        _, start = await self._held(found, await self._sessions(namespace))
+        return None if start is None else start.starts_at
+
     async def job(self, namespace: int, ref: str) -> JobExplanationView:
         """What keeps a job from running, and those of its executions that are to start. Raises NotFound."""
         stored = await find_job(self._store, namespace, ref)
@@ -83,14 +89,7 @@ class Explainer:
 
     async def _explained(self, found: Found, sessions: Sequence[Session]) -> ExplanationView:
         execution = found.execution
-        blockers: list[Blocker] = []
-        start: Estimate | None = None
-        if execution.state not in FINAL and not _runs(execution):
-            case = await self._case(found, sessions)
-            for gate in GATES:
-                if gate.name in OF_EXECUTIONS:
-                    blockers += await OF_EXECUTIONS[gate.name](self._sources, case)
-            start = await self._estimate(case, blockers)
+        blockers, start = await self._held(found, sessions)
         return ExplanationView(
             execution_id=execution.id,
             job_id=execution.job,
@@ -104,6 +103,17 @@ class Explainer:
             started_at=shown_time(execution.started_at),
             completed_at=shown_time(execution.completed_at),
         )
+
+    async def _held(self, found: Found, sessions: Sequence[Session]) -> tuple[list[Blocker], Estimate | None]:
+        """What holds an execution that has not begun, and when it probably begins."""
+        if found.execution.state in FINAL or _runs(found.execution):
+            return [], None
+        case = await self._case(found, sessions)
+        blockers: list[Blocker] = []
+        for gate in GATES:
+            if gate.name in OF_EXECUTIONS:
+                blockers += await OF_EXECUTIONS[gate.name](self._sources, case)
+        return blockers, await self._estimate(case, blockers)
 
     async def _case(self, found: Found, sessions: Sequence[Session]) -> ExecutionCase:
         execution = found.execution

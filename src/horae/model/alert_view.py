@@ -57,6 +57,13 @@ class TestView(View, frozen=True, kw_only=True):
     deliveries: list[DeliveryView]
 
 
+class AcknowledgedView(View, frozen=True, kw_only=True):
+    """All alerts of a rule that go on are acknowledged."""
+
+    rule: str
+    acknowledged: Annotated[int, Meta(description="How many nobody had acknowledged before.")]
+
+
 class AlertView(View, frozen=True, kw_only=True):
     """An alert: one is open per rule and subject; `count` grows about once a minute while it goes on."""
 

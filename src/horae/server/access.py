@@ -95,6 +95,7 @@ ACCESS: Mapping[str, Access] = {
     "alert-rules.pause": OPERATE,
     "alert-rules.resume": OPERATE,
     "alert-rules.test": OPERATE,
+    "alert-rules.acknowledge": OPERATE,
     "alert-channels.create": EDIT,
     "alert-channels.list": VIEW,
     "alert-channels.get": VIEW,

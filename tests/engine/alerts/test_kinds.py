@@ -119,5 +119,48 @@ async def test_workers_and_circuits(stage: Stage):
     assert await firing(stage, 1) == []
     for _ in range(20):
         await stage.pass_time(2)
-    assert ["was lost at" in said for _, said in await firing(stage)] == [True]
+    await firing(stage, 60)
+    assert ["was lost at" in said for _, said in await firing(stage)] == [True, True], "late, and then lost: not well"
     assert await firing(stage, 3700) == [], "it is forgotten"
+    said = {alert.message for alert in (await stage.node.alerts.list(NAMESPACE)).items if alert.subject == "w0"}
+    assert sum("did not come back in 1h" in one for one in said) == 1
+    await stage.worker()
+    assert await firing(stage, 1) == []
+
+
+async def test_a_late_worker_that_was_lost_and_comes_back_is_well(stage: Stage):
+    await rule(stage, "late-worker", after="10s")
+    await stage.worker()
+    for _ in range(20):
+        await stage.pass_time(2)
+    assert [subject for subject, _ in await firing(stage)] == ["w0"]
+    stage.workers.clear()
+    await stage.worker()
+    assert await firing(stage, 1) == []
+
+
+async def test_what_stands_behind_much_work_will_be_late(stage: Stage):
+    await stage.job()
+    await rule(stage, "deadline-risk")
+    worker = await stage.worker()
+    await run(stage, worker, "success", "success", seconds=30)
+    await worker.ask(free=0)
+    for _ in range(10):
+        await stage.submit()
+    await stage.submit(within=120 * SECOND)
+    ((subject, said),) = await firing(stage, 1)
+    assert subject == "job"
+    assert "begins in " in said, "ten of them take five minutes on one slot"
+    await stage.submit(within=3600 * SECOND)
+    assert len(await firing(stage, 1)) == 1
+
+
+async def test_a_trigger_that_cannot_fire_lags(stage: Stage):
+    await stage.job(schedule={"every": "10m"})
+    await rule(stage, "lag", after="1m")
+    assert await firing(stage) == []
+    await stage.world.do("UPDATE timers SET trouble = 'There is no calendar \"bank\".'")
+    ((subject, said),) = await firing(stage, 1)
+    assert (subject, said) == ("job", 'the trigger "schedule" cannot fire: There is no calendar "bank"')
+    await stage.world.do("UPDATE timers SET trouble = NULL")
+    assert await firing(stage, 1) == []

@@ -15,13 +15,14 @@ from horae.model.rate import Rate
 from horae.model.streak import Streak
 from horae.model.tally import Counts as Counted
 from horae.model.tally import JobTally, begin_of
+from horae.model.trigger import Once
 from horae.store.moves import alert_facts as facts
 from horae.store.moves import alert_notices as notices
 from horae.store.moves import alert_rules as rules
 from horae.store.moves import alerts, statistics
 from horae.store.moves.alert_rules import StoredRule
 from horae.store.moves.alerts import LAST, Settled
-from tests.store_contract.world import NAMESPACE, World, failed, success
+from tests.store_contract.world import NAMESPACE, World, add_trigger, failed, success
 
 RULE = Rule(kind="lag", channels=("ops", "mail"), repeat_every=HOUR)
 
@@ -327,7 +328,7 @@ async def test_deadlines_are_found_while_something_has_not_ended(world: World):
     await world.store.cancel(ended, 0, "")
     now = world.now()
     assert await world.store.read(lambda: facts.nearing_deadlines(now, now + HOUR, now)) == [
-        facts.Due(parcel, job.id, deadline, now)
+        facts.Due(parcel, job.id, deadline, now, 0)
     ]
     assert await world.store.read(lambda: facts.nearing_deadlines(now, now + MINUTE, now)) == []
     assert [one.parcel for one in await world.store.read(lambda: facts.still_due([parcel, ended], now))] == [parcel]
@@ -341,10 +342,29 @@ async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
     assert await world.store.read(lambda: facts.silent_workers(seen)) == []
     await worker.lose()
     assert await world.store.read(lambda: facts.silent_workers(world.now())) == []
-    ((namespace, name, _),) = await world.store.read(lambda: facts.lost_workers(seen))
-    assert (namespace, name) == (NAMESPACE, "w")
-    await world.worker("w")
-    assert await world.store.read(lambda: facts.lost_workers(seen)) == []
+    assert await lost(world, seen) == {(NAMESPACE, "w"): world.now()}
+    world.clock.advance(MINUTE)
+    back = await world.worker("w")
+    assert await lost(world, seen) == {}
+    await world.do("UPDATE sessions SET state = 'closed', ended_at = $2 WHERE id = $1", back.session, world.now())
+    assert await lost(world, seen) == {}, "it came back, and left"
+    world.clock.advance(MINUTE)
+    await (await world.worker("w")).lose()
+    assert await lost(world, seen) == {(NAMESPACE, "w"): world.now()}
+
+
+async def lost(world: World, since: int) -> dict[tuple[int, str], int]:
+    return await world.store.read(lambda: facts.lost_workers(since))
+
+
+async def test_triggers_that_cannot_be_decided_are_found(world: World):
+    job = await world.job("etl")
+    timer = await add_trigger(world, job, Once(at=world.now() + HOUR))
+    assert await world.store.read(facts.troubled_triggers) == {}
+    await world.do("UPDATE timers SET trouble = 'no such calendar' WHERE trigger_id = $1", timer)
+    assert (await world.store.read(facts.troubled_triggers)).keys() == {job.id}
+    await world.do("UPDATE jobs SET state = 'paused' WHERE id = $1", job.id)
+    assert await world.store.read(facts.troubled_triggers) == {}
 
 
 async def test_a_success_of_long_ago_is_known_by_hours_and_days(world: World):

@@ -14,7 +14,7 @@ from horae.env import Env, Instant
 from horae.errors import Conflict, NotFound
 from horae.model.alert import KINDS, AlertState, Kind, NoticeState
 from horae.model.alert_notice import content_of, told_of
-from horae.model.alert_view import AlertView, DeliveryView, TestView
+from horae.model.alert_view import AcknowledgedView, AlertView, DeliveryView, TestView
 from horae.model.cursor import check_limit, make_cursor, read_cursor
 from horae.model.event import Event
 from horae.model.instant import format_instant
@@ -28,6 +28,7 @@ from horae.store.moves.alerts import LAST
 from horae.store.script import Script
 
 MOST_PAGES = 20  # that are looked through for what a filter asks
+MOST_TOLD = 100  # events of one change
 
 
 class Alerts:
@@ -111,6 +112,15 @@ class Alerts:
             event = Event("alert", found.id, "acknowledged", namespace, self._env.now(), found.job)
             self._hints.tell(Hint(events=[event]))
         return (await self._shown([found]))[0]
+
+    async def acknowledge_rule(self, namespace: int, name: str, by: str) -> AcknowledgedView:
+        """Somebody looks after all that a rule has found so far; how many nobody looked after. Raises NotFound."""
+        await self.rules.stored(namespace, name)
+        changed = await self._store.change(lambda now: moves.acknowledge_all(namespace, name, by, now))
+        events = [Event("alert", id, "acknowledged", namespace, self._env.now(), job) for id, job in changed]
+        if events:
+            self._hints.tell(Hint(events=events[:MOST_TOLD]))
+        return AcknowledgedView(rule=name, acknowledged=len(changed))
 
     async def test_rule(self, namespace: int, name: str) -> TestView:
         """Tell all channels of a rule that this is a test, and what became of it."""

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
+from horae.engine.alerts.deadlines import Deadlines, Starts
 from horae.engine.alerts.learned import Learned
-from horae.env import SECOND, Env, Micros
-from horae.model.alert import Counts, Expected, Finding, Kind, Rule, low_success, many_retries, too_long
-from horae.model.duration import MINUTE, format_duration
+from horae.engine.alerts.words import span
+from horae.env import Env, Instant, Micros
+from horae.model.alert import Counts, Finding, Kind, low_success, many_retries, too_long
+from horae.model.duration import HOUR, MINUTE, format_duration
 from horae.model.ids import execution_id, parcel_of
 from horae.model.instant import format_instant
 from horae.model.streak import Streak
@@ -26,6 +28,7 @@ from horae.store.script import ScriptFactory
 BACK = 3  # minutes that a look for trouble goes back: more than statistics are late
 MISSED = 60 * MINUTE  # how long a deadline that was missed is found anew
 FARTHEST = 24 * 60 * MINUTE  # how far ahead deadlines are looked at
+KNOWN = 23 * HOUR  # sessions that ended are known for a day
 T = TypeVar("T")
 Found = Sequence[Finding]
 Finder = Callable[["Look", StoredRule, Sequence[Alert]], Awaitable[Found]]
@@ -36,9 +39,15 @@ class Look:
     """One round."""
 
     def __init__(
-        self, env: Env, store: Store, learned: Learned, suspects: Mapping[int, Sequence[Named]], fresh: Fresh
+        self,
+        env: Env,
+        store: Store,
+        learned: Learned,
+        starts: Starts,
+        suspects: Mapping[int, Sequence[Named]],
+        fresh: Fresh,
     ) -> None:
-        self._store, self._learned, self._now = store, learned, env.now()
+        self._store, self._learned, self._starts, self._now = store, learned, starts, env.now()
         self._suspects, self._fresh = suspects, fresh
         self._read: dict[Hashable, Any] = {}
 
@@ -102,47 +111,59 @@ class Look:
             usual = await self._learned.of(one.job)
             ran = self._now - one.started_at
             if usual is not None and too_long(stored.rule, ran, usual):
-                said = f"an execution has run for {_span(ran)}, where 95% take {_span(usual)} at most"
+                said = f"an execution has run for {span(ran)}, where 95% take {span(usual)} at most"
                 found[one.job] = Finding(
                     subject=jobs[one.job].name, job=one.job, execution=execution_id(one.parcel, one.lo), message=said
                 )
         return list(found.values())
 
     async def late_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        """A worker that was late and is lost by now did not get well."""
         after = stored.rule.after
         silent = await self._once(("silent", after), lambda: facts.silent_workers(self._now - after))
-        return [
+        late = [
             Finding(subject=worker, message=f"the worker was not heard of since {format_instant(seen)}")
             for namespace, worker, seen in silent
             if namespace == stored.namespace and stored.rule.covers(worker)
         ]
+        others = {alert.subject for alert in opened} - {one.subject for one in late}
+        return [*late, *[one for one in await self._lost(stored, HOUR) if one.subject in others]]
 
     async def lost_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        after = stored.rule.after
-        lost = await self._once(("lost", after), lambda: facts.lost_workers(self._now - after))
-        return [
-            Finding(subject=worker, message=f"the worker was lost at {format_instant(at)} and did not come back")
-            for namespace, worker, at in lost
-            if namespace == stored.namespace and stored.rule.covers(worker)
-        ]
+        return await self._lost(stored, min(stored.rule.after, KNOWN))
+
+    async def _lost(self, stored: StoredRule, within: Micros) -> list[Finding]:
+        """Workers that are lost; who was so for longer is forgotten, and did not come back."""
+        lost = await self._once("lost", lambda: facts.lost_workers(self._now - KNOWN))
+        found = []
+        for (namespace, worker), at in lost.items():
+            if namespace != stored.namespace or not stored.rule.covers(worker):
+                continue
+            said = f"the worker was lost at {format_instant(at)} and did not come back"
+            forgotten = at <= self._now - within
+            said += f" in {format_duration(within)}" if forgotten else ""
+            found.append(Finding(subject=worker, message=said, forgotten=forgotten))
+        return found
 
     async def lag(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
+        """Fires that are late, and triggers of which none comes because they cannot be decided."""
         after = stored.rule.after
         late = await self._once(("late", after), lambda: facts.late_fires(self._now - after))
-        jobs = await self._by_name(stored, list(late))
-        return [
-            Finding(
-                subject=job.name, job=id,
-                message=f"the fire of {format_instant(late[id])} is {_span(self._now - late[id])} late",
-            )
-            for id, job in jobs.items()
-        ]  # fmt: skip
+        troubled = await self._once("troubled triggers", facts.troubled_triggers)
+        jobs = await self._by_name(stored, [*late, *troubled])
+        return [Finding(subject=job.name, job=id, message=self._lags(id, late, troubled)) for id, job in jobs.items()]
+
+    def _lags(self, job: UUID, late: Mapping[UUID, Instant], troubled: Mapping[UUID, tuple[str, str]]) -> str:
+        if job in troubled:
+            name, why = troubled[job]
+            return f'the trigger "{name}" cannot fire: {why}'.rstrip(".")
+        return f"the fire of {format_instant(late[job])} is {span(self._now - late[job])} late"
 
     async def queue_age(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         lanes = await self._once("lanes", occupied)
         oldest = await self._once("oldest", lambda: facts.oldest_queued(sorted(lanes)))
         return [
-            Finding(subject=name, message=f"what is next has been queued for {_span(self._now - at)}")
+            Finding(subject=name, message=f"what is next has been queued for {span(self._now - at)}")
             for (namespace, name), at in oldest.items()
             if namespace == stored.namespace and stored.rule.covers(name) and self._now - at > stored.rule.after
         ]
@@ -168,29 +189,17 @@ class Look:
         since = self._now - MISSED
         nearing = await self._once("nearing", lambda: facts.nearing_deadlines(since, until, self._now))
         going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
-        due = {one.parcel: one for one in (*nearing, *going_on)}
-        jobs = await self._by_name(stored, [one.job for one in due.values()])
-        found: dict[UUID, Finding] = {}
-        for one in sorted(due.values(), key=lambda one: one.deadline):
-            if one.job in jobs and one.job not in found:
-                said = await self._misses(stored.rule, one)
-                if said is not None:
-                    id = execution_id(one.parcel, 0)
-                    found[one.job] = Finding(subject=jobs[one.job].name, job=one.job, execution=id, message=said)
-        return list(found.values())
-
-    async def _misses(self, rule: Rule, due: Due) -> str | None:
-        """What is to be said of an execution that is going to miss its deadline; None if it should not."""
-        deadline = format_instant(due.deadline)
-        if due.deadline <= self._now:
-            return f"an execution has missed its deadline {deadline}"
-        lasts = await self._learned.of(due.job)
-        if lasts is None:
-            return None
-        late = Expected(due.deadline, due.begins_at, lasts).misses(rule.after, self._now)
-        if late is None:
-            return None
-        return f"an execution takes {_span(lasts)} and is going to miss its deadline {deadline} by {_span(late)}"
+        due: dict[UUID, dict[UUID, Due]] = {}
+        for one in (*nearing, *going_on):
+            due.setdefault(one.job, {})[one.parcel] = one
+        jobs = await self._by_name(stored, list(due))
+        judge = Deadlines(self._learned, self._starts, stored.rule, stored.namespace, self._now)
+        found = []
+        for id, job in jobs.items():
+            missed = await judge.first_missed(due[id].values())
+            if missed is not None:
+                found.append(Finding(subject=job.name, job=id, execution=missed[0], message=missed[1]))
+        return found
 
     async def circuits(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         shut = await self._once("shut", circuit_reads.shut)
@@ -213,11 +222,6 @@ def _failing(job: Named, streak: Streak) -> Finding:
     many = streak.failures > 1
     said = f"{streak.failures} executions in a row failed" if many else "the newest execution failed"
     return Finding(subject=job.name, job=job.id, execution=streak.execution, message=said)
-
-
-def _span(micros: Micros) -> str:
-    """For people: whole seconds, if there are any."""
-    return format_duration(micros if micros < SECOND else micros // SECOND * SECOND)
 
 
 _FINDERS: Mapping[Kind, Finder] = {

@@ -143,4 +143,7 @@ def _put(
         return present, False
     if present is not None and present.rule.kind != rule.kind:
         yield from moves.end_open(namespace, name, now)
+    elif present is not None and present.rule.subjects != rule.subjects:
+        opened = yield from alerts.open_of(namespace, name)
+        yield from alerts.end([one.id for one in opened if not rule.covers(one.subject.partition(":")[0])], now)
     return (yield from moves.put_rule(namespace, name, rule, now)), present is None

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.alerts.deadlines import Ask, Starts
 from horae.engine.alerts.learned import Learned
 from horae.engine.alerts.looks import Look
 from horae.engine.alerts.suspects import Asking, Suspects
@@ -40,9 +41,10 @@ class AlertWatch:
 
     name = "alert-watch"
 
-    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, clock: ClockWatch) -> None:
+    def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, clock: ClockWatch, starts: Ask) -> None:
         self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
         self._learned, self._suspects = Learned(env, store), Suspects(env, store)
+        self._starts = Starts(env, starts)
         self._epoch = 0  # of the duty when it was ours last
         self._looked: set[tuple[int, str, int]] = set()  # rules, by their revisions, that were looked at since
         self._forget_at = 0.0
@@ -62,7 +64,9 @@ class AlertWatch:
             return LOOK
         self._take_over(epoch)
         suspects = await self._suspects.look(*_asking(rules))
-        look = Look(self._env, self._store, self._learned, suspects, lambda one: _which(one) not in self._looked)
+        self._starts.begin()
+        fresh = [_which(stored) for stored in rules if _which(stored) not in self._looked]
+        look = Look(self._env, self._store, self._learned, self._starts, suspects, lambda one: _which(one) in fresh)
         opened = await self._store.read(alerts.all_open)
         for stored in rules:
             if self._is_due(stored):

@@ -47,7 +47,7 @@ class Seeing(Handling):
             self.hints,
             AlertRules(store),
             channels,
-            AlertWatch(env, store, self.id, self.hints, self.clock),
+            AlertWatch(env, store, self.id, self.hints, self.clock, self.explainer.starts_at),
             AlertDelivery(env, store, channels, self.outbound),
         )
 

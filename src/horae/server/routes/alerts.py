@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from horae.errors import Conflict, MasterKeyMissing, NotFound, Stale
 from horae.model.alert import AlertState, ChannelKind, Kind, Severity
-from horae.model.alert_view import AlertView, ChannelView, RuleView, TestView
+from horae.model.alert_view import AcknowledgedView, AlertView, ChannelView, RuleView, TestView
 from horae.model.view import Page
 from horae.server.bodies import Body, Duration, Name
 from horae.server.call import Call
@@ -157,6 +157,12 @@ async def pause_rule(call: Call) -> Reply:
 async def resume_rule(call: Call) -> Reply:
     """Resume an alert rule."""
     return _rule(await call.node.alerts.rules.set_state(call.namespace, call.path("name"), "active"))
+
+
+@post(f"{API}/alert-rules/{{name}}/acknowledge", "alert-rules.acknowledge", AcknowledgedView, refuses=(NotFound,))
+async def acknowledge_rule(call: Call) -> Reply:
+    """Say that somebody looks after all alerts of a rule that go on: nobody is reminded of them any more."""
+    return ok(await call.node.alerts.acknowledge_rule(call.namespace, call.path("name"), call.caller))
 
 
 @post(f"{API}/alert-rules/{{name}}/test", "alert-rules.test", TestView, refuses=(NotFound, Conflict))

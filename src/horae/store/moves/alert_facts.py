@@ -82,13 +82,23 @@ SILENT = Statement(
 )
 LOST = Statement(
     "lost_sessions",
-    "SELECT s.namespace, s.worker, s.ended_at FROM sessions s WHERE s.state = 'lost' AND s.ended_at > $1"
-    " AND NOT EXISTS (SELECT 1 FROM sessions o WHERE o.state IN ('live', 'draining')"
-    " AND o.namespace = s.namespace AND o.worker = s.worker) LIMIT $2",
+    "SELECT namespace, worker, created_at, ended_at FROM sessions WHERE state = 'lost' AND ended_at > $1"
+    " ORDER BY ended_at DESC LIMIT $2",
+)
+# Asked only when somebody was lost.
+NOT_LOST = Statement(
+    "sessions_not_lost",
+    "SELECT namespace, worker, max(created_at), max(CASE WHEN state IN ('live', 'draining') THEN 1 ELSE 0 END)"
+    " FROM sessions WHERE state <> 'lost' GROUP BY namespace, worker",
 )
 LATE = Statement(
     "late_timers",
     "SELECT job, next_fire_at FROM timers WHERE next_fire_at < $1 ORDER BY next_fire_at, trigger_id LIMIT $2",
+)
+TROUBLED_TRIGGERS = Statement(
+    "troubled_triggers_of_jobs",
+    "SELECT t.job, g.name, t.trouble FROM timers t JOIN triggers g ON g.id = t.trigger_id JOIN jobs j ON j.id = t.job"
+    " WHERE t.trouble IS NOT NULL AND j.state = 'active' AND g.state = 'active' LIMIT $1",
 )
 QUEUES_OF_LANES = Statement(
     "queues_of_lanes",
@@ -109,7 +119,7 @@ STANDING = Statement(
     "standing_by_deadline",
     "SELECT given.parcel,"
     " (SELECT max(coalesce(r.started_at, r.granted_at)) FROM running r WHERE r.parcel = given.parcel),"
-    " (SELECT max(q.lo) FROM queued q WHERE q.parcel = given.parcel),"
+    " (SELECT max(q.hi) - 1 FROM queued q WHERE q.parcel = given.parcel),"
     " (SELECT max(coalesce(w.wake_at, 0)) FROM waiting w WHERE w.parcel = given.parcel) FROM given",
 )
 DEADLINE_OF = Statement(
@@ -148,6 +158,7 @@ class Due(Struct, frozen=True):
     job: UUID
     deadline: Instant
     begins_at: Instant
+    queued: int | None = None  # the last item that stands in a queue: when that begins nobody knows yet
 
 
 def troubled_lately(minute: int) -> Script[set[UUID]]:
@@ -254,9 +265,25 @@ def silent_workers(before: Instant) -> Script[list[tuple[int, str, Instant]]]:
     return [(row[0], row[1], row[2]) for row in (yield Fetch(SILENT, (before, MOST)))]
 
 
-def lost_workers(since: Instant) -> Script[list[tuple[int, str, Instant]]]:
-    """Workers that were lost since an instant and did not come back: namespace, name, when."""
-    return [(row[0], row[1], row[2]) for row in (yield Fetch(LOST, (since, MOST)))]
+def lost_workers(since: Instant) -> Script[dict[tuple[int, str], Instant]]:
+    """Workers that were lost since an instant and did not come back, by namespace and name: when that was last."""
+    rows = yield Fetch(LOST, (since, MOST))
+    others = (yield Fetch(NOT_LOST)) if rows else []
+    present = {(namespace, worker): (made, alive) for namespace, worker, made, alive in others}
+    found: dict[tuple[int, str], Instant] = {}
+    for namespace, worker, created_at, ended_at in rows:
+        made, alive = present.get((namespace, worker), (-1, 0))
+        if not alive and made < created_at:
+            found.setdefault((namespace, worker), ended_at)
+    return found
+
+
+def troubled_triggers() -> Script[dict[UUID, tuple[str, str]]]:
+    """Jobs with a trigger that cannot be decided: its name, and why."""
+    found: dict[UUID, tuple[str, str]] = {}
+    for job, name, trouble in (yield Fetch(TROUBLED_TRIGGERS, (MOST,))):
+        found.setdefault(job, (name, trouble))
+    return found
 
 
 def late_fires(before: Instant) -> Script[dict[UUID, Instant]]:
@@ -305,9 +332,9 @@ def _standing(parcels: Sequence[tuple[UUID, UUID, Instant]], now: Instant) -> Sc
     if not parcels:
         return []
     rows = yield ForEach(STANDING, (("parcel", "uuid"),), [(id,) for id, _, _ in parcels])
-    begins: dict[UUID, Instant] = {}
+    begins: dict[UUID, tuple[Instant, int | None]] = {}
     for parcel, running, queued, waiting in rows:
         known = [at for at in (running, None if queued is None else now, waiting) if at is not None]
         if known:
-            begins[parcel] = max(known)
-    return [Due(id, job, deadline, begins[id]) for id, job, deadline in parcels if id in begins]
+            begins[parcel] = max(known), queued
+    return [Due(id, job, deadline, *begins[id]) for id, job, deadline in parcels if id in begins]

@@ -55,10 +55,20 @@ RECOVER = Statement(
     "UPDATE alerts SET state = 'recovered', recovered_at = $3, last_at = $3, message = given.message FROM given"
     " WHERE alerts.id = given.id AND alerts.state = 'firing'",
 )
+END = Statement(
+    "end_alerts",
+    "UPDATE alerts SET state = 'recovered', recovered_at = $2, last_at = $2 FROM given"
+    " WHERE alerts.id = given.id AND alerts.state = 'firing'",
+)
 ACKNOWLEDGE = Statement(
     "acknowledge_alert",
     "UPDATE alerts SET acknowledged_at = $3, acknowledged_by = $4"
     " WHERE id = $1 AND namespace = $2 AND acknowledged_at IS NULL AND state = 'firing'",
+)
+ACKNOWLEDGE_ALL = Statement(
+    "acknowledge_alerts_of_rule",
+    "UPDATE alerts SET acknowledged_at = $3, acknowledged_by = $4"
+    " WHERE namespace = $1 AND rule = $2 AND acknowledged_at IS NULL AND state = 'firing' RETURNING id, job",
 )
 FORGET = Statement(
     "forget_alerts",
@@ -181,6 +191,12 @@ def _saying(alert: Alert, message: str) -> Alert:
     return structs.replace(alert, message=message)
 
 
+def end(ids: Sequence[UUID], now: Instant) -> Script[None]:
+    """End alerts that nobody looks after any more; nobody is told."""
+    if ids:
+        yield ForEach(END, (("id", "uuid"),), [(id,) for id in ids], (now,))
+
+
 def one(id: UUID, namespace: int) -> Script[Alert | None]:
     rows = yield Fetch(ONE, (id, namespace))
     return _alert(rows[0]) if rows else None
@@ -201,6 +217,11 @@ def acknowledge(id: UUID, namespace: int, by: str, now: Instant) -> Script[Alert
     """Somebody looks after it: nobody is reminded of it any more. The first counts."""
     yield Fetch(ACKNOWLEDGE, (id, namespace, now, by))
     return (yield from one(id, namespace))
+
+
+def acknowledge_all(namespace: int, rule: str, by: str, now: Instant) -> Script[list[tuple[UUID, UUID | None]]]:
+    """The same for all of a rule that go on and nobody looks after: their ids, and jobs."""
+    return [(id, job) for id, job in (yield Fetch(ACKNOWLEDGE_ALL, (namespace, rule, now, by)))]
 
 
 def forget(before: Instant, limit: int) -> Script[int]:

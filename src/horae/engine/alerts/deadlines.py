@@ -1,0 +1,88 @@
+"""Deadlines at risk: by how long executions of a job usually take, and when those that stand in a queue begin."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from uuid import UUID
+
+from horae.engine.alerts.learned import Learned
+from horae.engine.alerts.words import span
+from horae.env import Env, Instant, Micros
+from horae.errors import HoraeError, StoreUnavailable
+from horae.model.alert import Expected, Rule
+from horae.model.ids import execution_id
+from horae.model.instant import format_instant
+from horae.store.moves.alert_facts import Due
+
+KEPT = 60.0  # seconds that an estimate is good for
+MOST = 20  # estimates at one look: each asks all gates
+MOST_KNOWN = 10_000
+Ask = Callable[[int, UUID], Awaitable[Instant | None]]
+
+
+class Starts:
+    """When executions that stand in a queue probably begin, as `explain` tells."""
+
+    def __init__(self, env: Env, ask: Ask) -> None:
+        self._env, self._ask = env, ask
+        self._known: dict[UUID, tuple[float, Micros]] = {}  # until when, and how long it waits
+        self._left = MOST
+
+    def begin(self) -> None:
+        """A look begins."""
+        self._left = MOST
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+
+    async def of(self, namespace: int, execution: UUID) -> Instant:
+        """Now, where nobody can tell, or enough was asked."""
+        now, at = self._env.now(), self._env.clock.monotonic()
+        until, wait = self._known.get(execution, (0.0, 0))
+        if until <= at and self._left > 0:
+            self._left -= 1
+            wait = max(0, (await self._asked(namespace, execution) or now) - now)
+            self._known[execution] = (at + KEPT, wait)
+        return now + wait
+
+    async def _asked(self, namespace: int, execution: UUID) -> Instant | None:
+        try:
+            return await self._ask(namespace, execution)
+        except StoreUnavailable:
+            raise
+        except HoraeError:  # it has ended meanwhile
+            return None
+
+
+class Deadlines:
+    """Judges what has a deadline."""
+
+    def __init__(self, learned: Learned, starts: Starts, rule: Rule, namespace: int, now: Instant) -> None:
+        self._learned, self._starts, self._rule, self._namespace, self._now = learned, starts, rule, namespace, now
+
+    async def first_missed(self, due: Iterable[Due]) -> tuple[UUID, str] | None:
+        """Of a job's executions one that misses its deadline, and what is to be said of it.
+
+        When those in the queue begin is asked of the first and the last of them.
+        """
+        some = sorted(due, key=lambda one: (one.deadline, one.parcel))
+        for one in some:
+            if said := await self._misses(one, one.begins_at):
+                return execution_id(one.parcel, one.queued or 0), said
+        queued = [one for one in some if one.queued is not None]
+        for one in queued[:1] + queued[1:][-1:]:
+            id = execution_id(one.parcel, one.queued or 0)
+            if said := await self._misses(one, max(one.begins_at, await self._starts.of(self._namespace, id))):
+                return id, said
+        return None
+
+    async def _misses(self, due: Due, begins_at: Instant) -> str | None:
+        """What is to be said of an execution that is going to miss its deadline; None if it should not."""
+        deadline = format_instant(due.deadline)
+        if due.deadline <= self._now:
+            return f"an execution has missed its deadline {deadline}"
+        lasts = await self._learned.of(due.job)
+        if lasts is None:
+            return None
+        late = Expected(due.deadline, begins_at, lasts).misses(self._rule.after, self._now)
+        if late is None:
+            return None
+        waits = f"begins in {span(begins_at - self._now)}, " if begins_at > self._now else ""
+        return f"an execution {waits}takes {span(lasts)} and is going to miss its deadline {deadline} by {span(late)}"
