@@ -9,7 +9,7 @@ from horae.model.ids import execution_id
 from horae.server.problems import problem_document
 from horae.server.reply import encode
 from horae.server.submission import lot
-from horae.server.views import BulkAccepted, BulkItem
+from horae.server.submission_view import BulkAccepted, BulkItem
 from horae.store.moves.submission import Receipt
 from tests.server.conftest import Api
 

@@ -18,7 +18,7 @@ from horae.server.problems import problem_document
 from horae.server.reading import decode
 from horae.server.reply import encode
 from horae.server.submission_body import MOST_ITEMS, NewExecution, Span, Submission, Trigger
-from horae.server.views import Accepted, BulkAccepted, BulkItem
+from horae.server.submission_view import Accepted, BulkAccepted, BulkItem
 from horae.store.moves.submission import Receipt
 
 _ITEM = msgspec.json.Decoder(NewExecution)

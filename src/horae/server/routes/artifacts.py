@@ -1,6 +1,10 @@
 """Artifacts: files that executions leave behind, brought by workers and read by people."""
 
+from typing import Annotated
 from urllib.parse import quote
+from uuid import UUID
+
+from msgspec import Meta
 
 from horae.engine.artifacts.keeper import Upload
 from horae.errors import Busy, Conflict, Gone, NotFound, TooLarge
@@ -10,9 +14,24 @@ from horae.model.ids import execution_id
 from horae.model.view import Page
 from horae.server.call import Call
 from horae.server.download import Stream
-from horae.server.queries import ArtifactList, HeldItem
+from horae.server.queries import Limit, Paged, Query
 from horae.server.reply import Header, Reply, ok
 from horae.server.route import API, get, put
+
+
+class HeldItem(Query, frozen=True, kw_only=True):
+    """A running item as its session holds it."""
+
+    parcel: UUID
+    item: Annotated[int, Meta(ge=0, le=1023)]
+    attempt: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
+
+class ArtifactList(Paged, frozen=True, kw_only=True):
+    """Which artifacts."""
+
+    limit: Limit = 1000
+
 
 _SCRIPTS = ("javascript", "ecmascript", "jscript", "livescript")  # as browsers know them
 

@@ -1,13 +1,17 @@
 """Dead letters: executions that failed after their last try."""
 
-from msgspec import structs
+from typing import Annotated, Literal
+
+from msgspec import Meta, structs
 
 from horae.engine.letters import Which
 from horae.engine.sealed import hidden
 from horae.errors import BadInput, Conflict, Gone, NotFound, OverQuota
 from horae.model.dead_letter_view import BulkView, DeadLetterGroups, DeadLetterView
+from horae.model.replay import ReplayState
 from horae.model.replay_view import ReplayView
 from horae.model.view import Page
+from horae.server.bodies import When
 from horae.server.call import Call
 from horae.server.dead_letter_body import (
     DeadLetterChoice,
@@ -16,9 +20,45 @@ from horae.server.dead_letter_body import (
     DeadLetterWhich,
     ReplayBody,
 )
-from horae.server.queries import DeadLetterGroupsOf, DeadLetterList, ReplayList
+from horae.server.queries import Paged, Query, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
+
+LetterState = Literal["open", "retried", "discarded", "all"]
+
+
+class DeadLetterList(Paged, frozen=True, kw_only=True):
+    """Which dead letters."""
+
+    job: Text | None = None
+    queue: Text | None = None
+    error_type: Text | None = None
+    reason: Text | None = None
+    text: Annotated[Text, Meta(description="A part of the error's message.")] | None = None
+    since: When | None = None
+    until: When | None = None
+    older_than: Annotated[Text, Meta(description="Made longer ago than this, as 7d.")] | None = None
+    state: LetterState = "open"
+
+
+class DeadLetterGroupsOf(Query, frozen=True, kw_only=True):
+    """Which dead letters to count."""
+
+    job: Text | None = None
+    queue: Text | None = None
+    error_type: Text | None = None
+    reason: Text | None = None
+    text: Text | None = None
+    since: When | None = None
+    until: When | None = None
+    older_than: Text | None = None
+    state: LetterState = "open"
+
+
+class ReplayList(Paged, frozen=True, kw_only=True):
+    """Which replays of dead letters."""
+
+    state: ReplayState | None = None
 
 
 @get(f"{API}/dlq", "dlq.list", Page[DeadLetterView], refuses=(NotFound,))

@@ -13,7 +13,7 @@ from horae.server.bodies import Body, Name
 from horae.server.call import Call
 from horae.server.reply import UNCACHED, Reply, ok
 from horae.server.route import API, post
-from horae.server.views import KeyView
+from horae.server.routes.keys import KeyView
 
 
 class EnrolmentBody(Body, frozen=True, kw_only=True):

@@ -11,10 +11,16 @@ from horae.model.events.view import EventPlan, EventsTaken, EventView
 from horae.model.view import Page
 from horae.server.bodies import Body, Key
 from horae.server.call import Call
-from horae.server.queries import DryRun, EventList
+from horae.server.queries import DryRun, Paged, Text
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
+
+
+class EventList(Paged, frozen=True, kw_only=True):
+    """Which events."""
+
+    name: Annotated[Text, Meta(description="Only events of this name.")] | None = None
 
 
 class EventBody(Body, frozen=True, kw_only=True):

@@ -14,8 +14,8 @@ from horae.model.view import Page
 from horae.server.bodies import Reason
 from horae.server.call import Call
 from horae.server.download import Text
+from horae.server.execution_queries import ArchiveList, ExecutionList, LogLinesOf, Logs, LogText
 from horae.server.once import submission_key
-from horae.server.queries import ArchiveList, ExecutionList, LogLinesOf, Logs, LogText
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import UNCACHED, Reply, ok
 from horae.server.route import API, get, post
@@ -33,7 +33,7 @@ from horae.server.submission import (
     with_warning,
 )
 from horae.server.submission_body import ManyExecutions, ManyOfOneJob, NewExecution, Submission
-from horae.server.views import Accepted, BulkAccepted
+from horae.server.submission_view import Accepted, BulkAccepted
 
 
 @post(

@@ -1,11 +1,39 @@
 """Fires: what became of each nominal fire, and what is to come."""
 
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
 from horae.errors import BadInput, NotFound
 from horae.model.fire_view import FireCountsView, FirePage
+from horae.server.bodies import When
 from horae.server.call import Call
-from horae.server.queries import FireCounting, FireList
+from horae.server.queries import Limit, Paged, Query, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
+
+
+class FireList(Paged, frozen=True, kw_only=True):
+    """Which fires: in [from, to), by default from an hour ago to a day ahead; to a year if only `planned` ones."""
+
+    from_: Annotated[When, Meta(description="Not before this.")] | None = field(default=None, name="from")
+    to: Annotated[When, Meta(description="Before this.")] | None = None
+    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+    trigger: Annotated[Text, Meta(description="A trigger's name.")] | None = None
+    disposition: Annotated[Text, Meta(description="`fired`, `planned`, `skipped-overlap`, ...")] | None = None
+    limit: Limit = 100
+
+
+class FireCounting(Query, frozen=True, kw_only=True):
+    """Which days, of which time zone: at most 62, or 8 by the hour."""
+
+    from_: (
+        Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant; today.")] | None
+    ) = field(default=None, name="from")
+    to: Annotated[Text, Meta(description="The last day; the first one unless said.")] | None = None
+    by: Literal["hour", "day"] = "day"
+    timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
+    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
 
 
 @get(f"{API}/fires", "fires.list", FirePage, refuses=(NotFound, BadInput))

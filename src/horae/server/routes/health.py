@@ -2,11 +2,19 @@
 
 from horae.env import SECOND
 from horae.errors import StoreUnavailable
+from horae.model.view import View
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import get
-from horae.server.views import Health
 from horae.version import __version__
+
+
+class Health(View, frozen=True, kw_only=True):
+    """How the server is; `note` tells what it does not do, though it answers."""
+
+    status: str
+    version: str
+    note: str | None = None
 
 
 @get("/healthz", "health.live", Health)

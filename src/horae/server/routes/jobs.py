@@ -1,8 +1,9 @@
 """Jobs: named, versioned definitions of what runs, when and how. A `ref` is a job's name or id."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from horae.engine.sealed import hidden_page
 from horae.errors import BadInput, Conflict, KeyReused, NotFound, OverQuota, Stale
@@ -10,17 +11,48 @@ from horae.model.dependency_view import DependenciesView
 from horae.model.execution_view import ExecutionView
 from horae.model.job_view import JobPlanView, JobView
 from horae.model.statistics_view import ListedJobView
-from horae.model.view import Page
+from horae.model.view import Page, View
 from horae.model.workflow.naming import owner_of
 from horae.server.call import Call
+from horae.server.execution_queries import JobExecutions
 from horae.server.job_body import JobBody, JobPatch
 from horae.server.once import submission_key
-from horae.server.queries import DeleteJob, DryRun, JobExecutions, JobList
+from horae.server.queries import DryRun, Paged, Query, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, delete, get, patch, post, put
 from horae.server.submission import is_old, one, submit_of, with_result, with_warning
 from horae.server.submission_body import Trigger
-from horae.server.views import Forgotten, Triggered
+from horae.server.submission_view import Triggered
+
+
+class Forgotten(View, frozen=True, kw_only=True):
+    """How many remembered results were forgotten."""
+
+    forgotten: int
+
+
+class JobList(Paged, frozen=True, kw_only=True):
+    """Which jobs."""
+
+    search: Annotated[Text, Meta(description="A part of the name, the description or a tag.")] | None = None
+    prefix: Annotated[Text, Meta(description="How the name begins.")] | None = None
+    state: Literal["active", "paused", "deleted"] | None = None
+    tag: Annotated[Text, Meta(description='"name" or "name=value".')] | None = None
+    queue: Text | None = None
+    owner: Annotated[Text, Meta(description="Only the jobs that this workflow keeps for its steps.")] | None = None
+    owned: Annotated[bool, Meta(description="With the jobs that workflows keep for their steps.")] = False
+    statistics: Annotated[bool, Meta(description="With each job's newest executions, success rate and durations.")] = (
+        False
+    )
+
+
+class DeleteJob(Query, frozen=True, kw_only=True):
+    """What becomes of a deleted job's executions."""
+
+    queued: Literal["cancel", "finish"] = "cancel"
+    running: Literal["cancel", "finish"] = "finish"
+    force: Annotated[bool, Meta(description="Also if workflows run it.")] = False
+
 
 IF_MATCH = {"If-Match": "The ETag of the job as it was read: the edit is refused when somebody changed it meanwhile."}
 

@@ -3,20 +3,51 @@
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from horae.engine.keys import NewKey
 from horae.errors import Conflict, Forbidden, NotFound
 from horae.model.duration import parse_duration
-from horae.model.instant import parse_instant
+from horae.model.instant import format_instant, parse_instant
 from horae.model.principal import Permission, Role
-from horae.model.view import Page
+from horae.model.view import Page, Time, View, shown_time
 from horae.server.bodies import Body, Duration, Name, When
 from horae.server.call import Call
 from horae.server.queries import Paged
 from horae.server.reply import Reply, encode, nothing, ok
 from horae.server.route import API, delete, get, post
-from horae.server.views import KeyView
+from horae.store.moves.keys import StoredKey
+
+
+class KeyView(View, frozen=True, kw_only=True):
+    """A key; `key` is its text, told once, when it is made."""
+
+    key_id: str
+    name: str
+    namespace: str
+    role: str
+    permissions: Annotated[tuple[str, ...], Meta(description="Granted beyond its role.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
+    jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
+    rate: Annotated[str | None, Meta(description="How often it may ask each server.")] = None
+    created_at: Time
+    expires_at: Time | None = None
+    last_used_at: Time | None = None
+    revoked_at: Time | None = None
+    made_by: Annotated[str | None, Meta(description="The key that made it.")] = None
+    replaced_by: Annotated[str | None, Meta(description="The key that it was rotated to.")] = None
+    key: str | UnsetType = UNSET
+
+    @classmethod
+    def of(cls, stored: StoredKey, namespace: str, key: str | UnsetType = UNSET) -> "KeyView":
+        grant = stored.grant
+        return cls(
+            key_id=stored.id, name=stored.name, namespace=namespace, role=grant.role, permissions=grant.permissions,
+            queues=grant.queues, jobs=grant.jobs, rate=stored.rate, created_at=format_instant(stored.created_at),
+            expires_at=shown_time(stored.expires_at), last_used_at=shown_time(stored.last_used_at),
+            revoked_at=shown_time(stored.revoked_at), made_by=grant.made_by, replaced_by=stored.replaced_by, key=key,
+        )  # fmt: skip
+
 
 JobPattern = Annotated[str, Meta(pattern=r"^[A-Za-z0-9._*?\[\]!-]{1,128}$", description="A name with * and ?.")]
 

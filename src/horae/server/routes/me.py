@@ -7,13 +7,43 @@ from msgspec import Meta
 from horae.env import SECOND
 from horae.errors import Forbidden, Unauthorized
 from horae.model.instant import format_instant
+from horae.model.principal import Principal
+from horae.model.view import Time, View
 from horae.server.auth import cookie_of, refuse_forms, set_cookie
 from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.failed import failed
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import API, get, post
-from horae.server.views import Me, SignInCode
+
+
+class Me(View, frozen=True, kw_only=True):
+    """Who this credential is; a browser also gets the token its writes must show."""
+
+    key_id: str
+    name: str
+    namespace: str
+    role: str
+    permissions: Annotated[tuple[str, ...], Meta(description="In effect: those that its role brings included.")] = ()
+    queues: Annotated[tuple[str, ...], Meta(description="The only ones it is for; empty: all.")] = ()
+    jobs: Annotated[tuple[str, ...], Meta(description="Patterns of the only jobs it is for; empty: all.")] = ()
+    namespaces: Annotated[tuple[str, ...], Meta(description="A person's own, to choose from.")] = ()
+    csrf: str | None = None
+
+    @classmethod
+    def of(cls, who: Principal, namespaces: tuple[str, ...] = ()) -> "Me":
+        return cls(
+            key_id=who.key, name=who.name, namespace=who.namespace_name, role=who.role,
+            permissions=tuple(sorted(who.permissions)), queues=who.queues, jobs=who.jobs, csrf=who.csrf,
+            namespaces=namespaces,
+        )  # fmt: skip
+
+
+class SignInCode(View, frozen=True, kw_only=True):
+    """A code that signs one browser in; it is told this once."""
+
+    code: str
+    expires_at: Time
 
 
 class Code(Body, frozen=True, kw_only=True):

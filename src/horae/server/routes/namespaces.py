@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
 from horae.errors import Conflict, Forbidden, NotFound
 from horae.model.erasure import EraseNamespace, NamespaceErasureView
@@ -11,12 +11,20 @@ from horae.model.instant import parse_instant
 from horae.model.namespace_view import NamespaceView
 from horae.model.quota_view import QuotaView, UsageView
 from horae.model.view import Page
-from horae.server.bodies import Body, Name
+from horae.server.bodies import Body, Name, When
 from horae.server.call import Call
-from horae.server.queries import UsageDays
+from horae.server.queries import Query
 from horae.server.quota_body import QuotaBody
 from horae.server.reply import Reply, nothing, ok
 from horae.server.route import API, delete, get, patch, post, put
+
+
+class UsageDays(Query, frozen=True, kw_only=True):
+    """Which days, in UTC."""
+
+    from_: Annotated[When, Meta(description="Not before the day of this.")] | None = field(default=None, name="from")
+    to: Annotated[When, Meta(description="Up to the day before this ends.")] | None = None
+
 
 Retention = Annotated[
     str | dict[str, str],

@@ -10,16 +10,54 @@ from horae.errors import Conflict, NotFound
 from horae.model.definition.limits import render_limit
 from horae.model.definition.policy import show_policy
 from horae.model.definition.queue import FIELDS
+from horae.model.hold_view import HoldView
 from horae.model.queue import Queue
-from horae.model.view import Page
+from horae.model.view import Page, View
 from horae.server.bodies import Body
 from horae.server.call import Call
 from horae.server.queries import Query, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, patch, post, put
-from horae.server.views import LaneView, PurgedView, QueueView
 from horae.store.moves.depths import depths
 from horae.store.moves.holds import running
+
+
+class LaneView(View, frozen=True, kw_only=True):
+    """A part of a queue that every claim treats alike; `queued` executions wait in it."""
+
+    needs: list[str]
+    share: str
+    queued: int
+
+
+class QueueView(View, frozen=True, kw_only=True):
+    """A named queue; its `lanes` are those with most in them, a hundred at most.
+
+    Its `state` is active; paused until it is resumed; held while something of `holds` keeps it from starting anything;
+    or draining, when it accepts nothing new.
+    """
+
+    name: str
+    policy: Annotated[dict[str, Any], Meta(description="Its kind, and what that takes.")]
+    default: Annotated[bool, Meta(description="Jobs that name no queue go here.")] = False
+    max_queued: Annotated[int, Meta(description="How many executions it takes.")] | None = None
+    preempts: Annotated[bool, Meta(description="Whether what waits here takes the place of preemptible work.")] = False
+    concurrency: Annotated[int | None, Meta(description="How many run at once.")] = None
+    rate: Annotated[str | None, Meta(description="How often they start.")] = None
+    burst: int | None = None
+    sequence: Annotated[bool, Meta(description="They run one at a time, in order.")] = False
+    state: str
+    queued: int
+    running: int
+    lanes: list[LaneView]
+    holds: list[HoldView]
+
+
+class PurgedView(View, frozen=True, kw_only=True):
+    """How many executions were cancelled."""
+
+    cancelled: int
+
 
 MOST_LANES = 100  # shown of a queue; those with most in them
 Policy = Annotated[

@@ -1,12 +1,39 @@
 """Servers: the processes that answer, schedule and hand out work."""
 
+from typing import Annotated
+from uuid import UUID
+
+from msgspec import Meta
+
 from horae.engine.presence import SILENT
-from horae.model.view import Page
+from horae.model.instant import format_instant
+from horae.model.view import Page, Time, View
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
-from horae.server.views import ServerView
 from horae.store.moves import sessions
+from horae.store.moves.sessions import Server
+
+
+class ServerView(View, frozen=True, kw_only=True):
+    """A server of this installation."""
+
+    server_id: UUID
+    url: str
+    host: str
+    pid: int
+    version: str
+    parts: Annotated[tuple[str, ...], Meta(description="What it runs: api, gateway, scheduler.")]
+    started_at: Time
+    last_heartbeat: Time
+
+    @classmethod
+    def of(cls, server: Server) -> "ServerView":
+        return cls(
+            server_id=server.id, url=server.url, host=server.host, pid=server.pid, version=server.version,
+            parts=server.parts, started_at=format_instant(server.started_at),
+            last_heartbeat=format_instant(server.last_seen),
+        )  # fmt: skip
 
 
 @get(f"{API}/servers", "servers.list", Page[ServerView])

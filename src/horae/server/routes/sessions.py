@@ -1,9 +1,13 @@
 """Sessions: what workers say. docs/worker-protocol.md is the whole protocol; times here are integer microseconds."""
 
+from typing import Annotated
 from uuid import UUID
+
+from msgspec import Meta
 
 from horae.errors import BadInput, Conflict, NotFound, OverQuota, ProtocolMismatch, SessionEnded, TooLarge
 from horae.model.protocol import (
+    MAX_STEP_NAME,
     Answer,
     Await,
     Awaited,
@@ -17,12 +21,20 @@ from horae.model.protocol import (
 )
 from horae.model.view import Page
 from horae.server.call import Call
-from horae.server.queries import Item
+from horae.server.queries import Query
 from horae.server.reading import LARGE_LIMIT
 from horae.server.reply import Reply, nothing, ok
 from horae.server.route import API, delete, get, post
 from horae.server.submission import accepted
-from horae.server.views import Accepted
+from horae.server.submission_view import Accepted
+
+
+class Item(Query, frozen=True, kw_only=True):
+    """A running item."""
+
+    parcel: Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+    item: Annotated[int, Meta(ge=0, le=1023)]
+    after: Annotated[str, Meta(max_length=MAX_STEP_NAME, description="Only steps behind this name.")] = ""
 
 
 @post(f"{API}/sessions", "sessions.register", Registered, status=201, refuses=(ProtocolMismatch,))

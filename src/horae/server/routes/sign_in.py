@@ -18,7 +18,7 @@ from horae.server.failed import failed
 from horae.server.queries import Query, Text
 from horae.server.reply import UNCACHED, Reply, nothing, ok
 from horae.server.route import API, get, post
-from horae.server.views import Me
+from horae.server.routes.me import Me
 
 FLOW = "horae_oidc"
 FLOW_SECONDS = 600

@@ -1,11 +1,26 @@
 """Statistics of jobs: totals and percentiles, days, and the grid of executions by steps."""
 
+from typing import Annotated
+
+from msgspec import Meta, field
+
 from horae.errors import BadInput, NotFound
 from horae.model.statistics_view import DaysView, GridView, JobTotalsView
 from horae.server.call import Call
-from horae.server.queries import Days, Paged, Window
+from horae.server.queries import Paged, Query, Text, Window
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
+
+
+class Days(Query, frozen=True, kw_only=True):
+    """Which days, of which time zone: at most 400."""
+
+    from_: Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant.")] | None = field(
+        default=None, name="from"
+    )
+    to: Annotated[Text, Meta(description="The last day.")] | None = None
+    timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
+
 
 JOB = f"{API}/jobs/{{ref}}"
 

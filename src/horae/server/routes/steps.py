@@ -17,7 +17,7 @@ from horae.server.queries import Paged
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get, post
 from horae.server.submission import accepted
-from horae.server.views import Accepted
+from horae.server.submission_view import Accepted
 
 _REFUSES = (NotFound, Conflict, Forbidden, Gone, TooLarge)
 Text = Annotated[str, Meta(max_length=2000)]

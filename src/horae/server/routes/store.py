@@ -1,12 +1,51 @@
 """The store: what it is, which revision its tables have, and the settings that matter."""
 
 from horae.engine.archive.archiver import DUTY
+from horae.env import Instant
+from horae.model.instant import format_instant
+from horae.model.sealed_view import SealedView
+from horae.model.view import Time, View
 from horae.server.call import Call
 from horae.server.reply import Reply, ok
 from horae.server.route import API, get
-from horae.server.views import StoreView
-from horae.store.checkup import examine
+from horae.store.checkup import Facts, examine
 from horae.store.moves import sweep
+
+
+class TroubleView(View, frozen=True, kw_only=True):
+    """Why something cannot be done, and since when."""
+
+    problem: str
+    since: Time
+
+
+class StoreView(View, frozen=True, kw_only=True):
+    """What the store says of itself; `revision` is its tables', `newest` the one this server knows.
+
+    `archive` says why nothing can be archived, and is null while nothing is wrong.
+    """
+
+    kind: str
+    version: str
+    revision: str | None
+    newest: str
+    settings: dict[str, str]
+    free_bytes: int | None
+    sealed: SealedView
+    archive: TroubleView | None = None
+
+    @classmethod
+    def of(cls, facts: Facts, sealed: SealedView, trouble: tuple[str, Instant] | None = None) -> "StoreView":
+        return cls(
+            kind=facts.dialect,
+            version=facts.product,
+            revision=facts.version,
+            newest=facts.newest,
+            settings=facts.settings,
+            free_bytes=facts.free,
+            sealed=sealed,
+            archive=None if trouble is None else TroubleView(problem=trouble[0], since=format_instant(trouble[1])),
+        )
 
 
 @get(f"{API}/store", "store.get", StoreView)

@@ -1,6 +1,9 @@
 """The stream of events."""
 
+from typing import Annotated, Literal
 from uuid import UUID
+
+from msgspec import Meta, field
 
 from horae.env import SECOND
 from horae.errors import BadInput, Gone, HoraeError, NotFound
@@ -8,10 +11,27 @@ from horae.model.duration import parse_duration
 from horae.server.auth import authenticate
 from horae.server.call import Call
 from horae.server.gathering import Wanted
-from horae.server.queries import Topics
+from horae.server.queries import Query
 from horae.server.reply import Reply
 from horae.server.route import API, get
 from horae.server.stream import Stream
+
+
+class Topics(Query, frozen=True, kw_only=True):
+    """Which events to follow; all of them when nothing is named."""
+
+    topics: Annotated[
+        list[Literal["executions", "steps", "jobs", "workers", "holds", "circuits", "rollouts", "alerts"]],
+        Meta(description="Kinds of things, separated by commas."),
+    ] = field(default_factory=list)
+    every: (
+        Annotated[str, Meta(max_length=20, description="Things are counted, and told so often: `100ms` to `1m`.")]
+        | None
+    ) = None
+    execution: (
+        Annotated[str, Meta(description="One, its steps and its log.", extra_json_schema={"format": "uuid"})] | None
+    ) = None
+
 
 LEAST, MOST = SECOND // 10, 60 * SECOND  # between events of counts
 KINDS = {

@@ -1,16 +1,28 @@
 """Triggers: what fires a job, one by one. A `ref` is a job's name or id, a `name` that of one of its triggers."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.fire_view import PreviewView, TriggerView
 from horae.model.view import Page
 from horae.server.call import Call
-from horae.server.queries import TriggerList
+from horae.server.queries import Paged, Text
 from horae.server.reply import Reply, ok
 from horae.server.route import API, delete, get, patch, post
 from horae.server.routes.jobs import IF_MATCH
 from horae.server.trigger_body import PreviewBody, TriggerBody, TriggerPatch
+
+
+class TriggerList(Paged, frozen=True, kw_only=True):
+    """Which triggers."""
+
+    job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
+    state: Literal["active", "paused", "ended"] | None = None
+    kind: Literal["cron", "interval", "once", "event", "webhook", "watch"] | None = None
+    search: Annotated[Text, Meta(description="A part of the trigger's or the job's name.")] | None = None
+
 
 OF_JOB = f"{API}/jobs/{{ref}}/triggers"
 
