@@ -1,0 +1,12 @@
+"""The work of the load: executions that do nothing."""
+
+from horae import App
+
+QUEUE = "load"
+
+app = App()
+
+
+@app.job("load", queue=QUEUE)
+async def nothing() -> None:
+    """Do nothing."""
