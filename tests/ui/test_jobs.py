@@ -198,6 +198,34 @@ async def test_many_are_chosen_and_one_is_deleted_and_brought_back(page: Page, s
     await expect(page.get_by_role("button", name="Pause", exact=True)).to_be_visible()
 
 
+async def test_an_event_is_sent_after_what_it_would_start_was_said(page: Page, site: Site):
+    large = {"name": "large", "event": "upload", "filter": "${event.payload.size > 10}"}
+    site.post("/jobs", {"name": "unpack", "command": "true", "triggers": [{"name": "all", "event": "upload"}, large]})
+    await page.goto(f"{site.url}/ui/events")
+    await expect(page.locator(".empty")).to_contain_text("No event came yet.")
+    await page.get_by_role("button", name="Send an event …").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("name").fill("uplaod")
+    await expect(dialog.locator(".plan")).to_contain_text('Did you mean "upload"?')
+    await dialog.get_by_label("name").fill("upload")
+    await dialog.get_by_label("payload").fill('{"size": ')
+    await expect(dialog.get_by_role("button", name="Send", exact=True)).to_be_disabled()
+    await dialog.get_by_label("payload").fill('{"size": 5}')
+    await expect(dialog.locator(".plan")).to_contain_text("It would start 1 job.")
+    await expect(dialog.locator(".plan")).to_contain_text("large: the filter is false")
+    await check(page)
+    assert site.get("/events")["items"] == []
+
+    await dialog.get_by_role("button", name="Send", exact=True).click()
+    await expect(page.get_by_role("table")).to_contain_text("unpack: the filter is false")
+    await expect(page.locator(".panel")).to_contain_text('"size": 5')
+    await page.reload()
+    await expect(page.locator(".panel").get_by_role("link", name="unpack").first).to_be_visible()
+    await page.get_by_role("tab", name="Who listens").click()
+    await expect(page.get_by_role("table")).to_contain_text("${event.payload.size > 10}")
+    await check(page)
+
+
 async def test_ten_thousand_executions_are_seen_through_a_window(page: Page, site: Site):
     steps = dict.fromkeys(("extract", "load"), "success")
     one = {"status": "success", "at": "2026-11-15T08:00:00Z", "seconds": 2, "steps": steps}

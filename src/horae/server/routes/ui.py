@@ -23,7 +23,7 @@ KINDS = {
 # The first parts of addresses that the page itself reads (ui/core/pages.js); the folders of its files are others.
 PAGES = frozenset((
     *("overview", "jobs", "executions", "schedule", "queues", "workers", "dead-letters", "alerts", "audit", "settings"),
-    "sign-in",
+    *("sign-in", "events"),
 ))  # fmt: skip
 
 
