@@ -28,6 +28,7 @@ async def test_every_page_is_accessible(page, site, path, heading):
     await page.goto(f"{site.url}/ui/{path}")
     await expect(page.get_by_role("heading", name=heading, exact=True, level=1)).to_be_visible()
     await expect(page.locator("main table, main .empty").first).to_be_visible()
+    await expect(page.get_by_text("Reading Horae")).to_have_count(0)
     await check(page)
 
 
@@ -64,13 +65,55 @@ async def test_all_dead_letters_that_were_counted_are_discarded_however_many_a_r
     assert site.get("/dlq/groups")["items"] == []
 
 
-async def test_a_queue_is_paused_and_let_go_on_by_undoing(page, site):
-    await page.goto(f"{site.url}/ui/queues/default")
-    await page.get_by_role("button", name="Pause", exact=True).click()
-    toast = page.get_by_role("status").filter(has_text="until it is resumed")
-    await toast.get_by_role("button", name="Resume").click()
+async def test_a_queue_is_made_changed_drained_and_let_go_on_by_undoing(page, site):
+    await page.goto(f"{site.url}/ui/queues")
+    await page.get_by_role("button", name="New queue").click()
+    await page.get_by_label("Name", exact=True).fill("reports")
+    await page.get_by_label("Who is next").select_option("fair")
+    await expect(page.get_by_role("button", name="Make it")).to_be_disabled()  # by whose share?
+    await page.get_by_label("Shares by").fill("${params.customer}")
+    await page.get_by_label("Weights").fill("acme=5, others=1")
+    await page.get_by_label("How often they start").fill("100/1m")
+    await check(page)
+    await page.get_by_role("button", name="Make it").click()
+    await expect(page).to_have_url(re.compile("/ui/queues/reports$"))
+    made = site.get("/queues/reports")
+    assert (made["policy"]["weights"], made["rate"]) == ({"acme": 5, "others": 1}, "100/1m")
+
+    await page.get_by_role("button", name="Change …").click()
+    await page.get_by_label("How many run at once").fill("4")
+    await page.get_by_label("How often they start").fill("")
+    same = page.get_by_role("dialog").get_by_role("button", name="copy as command")
+    await expect(same).to_have_attribute("title", "horae queues set reports --concurrency 4 --rate none")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_text("0 of 4 places")).to_be_visible()
+    assert site.get("/queues/reports")["policy"] == made["policy"]
+
+    await page.get_by_role("button", name="Drain", exact=True).click()
+    await page.get_by_role("status").filter(has_text="takes nothing new").get_by_role("button", name="Resume").click()
     await expect(page.locator("dd [data-state=active]")).to_be_visible()
-    assert site.get("/queues/default")["state"] == "active"
+    assert site.get("/queues/reports")["state"] == "active"
+
+
+async def test_keys_go_from_one_table_of_a_page_to_the_next(page, site):
+    site.post("/jobs", {"name": "long", "command": ["sleep", "600"], "concurrency": 1})
+    for _ in range(2):
+        site.post("/jobs/long/trigger", {})
+    await eventually(lambda: site.get("/queues/default")["running"] == 1, within=30)
+    await page.goto(f"{site.url}/ui/queues/default")
+    places, waiting = (page.get_by_role("region", name=name) for name in ("what runs", "what waits"))
+    await expect(places.locator("tbody tr")).to_have_count(1)
+    await expect(waiting.locator("tbody tr")).to_have_count(1)
+    await page.keyboard.press("j")
+    await expect(places.locator("tr.at")).to_have_count(1)
+    await page.keyboard.press("j")
+    await expect(waiting.locator("tr.at")).to_have_count(1)
+    await expect(places.locator("tr.at")).to_have_count(0)
+    await page.keyboard.press("k")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("h1")).to_contain_text("long")
+    for one in site.get("/executions?job=long")["items"]:
+        site.post(f"/executions/{one['executionId']}/cancel", {})
 
 
 async def test_a_rule_is_made_and_its_alert_fires_and_is_acknowledged(page, site):

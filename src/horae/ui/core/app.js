@@ -27,4 +27,6 @@ const problem = await signInByLink();
 addEventListener("hashchange", () => { if (/[#&]code=/.test(location.hash)) location.reload(); });
 // Somebody may have signed in or out in another tab meanwhile.
 document.addEventListener("visibilitychange", () => { if (!document.hidden && me.value) askWho().catch(() => {}); });
-render(html`<${Guard}><${App} problem=${problem} /><//>`, document.getElementById("app"));
+const place = document.getElementById("app");
+place.replaceChildren(); // what was shown while this was read
+render(html`<${Guard}><${App} problem=${problem} /><//>`, place);

@@ -3,7 +3,7 @@
 import { html, useState } from "../core/html.js";
 import { useData, useList } from "../core/data.js";
 import { executionPath, jobPath, link, route } from "../core/route.js";
-import { number, plural } from "../core/format.js";
+import { exact, number, plural } from "../core/format.js";
 import { ActionButton } from "../core/act.js";
 import { can } from "../core/api.js";
 import { Chips, Empty, Page, Ready, SearchBox, Tabs, Time } from "../parts/basics.js";
@@ -43,15 +43,24 @@ export default function DeadLetters() {
 function Groups({ groups, filter }) {
   const columns = [
     { title: "error", cell: (one) => html`<b>${one.errorType || "failed"}</b>` },
-    { title: "message", className: "cut wide", cell: (one) => html`<span title=${one.errorMessage}>${one.errorMessage}</span>` },
-    { title: "job", cell: (one) => html`<a href=${link(jobPath(one.jobName))}>${one.jobName}</a>` },
+    { title: "message", className: "execution-what", cell: (one) => html`<span title=${one.errorMessage}>${one.errorMessage}</span>` },
+    { title: "job", className: "execution-job", cell: (one) => html`<a title=${one.jobName} href=${link(jobPath(one.jobName))}>${one.jobName}</a>` },
     { title: "count", className: "number", cell: (one) => number(one.count) },
+    { title: "first", className: "large-only", cell: (one) => html`<${Time} at=${one.oldestAt} ago />` },
     { title: "last", cell: (one) => html`<${Time} at=${one.newestAt} ago />` },
+    { title: "course", className: "large-only", cell: (one) => html`<${Spark} counts=${one.course} from=${groups.data.from} to=${groups.data.to} />` },
     { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><${Bulk} small filter=${counted({ ...filter, job: one.jobName, errorType: one.errorType }, [one])} count=${one.count} more=${!groups.data.complete} after=${groups.reload} /></span>` },
   ];
   const href = (one) => link("/dead-letters", { ...filter, tab: "letters", job: one.jobName, errorType: one.errorType });
   const empty = html`<${Empty} title=${Object.keys(filter).length ? "Nothing like that." : "No dead letters."}>What fails after its last try comes here and stays until it is retried or discarded.<//>`;
   return html`<${Ready} of=${groups} what="dead letters">${(data) => html`<${Table} what="errors" columns=${columns} rows=${data.items} keyOf=${(one) => `${one.jobId} ${one.errorType}`} href=${href} empty=${empty} />`}<//>`;
+}
+
+/** How many there were in each part of a time, all groups over the same. */
+function Spark({ counts, from, to }) {
+  const most = Math.max(1, ...counts);
+  const said = `${counts.map((one) => number(one)).join(", ")} from ${exact(from)} to ${exact(to)}`;
+  return html`<svg class="spark" width=${counts.length * 4} height="20" role="img" aria-label=${said}><title>${said}</title>${counts.map((one, at) => one > 0 && html`<rect key=${at} class="fill-failed" x=${at * 4} y=${18 - Math.max(2, (18 * one) / most)} width="3" height=${Math.max(2, (18 * one) / most)} />`)}<line x1="0" x2=${counts.length * 4} y1="19.5" y2="19.5" /></svg>`;
 }
 
 const idOf = (one) => one.execution.executionId;
@@ -63,9 +72,9 @@ function Letters({ filter, after }) {
   const done = () => { setChosen(new Set()); list.top(); after(); };
   const ids = [...chosen];
   const columns = [
-    { title: "job", cell: (one) => one.execution.jobName },
+    { title: "job", className: "execution-job", cell: (one) => one.execution.jobName },
     { title: "error", cell: (one) => one.execution.error?.type ?? one.execution.reason },
-    { title: "message", className: "cut wide", cell: (one) => html`<span title=${one.execution.errorMessage}>${one.execution.errorMessage}</span>` },
+    { title: "message", className: "execution-what", cell: (one) => html`<span title=${one.execution.errorMessage}>${one.execution.errorMessage}</span>` },
     { title: "tries", className: "number", cell: (one) => number(one.execution.attempt) },
     { title: "ended", cell: (one) => html`<${Time} at=${one.execution.completedAt} ago />` },
   ];

@@ -1,6 +1,6 @@
 // What an execution is doing, and why, in one line; and its course as spans of time. Pure: no element is made here.
 
-import { duration, plural, seconds, when } from "../core/format.js";
+import { duration, plural, seconds, shortId, when } from "../core/format.js";
 import { STATES } from "../core/states.js";
 
 const ENDED = new Set(["success", "failed", "cancelled", "skipped"]);
@@ -8,6 +8,7 @@ export const hasEnded = (execution) => ENDED.has(execution.status);
 
 /** An instant as the server writes it in its sentences. */
 export const INSTANT = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g;
+const IDS = /\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b/g;
 
 const whole = (n) => duration(n < 10 ? Math.max(0, Math.round(n)) : n).replace(".0 s", " s");
 const firstLine = (text) => (text ?? "").split("\n")[0];
@@ -15,7 +16,7 @@ const tries = (execution, most) => `failed ${execution.retryCount} of ${most ? p
 
 /** One line: what it is doing and why. `most` is how many tries it has, `summary` what explain says. */
 export function sentence(execution, { now = Date.now(), most = null, summary: told = "" } = {}) {
-  const summary = (told ?? "").replace(INSTANT, when);
+  const summary = (told ?? "").replace(INSTANT, when).replace(IDS, shortId);
   const since = (at) => whole(Math.max(0, (now - new Date(at)) / 1000));
   const { status } = execution;
   if (status === "running") return running(execution, since, most, summary);

@@ -10,6 +10,7 @@ import { can } from "../core/api.js";
 import { Empty, Facts, Json, Page, Panel, Ready, Time } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
 import { Table } from "../parts/table.js";
+import { EditQueue } from "./queue-edit.js";
 import { boundWords, policyWords, standing } from "./queues.js";
 
 const path = (name, more = "") => `/queues/${encodeURIComponent(name)}${more}`;
@@ -23,18 +24,21 @@ export default function Queue({ id: name }) {
 }
 
 function Actions({ queue, reload }) {
-  const [holding, setHolding] = useState(false);
+  const [asking, setAsking] = useState(null);
   const { name } = queue;
+  const close = () => { setAsking(null); reload(); };
   const resume = { title: "Resume", path: path(name, "/resume"), cli: ["queues", "resume", name], done: `${name} goes on.`, after: reload };
   const pause = { title: "Pause", path: path(name, "/pause"), cli: ["queues", "pause", name], done: `Nothing of ${name} is started until it is resumed; what runs goes on.`, undo: { ...resume, title: "Resume" }, after: reload };
   const purge = {
     title: "Purge", path: path(name, "/purge"), params: { confirm: name }, cli: ["queues", "purge", name], after: reload,
     confirm: { title: `Cancel all that is queued in ${name}?`, body: `${plural(queue.queued, "execution")} that have not begun are cancelled, and what waits for this queue. This cannot be undone.`, action: "Cancel them", danger: true, type: name },
-    done: (answer) => `${plural(answer.cancelled ?? answer.purged ?? 0, "execution")} cancelled.`,
+    done: (answer) => `${plural(answer.cancelled, "execution")} cancelled.`,
   };
-  const still = queue.state !== "active";
-  return html`<${ActionButton} action=${still ? resume : pause} kind=${still ? "primary" : ""} /><button type="button" disabled=${!can("operator")} onClick=${() => setHolding(true)}>Hold for a time …</button><${ActionButton} action=${purge} disabled=${!queue.queued} />
-    ${holding && html`<${Hold} name=${name} onClose=${() => { setHolding(false); reload(); }} />`}`;
+  const drain = { title: "Drain", path: path(name, "/drain"), cli: ["queues", "drain", name], done: `${name} takes nothing new; what it has runs.`, undo: { ...resume, title: "Resume" }, after: reload };
+  const still = queue.state === "paused" || queue.state === "draining"; // a hold with an end is released below
+  return html`<button type="button" disabled=${!can("editor")} title=${can("editor") ? "" : "This needs the role editor."} onClick=${() => setAsking("edit")}>Change …</button><${ActionButton} key=${still ? "resume" : "pause"} action=${still ? resume : pause} kind=${still ? "primary" : ""} />
+    <button type="button" disabled=${!can("operator")} onClick=${() => setAsking("hold")}>Hold for a time …</button>${queue.state !== "draining" && html`<${ActionButton} action=${drain} />`}<${ActionButton} action=${purge} disabled=${!queue.queued} />
+    ${asking === "hold" && html`<${Hold} name=${name} onClose=${close} />`}${asking === "edit" && html`<${EditQueue} queue=${queue} onClose=${() => setAsking(null)} onDone=${close} />`}`;
 }
 
 function Hold({ name, onClose }) {
@@ -52,7 +56,7 @@ function Hold({ name, onClose }) {
 
 function About({ queue }) {
   return html`<${Panel} title="How it stands"><${Facts} facts=${[
-    ["state", html`<${State} of=${standing(queue)} />`], ["queued", number(queue.queued)], ["running", number(queue.running)],
+    ["state", html`<${State} of=${standing(queue)} />`], ["queued", number(queue.queued)], ["running", queue.concurrency ? `${number(queue.running)} of ${number(queue.concurrency)} places` : number(queue.running)],
     ["who is next", policyWords(queue.policy)], ["limits", boundWords(queue) || "none"], ["policy", html`<${Json} value=${queue.policy} />`],
   ]} /><${Lanes} lanes=${queue.lanes.filter((lane) => lane.queued)} /><//>`;
 }
@@ -73,7 +77,7 @@ function Holds({ queue, reload }) {
 function Running({ name }) {
   const list = useList("/executions", { queue: name, status: "running", limit: 20 }, { live: ["execution"], wait: 2000 });
   const columns = [
-    { title: "job", cell: (one) => one.jobName },
+    { title: "job", className: "execution-job", cell: (one) => one.jobName },
     { title: "worker", cell: (one) => one.workerId },
     { title: "running for", className: "number", cell: (one) => duration(seconds(one.startedAt, new Date().toISOString())) },
     { title: "key", cell: (one) => one.key ?? "" },
@@ -84,7 +88,7 @@ function Running({ name }) {
 function Next({ name }) {
   const list = useList("/executions", { queue: name, status: "pending", limit: 20 }, { live: ["execution"], wait: 2000 });
   const columns = [
-    { title: "job", cell: (one) => one.jobName },
+    { title: "job", className: "execution-job", cell: (one) => one.jobName },
     { title: "state", cell: (one) => html`<${State} of=${shown(one)} />` },
     { title: "since", cell: (one) => html`<${Time} at=${one.queuedAt ?? one.scheduledAt} ago />` },
     { title: "priority", className: "number", cell: (one) => one.priority },

@@ -6,7 +6,7 @@ import { Copy, Failure } from "./basics.js";
 import { Dialog } from "./dialog.js";
 
 /** `action` is as core/act.js has it; `after` of it closes the dialog. */
-export function FormDialog({ title, action, submit = "Save", onClose, wide, children }) {
+export function FormDialog({ title, action, submit = "Save", onClose, wide, disabled = false, children }) {
   const [problem, setProblem] = useState(null);
   const [busy, setBusy] = useState(false);
   const run = async (event) => {
@@ -18,6 +18,6 @@ export function FormDialog({ title, action, submit = "Save", onClose, wide, chil
   };
   const { command, curl } = copies(action);
   return html`<${Dialog} title=${title} onClose=${onClose} wide=${wide}><form onSubmit=${run}>${children}<${Failure} error=${problem} />
-    <div class="actions end"><span class="same">${command && html`<${Copy} text=${command} label="copy as command" />`} <${Copy} text=${curl} label="copy as curl" /></span><button type="button" onClick=${onClose}>Leave it</button><button type="submit" class="primary" aria-busy=${busy ? "true" : null}>${submit}</button></div>
+    <div class="actions end"><span class="same">${command && html`<${Copy} text=${command} label="copy as command" />`} <${Copy} text=${curl} label="copy as curl" /></span><button type="button" onClick=${onClose}>Leave it</button><button type="submit" class="primary" disabled=${disabled} aria-busy=${busy ? "true" : null}>${submit}</button></div>
   </form><//>`;
 }
