@@ -10,6 +10,7 @@ class Spans:
     def __init__(self) -> None:
         self.all: list[Span] = []
         self.quiet = self.deaf = False
+        self.counts = {"sent": 0, "failed": 0, "dropped": 0}
 
     @property
     def names(self) -> list[str]:

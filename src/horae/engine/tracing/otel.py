@@ -5,26 +5,19 @@ The SDK is an extra: `pip install horae[otel]`.
 """
 
 import asyncio
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import structlog
-from msgspec import structs
 
-from horae.engine.tracing.spans import Kind, Span
+from horae.engine.tracing.spans import Span
 from horae.errors import BadInput
-from horae.model.protocol import Failure
 from horae.model.trace import TraceContext
 
-if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import Event
-    from opentelemetry.trace import SpanContext
-
 PLACES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-TO_OTEL = 1000  # its times are nanoseconds, ours microseconds
-MOST_SAID, MOST_TOLD = 200, 8_000  # characters of an error: in a span's status, and as its exception
+ROOM = 2048  # spans that wait to be sent, unless OTEL_BSP_MAX_QUEUE_SIZE says otherwise
 CLOSING = 2.0  # seconds that what is left has to be sent
 log = structlog.get_logger("horae.engine")
 
@@ -56,10 +49,9 @@ def wanted(endpoint: str, environ: Mapping[str, str]) -> bool:
 
 
 class OtelSink:
-    """Hands spans to the SDK's batches."""
+    """Hands spans to the SDK's batches. What these have no room for is dropped here, before it costs anything."""
 
     def __init__(self, endpoint: str, service: str) -> None:
-        from opentelemetry import trace
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
@@ -67,49 +59,39 @@ class OtelSink:
         from opentelemetry.sdk.trace.sampling import Decision
         from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
+        from horae.engine.tracing import readable
         from horae.version import __version__
 
         exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces") if endpoint else OTLPSpanExporter()
         resource = Resource.create({"service.name": service, "service.version": __version__})
         self._scope = InstrumentationScope("horae", __version__)
         self._yes = Decision.RECORD_AND_SAMPLE
-        self._processor = BatchSpanProcessor(exporter)
+        self._exporter = readable.Counting(exporter)
+        self._processor = BatchSpanProcessor(self._exporter)
+        self._readable, self._context = readable.readable, readable.context
+        self._room = int(os.environ.get("OTEL_BSP_MAX_QUEUE_SIZE") or ROOM)
+        self._recorded = self._dropped = 0
         self.provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self.provider.add_span_processor(self._processor)
-        self._kinds: dict[Kind, trace.SpanKind] = {
-            "producer": trace.SpanKind.PRODUCER,
-            "consumer": trace.SpanKind.CONSUMER,
-            "internal": trace.SpanKind.INTERNAL,
-        }
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {"sent": self._exporter.sent, "failed": self._exporter.failed, "dropped": self._dropped}
 
     def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
         from opentelemetry.trace import NonRecordingSpan, set_span_in_context
 
-        parent = None if given is None else set_span_in_context(NonRecordingSpan(_context(given)))
+        parent = None if given is None else set_span_in_context(NonRecordingSpan(self._context(given)))
         return self.provider.sampler.should_sample(parent, int(trace_id, 16), "horae").decision is self._yes
 
     def record(self, span: Span) -> None:
-        from opentelemetry.sdk.trace import ReadableSpan
-        from opentelemetry.trace import Status, StatusCode
-
-        error = span.error
-        self._processor.on_end(
-            ReadableSpan(
-                name=span.name,
-                context=_context(span.context),
-                parent=None if span.parent is None else _context(structs.replace(span.context, span_id=span.parent)),
-                resource=self.provider.resource,
-                attributes=dict(span.attributes),
-                kind=self._kinds[span.kind],
-                instrumentation_scope=self._scope,
-                status=Status()
-                if error is None
-                else Status(StatusCode.ERROR, f"{error.type}: {error.message}"[:MOST_SAID]),
-                events=() if error is None else (_exception(error, span.end * TO_OTEL),),
-                start_time=span.start * TO_OTEL,
-                end_time=span.end * TO_OTEL,
-            )
-        )
+        if self._recorded - self._exporter.sent - self._exporter.failed >= self._room:
+            if not self._dropped:
+                log.warning("spans are dropped: whoever collects them is away or too slow", room=self._room)
+            self._dropped += 1
+            return
+        self._recorded += 1
+        self._processor.on_end(self._readable(span, self.provider.resource, self._scope))
 
     def serve_users(self) -> None:
         from opentelemetry import trace
@@ -130,25 +112,3 @@ class OtelSink:
         Thread(target=finish, name="horae-traces", daemon=True).start()
         with suppress(TimeoutError):
             await asyncio.wait_for(sent.wait(), CLOSING)
-
-
-def _exception(error: Failure, at: int) -> "Event":
-    """A failure as OpenTelemetry's conventions tell of exceptions; of a long traceback, its end says the most."""
-    from opentelemetry.sdk.trace import Event
-
-    told = {"exception.type": error.type, "exception.message": error.message[:MOST_TOLD]}
-    if error.traceback:
-        told["exception.stacktrace"] = error.traceback[-MOST_TOLD:]
-    return Event("exception", told, at)
-
-
-def _context(of: TraceContext) -> "SpanContext":
-    from opentelemetry import trace
-
-    return trace.SpanContext(
-        int(of.trace_id, 16),
-        int(of.span_id, 16),
-        is_remote=True,
-        trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED),
-        trace_state=trace.TraceState.from_header([of.state]) if of.state else None,
-    )

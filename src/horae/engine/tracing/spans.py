@@ -36,6 +36,11 @@ class Span(Struct, frozen=True, kw_only=True):
 class Sink(Protocol):
     """Where spans go."""
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many were sent, failed to be, and were dropped because too many wait."""
+        ...
+
     def samples(self, trace_id: str, given: TraceContext | None = None) -> bool:
         """Whether a trace is told of that begins here, or that was given by somebody who tells of it."""
         ...

@@ -12,6 +12,8 @@ from horae.engine.node import Node
 from horae.server.metrics.families import by, counter, gauge
 from horae.version import __version__
 
+NO_SPANS = dict.fromkeys(("sent", "failed", "dropped"), 0)
+
 
 class Services(Collector):
     """What services count as they go."""
@@ -41,6 +43,9 @@ class Services(Collector):
         told = "Calls of webhooks, by what became of them: accepted, repeated, unsigned, unknown or unreadable."
         calls = {outcome: node.hooks.counts.get(outcome, 0) for outcome in get_args(Told)}
         yield counter("webhooks", told, by(calls), ["outcome"])
+        told = "Spans of traces, by what became of them: sent, failed (nobody took them) or dropped (too many waited)."
+        spans = NO_SPANS if node.tracing is None else node.tracing.sink.counts
+        yield counter("spans", told, by(spans), ["outcome"])
 
 
 class Itself(Collector):

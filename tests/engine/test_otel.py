@@ -1,0 +1,77 @@
+"""Spans on their way to a collector, which may be there, away, or say nothing."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from structlog.testing import capture_logs
+
+from horae.engine.tracing import otel
+from horae.engine.tracing.otel import OtelSink, open_sink
+from horae.engine.tracing.spans import Span
+from horae.model.protocol import Failure
+from horae.model.trace import TraceContext
+from tests.acceptance.otlp import collector
+from tests.waiting import eventually
+
+ROOM = 512  # the least that the SDK takes
+
+
+def span(number: int, error: Failure | None = None) -> Span:
+    own = TraceContext(f"{number + 1:032x}", f"{number + 1:016x}", state="vendor=a")
+    return Span(
+        name="run job", kind="consumer", context=own, parent=f"{9:016x}", start=1_000, end=2_000,
+        attributes={"horae.attempt": 1}, error=error,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A collector that takes every connection and answers none."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch):
+    for name, value in (("BSP_MAX_QUEUE_SIZE", ROOM), ("BSP_SCHEDULE_DELAY", 20), ("EXPORTER_OTLP_TIMEOUT", 30)):
+        monkeypatch.setenv(f"OTEL_{name}", str(value))
+    monkeypatch.setattr(otel, "CLOSING", 0.05)
+
+
+def sink_to(url: str) -> OtelSink:
+    sink = open_sink(url, "horae", {})
+    assert sink is not None
+    return sink
+
+
+@pytest.mark.parametrize("away", ["refusing", "silent"])
+async def test_what_a_collector_that_is_away_has_no_room_for_is_dropped_and_told_once(away: str, silent: str):
+    sink = sink_to("http://127.0.0.1:9" if away == "refusing" else silent)
+    with capture_logs() as lines:
+        for number in range(ROOM + 100):
+            sink.record(span(number))
+    counts = sink.counts
+    await sink.close()
+
+    assert counts == {"sent": 0, "failed": 0, "dropped": 100}
+    assert [line["event"] for line in lines if line["log_level"] == "warning"] == [
+        "spans are dropped: whoever collects them is away or too slow"
+    ]
+
+
+async def test_what_is_sent_is_counted_and_has_its_state_and_exception():
+    with collector() as told:
+        sink = sink_to(told.url)
+        long = "x" * 20_000
+        sink.record(span(0, Failure(type="Bad", message="no", traceback=f"{long}the end")))
+        sink.record(span(1))
+        await eventually(lambda: sink.counts["sent"] == 2)
+        await sink.close()
+
+    failed, fine = told.spans
+    (event,) = failed.events
+    assert (failed.is_error, fine.is_error, fine.events, fine.state) == (True, False, [], "vendor=a")
+    assert (event["exception.type"], event["exception.message"]) == ("Bad", "no")
+    assert event["exception.stacktrace"].endswith("the end")
+    assert len(event["exception.stacktrace"]) == 8_000
