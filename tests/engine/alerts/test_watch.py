@@ -2,7 +2,7 @@
 
 import pytest
 
-from horae.engine.alerts import suspects
+from horae.engine.alerts import suspects, turns
 from horae.engine.node import Node
 from horae.env import SECOND
 from tests.engine.alerts.stage import SETTINGS, rule, run
@@ -113,3 +113,20 @@ async def test_what_happened_while_nobody_looked_is_found(stage: Stage):
     await stage.node.statistics.step()
     stage.world.clock.advance(10 * 60 * SECOND)
     assert await seen(await crash(stage)) == ["etl"]
+
+
+async def test_very_many_open_alerts_are_asked_in_turns_and_none_ends_unasked(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(turns, "MOST", 2)
+    await rule(stage, "failures-in-a-row", count=1)
+    worker = await stage.worker()
+    names = ["a", "b", "c", "d", "e"]
+    for name in names:
+        await stage.job(name, retries=0)
+        await run(stage, worker, "failed", name=name)
+    assert await seen(stage) == names
+    for name in names:
+        await run(stage, worker, "success", name=name)
+    left = [len(await seen(stage)) for _ in range(3)]
+    assert left == [3, 1, 0]

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from horae.engine.alerts.deadlines import Deadlines, Starts
 from horae.engine.alerts.learned import Learned
+from horae.engine.alerts.turns import Turns
 from horae.engine.alerts.words import span
 from horae.env import Env, Instant, Micros
 from horae.model.alert import Counts, Finding, Kind, low_success, many_retries, too_long
@@ -44,11 +45,12 @@ class Look:
         store: Store,
         learned: Learned,
         starts: Starts,
+        turns: Turns,
         suspects: Mapping[int, Sequence[Named]],
         fresh: Fresh,
     ) -> None:
         self._store, self._learned, self._starts, self._now = store, learned, starts, env.now()
-        self._suspects, self._fresh = suspects, fresh
+        self._turns, self._suspects, self._fresh = turns, suspects, fresh
         self._read: dict[Hashable, Any] = {}
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
@@ -90,10 +92,11 @@ class Look:
         ]
 
     async def failures(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        jobs = {job.id: job for job in await self._jobs(stored, opened)}
+        asked, found = self._turns.of(stored, opened)
+        jobs = {job.id: job for job in await self._jobs(stored, asked)}
         jobs |= {job.id: job for job in self._suspects.get(stored.namespace, ()) if _is_of(stored, job)}
-        count, ids = stored.rule.count, sorted(jobs)
-        found = []
+        known = {one.job for one in found}
+        count, ids = stored.rule.count, sorted(jobs.keys() - known)
         for lo in range(0, len(ids), facts.MOST):
             some = ids[lo : lo + facts.MOST]
             streaks = await self._store.read(lambda some=some: facts.failures_in_a_row(some, count))  # type: ignore[misc]

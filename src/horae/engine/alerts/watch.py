@@ -13,6 +13,7 @@ from horae.engine.alerts.deadlines import Ask, Starts
 from horae.engine.alerts.learned import Learned
 from horae.engine.alerts.looks import Look
 from horae.engine.alerts.suspects import Asking, Suspects
+from horae.engine.alerts.turns import Turns
 from horae.engine.clockwatch import ClockWatch
 from horae.engine.hints import Hint, Hints
 from horae.engine.service import Alarm, Wait
@@ -44,7 +45,7 @@ class AlertWatch:
     def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, clock: ClockWatch, starts: Ask) -> None:
         self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
         self._learned, self._suspects = Learned(env, store), Suspects(env, store)
-        self._starts = Starts(env, starts)
+        self._starts, self._turns = Starts(env, starts), Turns()
         self._epoch = 0  # of the duty when it was ours last
         self._looked: set[tuple[int, str, int]] = set()  # rules, by their revisions, that were looked at since
         self._forget_at = 0.0
@@ -66,7 +67,10 @@ class AlertWatch:
         suspects = await self._suspects.look(*_asking(rules))
         self._starts.begin()
         fresh = [_which(stored) for stored in rules if _which(stored) not in self._looked]
-        look = Look(self._env, self._store, self._learned, self._starts, suspects, lambda one: _which(one) in fresh)
+        look = Look(
+            self._env, self._store, self._learned, self._starts, self._turns, suspects,
+            lambda one: _which(one) in fresh,
+        )  # fmt: skip
         opened = await self._store.read(alerts.all_open)
         for stored in rules:
             if self._is_due(stored):
@@ -109,7 +113,7 @@ class AlertWatch:
         """A rule that cannot be looked at keeps nobody from looking at the others."""
         try:
             found = await look.find(stored, opened)
-            if not found and not opened:
+            if not alerts.changes(stored, found, opened, self._env.now()):
                 return
             settled = await self._store.change(lambda now: alerts.settle(stored, found, self._env.new_id, now))
         except StoreUnavailable:

@@ -120,6 +120,11 @@ def firing_by_rule(namespace: int) -> Script[dict[str, int]]:
     return {rule: int(count) for rule, count in (yield Fetch(FIRING_BY_RULE, (namespace,)))}
 
 
+def changes(stored: StoredRule, found: Sequence[Finding], opened: Sequence[Alert], now: Instant) -> bool:
+    """Whether there is anything to settle, as far as this reader knows: most looks change nothing."""
+    return bool(course(stored.rule, found, [_open(alert) for alert in opened], stored.pace, now, stored.unsaid))
+
+
 def settle(stored: StoredRule, found: Sequence[Finding], new_id: NewId, now: Instant) -> Script[Settled]:
     """Let what was found by a rule open, go on or end its alerts, and write the notices of that.
 
