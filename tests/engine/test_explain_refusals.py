@@ -14,7 +14,7 @@ import pytest
 from horae.engine import directory
 from horae.engine.probes.table import OF_EXECUTIONS
 from horae.model import choice, deal
-from horae.store.moves import circuit_gates, claim, coarse
+from horae.store.moves import circuit_gates, claim, claim_lane, coarse
 
 MINE = "who asks"  # it decides what somebody else gets, or nothing at all
 TASK = "how"  # it decides how many are looked at, not whether
@@ -38,14 +38,13 @@ REFUSALS: dict[Callable[..., Any], dict[str, str]] = {
         "self.cost or self.most is not None": TASK,
         "slots": "busy",
     },
-    claim._set_aside: {
+    claim_lane._set_aside: {
         "s.job in paused": "paused",
         "paused": "paused",
         "s.job not in paused": "paused",
         "held": TASK,
         "not held": TASK,
         "s.flags & KEYED": TASK,
-        "(s.parcel, s.lo) not in gone": TASK,
     },
     circuit_gates.shut_out: {
         "s.flags & CIRCUIT": "circuit",
@@ -63,9 +62,14 @@ REFUSALS: dict[Callable[..., Any], dict[str, str]] = {
         "capacity(left, view.jobs, view.cost) <= 0": "room",
         "passed is None": TASK,
         "not view.cost": TASK,
+        "most <= 0": "queue-limit",
+    },
+    claim._Tally.room: {
         "view.limits": "queue-limit",
         "most <= 0": "queue-limit",
-        "rooms.most(view.limits, view.lane) <= 0": "queue-limit",
+    },
+    claim._Tally.add: {
+        "view.limits": "queue-limit",
         "took.solo": "solo",
     },
     choice._next: {
@@ -105,7 +109,7 @@ def test_every_condition_of_a_claim_belongs_to_a_gate(function: Callable[..., An
 
 
 def test_every_condition_of_what_is_picked_belongs_to_a_gate():
-    text = claim.PICK.text.partition(" WHERE ")[2].partition(" ORDER BY ")[0]
+    text = claim_lane.PICK.text.partition(" WHERE ")[2].partition(" ORDER BY ")[0]
     held = coarse.held("$1", "$4")
     assert held in text
     text = text.replace(held, "held")

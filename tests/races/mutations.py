@@ -240,14 +240,14 @@ SESSIONS = [
 ]  # fmt: skip
 
 CLAIMS = [
-    one("a claim locks no slice", "claim.PICK", f" FOR UPDATE{SKIP}", by="claim / claim, two sessions"),
-    one("a claim waits for slices", "claim.PICK", SKIP, by="claim / claim, two sessions"),
+    one("a claim locks no slice", "claim_lane.PICK", f" FOR UPDATE{SKIP}", by="claim / claim, two sessions"),
+    one("a claim waits for slices", "claim_lane.PICK", SKIP, by="claim / claim, two sessions"),
     one(
-        "a claim does not follow the rank", "claim.PICK", "ORDER BY lane, rank,", "ORDER BY lane, rank DESC,",
+        "a claim does not follow the rank", "claim_lane.PICK", "ORDER BY lane, rank,", "ORDER BY lane, rank DESC,",
         by="test_claim.test_lower_ranks_are_claimed_first",
     ),
     one(
-        "a cut does not name the slice", "claim.CUT", " AND queued.lo = given.lo", "",
+        "a cut does not name the slice", "claim_lane.CUT", " AND queued.lo = given.lo", "",
         by="test_claim.test_slices_of_one_parcel_are_taken_and_cut_apart",
     ),
     one(
@@ -263,16 +263,16 @@ CLAIMS = [
         by="test_exchange.test_the_answer_to_a_channel_is_its_own",
     ),
     one(
-        "a claim starts no new attempt", "claim.granted", "attempt=s.attempt + 1", "attempt=s.attempt",
+        "a claim starts no new attempt", "claim_lane.granted", "attempt=s.attempt + 1", "attempt=s.attempt",
         by="test_claim.test_every_claim_starts_a_new_attempt",
     ),
     one(
-        "a claim does not see what solo item a session holds", "claim._look_up_solo",
+        "a claim does not see what solo item a session holds", "claim_lane._look_up_solo",
         "places.get(want.session, Place.ANY)", "Place.ANY",
         by="claim / claim, one session, two channels and solo items",
     ),
     one(
-        "paused jobs are not set aside", "claim._set_aside", "s.job in paused", "False",
+        "paused jobs are not set aside", "claim_lane._set_aside", "s.job in paused", "False",
         by="test_claim.test_paused_jobs_are_set_aside_and_the_rest_goes_on",
     ),
 ]  # fmt: skip
@@ -711,12 +711,12 @@ HOLDS = [
         "yield from ()", by="a window's calendar changes / claim",
     ),
     one(
-        "a claim locks nothing against holds", "claim.PICK", " FOR KEY SHARE OF h", "",
+        "a claim locks nothing against holds", "claim_lane.PICK", " FOR KEY SHARE OF h", "",
         by="hold / claim for parked exchanges",
     ),
     one("a hand-over locks nothing against holds", "hand_over.UNHELD", " FOR KEY SHARE OF h", by="hold / hand over"),
     one(
-        "a claim does not look for holds", "claim.PICK", "WHERE l.id = $1", "WHERE l.id = -$1",
+        "a claim does not look for holds", "claim_lane.PICK", "WHERE l.id = $1", "WHERE l.id = -$1",
         by="test_holds.test_a_hold_lasts_until_it_was_ended_once",
     ),
     one(
@@ -724,7 +724,7 @@ HOLDS = [
         by="hold / hand over",
     ),
     one(
-        "a hold is about every queue", "claim.PICK", "h.queue = l.queue", "h.queue > 0",
+        "a hold is about every queue", "claim_lane.PICK", "h.queue = l.queue", "h.queue > 0",
         by="test_holds.test_another_queue_goes_on",
     ),
     one(
@@ -732,15 +732,15 @@ HOLDS = [
         by="test_holds.test_another_queue_goes_on",
     ),
     one(
-        "a hold is about every namespace", "claim.PICK", "h.namespace = l.namespace AND ", "",
+        "a hold is about every namespace", "claim_lane.PICK", "h.namespace = l.namespace AND ", "",
         by="test_holds.test_another_namespace_goes_on",
     ),
     one(
-        "what has ended holds still", "claim.PICK", "h.ended_at IS NULL", "h.ended_at IS NOT NULL OR h.id = h.id",
+        "what has ended holds still", "claim_lane.PICK", "h.ended_at IS NULL", "h.ended_at IS NOT NULL OR h.id = h.id",
         by="test_holds.test_a_hold_lasts_until_it_was_ended_once",
     ),
     one(
-        "a planned hold holds at once", "claim.PICK", "h.from_at <= $4", "$4 > 0",
+        "a planned hold holds at once", "claim_lane.PICK", "h.from_at <= $4", "$4 > 0",
         by="test_holds.test_a_planned_hold_holds_from_its_time_on",
     ),
     one("holds are ended without a lock", "holds.DUE", f" FOR UPDATE{SKIP}", "", by="turn / turn"),
@@ -925,11 +925,11 @@ LIMITS = [
         by="limit of a queue / claim that does not know of it",
     ),
     one(
-        "claims do not keep limits from being set", "claim.PICK", " FOR KEY SHARE OF m", "",
+        "claims do not keep limits from being set", "claim_lane.PICK", " FOR KEY SHARE OF m", "",
         by="limit of a queue / claim that does not know of it",
     ),
     one(
-        "who does not know of a limit claims all the same", "claim.PICK", "$5 OR", "true OR",
+        "who does not know of a limit claims all the same", "claim_lane.PICK", "$5 OR", "true OR",
         by="test_coarse.test_who_does_not_know_of_a_limit_takes_nothing",
     ),
     one(

@@ -5,56 +5,24 @@ dead session for ever.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import ceil
 from uuid import UUID
 
 from msgspec import Struct, structs
 
 from horae.env import Instant
 from horae.model.ahead import goes_before
-from horae.model.choice import LaneView, Taste, Turn, after, is_plain, plan
-from horae.model.deal import Deal, Want, capacity, deal_most
-from horae.model.keys import AFFINE, CIRCUIT, KEYED, LIMITED, RATED
-from horae.model.policy import QUANTUM
-from horae.model.slice import Queued, Running, Waiting
-from horae.model.solo import SUSPECT, Place, place
-from horae.store.moves import coarse, shelves
+from horae.model.choice import LaneView, Taste, after, is_plain, plan
+from horae.model.deal import Want, capacity
+from horae.model.keys import AFFINE
+from horae.model.slice import Running
+from horae.store.moves import coarse
 from horae.store.moves.affinity import remember
-from horae.store.moves.circuit_gates import shut_out
-from horae.store.moves.coarse import Rooms, is_open
-from horae.store.moves.deferred import Change, Deferred
-from horae.store.moves.key_rates import Paces
-from horae.store.moves.spread import shared_out
-from horae.store.script import Fetch, ForEach, Script, Statement
+from horae.store.moves.claim_lane import ALL, Taken, claim_lane, pick_each, whole_of
+from horae.store.moves.coarse import Rooms
+from horae.store.moves.deferred import Deferred
+from horae.store.script import Script
 
-# The last slice is cut in place, by its key: after a cut by another claim, a ctid would silently match nothing.
-CUT = Statement(
-    "cut_queued",
-    "UPDATE queued SET lo = given.cut FROM given WHERE queued.parcel = given.parcel AND queued.lo = given.lo",
-)
-_PICK = (
-    f"SELECT {shelves.names(shelves.QUEUED)} FROM queued WHERE lane = $1 AND rank >= $2 AND {is_open('$1', '$4', '$5')}"
-)
-_IN_ORDER = "ORDER BY lane, rank, parcel, lo LIMIT $3 FOR UPDATE SKIP LOCKED"
-PICK = Statement("pick_queued", f"{_PICK} {_IN_ORDER}")
-PICK_UNSUSPECTED = Statement("pick_queued_unsuspected", f"{_PICK} AND losses < {SUSPECT} {_IN_ORDER}")
-PICK_PLAIN = Statement("pick_queued_plain", f"{_PICK} AND NOT solo {_IN_ORDER}")
-HOLD_SOLO = Statement(
-    "sessions_with_solo",
-    "SELECT given.id, max(r.losses), max(r.granted_at) FROM given JOIN running r ON r.session = given.id"
-    " WHERE r.solo GROUP BY given.id",
-)
-# Several lanes by one statement; SQLite asks for them one by one, which costs it nothing more.
-PICK_EACH = Statement(
-    "pick_queued_each",
-    f"SELECT q.* FROM given CROSS JOIN LATERAL (SELECT {shelves.names(shelves.QUEUED)} FROM queued"
-    f" WHERE lane = given.lane AND rank >= given.low AND {is_open('given.lane', 'given.at', 'given.limited')}"
-    " ORDER BY lane, rank, parcel, lo LIMIT given.most FOR UPDATE SKIP LOCKED) q",
-)
-_EACH: shelves.Columns = (("lane", "int"), ("low", "bigint"), ("most", "int"), ("at", "bigint"), ("limited", "bool"))
 NO_TASTES: Mapping[UUID, Taste | None] = {}
-ALL = 1 << 62  # executions: as many as are wanted
-_GATED = CIRCUIT | RATED
 
 
 class Claimed(Struct, frozen=True):
@@ -71,23 +39,6 @@ class Claimed(Struct, frozen=True):
     wake_at: Instant | None = None  # when the first of what was too early for its rate may start
     freed: frozenset[UUID] = frozenset()  # parcels of which items left the queue, and others may have the keys
     means: dict[int, float] = {}  # how many executions a slice had, of those that were seen in each lane
-
-
-class _Picked(Struct, frozen=True):
-    """Slices that were picked of a lane, and how many were asked for."""
-
-    slices: list[Queued]
-    limit: int
-
-
-class _Lane(Struct, frozen=True):
-    """What a claim took from one lane, what begins there now, and what is wanted still."""
-
-    running: list[Running]
-    low: int | None
-    wants: list[Want]
-    solo: bool = False  # nothing was taken, and only solo slices were seen
-    mean: float = 1.0  # how many executions a slice had, of those that were seen
 
 
 def claim(
@@ -138,6 +89,41 @@ def _rooms(
     return (yield from coarse.look(names, now))
 
 
+class _Tally:
+    """What a claim took so far, lane by lane, and which lanes have no room under their limits."""
+
+    def __init__(self, rooms: Rooms) -> None:
+        self._rooms = rooms
+        self.running: list[Running] = []
+        self._lows: dict[int, int | None] = {}
+        self._solo: set[int] = set()
+        self._full: dict[int, Instant | None] = {}
+        self._means: dict[int, float] = {}
+
+    def room(self, view: LaneView) -> int:
+        """How many its limits let a lane give."""
+        most = self._rooms.most(view.limits, view.lane) if view.limits else ALL
+        if most <= 0:
+            self._full[view.lane] = self._rooms.opens_at(view.limits)
+        return most
+
+    def add(self, view: LaneView, took: Taken) -> int:
+        """Note what was taken from a lane; how many executions."""
+        count = sum(slice.hi - slice.lo for slice in took.running)
+        if view.limits:
+            self._rooms.take(view.limits, count)
+            self.room(view)
+        self.running += took.running
+        self._lows[view.lane], self._means[view.lane] = took.low, took.mean
+        if took.solo:
+            self._solo.add(view.lane)
+        return count
+
+    @property
+    def done(self) -> Claimed:
+        return Claimed(self.running, self._lows, frozenset(self._solo), self._full, means=self._means)
+
+
 def _claim_lanes(
     wants: Sequence[Want],
     lanes: Sequence[LaneView],
@@ -147,11 +133,7 @@ def _claim_lanes(
     rooms: Rooms,
 ) -> Script[Claimed]:
     """Take from these lanes, in their order, for wants that may all take from each of them."""
-    claimed: list[Running] = []
-    marks: dict[int, int | None] = {}
-    solo: set[int] = set()
-    full: dict[int, Instant | None] = {}
-    means: dict[int, float] = {}
+    tally = _Tally(rooms)
     left = list(wants)
     passed: int | None = None  # the first rank that found no slot
     for view in lanes:
@@ -162,25 +144,13 @@ def _claim_lanes(
         if capacity(left, view.jobs, view.cost) <= 0:
             passed = view.low if passed is None and not view.cost else passed
             continue
-        most = rooms.most(view.limits, view.lane) if view.limits else ALL
+        most = tally.room(view)
         if most <= 0:
-            full[view.lane] = rooms.opens_at(view.limits)
             continue
-        took = yield from _claim_lane(left, view, paused, moves, now, rooms.paces, most)
-        if view.limits:
-            rooms.take(view.limits, _count(took.running))
-            if rooms.most(view.limits, view.lane) <= 0:
-                full[view.lane] = rooms.opens_at(view.limits)
-        claimed += took.running
-        marks[view.lane], means[view.lane] = took.low, took.mean
-        if took.solo:
-            solo.add(view.lane)
+        took = yield from claim_lane(left, view, paused, moves, now, rooms.paces, most)
+        tally.add(view, took)
         left = took.wants
-    return Claimed(claimed, marks, frozenset(solo), full, means=means)
-
-
-def _count(slices: Sequence[Running]) -> int:
-    return sum(slice.hi - slice.lo for slice in slices)
+    return tally.done
 
 
 def _claim_by_plan(
@@ -193,10 +163,7 @@ def _claim_by_plan(
     rooms: Rooms,
 ) -> Script[Claimed]:
     """Take from these lanes what the choice between them says; again when some held less than was believed."""
-    done = Claimed([], {})
-    solo: set[int] = set()
-    full: dict[int, Instant | None] = {}
-    means: dict[int, float] = {}
+    tally = _Tally(rooms)
     left = list(wants)
     views = {view.lane: view for view in lanes if capacity(left, view.jobs, view.cost) > 0}
     stand: dict[int, tuple[int, int]] = {}  # how many were taken of a lane that has more, and where it begins now
@@ -206,176 +173,18 @@ def _claim_by_plan(
         turns = plan(list(views.values()), room, taste)
         if not turns:  # none of them is believed to hold anything
             break
-        picked = yield from _pick_each(turns, moves, now)
+        picked = yield from pick_each(turns, moves, now)
         for turn in turns:
-            lane = turn.view.lane
-            if capacity(left, turn.view.jobs, turn.view.cost) <= 0:
-                del views[lane]
+            view = turn.view
+            if capacity(left, view.jobs, view.cost) <= 0 or (most := min(turn.most, tally.room(view))) <= 0:
+                del views[view.lane]
                 continue
-            most = min(turn.most, rooms.most(turn.view.limits, lane)) if turn.view.limits else turn.most
-            if most <= 0:
-                full[lane] = rooms.opens_at(turn.view.limits)
-                del views[lane]
-                continue
-            first = picked.get(lane)
-            took = yield from _claim_lane(left, turn.view, paused, moves, now, rooms.paces, most, first, _whole(turn))
-            count = _count(took.running)
-            if turn.view.limits:
-                rooms.take(turn.view.limits, count)
-                if rooms.most(turn.view.limits, lane) <= 0:
-                    full[lane] = rooms.opens_at(turn.view.limits)
-            done.running.extend(took.running)
-            done.lanes[lane], means[lane] = took.low, took.mean
+            first, whole = picked.get(view.lane), whole_of(turn)
+            took = yield from claim_lane(left, view, paused, moves, now, rooms.paces, most, first, whole)
+            count = tally.add(view, took)
             left = took.wants
-            if took.solo:
-                solo.add(lane)
             if count < turn.most or took.low is None:
-                del views[lane]
+                del views[view.lane]
             else:
-                stand[lane] = count, took.low
-    return Claimed(done.running, done.lanes, frozenset(solo), full, means=means)
-
-
-def _pick_each(turns: Sequence[Turn], moves: Deferred, now: Instant) -> Script[dict[int, _Picked]]:
-    """Pick for all turns at once; a single one is left to its lane."""
-    if len(turns) < 2:
-        return {}
-    limits = {turn.view.lane: _limit(turn.most, turn.view.mean, _whole(turn)) for turn in turns}
-    yield from moves.make()
-    views = [turn.view for turn in turns]
-    given = [(view.lane, view.low, limits[view.lane], now, bool(view.limits)) for view in views]
-    rows = yield ForEach(PICK_EACH, _EACH, given)
-    found: dict[int, list[Queued]] = {lane: [] for lane in limits}
-    for row in rows:
-        slice = shelves.queued(row)
-        found[slice.lane].append(slice)
-    return {lane: _Picked(sorted(slices, key=_order), limits[lane]) for lane, slices in found.items()}
-
-
-def _order(slice: Queued) -> tuple[int, UUID, int]:
-    return slice.rank, slice.parcel, slice.lo
-
-
-def _whole(turn: Turn) -> int:
-    """Slices of no more executions than that are not cut where a share's turn ends."""
-    return QUANTUM if turn.most >= QUANTUM and not turn.view.limits else 0
-
-
-def _limit(room: int, mean: float, whole: int = 0) -> int:
-    """How many slices to pick for so many executions.
-
-    Where none is cut there is one more that begins late, and one that tells that there is something behind.
-    """
-    count = ceil(room / mean) + 2 if mean <= whole else int(room / mean) + 1
-    return max(1, min(512, count))
-
-
-def _claim_lane(
-    wants: list[Want],
-    view: LaneView,
-    paused: frozenset[UUID],
-    moves: Deferred,
-    now: Instant,
-    paces: Paces,
-    most: int = ALL,
-    first: _Picked | None = None,
-    whole: int = 0,
-) -> Script[_Lane]:
-    """Pick, deal and move from one lane until the room is filled or no more is found than was picked.
-
-    `first` was picked before. Slices of no more items than `whole` are not cut to take no more than `most`.
-
-    Solo slices that nobody may take now are passed by, so that they do not keep others from what lies behind them.
-    """
-    claimed: list[Running] = []
-    low, mean, passed, pick = view.low, view.mean, None, PICK
-    while most > 0 and (room := min(most, capacity(wants, view.jobs, view.cost))) > 0:
-        if first is None:
-            limit = _limit(room, mean, whole)
-            yield from moves.make()
-            rows = yield Fetch(pick, (view.lane, low, limit, now, bool(view.limits)))
-            picked = [shelves.queued(row) for row in rows]
-        else:
-            picked, limit, first = first.slices, first.limit, None
-        if not picked:
-            return _Lane(claimed, passed, wants, passed is not None and not claimed, mean)
-        mean = sum(s.hi - s.lo for s in picked) / len(picked)
-        usable = picked
-        if paused or any(s.flags & _GATED or s.solo for s in picked):
-            usable = yield from paces.hold_back((yield from _set_aside(picked, paused, paces)))
-            wants = yield from _look_up_solo(wants, usable, now)
-        each = (yield from shared_out(view.among, usable, now)) if view.among is not None else None
-        decided = deal_most(usable, wants, most, view.cost, each, whole)
-        mark = LIMITED if view.limits else 0
-        running = [granted(d.slice, d.lo, d.hi, wants[d.want], now, mark) for d in decided.dealt]
-        moves.add(_moves(decided, running))
-        paces.take(running)
-        claimed += running
-        most -= sum(slice.hi - slice.lo for slice in running)
-        low, wants = picked[-1].rank, decided.wants
-        if len(decided.whole) < len(usable):
-            touched = {(s.parcel, s.lo) for s in decided.whole}
-            left = [s for s in usable if (s.parcel, s.lo) not in touched]
-            passed = left[0].rank if passed is None else passed
-            if most <= 0 or not all(s.solo for s in left):
-                return _Lane(claimed, passed, wants, mean=mean)
-            pick = PICK_UNSUSPECTED if all(s.losses >= SUSPECT for s in left) else PICK_PLAIN
-        elif len(picked) < limit:  # what others hold now, they hint again if they leave something
-            return _Lane(claimed, passed, wants, passed is not None and not claimed, mean)
-    return _Lane(claimed, low if passed is None else passed, wants, mean=mean)
-
-
-def _moves(decided: Deal, running: Sequence[Running]) -> list[Change]:
-    """What was dealt leaves the queue and runs."""
-    columns: shelves.Columns = (*shelves.SPAN, ("cut", "int"))
-    cut = ForEach(CUT, columns, [(s.parcel, s.lo, lo) for s, lo in decided.cut])
-    return [shelves.take("queued", decided.whole), cut, shelves.put_running(running)]
-
-
-def _look_up_solo(wants: list[Want], usable: Sequence[Queued], now: Instant) -> Script[list[Want]]:
-    """Solo slices are in sight: learn what the sessions, all of them locked, have place for beside what they hold."""
-    if not any(s.solo for s in usable) or all(want.solo is not None for want in wants):
-        return wants
-    ids = sorted({want.session for want in wants})
-    rows = yield ForEach(HOLD_SOLO, (("id", "uuid"),), [(id,) for id in ids])
-    places = {id: place(losses, granted_at, now) for id, losses, granted_at in rows}
-    return [structs.replace(want, solo=places.get(want.session, Place.ANY)) for want in wants]
-
-
-def _set_aside(picked: list[Queued], paused: frozenset[UUID], paces: Paces) -> Script[list[Queued]]:
-    """Slices of paused jobs leave the lane and wait for the job's gate; those before an open circuit, at its own.
-
-    Others may have the keys that they held meanwhile.
-    """
-    held = [to_gate(s) for s in picked if s.job in paused] if paused else []
-    held += yield from shut_out([s for s in picked if s.job not in paused] if held else picked)
-    if not held:
-        return picked
-    yield shelves.take("queued", held)
-    yield shelves.put_waiting(held)
-    paces.freed |= {s.parcel for s in held if s.flags & KEYED}
-    gone = {(s.parcel, s.lo) for s in held}
-    return [s for s in picked if (s.parcel, s.lo) not in gone]
-
-
-def to_gate(slice: Queued) -> Waiting:
-    """A queued slice of a paused job, waiting for the job to be resumed."""
-    return Waiting(
-        parcel=slice.parcel, lo=slice.lo, hi=slice.hi, job=slice.job, queue=slice.queue, namespace=slice.namespace,
-        attempt=slice.attempt, failures=slice.failures, losses=slice.losses, solo=slice.solo, width=slice.width,
-        flags=slice.flags, reason="paused", gate=job_gate(slice.job),
-    )  # fmt: skip
-
-
-def job_gate(job: UUID) -> str:
-    return f"job:{job}"
-
-
-def granted(s: Queued, lo: int, hi: int, want: Want, now: Instant, mark: int = 0) -> Running:
-    """Items of a queued slice that a want gets: another attempt begins. `mark` says whether limits are about it."""
-    return Running(
-        parcel=s.parcel, lo=lo, hi=hi, job=s.job, queue=s.queue, namespace=s.namespace, attempt=s.attempt + 1,
-        failures=s.failures, losses=s.losses, solo=s.solo, width=s.width,
-        flags=(s.flags & ~LIMITED) | mark, session=want.session,
-        channel=want.channel, n=want.n, lane=s.lane, rank=s.rank, queued_at=s.queued_at, granted_at=now,
-    )  # fmt: skip
+                stand[view.lane] = count, took.low
+    return tally.done

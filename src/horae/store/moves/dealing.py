@@ -10,7 +10,7 @@ from horae.model.choice import LaneView, Taste
 from horae.model.deal import Want, deal
 from horae.model.keys import AFFINE, CIRCUIT
 from horae.model.slice import Queued, Running
-from horae.store.moves.claim import granted
+from horae.store.moves.claim_lane import granted
 
 
 def dealt(

@@ -10,7 +10,7 @@ from horae.model.gate import Entry
 from horae.model.keys import KEYED, keys_of
 from horae.model.slice import Queued, Waiting, merge
 from horae.store.moves import shelves
-from horae.store.moves.claim import job_gate
+from horae.store.moves.claim_lane import job_gate
 from horae.store.moves.holders import enter
 from horae.store.script import Fetch, Rows, Script, Statement, Together
 
