@@ -48,10 +48,16 @@ const retry = (id) => ({
   after: (answer) => answer.executionIds[0] && show(answer.executionIds[0]),
 });
 
+/** Run a workflow again from one of its steps. */
+export function RerunButton({ execution, graph, from }) {
+  const [asking, setAsking] = useState(false);
+  return html`<button type="button" disabled=${!can("operator")} onClick=${() => setAsking(true)}>Run again from here …</button>${asking && html`<${Rerun} execution=${execution} graph=${graph} start=${from} onClose=${() => setAsking(false)} />`}`;
+}
+
 /** How to run it again: from where, with what, and by which definitions. */
-function Rerun({ execution, graph, onClose }) {
+function Rerun({ execution, graph, start, onClose }) {
   const steps = graph ? graph.nodes.filter((node) => node.phase === "main").map((node) => node.step) : [];
-  const [from, setFrom] = useState(graph && execution.status === "failed" ? "failed" : "");
+  const [from, setFrom] = useState(start ?? (graph && execution.status === "failed" ? "failed" : ""));
   const [stop, setStop] = useState("");
   const [latest, setLatest] = useState(false);
   const [params, setParams] = useState(undefined);

@@ -61,10 +61,12 @@ function About({ queue }) {
   ]} /><${Lanes} lanes=${queue.lanes.filter((lane) => lane.queued)} /><//>`;
 }
 
+const MOST_LANES = 8; // that are shown; the largest
+
 // Only those in which something stands: there is a lane for every kind of need that was ever seen.
 function Lanes({ lanes }) {
   if (!lanes.length) return null;
-  return html`<h3>Lanes</h3><ul class="plain">${lanes.map((lane) => html`<li key=${lane.needs.join() + lane.share}><b>${number(lane.queued)}</b> queued for workers with <code>${lane.needs.join(", ") || "anything"}</code>${lane.share && html`, share ${lane.share}`}</li>`)}</ul>`;
+  return html`<h3>Lanes</h3><ul class="plain">${lanes.slice(0, MOST_LANES).map((lane) => html`<li key=${lane.needs.join() + lane.share}><b>${number(lane.queued)}</b> queued for workers with <code>${lane.needs.join(", ") || "anything"}</code>${lane.share && html`, share ${lane.share}`}</li>`)}${lanes.length > MOST_LANES && html`<li class="soft">and ${plural(lanes.length - MOST_LANES, "lane")} with less</li>`}</ul>`;
 }
 
 function Holds({ queue, reload }) {

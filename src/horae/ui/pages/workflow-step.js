@@ -6,7 +6,7 @@ import { ActionButton } from "../core/act.js";
 import { useData, useList } from "../core/data.js";
 import { useExecution } from "../core/live.js";
 import { executionPath, jobPath, link, route, setQuery } from "../core/route.js";
-import { duration, plural, seconds, shortId } from "../core/format.js";
+import { duration, number, plural, seconds, shortId } from "../core/format.js";
 import { Glyph, shown, State } from "../core/states.js";
 import { Chips, Facts, Panel, Progress, Time } from "../parts/basics.js";
 import { Dialog, Menu } from "../parts/dialog.js";
@@ -14,6 +14,7 @@ import { JsonField } from "../parts/form.js";
 import { grouped } from "../parts/graph-groups.js";
 import { stepState } from "../parts/graph.js";
 import { isOf, Log } from "../parts/log.js";
+import { RerunButton } from "./execution-actions.js";
 import { Doing } from "./execution-doing.js";
 import { Values } from "./execution-side.js";
 import { SignalButton } from "./execution-signal.js";
@@ -29,8 +30,10 @@ export function StepPanel({ execution, graph, node, group, opened, close, reload
   const open = !FINAL.has(node.status) && !hasEnded(execution);
   const Close = html`<button type="button" class="link" aria-label="close the step" onClick=${close}>×</button>`;
   const asks = node.kind === "approval" && node.status === "waiting";
-  const reason = node.error || asks ? "" : why(node);
-  return html`<${Panel} title=${html`<${State} of=${stepState(node)} quiet=${true} /> ${node.step}`} actions=${html`${open && html`<${ByHand} id=${execution.executionId} step=${node.step} reload=${reload} />`}${Close}`} className="step">
+  const answered = node.kind === "approval" && Boolean(node.endedAt);
+  const reason = asks ? "" : answered ? node.error?.message || why(node) : node.error ? "" : why(node);
+  const again = hasEnded(execution) && node.phase === "main" && node.startedAt;
+  return html`<${Panel} title=${html`<${State} of=${stepState(node)} quiet=${true} /> ${node.step}`} actions=${html`${open && html`<${ByHand} id=${execution.executionId} step=${node.step} reload=${reload} />`}${again && html`<${RerunButton} execution=${execution} graph=${graph} from=${node.step} />`}${Close}`} className="step">
     <${Facts} facts=${[
       ["state", html`<${State} of=${stepState(node)} />`],
       ["it", WHAT[node.kind]],
@@ -41,9 +44,9 @@ export function StepPanel({ execution, graph, node, group, opened, close, reload
       node.seconds !== null && [node.endedAt ? "took" : "for", duration(node.endedAt ? node.seconds : Math.round(node.seconds))],
       node.wakeAt && !node.endedAt && ["until", html`<${Time} at=${node.wakeAt} />`],
       node.critical && ["critical", "the workflow waited for it"],
-      reason && [node.kind === "approval" && node.endedAt ? "answer" : "why", node.kind === "approval" && node.endedAt ? html`${reason} <span class="soft"><${Time} at=${node.endedAt} ago=${true} /></span>` : reason],
+      reason && [answered ? "answer" : "why", answered ? html`${reason} <span class="soft"><${Time} at=${node.endedAt} ago=${true} /></span>` : reason],
     ]} />
-    ${node.error && node.error.message !== execution.error?.message && html`<section class="failure" aria-label="Error of ${node.step}"><p><strong>${node.error.type}</strong></p><p class="pre">${node.error.message}</p>${node.error.traceback ? html`<pre tabindex="0" class="traceback">${node.error.traceback}</pre>` : null}</section>`}
+    ${node.error && !answered && node.error.message !== execution.error?.message && html`<section class="failure" aria-label="Error of ${node.step}"><p><strong>${node.error.type}</strong></p><p class="pre">${node.error.message}</p>${node.error.traceback ? html`<pre tabindex="0" class="traceback">${node.error.traceback}</pre>` : null}</section>`}
     ${asks && html`<${Answer} id=${execution.executionId} node=${node} reload=${reload} />`}
     ${node.kind === "signal" && node.status === "waiting" && html`<p><${SignalButton} id=${execution.executionId} names=${[node.waitsFor?.name].filter(Boolean)} kind="primary" label="Send it …" reload=${reload} /></p>`}
     ${node.kind === "foreach" ? node.items && html`<${Items} execution=${execution} node=${node} />` : node.executionId && html`<${StepRun} key=${node.executionId} id=${node.executionId} />`}
@@ -71,10 +74,12 @@ function StepLog({ id, live, end, tries }) {
 function Items({ execution, node }) {
   const { total, success, failed, left } = node.items;
   const { itemStatus, item } = route.value.query;
-  const list = useList("/executions", { parent: execution.executionId, job: node.job, status: itemStatus, limit: 50 }, { live: ["execution"], wait: 2000, only: () => left > 0 });
+  const first = failed > 0 ? "failed" : "all"; // what is looked for
+  const status = itemStatus ?? first;
+  const list = useList("/executions", { parent: execution.executionId, job: node.job, status: status === "all" ? undefined : status, limit: 50 }, { live: ["execution"], wait: 2000, only: () => left > 0 });
   const rows = list.items ?? [];
-  return html`<div class="items"><p>${success} of ${plural(total, "item")} succeeded${failed ? `, ${failed} failed` : ""}${left ? `, ${left} left` : ""}.</p>
-    <${Chips} filters=${[{ name: "itemStatus", label: "items", options: [["failed"], ["running"], ["queued"], ["waiting"], ["success"], ["cancelled"]] }]} />
+  return html`<div class="items"><p>${number(success)} of ${plural(total, "item")} succeeded${failed ? `, ${number(failed)} did not` : ""}${left ? `, ${number(left)} left` : ""}.</p>
+    <${Chips} filters=${[{ name: "itemStatus", label: "items", all: first, options: ["all", "failed", "running", "queued", "waiting", "success", "cancelled"].filter((one) => one !== first).map((one) => [one]) }]} />
     <ul class="plain item-list">${rows.map((one) => html`<li key=${one.executionId}><button type="button" class="item ${one.executionId === item ? "chosen" : ""}" aria-pressed=${one.executionId === item ? "true" : "false"} onClick=${() => setQuery({ item: one.executionId === item ? null : one.executionId })}><${Glyph} of=${shown(one)} /><code>${shortId(one.executionId)}</code><span class="unseen">${shown(one)}</span><span class="soft small cut">${one.errorMessage ?? one.message ?? ""}</span><span class="soft small">${one.completedAt && one.startedAt ? duration(seconds(one.startedAt, one.completedAt)) : ""}</span></button></li>`)}</ul>
     ${list.items && !rows.length && html`<p class="soft">None of them.</p>`}
     ${list.more && html`<button type="button" onClick=${list.more}>Show more</button>`}
