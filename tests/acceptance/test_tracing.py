@@ -71,7 +71,10 @@ def submitted_by_the_sdk(fleet: Fleet, told: Collector) -> None:
 
 def in_the_logs(fleet: Fleet, id: str, job: str) -> None:
     """Lines of both processes name the execution, its job, its attempt and its trace."""
-    for process, event in ((fleet.servers["server"], "attempt granted"), (fleet.workers["w"], "attempt ended")):
+    server, worker = fleet.servers["server"], fleet.workers["w"]
+    for process, event in (
+        (server, "attempt granted"), (server, "execution ended"), (worker, "attempt ended"),
+    ):  # fmt: skip
         lines = [json.loads(line) for line in process.log.read_text().splitlines() if line.startswith("{")]
         (own,) = [line for line in lines if line.get("execution") == id and line["event"] == event]
         assert (own["job"], own["attempt"], own["trace"]) == (job, 1, CALLERS_TRACE)

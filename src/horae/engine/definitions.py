@@ -44,6 +44,10 @@ class Definitions:
         """The retry policies of what is kept."""
         return self._policies
 
+    def at_hand(self, version: Version) -> Definition | None:
+        """One that is kept; nothing is read."""
+        return self._kept.get(version)
+
     async def get(self, wanted: Sequence[Version]) -> dict[Version, Definition]:
         """Definitions from memory or from the store."""
         found: dict[Version, Definition] = {}

@@ -81,8 +81,8 @@ class Rescuer:
         del self._watched[id]
         if not await self._store.mark_lost(id, last_seen):
             return False
-        log.warning("worker lost", session=str(id))
         session = await self._store.session(id)
+        log.warning("worker lost", worker=session.worker if session is not None else "", session=str(id))
         namespace = session.namespace if session is not None else 0
         self._hints.tell(Hint(sessions=[id], events=[Event("worker", id, "lost", namespace, self._env.now())]))
         return True

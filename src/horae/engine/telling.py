@@ -14,6 +14,7 @@ from horae.model.trace import trace_id_of
 from horae.store.moves.told import Ended
 
 Known = Callable[[UUID], Parcel | None]  # parcels that are still at hand
+Defined = Callable[[Version], Definition | None]  # and definitions
 log = structlog.get_logger("horae.engine")
 
 
@@ -27,11 +28,15 @@ def granted(slices: Iterable[Running], parcels: Mapping[UUID, Parcel], jobs: Map
             log.debug("attempt granted", job=job, attempt=slice.attempt, session=str(slice.session), **told)
 
 
-def ended(all: Sequence[Ended], known: Known) -> None:
-    """These are over."""
+def ended(all: Sequence[Ended], known: Known, definition: Defined) -> None:
+    """These are over; a job that is not at hand is told by its id."""
     for one in all:
-        for told in _items(one.parcel, one.lo, one.hi, known(one.parcel)):
-            log.debug("execution ended", job=str(one.job), outcome=one.state, **told)
+        parcel = known(one.parcel)
+        version = None if parcel is None else (parcel.envelope.job, parcel.envelope.version)
+        found = None if version is None else definition(version)
+        job = str(one.job) if found is None else found.name
+        for told in _items(one.parcel, one.lo, one.hi, parcel):
+            log.debug("execution ended", job=job, attempt=one.attempt, outcome=one.state, **told)
 
 
 def _items(parcel: UUID, lo: int, hi: int, whole: Parcel | None) -> Iterable[dict[str, Any]]:

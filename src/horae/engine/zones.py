@@ -42,7 +42,8 @@ class ZoneRules:
         if done.next is not None:
             return PAUSE
         await self._store.change(lambda now: zone_rules.remember(self._version, now))
-        log.info("timers follow the zones' rules", rules=self._version, changed=self._changed)
+        say = log.info if self._changed else log.debug
+        say("timers follow the zones' rules", rules=self._version, changed=self._changed)
         return AGAIN
 
     async def _is_needed(self) -> bool:

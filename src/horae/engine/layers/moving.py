@@ -88,7 +88,7 @@ class Moving(Gates):
         self.quotas.ended(effects)
         self.counters.settled(effects)
         if self.settings.verbose:
-            telling.ended(effects.ended, self.gateway.answers.parcels.known)
+            telling.ended(effects.ended, self.gateway.answers.parcels.known, self.directory.definitions.at_hand)
 
     def _started(self, started: Started) -> None:
         effects = Effects(ended=started.ended, stepped=started.stepped)

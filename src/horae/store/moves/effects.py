@@ -196,6 +196,8 @@ def _ended(finished: Finished) -> Ended:
     began = finished.started_at
     busy, spans = time_worked(began, finished.completed_at, finished.timings)
     if not isinstance(s, Running):
-        return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, 0, spans)
+        return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, 0, spans, attempt=s.attempt)
     waited = None if began is None or s.started_at is not None else max(0, began - s.queued_at)
-    return Ended(s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, s.lane, spans, waited)
+    return Ended(
+        s.parcel, s.lo, s.hi, s.job, s.namespace, finished.state, busy, s.lane, spans, waited, None, s.attempt
+    )  # fmt: skip

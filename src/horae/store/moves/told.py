@@ -32,6 +32,7 @@ class Ended(Struct, frozen=True):
     spans: tuple[Micros, ...] = ()  # how long some of them took, which stand for all
     waited: Micros | None = None  # in the queue, unless their start was told before
     flow: FlowEnd | None = None  # if it is a workflow that had begun
+    attempt: int = 0  # the last, if there was one
 
 
 class Moved(Struct, frozen=True):
