@@ -20,5 +20,8 @@ effect(look);
 dark.addEventListener("change", look);
 
 export const reducedMotion = matchMedia("(prefers-reduced-motion: reduce)").matches;
+// What runs beats slowly. An animation would be drawn anew with every frame, which costs more than all that a page does besides.
+if (!reducedMotion) setInterval(() => { if (!document.hidden) document.documentElement.toggleAttribute("data-beat"); }, 1200);
+
 /** A colour of the styles, for canvases: color("success"). Read it again when isDark changes. */
 export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
