@@ -4,9 +4,11 @@ import base64
 import json
 import socketserver
 import threading
+from collections.abc import Callable
 from email import message_from_bytes
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,6 +20,7 @@ from tests.waiting import eventually_sync
 
 pytestmark = pytest.mark.timeout(180)
 PASSWORD = "correct horse battery"
+RULE = {"name": "old", "kind": "queue-age", "after": "1s", "channels": ["ops", "mail"]}
 
 
 class Site(ThreadingHTTPServer):
@@ -114,6 +117,17 @@ def told(fleet: Fleet, server: str) -> dict[str, Any]:
     return usual | {one["channel"]: {**one, "lastError": one["lastError"] or ""} for one in alert["deliveries"]}
 
 
+def looked(fleet: Fleet, check: Callable[[], Any]) -> None:
+    """Wait for what comes of a look at rules; a rule that is changed is looked at at once."""
+    revisions = count(1)
+
+    def look() -> Any:
+        fleet.request("PUT", "/alert-rules/old", {**RULE, "description": f"{next(revisions)}"}).raise_for_status()
+        return check()
+
+    eventually_sync(look, within=60, every=0.3)
+
+
 def test_alerts_are_told_whoever_dies(pg_fleet: Fleet, site: Site, post: Post):
     fleet = pg_fleet
     start(fleet, "a")
@@ -123,23 +137,21 @@ def test_alerts_are_told_whoever_dies(pg_fleet: Fleet, site: Site, post: Post):
     mail = {"host": "127.0.0.1", "port": post.server_address[1], "tls": "none", "from": "horae@x.y", "to": "ops@x.y"}
     mail |= {"name": "mail", "kind": "email", "username": "horae", "password": "secret://smtp"}
     fleet.post("/alert-channels", mail)
+    fleet.post("/jobs", {"name": "report", "command": "true"})
+    first = fleet.submit("report")
     (tried,) = fleet.post("/alert-channels/mail/test")["deliveries"]
     assert (tried["state"], post.mails[0]["subject"]) == ("delivered", "[TEST] test: test")
 
-    fleet.post("/jobs", {"name": "report", "command": "true"})
-    first = fleet.submit("report")
-    rule = {"name": "old", "kind": "queue-age", "after": "1s", "channels": ["ops", "mail"]}
-    fleet.post("/alert-rules", rule)
-    eventually_sync(lambda: site.of("firing") and len(post.mails) == 2, within=60)
+    looked(fleet, lambda: site.of("firing") and len(post.mails) == 2)
     assert site.of("firing")[0][1]["subject"] == "default"
     assert "default: what is next has been queued for" in post.mails[1].get_payload()
     fleet.post(f"/executions/{first}/cancel")
-    eventually_sync(lambda: site.of("recovered") and len(post.mails) == 3, within=60)
+    looked(fleet, lambda: site.of("recovered") and len(post.mails) == 3)
     assert post.mails[2]["subject"] == "[RECOVERED] default: old"
 
     site.is_open = False
     fleet.submit("report")
-    eventually_sync(lambda: "503" in told(fleet, "a")["ops"]["lastError"], within=60)
+    looked(fleet, lambda: "503" in told(fleet, "a")["ops"]["lastError"])
     fleet.servers["a"].kill()
     site.is_open = True
     start(fleet, "b")
