@@ -15,7 +15,7 @@ from horae.model.parcel import Parcel
 from horae.model.quota import UNBOUNDED, Bounds
 from horae.store.moves import due as timers
 from horae.store.moves import turns, waits
-from horae.store.moves.arrivals import arrive
+from horae.store.moves.arrivals import Over, arrive
 from horae.store.moves.delays import NO_DELAYS, Delays, delay_of, told
 from horae.store.moves.dependents import lock_around
 from horae.store.moves.due import FIRST, Due, Mark, Trouble
@@ -108,15 +108,22 @@ def fire(
     over = (yield from turns.settle([parcel for parcel, _ in parcels], _replaced(decided), now)) if keys else []
     if over:  # all in order: those that begin to wait are locked too
         yield from lock_around({one.job for one in over} | depending)
-    if held:
-        waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held]
-        lanes, wake_at = yield from waits.begin(waiting, new_id, now, Started(lanes=lanes, wake_at=wake_at))
-    if over:
-        done = Started(lanes=lanes, wake_at=wake_at)
-        yield from arrive(over, new_id, now, done)
-        lanes, wake_at = done.lanes, done.next
+    waiting = [wait for wait in _waits(decided, executions) if parcel_of(wait.execution) in held] if held else []
+    done = yield from _follow(waiting, over, Started(lanes=lanes, wake_at=wake_at), new_id, now)
     through = timers.last_of(rows)
-    return Fired(len(rows), [p for p, _ in parcels], lanes, wake_at, troubles, bool(gated), through)
+    return Fired(len(rows), [p for p, _ in parcels], done.lanes, done.next, troubles, bool(gated), through)
+
+
+def _follow(
+    waiting: Sequence[waits.Wait], over: Sequence[Over], done: Started, new_id: Callable[[], UUID], now: Instant
+) -> Script[Started]:
+    """Executions of jobs that depend on others begin to wait; what was replaced has ended, and tells who waited."""
+    if waiting:
+        lanes, wake_at = yield from waits.begin(waiting, new_id, now, done)
+        done = Started(lanes=lanes, wake_at=wake_at)
+    if over:
+        yield from arrive(over, new_id, now, done)
+    return done
 
 
 def _unruly(due: Iterable[Due], live: Collection[UUID], standing: Mapping[str, Turn]) -> dict[str, UUID]:
