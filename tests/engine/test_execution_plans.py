@@ -53,12 +53,12 @@ async def fill(world: World, job: TestJob, other: TestJob) -> None:
 
 def indexes(world: World) -> dict[str, str]:
     if world.driver.dialect == "sqlite":
-        names = ("sqlite_autoindex_history_1", "history_job", "history_dead", "history_tenant", "history_dead_job")
+        names = ("sqlite_autoindex_history_1", "history_job", "history_rare", "history_tenant", "history_rare_job")
     else:
         names = (
             "_pkey",
             "_job_parcel_idx",
-            "_namespace_parcel_idx",
+            "_namespace_state_parcel_lo_idx",
             "_namespace_parcel_lo_idx",
             "_job_state_parcel_lo_idx",
         )
@@ -73,7 +73,7 @@ async def test_history_is_read_in_order_along_an_index(world, since):
     low: list[UUID] = [UUID(int=FIRST.int + 1)] if since else []
     for by_job, failed, wanted in ((None, False, "key"), (other.id, False, "job"), (None, True, "failed")):
         shelves_read = ("history",) if failed else ALL
-        statement = _window(shelves_read, by_job is not None, failed, since, 64)
+        statement = _window(shelves_read, by_job is not None, "failed" if failed else "", since, 64)
         told = await plan(world, statement, *END, NAMESPACE, *low, *([by_job] if by_job else []))
         history = [line for line in told.splitlines() if "history" in line and ("Scan" in line or "SEARCH" in line)]
         history = [line for line in history if known[wanted] in line]
@@ -88,11 +88,22 @@ async def test_failures_of_a_job_are_not_looked_for_among_all_that_it_ran(world,
     job, other = await world.job("job"), await world.job("other")
     await fill(world, job, other)
     low: list[UUID] = [UUID(int=FIRST.int + 1)] if since else []
-    for statement in (_window(("history",), True, True, since, 64), letters("", True, since, 300, 2000)):
+    for statement in (_window(("history",), True, "cancelled", since, 64), letters("", True, since, 300, 2000)):
         told = await plan(world, statement, *END, NAMESPACE, *low, job.id)
         assert re.search(rf"{indexes(world)['failed of job']}\b", told), told
     told = await plan(world, letters("", False, since, 300, 2000), *END, NAMESPACE, *low)
     assert re.search(rf"{indexes(world)['failed']}\b", told), told
+
+
+async def test_what_a_long_window_tells_of_parcels_is_looked_up_one_by_one(world):
+    job, other = await world.job("job"), await world.job("other")
+    await fill(world, job, other)
+    told = await plan(world, _window(ALL, False, "", False, 1024), *END, NAMESPACE)
+    assert "Seq Scan on parcels_default" not in told, told
+    assert "Hash" not in told, told
+    told = await plan(world, _window(("running", "waiting"), False, "running", False, 1024), *END, NAMESPACE)
+    if world.driver.dialect == "sqlite":
+        assert "waiting_begun" in told, told
 
 
 @pytest.mark.parametrize("since", [False, True])
@@ -100,7 +111,7 @@ async def test_a_small_namespace_does_not_read_over_what_a_large_one_did(world, 
     job, other = await world.job("job"), await world.job("other")
     await fill(world, job, other)
     low: list[UUID] = [UUID(int=FIRST.int + 1)] if since else []
-    told = await plan(world, _window(ALL, False, False, since, 64, tenant=True), *END, 2, *low)
+    told = await plan(world, _window(ALL, False, "", since, 64, tenant=True), *END, 2, *low)
     assert indexes(world)["tenant"] in told, told
     assert "Seq Scan on history" not in told
     assert "SCAN history" not in told.replace("SCAN history_slices", "")

@@ -277,9 +277,34 @@ async def test_tags_belong_to_items(world, executions):
     assert (shown.tags, shown.key, shown.origin) == ({"team": "a"}, "k", "submit")
 
 
-async def test_a_rare_match_is_looked_for_only_so_far(world, executions, monkeypatch):
+def few_windows(monkeypatch) -> None:
     monkeypatch.setattr("horae.store.moves.execution_lists.WINDOWS", (2, 3))
     monkeypatch.setattr("horae.store.moves.execution_lists.MOST_WINDOWS", 2)
+
+
+async def test_a_rare_match_is_looked_for_only_so_far(world, executions, monkeypatch):
+    few_windows(monkeypatch)
+    job = await world.job()
+    elsewhere, worker = await world.worker("elsewhere"), await world.worker()
+    rare = await world.parcel(job, 1)
+    (slice,) = await elsewhere.claim(1)
+    await elsewhere.report(success(slice))
+    world.clock.advance(SECOND)
+    for _ in range(9):
+        await world.parcel(job, 1)
+    for slice in await worker.claim(9):
+        await worker.report(success(slice))
+    pages, cursor = [], None
+    while not pages or cursor is not None:
+        page = await executions.list(NAMESPACE, worker="elsewhere", limit=1, cursor=cursor)
+        pages.append([e.execution_id for e in page.items])
+        cursor = page.next_cursor
+    assert pages[0] == []
+    assert [id for found in pages for id in found] == [rare]
+
+
+async def test_what_was_cancelled_is_found_at_once_however_much_came_since(world, executions, monkeypatch):
+    few_windows(monkeypatch)
     job = await world.job()
     worker = await world.worker()
     rare = await world.parcel(job, 1)
@@ -290,13 +315,25 @@ async def test_a_rare_match_is_looked_for_only_so_far(world, executions, monkeyp
         await world.parcel(job, 1)
     for slice in await worker.claim(9):
         await worker.report(success(slice))
-    pages, cursor = [], None
-    while not pages or cursor is not None:
-        page = await executions.list(NAMESPACE, status="cancelled", limit=1, cursor=cursor)
-        pages.append([e.execution_id for e in page.items])
-        cursor = page.next_cursor
-    assert pages[0] == []
-    assert [id for found in pages for id in found] == [rare]
+
+    for filters in ({}, {"job": "job"}):
+        page = await executions.list(NAMESPACE, status="cancelled", limit=1, **filters)
+        assert [one.execution_id for one in page.items] == [rare]
+
+
+async def test_a_workflow_that_runs_is_found_at_once_however_much_waits(world, executions, monkeypatch):
+    few_windows(monkeypatch)
+    job = await world.job()
+    runs = await world.parcel(job, 1, due_at=world.now() + 3600 * SECOND)
+    ((was,),) = await world.rows("SELECT reason FROM waiting")
+    await world.do("UPDATE waiting SET reason = 'children'")
+    world.clock.advance(SECOND)
+    for _ in range(9):
+        await world.parcel(job, 1, due_at=world.now() + 3600 * SECOND)
+
+    page = await executions.list(NAMESPACE, status="running", limit=1)
+    assert [one.execution_id for one in page.items] == [runs]
+    await world.do("UPDATE waiting SET reason = $1", was)
 
 
 async def test_what_is_below_an_execution_is_found_however_much_came_since(world, executions, monkeypatch):

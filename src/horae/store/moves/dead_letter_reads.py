@@ -6,7 +6,16 @@ from uuid import UUID
 from msgspec import Struct
 
 from horae.env import Instant
-from horae.store.moves.execution_lists import FIRST, HEAD, LONG_HEAD, ExecutionFilter, Place, error_type, says_text
+from horae.store.moves.execution_lists import (
+    FIRST,
+    HEAD,
+    LONG_HEAD,
+    ExecutionFilter,
+    Place,
+    ended,
+    error_type,
+    says_text,
+)
 from horae.store.moves.shelves import SPAN
 from horae.store.script import Fetch, ForEach, Script, Statement
 
@@ -47,7 +56,7 @@ def _window(marked: str | None, by_job: bool, since: bool, head: int, size: int)
         "": f"hi - lo - (SELECT count(*) {beside})",
     }.get(marked, f"(SELECT count(*) {beside} AND m.kind = '{marked}')")
     own = "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END" if by_job else "namespace = $3"
-    where = ["(parcel, lo) < ($1, $2)", own, "state = 'failed'"]
+    where = ["(parcel, lo) < ($1, $2)", own, ended("failed")]
     where += ["parcel >= $4"] if since else []
     where += [f"job = ${4 + since}"] if by_job else []
     return Statement(

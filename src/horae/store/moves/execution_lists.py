@@ -1,9 +1,9 @@
 """Executions listed newest first: pages over slices, unfolded in code.
 
 What the cost rests on: each shelf and history are read backwards along (parcel, lo), history of one job along
-(job, parcel) and failed executions along (namespace, parcel), or (job, parcel), of those alone; each shelf gives at
-most a window of slices. Filters that no index serves are applied to what a window brought, for so many windows and no
-more: such a page may be short, and its cursor goes on.
+(job, parcel), and those that failed, were cancelled or skipped along (namespace, parcel), or (job, parcel), of those
+alone; each shelf gives at most a window of slices. Filters that no index serves are applied to what a window brought,
+for so many windows and no more: such a page may be short, and its cursor goes on.
 """
 
 import re
@@ -32,6 +32,8 @@ from horae.store.script import Fetch, ForEach, Script, Statement
 WINDOWS = (64, 256, 1024)  # literal, so that PostgreSQL plans for so few rows
 MOST_WINDOWS = 8
 HEAD, LONG_HEAD = 300, 6_000  # characters of a stored error that are read: its type, or most messages too
+RARE = ("failed", "cancelled", "skipped")  # ends that an index knows of
+_BEGUN = "reason IN ('children', 'signal', 'sleep')"  # reads as running
 FIRST = UUID(int=0)
 LAST = UUID(int=(1 << 128) - 1)
 
@@ -131,13 +133,14 @@ _SAID = ", ".join(f"s.{name}" for name, _ in SAYS if name != "worker")
 
 @cache
 def _window(
-    shelves: tuple[str, ...], by_job: bool, failed: bool, since: bool, size: int, head: int = HEAD, tenant: bool = False
+    shelves: tuple[str, ...], by_job: bool, rare: str, since: bool, size: int, head: int = HEAD, tenant: bool = False
 ) -> Statement:
     """The statement for a window: of each shelf the newest slices before a place, merged.
 
-    What a `tenant` has, which is every namespace but the first, has an index of its own.
+    `rare` is how all of them ended, or "running" when nothing else is wanted, or empty. What a `tenant` has, which is
+    every namespace but the first, has an index of its own.
     """
-    newest = " UNION ALL ".join(_newest(shelf, by_job, failed, since, size, head, tenant) for shelf in shelves)
+    newest = " UNION ALL ".join(_newest(shelf, by_job, rare, since, size, head, tenant) for shelf in shelves)
     slices = f"(SELECT * FROM ({newest}) AS a ORDER BY parcel DESC, lo DESC LIMIT {size})"
     return Statement(f"list_{'_'.join(shelves)}", listing(slices))
 
@@ -148,10 +151,20 @@ def listing(slices: str) -> str:
         f"SELECT s.parcel, s.job, s.queue, {_SAID}, coalesce(c.worker, s.worker) AS worker, s.error_head, p.version,"
         " p.priority, p.due_at, p.parent, p.submitted_at, p.extras, j.name, j.state AS job_state,"
         f" u.name AS queue_name, l.needs, c.last_seen FROM {slices} AS s"
-        " JOIN parcels p ON p.id = s.parcel JOIN jobs j ON j.id = s.job LEFT JOIN queues u ON u.id = s.queue"
-        " LEFT JOIN lanes l ON l.id = p.lane LEFT JOIN sessions c ON c.id = s.session"
+        f" {_probe('parcels', 'p', 's.parcel')} {_probe('jobs', 'j', 's.job')} LEFT JOIN queues u ON u.id = s.queue"
+        f" LEFT {_probe('lanes', 'l', 'p.lane')} LEFT JOIN sessions c ON c.id = s.session"
         " ORDER BY s.parcel DESC, s.lo DESC"
     )
+
+
+def _probe(table: str, alias: str, id: str) -> str:
+    """Join what an id names, looked up one by one: PostgreSQL would rather read all of a table for a thousand."""
+    return f"JOIN LATERAL (SELECT * FROM {table} x WHERE x.id = {id} OFFSET 0) {alias} ON TRUE"
+
+
+def ended(state: str) -> str:
+    """The condition that finds what ended so by its index; SQLite wants to be told twice."""
+    return f"state = '{state}' AND state <> 'success'"
 
 
 def told_by(shelf: str, head: int = HEAD) -> str:
@@ -160,15 +173,17 @@ def told_by(shelf: str, head: int = HEAD) -> str:
     return f"parcel, job, queue, {says(shelf)}, {error} AS error_head"
 
 
-def _newest(shelf: str, by_job: bool, failed: bool, since: bool, size: int, head: int, tenant: bool) -> str:
-    dead, own = failed and shelf == "history", tenant and shelf == "history" and not by_job and not failed
+def _newest(shelf: str, by_job: bool, rare: str, since: bool, size: int, head: int, tenant: bool) -> str:
+    is_rare = bool(rare) and shelf == "history"
+    own = tenant and shelf == "history" and not by_job and not is_rare
     where = ["(parcel, lo) < ($1, $2)"]
     # An equality, or two bounds of one column, would make PostgreSQL expect few rows of a table it has not analyzed
     # yet: it would read all and sort, instead of a few in order.
-    indexed = own or (dead and not by_job)
+    indexed = own or (is_rare and not by_job)
     where += ["namespace = $3" if indexed else "CASE WHEN namespace = $3 THEN TRUE ELSE FALSE END"]
     where += ["namespace <> 1"] if own else []
-    where += ["state = 'failed'"] if dead else []
+    where += [ended(rare)] if is_rare else []
+    where += [_BEGUN] if rare == "running" and shelf == "waiting" else []
     where += ["parcel >= $4"] if since else []
     where += [f"job = ${4 + since}"] if by_job else []
     return (
@@ -181,13 +196,14 @@ def page(
     namespace: int, wanted: ExecutionFilter, before: Place, limit: int
 ) -> Script[tuple[list[Chosen], Place | None]]:
     """Up to `limit` executions before a place, newest first, and where to go on; None at the end."""
-    failed = wanted.states == frozenset({"failed"})
+    only = next(iter(wanted.states)) if wanted.states is not None and len(wanted.states) == 1 else ""
+    rare = only if only in (*RARE, "running") else ""
     size = next(size for size in WINDOWS if size >= limit)
     chosen: list[Chosen] = []
     for _ in range(MOST_WINDOWS):
         head = HEAD if wanted.text is None else LONG_HEAD
         by_job, since, tenant = wanted.job is not None, wanted.low != FIRST, namespace != 1
-        statement = _window(wanted.shelves, by_job, failed, since, size, head, tenant)
+        statement = _window(wanted.shelves, by_job, rare, since, size, head, tenant)
         bounds = [bound for bound in (wanted.low, wanted.job) if bound not in (None, FIRST)]
         rows = yield Fetch(statement, (*before, namespace, *bounds))
         slices = [Listed(*row) for row in rows]

@@ -77,6 +77,7 @@ waiting = table(
     partial("waiting_woken", "gate", where="gate IS NOT NULL AND wake_at IS NOT NULL"),
     partial("waiting_circuit", "gate", where="reason = 'circuit'"),
     partial("waiting_turn", "gate", where="reason = 'overlap'"),
+    partial("waiting_begun", "parcel", "lo", where="reason IN ('children', 'signal', 'sleep')"),  # it reads as running
     partial("waiting_limited", "queue", where="(flags & 2) <> 0"),
     Index("waiting_job", "job"),
     Index("waiting_queue", "queue"),  # to count what a bounded queue is to take
@@ -141,10 +142,10 @@ history = table(
     opt("timings", BYTES),
     opt("error", TEXT),
     Index("history_job", "job", "parcel"),
-    partial("history_dead", "namespace", "parcel", where="state = 'failed'"),
-    # A job that ran a million times and failed twice: its failures are not looked for among all the rest. By its state,
-    # too, though it is one and the same, so that SQLite prefers it.
-    partial("history_dead_job", "job", "state", "parcel", "lo", where="state = 'failed'"),
+    # What did not succeed is looked for by how it ended, of a namespace, or of a job that ran a million times and
+    # failed twice. What did succeed pays nothing.
+    partial("history_rare", "namespace", "state", "parcel", "lo", where="state <> 'success'"),
+    partial("history_rare_job", "job", "state", "parcel", "lo", where="state <> 'success'"),
     # Lists of a small namespace do not read over what large ones did; the first one, often the only one, pays nothing.
     partial("history_tenant", "namespace", "parcel", "lo", where="namespace <> 1"),
     by="parcel",

@@ -559,11 +559,11 @@ CREATE TABLE history (
 )
  PARTITION BY RANGE (parcel);
 
-CREATE INDEX history_dead ON history (namespace, parcel) WHERE state = 'failed';
-
-CREATE INDEX history_dead_job ON history (job, state, parcel, lo) WHERE state = 'failed';
-
 CREATE INDEX history_job ON history (job, parcel);
+
+CREATE INDEX history_rare ON history (namespace, state, parcel, lo) WHERE state <> 'success';
+
+CREATE INDEX history_rare_job ON history (job, state, parcel, lo) WHERE state <> 'success';
 
 CREATE INDEX history_tenant ON history (namespace, parcel, lo) WHERE namespace <> 1;
 
@@ -1340,6 +1340,8 @@ CREATE TABLE waiting (
     PRIMARY KEY (parcel, lo)
 )
  WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000);
+
+CREATE INDEX waiting_begun ON waiting (parcel, lo) WHERE reason IN ('children', 'signal', 'sleep');
 
 CREATE INDEX waiting_circuit ON waiting (gate) WHERE reason = 'circuit';
 

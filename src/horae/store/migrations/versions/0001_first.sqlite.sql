@@ -572,11 +572,11 @@ CREATE TABLE history (
     PRIMARY KEY (parcel, lo)
 );
 
-CREATE INDEX history_dead ON history (namespace, parcel) WHERE state = 'failed';
-
-CREATE INDEX history_dead_job ON history (job, state, parcel, lo) WHERE state = 'failed';
-
 CREATE INDEX history_job ON history (job, parcel);
+
+CREATE INDEX history_rare ON history (namespace, state, parcel, lo) WHERE state <> 'success';
+
+CREATE INDEX history_rare_job ON history (job, state, parcel, lo) WHERE state <> 'success';
 
 CREATE INDEX history_tenant ON history (namespace, parcel, lo) WHERE namespace <> 1;
 
@@ -1374,6 +1374,8 @@ CREATE TABLE waiting (
     PRIMARY KEY (parcel, lo)
 )
  WITHOUT ROWID;
+
+CREATE INDEX waiting_begun ON waiting (parcel, lo) WHERE reason IN ('children', 'signal', 'sleep');
 
 CREATE INDEX waiting_circuit ON waiting (gate) WHERE reason = 'circuit';
 
