@@ -22,7 +22,8 @@ export function SignalButton({ id, names, reload, label, kind = "" }) {
 }
 
 function Ask({ id, names, onClose, reload }) {
-  const [name, setName] = useState(names[0] ?? "");
+  const [typed, setName] = useState(null);
+  const name = typed ?? names[0] ?? ""; // it may come to wait for one while this is open
   const [payload, setPayload] = useState(undefined);
   const [wrong, setWrong] = useState(null);
   const action = {
