@@ -39,8 +39,8 @@ async def mail_server(talk):
         yield server.sockets[0].getsockname()[1], over
 
 
-def sending(port: int):
-    public = {"host": "127.0.0.1", "port": port, "tls": "none", "from": "horae@b.c", "to": ["ops@b.c"]}
+def sending(port: int, *more: str):
+    public = {"host": "127.0.0.1", "port": port, "tls": "none", "from": "horae@b.c", "to": ["ops@b.c", *more]}
     return send(Outbound(Allowed.read(["127.0.0.1"])), "email", public, {}, LETTER)
 
 
@@ -62,6 +62,20 @@ async def test_a_mail_is_sent_and_no_subject_ends_a_header():
     text = b"".join(heard)
     assert b"Subject: [TEST] a Bcc: x@y.z: r\r\n" in text
     assert text.count(b"rcpt TO:") == 1
+
+
+async def test_whom_a_mail_server_refuses_is_told():
+    async def talk(reader, writer):
+        writer.write(b"220 mail\r\n")
+        while line := await reader.readline():
+            if line.startswith(b"data"):
+                writer.write(b"354 go on\r\n")
+                await reader.readuntil(b"\r\n.\r\n")
+            writer.write(b"550 nobody\r\n" if b"gone@b.c" in line else b"250 yes\r\n")
+
+    async with mail_server(talk) as (port, over):
+        assert await sending(port, "gone@b.c") == "the mail server refused gone@b.c"
+        await over
 
 
 async def test_a_mail_server_that_talks_without_end_is_not_listened_to():

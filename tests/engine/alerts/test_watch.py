@@ -115,6 +115,17 @@ async def test_what_happened_while_nobody_looked_is_found(stage: Stage):
     assert await seen(await crash(stage)) == ["etl"]
 
 
+async def test_a_job_that_is_deleted_did_not_get_well(stage: Stage):
+    await stage.job("etl", retries=0)
+    await rule(stage, "failures-in-a-row", count=1)
+    await run(stage, await stage.worker(), "failed", name="etl")
+    assert await seen(stage) == ["etl"]
+    await stage.node.jobs.delete(NAMESPACE, "etl")
+    assert await seen(stage) == []
+    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    assert alert.message == "the job was deleted"
+
+
 async def test_very_many_open_alerts_are_asked_in_turns_and_none_ends_unasked(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ):

@@ -137,7 +137,7 @@ class AlertDelivery:
 
     async def deliver(self, notice: Notice) -> tuple[NoticeState, str]:
         """Try a notice that was claimed, and say what came of it."""
-        error, final = await self._tried(notice)
+        error, final, remark = await self._tried(notice)
         now = self._env.now()
         state: NoticeState = "delivered" if error is None else "pending"
         if error is not None and (final or notice.kind == "test" or now - notice.created_at > GIVE_UP):
@@ -147,8 +147,8 @@ class AlertDelivery:
         self.deliveries[state] += 1
         done_at = None if state == "pending" else now
         next_at = now + self._pause(notice.attempts)
-        await self._say(notice, state, next_at, error or "", done_at)
-        return state, error or ""
+        await self._say(notice, state, next_at, error or remark, done_at)
+        return state, error or remark
 
     async def _say(
         self, notice: Notice, state: NoticeState, next_at: Instant, error: str, done_at: Instant | None
@@ -168,23 +168,23 @@ class AlertDelivery:
         usual = min(LONGEST, FIRST << min(attempts - 1, 20))
         return int(usual * self._env.rng.uniform(0.75, 1.25))
 
-    async def _tried(self, notice: Notice) -> tuple[str | None, bool]:
-        """Why it was not delivered, without what is secret, and whether that is final."""
+    async def _tried(self, notice: Notice) -> tuple[str | None, bool, str]:
+        """Why it was not delivered, without what is secret, whether that is final; and what is to be said if it was."""
         private: dict[str, Any] = {}
         try:
             channel, private = await self._channels.opened(notice.namespace, notice.channel)
-            await send(self._outbound, channel.kind, channel.public, private, await self._letter(notice))
+            remark = await send(self._outbound, channel.kind, channel.public, private, await self._letter(notice))
         except StoreUnavailable:
             raise
         except Undeliverable as error:
-            return _covered(str(error), private), error.final
+            return _covered(str(error), private), error.final, ""
         except HoraeError as error:
-            return _covered(str(error), private), error.status == 404
+            return _covered(str(error), private), error.status == 404, ""
         except TimeoutError:
-            return "it took too long", False
+            return "it took too long", False, ""
         except Exception as error:
-            return _covered(f"{type(error).__name__}: {error}", private), False
-        return None, False
+            return _covered(f"{type(error).__name__}: {error}", private), False, ""
+        return None, False, _covered(remark, private)
 
     async def _letter(self, notice: Notice) -> Letter:
         found = await self._store.read(lambda: namespaces.one(notice.namespace))

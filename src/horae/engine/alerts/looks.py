@@ -55,7 +55,20 @@ class Look:
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         """What a rule finds; of what is open it is always asked whether it still is so."""
-        return await _FINDERS[stored.rule.kind](self, stored, opened)
+        found = await _FINDERS[stored.rule.kind](self, stored, opened)
+        return [*found, *await self._deleted(opened, {one.subject for one in found})]
+
+    async def _deleted(self, opened: Sequence[Alert], found: set[str]) -> list[Finding]:
+        """Alerts whose job is no more: it did not get well."""
+        ending = {alert.subject: alert.job for alert in opened if alert.job is not None and alert.subject not in found}
+        if not ending:
+            return []
+        there = await self._store.read(lambda: facts.names(ending.values()))
+        return [
+            Finding(subject=subject, message="the job was deleted", job=job, forgotten=True)
+            for subject, job in ending.items()
+            if job not in there
+        ]
 
     async def _once(self, key: Hashable, make: ScriptFactory[T]) -> T:
         """What the store says, asked once in a round."""

@@ -42,16 +42,20 @@ class Letter(Struct, frozen=True):
 
 async def send(
     outbound: Outbound, kind: ChannelKind, public: Mapping[str, Any], private: Mapping[str, Any], letter: Letter
-) -> None:
-    """Send a letter by a channel. Raises Undeliverable, and Refused for addresses that may not be called."""
+) -> str:
+    """Send a letter by a channel; what is to be said of it although it was taken.
+
+    Raises Undeliverable, and Refused for addresses that may not be called.
+    """
     async with asyncio.timeout(WITHIN):
         if kind == "webhook":
             await _webhook(outbound, private, letter)
         elif kind == "email":
-            await _email(outbound, public, private, letter)
+            return await _email(outbound, public, private, letter)
         else:
             title, text = title_of(letter.content), text_of(letter.content, letter.namespace)
             await tell(outbound, private["urls"], title, text)
+    return ""
 
 
 async def _webhook(outbound: Outbound, private: Mapping[str, Any], letter: Letter) -> None:
@@ -71,7 +75,7 @@ async def _webhook(outbound: Outbound, private: Mapping[str, Any], letter: Lette
         raise Undeliverable(f"the receiver answered {answer.status}", final=answer.status == GONE)
 
 
-async def _email(outbound: Outbound, public: Mapping[str, Any], private: Mapping[str, Any], letter: Letter) -> None:
+async def _email(outbound: Outbound, public: Mapping[str, Any], private: Mapping[str, Any], letter: Letter) -> str:
     addresses = await outbound.addresses(public["host"], public["port"], WITHIN)
     message = EmailMessage()
     message["From"], message["To"] = public["from"], ", ".join(public["to"])
@@ -82,23 +86,28 @@ async def _email(outbound: Outbound, public: Mapping[str, Any], private: Mapping
     context = ssl.create_default_context()
     client = _Checked(addresses) if public["tls"] != "tls" else _CheckedTls(addresses, context)
     try:
-        await within(TALKS, lambda: _speak(client, context, public, private.get("password"), message))
+        refused = await within(TALKS, lambda: _speak(client, context, public, private.get("password"), message))
     finally:
         client.cut()
+    return f"the mail server refused {', '.join(refused)}" if refused else ""
 
 
 def _speak(
     client: "_Checked", context: ssl.SSLContext, public: Mapping[str, Any], password: str | None, message: EmailMessage
-) -> None:
-    """One conversation with a mail server. TLS is for its name, the connection to an address that was checked."""
+) -> list[str]:
+    """One conversation with a mail server, and whom it refused while it took others.
+
+    TLS is for its name, the connection to an address that was checked.
+    """
     try:
         client.connect(public["host"], public["port"])
         if public["tls"] == "starttls":
             client.starttls(context=context)
         if password is not None:
             client.login(public["username"], password)
-        client.send_message(message)
+        refused = client.send_message(message)
         client.quit()
+        return sorted(refused)
     except smtplib.SMTPException as error:
         raise Undeliverable(f"the mail server said: {error}") from None
     finally:
