@@ -94,6 +94,8 @@ def test_what_functions_log_is_theirs_from_info_on_and_covered_tracebacks_stay_i
         capture.uninstall()
     record = logging.makeLogRecord({"name": "a.job", "levelno": logging.ERROR, "levelname": "ERROR", "msg": "bad"})
     record.exc_text = "Traceback: ***"
+    setattr(record, capture.WHOSE, {"execution": "e", "job": "j", "attempt": 1})
     logging.getLogger().handle(record)
-    (line,) = written(capsys)
-    assert json.loads(line)["exception"] == "Traceback: ***"
+    line = json.loads(*written(capsys))
+    assert line["exception"] == "Traceback: ***"
+    assert (line["execution"], line["job"], line["attempt"]) == ("e", "j", 1)

@@ -10,6 +10,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from horae.config import Settings
+from horae.worker.capture import WHOSE
 
 FIRST = ("timestamp", "level", "event")
 STAMPED: tuple[Processor, ...] = (
@@ -41,7 +42,7 @@ def _join_libraries(level: int, renderers: list[Processor]) -> None:
     handler.setLevel(level)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_logger_name, *STAMPED, _covered_exception],
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *STAMPED, _of_execution],
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
         )
     )
@@ -49,12 +50,15 @@ def _join_libraries(level: int, renderers: list[Processor]) -> None:
     logging.captureWarnings(capture=True)
 
 
-def _covered_exception(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """A traceback that was made a text already, so that secrets could be covered in it, stays within its line."""
-    record = event.get("_record")
-    if record is not None and record.exc_text and not record.exc_info:
+def _of_execution(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """What a function logged names its execution.
+
+    A traceback that was made a text already, so that secrets could be covered in it, stays within its line.
+    """
+    record = event["_record"]
+    if record.exc_text and not record.exc_info:
         event["exception"], record.exc_text = record.exc_text, None
-    return event
+    return {**event, **getattr(record, WHOSE, {})}
 
 
 def _renderers(as_text: bool) -> list[Processor]:

@@ -6,7 +6,10 @@ worker's own output, because that is shared by everything the worker runs at onc
 
 import logging
 
+from horae.model.trace import trace_id_of
 from horae.worker.context import Context, current_or_none
+
+WHOSE = "horae"  # what a record says of the execution that made it, for handlers that write it elsewhere
 
 
 class Capture(logging.Handler):
@@ -22,6 +25,7 @@ class Capture(logging.Handler):
             if context._secrets:
                 self._cover(record, context)
             context._port.log("log", self.format(record))
+            setattr(record, WHOSE, _whose(context))
         elif logging.lastResort and record.levelno >= logging.WARNING and self._is_alone():
             logging.lastResort.handle(record)
 
@@ -37,6 +41,16 @@ class Capture(logging.Handler):
 
     def _is_alone(self) -> bool:
         return all(isinstance(handler, Capture) for handler in logging.getLogger().handlers)
+
+
+def _whose(context: Context) -> dict[str, str | int]:
+    told: dict[str, str | int] = {
+        "execution": str(context.execution_id),
+        "job": context.job,
+        "attempt": context.attempt,
+    }
+    trace = trace_id_of(context.trace)
+    return told if trace is None else told | {"trace": trace}
 
 
 def install() -> None:
