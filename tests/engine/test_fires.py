@@ -128,6 +128,12 @@ async def test_days_and_hours_are_counted(jobs, world):
     )
     assert [place for place, one in enumerate(of_one.items) if one.planned] == [1]
     assert len(of_one.items) == 24
+    minutes = await counts.of(NAMESPACE, zone="Europe/Paris", since=str(today), by="minute")
+    assert [(one.fired, one.missed) for one in minutes.items[:2]] == [(0, 1), (1, 0)]  # those without any are left out
+    tomorrow = str(today + timedelta(days=1))
+    minutes = await counts.of(NAMESPACE, zone="Europe/Paris", since=tomorrow, by="minute")
+    assert [place for place, one in enumerate(minutes.items) if one.planned == 3] == [90]
+    assert sum(one.planned for one in minutes.items) == 1442
     with pytest.raises(BadInput, match="not 1 to 8 days"):
         await counts.of(NAMESPACE, since="2026-01-01", until="2026-02-01", by="hour")
 

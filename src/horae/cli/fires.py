@@ -68,12 +68,14 @@ def _when(fire: dict[str, Any]) -> str:
 )
 @click.option("--from", "since", metavar="DAY", help="The first day, as 2026-11-15; today otherwise.")
 @click.option("--to", "until", metavar="DAY", help="The last day; the first one otherwise.")
-@click.option("--by", type=click.Choice(["hour", "day"]), default="day", show_default=True, help="What a line is for.")
+@click.option(
+    "--by", type=click.Choice(["minute", "hour", "day"]), default="day", show_default=True, help="What a line is for."
+)
 @click.option("--timezone", metavar="ZONE", default="UTC", show_default=True, help="Whose days, as Europe/Paris.")
 @click.option("--job", metavar="JOB", help="Only those of this job, by name or id.")
 @remote
 async def count(api: Api, since: str | None, until: str | None, **which: Any) -> None:
-    """Count what fired, was missed or skipped and what is to come, by the hour or the day."""
+    """Count what fired, was missed or skipped and what is to come, by the minute, the hour or the day."""
     counted = (await api.client.fires.counts(since, until, **which)).raw
     columns: list[Column] = [
         ("FROM", "at"),

@@ -114,6 +114,6 @@ class Fires:
         timezone: str = "UTC",
         job: str | None = None,
     ) -> View:
-        """What fired, was missed or skipped and what is to come from one day to another, by the hour or the day."""
+        """What fired, was missed or skipped and what is to come from one day to another, by minute, hour or day."""
         query = {"from": since and str(since), "to": until and str(until), "by": by, "timezone": timezone, "job": job}
         return View.of(await self._caller.get(path_of("fires", "counts"), query))

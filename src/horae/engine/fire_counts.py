@@ -1,4 +1,4 @@
-"""How many fires there were and will be, by the hour or the day: what a calendar shows of thousands of them.
+"""How many fires there were and will be, by minute, hour or day: what a calendar shows of thousands of them.
 
 The past comes from the ledger and from the statistics, what is to come is counted for so long and no longer.
 """
@@ -22,9 +22,10 @@ from horae.model.tally import HOUR, Counts
 from horae.store.contract import Store
 from horae.store.moves import fire_reads, statistics_reads
 
-MOST_DAYS = {"day": 62, "hour": 8}
+MOST_DAYS = {"day": 62, "hour": 8, "minute": 1}
+STEPS = {"hour": HOUR * SECOND, "minute": 60 * SECOND}
 MOST_FATES = 50_000  # rows of the ledger that are counted
-SLOT = 900 * SECOND  # hours of all time zones begin with one
+SLOTS = {"day": 900 * SECOND, "hour": 900 * SECOND, "minute": 60 * SECOND}  # hours of all zones begin with one
 SECONDS = 1.0  # of counting what is to come
 MISSED = ("skipped-misfire", "coalesced")
 RAN = ("fired", "backfilled")
@@ -46,29 +47,33 @@ class FireCounts:
         zone: str = "UTC",
         job: str | None = None,
     ) -> FireCountsView:
-        """The hours or days from one day to another, both included; today unless others are given."""
+        """The minutes, hours or days from one day to another, both included; today unless others are given."""
         now = self._env.now()
         today = day_at(zone, now)
         first = today if since is None else a_day(zone, since, "from")
         last = first if until is None else a_day(zone, until, "to")
         if not 0 <= (last - first).days < MOST_DAYS[by]:
             said = f"From {first} to {last} are not 1 to {MOST_DAYS[by]} days."
-            raise BadInput(said, f"Give a shorter window, or count by {'hour' if by == 'day' else 'day'}.", field="to")
+            remedy = "Give a shorter window, or count by " + ("hour." if by == "day" else "day.")
+            raise BadInput(said, remedy, field="to")
         which = None if job is None else (await find_job(self._store, namespace, job)).job.id
         edges = [begin_of_day(zone, day) for day in days_between(zone, first, last + timedelta(days=1))]
-        if by == "hour":
-            edges = [*range(edges[0], edges[-1], HOUR * SECOND), edges[-1]]
+        if by in STEPS:
+            edges = [*range(edges[0], edges[-1], STEPS[by]), edges[-1]]
         table = _Table(edges)
         notes: list[str] = []
         if edges[0] < now:
-            await self._past(namespace, which, min(now, edges[-1]), table, notes)
+            await self._past(namespace, which, min(now, edges[-1]), table, by, notes)
         if edges[-1] > now:
             await self._coming(namespace, which, table, notes)
-        return FireCountsView(timezone=zone, by=by, items=table.items, complete=not notes, notes=notes)
+        items = [one for one in table.items if by != "minute" or _is_any(one)]
+        return FireCountsView(timezone=zone, by=by, items=items, complete=not notes, notes=notes)
 
-    async def _past(self, namespace: int, job: UUID | None, now: Instant, table: "_Table", notes: list[str]) -> None:
-        begin = table.edges[0]
-        fates = await self._store.read(lambda: fire_reads.fates(namespace, job, begin, now + SECOND, SLOT, MOST_FATES))
+    async def _past(
+        self, namespace: int, job: UUID | None, now: Instant, table: "_Table", by: str, notes: list[str]
+    ) -> None:
+        begin, slot = table.edges[0], SLOTS[by]
+        fates = await self._store.read(lambda: fire_reads.fates(namespace, job, begin, now + SECOND, slot, MOST_FATES))
         for at, disposition, many in fates:
             if (fate := _fate(disposition)) is not None:
                 table.add(at, fate, many)
@@ -77,6 +82,8 @@ class FireCounts:
             notes.append(
                 f"Only the newest {MOST_FATES} rows of the ledger are counted: before {earliest} there are more."
             )
+        if by == "minute":
+            return  # how executions ended is known by the hour
         for at, ended in (await self._ended(namespace, job, begin, now)).items():
             table.add(at, "success", ended.success)
             table.add(at, "failed", ended.failed)
@@ -94,6 +101,10 @@ class FireCounts:
             table.add(at, "planned", many, more)
         if ahead.cut is not None:
             notes.append(f"From {format_instant(ahead.cut)} on there may be more to come than was counted.")
+
+
+def _is_any(one: FireCountView) -> bool:
+    return bool(one.fired or one.missed or one.skipped or one.planned or one.more)
 
 
 def _fate(disposition: str) -> str | None:

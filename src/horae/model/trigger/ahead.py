@@ -11,7 +11,7 @@ from horae.model.trigger.open_count import count_open
 from horae.model.trigger.rules import Rules
 from horae.model.trigger.values import Trigger
 
-FEW = 12  # fires that are found one by one; more are counted by span
+FEW = 12  # fires that are found one by one, or as many as half of the spans; more are counted by span
 
 
 def count_ahead(
@@ -37,7 +37,7 @@ def count_ahead(
 def _one_by_one(trigger: Trigger, rules: Rules, at: Instant, edges: Sequence[Instant]) -> list[int] | None:
     """Found each by itself; None when they are many."""
     counts, place = [0] * (len(edges) - 1), 0
-    for _ in range(FEW):
+    for _ in range(max(FEW, len(counts) // 2)):
         following = upcoming(trigger, rules, at)
         if following is None or following + rules.offset >= edges[-1]:
             return counts

@@ -25,13 +25,15 @@ class FireList(Paged, frozen=True, kw_only=True):
 
 
 class FireCounting(Query, frozen=True, kw_only=True):
-    """Which days, of which time zone: at most 62, or 8 by the hour."""
+    """Which days, of which time zone: at most 62, 8 by the hour, or one by the minute."""
 
     from_: (
         Annotated[Text, Meta(description="The first day, as 2026-11-15, or the day of an instant; today.")] | None
     ) = field(default=None, name="from")
     to: Annotated[Text, Meta(description="The last day; the first one unless said.")] | None = None
-    by: Literal["hour", "day"] = "day"
+    by: Annotated[
+        Literal["minute", "hour", "day"], Meta(description="What an item is for; minutes without fires are left out.")
+    ] = "day"
     timezone: Annotated[Text, Meta(description='An IANA name such as "Europe/Paris".')] = "UTC"
     job: Annotated[Text, Meta(description="A job's name or id.")] | None = None
 
@@ -48,7 +50,7 @@ async def list_fires(call: Call, query: FireList) -> Reply:
 
 @get(f"{API}/fires/counts", "fires.count", FireCountsView, refuses=(NotFound, BadInput))
 async def count_fires(call: Call, query: FireCounting) -> Reply:
-    """Count what fired, was missed or skipped and what is to come, by the hour or the day of a time zone."""
+    """Count what fired, was missed or skipped and what is to come, by minute, hour or day of a time zone."""
     counted = await call.node.fire_counts.of(
         call.namespace, since=query.from_, until=query.to, by=query.by, zone=query.timezone, job=query.job
     )

@@ -1,51 +1,37 @@
 // A day by hours, each with its minutes: where many fires meet in one minute, it is seen. An hour opens into its fires.
 
-import { html, useEffect, useState } from "../core/html.js";
-import { get } from "../core/api.js";
+import { html, useMemo } from "../core/html.js";
+import { now as present } from "../core/clock.js";
+import { useData } from "../core/data.js";
 import { setQuery } from "../core/route.js";
 import { number } from "../core/format.js";
 import { Glyph } from "../core/states.js";
-import { clockOf, compact } from "./schedule-days.js";
+import { clockOf, compact, dayOf, zone } from "./schedule-days.js";
 import { CROWD, Fires } from "./schedule-list.js";
 import { told } from "./schedule-grid.js";
 
-const MOST_PAGES = 8; // of a thousand fires: a busier day is shown by its hours alone
+const MINUTE = 60_000;
+const OF_A_DAY = 1440;
+const CROWDED = 3; // times as many as a minute of that day has on average
 
-/** How many fires each minute has; null while they are read, and of a day that has too many. */
+/** How many fires each minute has, which of them are crowded, and the fullest; null while they are read. */
 function useMinutes(data, job) {
-  const [minutes, setMinutes] = useState(null);
-  const [from, to] = [data.items[0].at, data.items.at(-1).until];
-  const total = data.items.reduce((sum, one) => sum + one.fired + one.planned, 0);
-  const few = total > 0 && total <= MOST_PAGES * 1000;
-  useEffect(() => {
-    setMinutes(null);
-    if (!few) return undefined;
-    const abort = new AbortController();
-    const read = async () => {
-      const counted = new Map();
-      let cursor;
-      for (let page = 0; page < MOST_PAGES && cursor !== null; page += 1) {
-        const part = await get("/fires", { from, to, job, limit: 1000, cursor }, { signal: abort.signal });
-        for (const one of part.items) {
-          const minute = Math.floor(+new Date(one.dueAt ?? one.at) / 60_000);
-          counted.set(minute, (counted.get(minute) ?? 0) + 1);
-        }
-        cursor = part.nextCursor;
-      }
-      setMinutes(counted);
-    };
-    read().catch(() => {});
-    return () => abort.abort();
-  }, [from, job, few]);
-  return minutes;
+  const read = useData("/fires/counts", { from: dayOf(data.items[0].at), by: "minute", timezone: zone(), job }, { live: ["job"], wait: 5000, poll: 60000 });
+  return useMemo(() => {
+    if (!read.data || read.data.by !== "minute") return null;
+    const of = new Map(read.data.items.map((one) => [Math.floor(+new Date(one.at) / MINUTE), one.fired + one.missed + one.skipped + one.planned]));
+    const all = [...of.values()];
+    const most = Math.max(...all, 0);
+    return { of, most, crowd: Math.max(CROWD, (CROWDED * all.reduce((sum, n) => sum + n, 0)) / OF_A_DAY), fullest: [...of].find(([, n]) => n === most)?.[0] };
+  }, [read.data]);
 }
 
 export function Day({ data, job, hour }) {
   const minutes = useMinutes(data, job);
   const most = Math.max(...data.items.map((one) => one.fired + one.planned), 1);
-  const peak = minutes ? Math.max(...minutes.values(), 1) : 1;
-  const now = Date.now();
-  return html`<ol class="day-hours bounded">${data.items.map((one) => {
+  const now = present();
+  const fullest = minutes?.most > 1 ? minutes.fullest * MINUTE : null;
+  return html`${fullest !== null && html`<p class="soft">Most at once: <button type="button" class="link" onClick=${() => setQuery({ hour: data.items.find((one) => +new Date(one.at) <= fullest && fullest < +new Date(one.until))?.at })}>${number(minutes.most)} in the minute of ${clockOf(fullest)}</button></p>`}<ol class="day-hours bounded">${data.items.map((one) => {
     const open = hour && +new Date(hour) >= +new Date(one.at) && +new Date(hour) < +new Date(one.until);
     const current = +new Date(one.at) <= now && now < +new Date(one.until);
     const crowded = minutes ? crowdsOf(minutes, one) : 0;
@@ -53,30 +39,30 @@ export function Day({ data, job, hour }) {
     return html`<li key=${one.at} class="${open ? "open" : ""} ${current ? "now" : ""} ${one.missed ? "missed" : ""}">
       <button type="button" class="day-hour" aria-expanded=${open ? "true" : "false"} disabled=${empty} onClick=${() => setQuery({ hour: open ? null : one.at })} aria-label="${clockOf(one.at)}: ${told(one)}${crowded ? `, ${crowded} crowded minutes` : ""}">
         <span class="soft mono">${clockOf(one.at)}</span>
-        ${minutes ? html`<${Minutes} minutes=${minutes} hour=${one} peak=${peak} now=${now} />` : html`<span class="day-bar"><span class="density" data-is=${one.planned ? "coming" : "past"} style=${{ width: `${(100 * (one.fired + one.planned)) / most}%` }}></span></span>`}
+        ${minutes ? html`<${Minutes} minutes=${minutes} hour=${one} now=${now} />` : html`<span class="day-bar"><span class="density" data-is=${one.planned ? "coming" : "past"} style=${{ width: `${(100 * (one.fired + one.planned)) / most}%` }}></span></span>`}
         <span class="day-words small">${empty ? "" : words(one)}${crowded > 0 && html` <span class="crowd">${number(crowded)} crowded</span>`}</span></button>
       ${open && html`<${Fires} from=${one.at} to=${one.until} job=${job} label="fires from ${clockOf(one.at)}" />`}</li>`;
   })}</ol>`;
 }
 
 function crowdsOf(minutes, hour) {
-  const first = Math.floor(+new Date(hour.at) / 60_000);
+  const first = Math.floor(+new Date(hour.at) / MINUTE);
   let count = 0;
-  for (let n = 0; n < 60; n += 1) if ((minutes.get(first + n) ?? 0) >= CROWD) count += 1;
+  for (let n = 0; n < 60; n += 1) if ((minutes.of.get(first + n) ?? 0) >= minutes.crowd) count += 1;
   return count;
 }
 
 const words = (one) => html`${one.fired > 0 && html`<span>${compact(one.fired)} fired</span>`}${one.failed > 0 && html` <span class="tone-failed"><${Glyph} of="failed" size="12" /> ${compact(one.failed)} failed</span>`}${one.missed > 0 && html` <span class="tone-retrying"><${Glyph} of="late" size="12" /> ${compact(one.missed)} missed</span>`}${one.skipped > 0 && html` <span class="soft">${compact(one.skipped)} skipped</span>`}${(one.planned > 0 || one.more) && html` <span class="soft">${compact(one.planned)}${one.more ? "+" : ""} to come</span>`}`;
 
 /** Sixty ticks: the taller, the more fires in that minute; a crowded one is amber. */
-function Minutes({ minutes, hour, peak, now }) {
-  const first = Math.floor(+new Date(hour.at) / 60_000);
+function Minutes({ minutes, hour, now }) {
+  const first = Math.floor(+new Date(hour.at) / MINUTE);
   const ticks = [];
   for (let n = 0; n < 60; n += 1) {
-    const count = minutes.get(first + n);
+    const count = minutes.of.get(first + n);
     if (!count) continue;
-    const tall = Math.max(3, 18 * Math.sqrt(count / peak));
-    const tone = count >= CROWD ? "retrying" : (first + n) * 60_000 < now ? "quiet" : "accent";
+    const tall = Math.max(3, 18 * Math.sqrt(count / minutes.most));
+    const tone = count >= minutes.crowd ? "retrying" : (first + n) * MINUTE < now ? "quiet" : "accent";
     ticks.push(html`<rect key=${n} class="fill-${tone}" x=${n * 10 + 1} y=${20 - tall} width="7" height=${tall} />`);
   }
   return html`<svg class="minutes" viewBox="0 0 600 20" preserveAspectRatio="none" aria-hidden="true">${ticks}</svg>`;

@@ -1,9 +1,18 @@
 // Days, hours and months as the schedule shows them: in the viewer's zone, or in UTC.
 
+import { now } from "../core/clock.js";
 import { route } from "../core/route.js";
 
 export const OWN = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
-export const zone = () => (route.value.query.zone === "UTC" ? "UTC" : OWN);
+const known = new Map([[OWN, true], ["UTC", true]]);
+function isZone(name) {
+  if (!known.has(name)) { try { new Intl.DateTimeFormat("en", { timeZone: name }); known.set(name, true); } catch { known.set(name, false); } }
+  return known.get(name);
+}
+/** The zone whose days and hours are shown: that in the address, if there is such a one, or the viewer's. */
+export const zone = () => (route.value.query.zone && isZone(route.value.query.zone) ? route.value.query.zone : OWN);
+/** Names of zones that have a text in them. */
+export const zones = async (text) => ["UTC", ...(Intl.supportedValuesOf?.("timeZone") ?? [])].filter((one) => one.toLowerCase().includes(text.toLowerCase())).slice(0, 20);
 export const VIEWS = ["month", "week", "day", "list"];
 
 const formats = new Map();
@@ -17,7 +26,7 @@ export const exactClock = (at) => say(at, { hour: "2-digit", minute: "2-digit", 
 export const longDay = (at) => say(at, { weekday: "long", day: "numeric", month: "long", year: "numeric" });
 
 /** The day of an instant in the zone that is shown, as 2026-11-16. */
-export function dayOf(at = Date.now()) {
+export function dayOf(at = now()) {
   const part = Object.fromEntries(new Intl.DateTimeFormat("en", { timeZone: zone(), year: "numeric", month: "2-digit", day: "2-digit" }).formatToParts(new Date(at)).map((one) => [one.type, one.value]));
   return `${part.year}-${part.month}-${part.day}`;
 }

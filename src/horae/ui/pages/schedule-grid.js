@@ -1,6 +1,7 @@
 // A month by days and a week by hours. Cells are moved through with the arrows; what was missed or failed stands out.
 
 import { html, useRef } from "../core/html.js";
+import { now as present } from "../core/clock.js";
 import { link, route, setQuery } from "../core/route.js";
 import { number, plural } from "../core/format.js";
 import { Glyph } from "../core/states.js";
@@ -59,7 +60,7 @@ export function Week({ data, from, today, hour }) {
   const byDay = new Map(days.map((day) => [day, []]));
   for (const one of data.items) byDay.get(dayOf(one.at))?.push(one);
   const rows = Math.max(...[...byDay.values()].map((items) => items.length));
-  const now = Date.now();
+  const now = present();
   const current = data.items.findIndex((one) => +new Date(one.at) <= now && now < +new Date(one.until));
   const entered = (hour && data.items.find((one) => +new Date(one.at) <= +new Date(hour) && +new Date(hour) < +new Date(one.until))) ?? data.items[Math.max(0, current)];
   const cell = (one, place) => {

@@ -26,8 +26,8 @@ function minutesOf(items) {
 }
 
 /** The fires of [from, to), with a page more on demand; executions that they started tell how they ended. */
-export function Fires({ from, to, job, label }) {
-  const list = useList("/fires", { from, to, job, limit: 100 }, { live: ["job"], wait: 5000 });
+export function Fires({ from, to, job, fate, label }) {
+  const list = useList("/fires", { from, to, job, disposition: fate, limit: 100 }, { live: ["job"], wait: 5000 });
   const started = list.items?.filter((one) => one.executionId) ?? [];
   const bounds = started.length ? { since: started[0].decidedAt ?? started[0].at, until: new Date(+new Date(started.at(-1).decidedAt ?? started.at(-1).at) + 60_000).toISOString() } : null;
   const executions = useData(bounds && "/executions", bounds && { ...bounds, since: new Date(+new Date(bounds.since) - 60_000).toISOString(), job, limit: 1000 }, { live: ["execution"], wait: 5000 });
@@ -36,18 +36,19 @@ export function Fires({ from, to, job, label }) {
   if (!list.items.length) return html`<${Empty} title="Nothing fires here.">What fires in this time stands here with what became of it.<//>`;
   let day = null;
   return html`<div class="fires" role="region" aria-label=${label} tabindex="0">${(list.data?.notes ?? []).map((note) => html`<p key=${note} class="notice">${note}</p>`)}
-    ${minutesOf(list.items).map(({ minute, items }, place) => {
+    ${minutesOf(list.items).map(({ minute, items }, place, all) => {
       const date = dayOf(minute);
       const head = date === day ? null : say(minute, { weekday: "long", day: "numeric", month: "long" });
       day = date;
-      return html`${head && html`<h3 key=${`${date}-${place}`} class="fires-day">${head}</h3>`}<${Minute} key=${`${minute}-${place}`} items=${items} ends=${ends} />`;
+      return html`${head && html`<h3 key=${`${date}-${place}`} class="fires-day">${head}</h3>`}<${Minute} key=${`${minute}-${place}`} items=${items} ends=${ends} cut=${Boolean(list.more) && place === all.length - 1} />`;
     })}
     ${list.more && html`<p class="more"><button type="button" onClick=${list.more}>Show more</button> <span class="soft small">${number(list.items.length)} so far</span></p>`}</div>`;
 }
 
-function Minute({ items, ends }) {
+/** The fires of a minute; one that a page cuts off may have more of them. */
+function Minute({ items, ends, cut }) {
   const crowded = items.length >= CROWD;
-  return html`<section class="minute ${crowded ? "crowded" : ""}">${crowded && html`<p class="crowd small">${number(items.length)} fires in one minute</p>`}<ul class="rows">${items.map((one) => html`<${Fire} key=${one.at + one.job + one.trigger + one.disposition} fire=${one} end=${ends.get(one.executionId)} />`)}</ul></section>`;
+  return html`<section class="minute ${crowded ? "crowded" : ""}">${crowded && html`<p class="crowd small">${cut ? "more than " : ""}${number(items.length)} fires in one minute</p>`}<ul class="rows">${items.map((one) => html`<${Fire} key=${one.at + one.job + one.trigger + one.disposition} fire=${one} end=${ends.get(one.executionId)} />`)}</ul></section>`;
 }
 
 function Fire({ fire, end }) {

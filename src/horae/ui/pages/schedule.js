@@ -5,12 +5,34 @@ import { useData, useNow } from "../core/data.js";
 import { useKeys } from "../core/keys.js";
 import { link, route, setQuery } from "../core/route.js";
 import { plural } from "../core/format.js";
-import { Empty, Loading, Page, Panel, Ready } from "../parts/basics.js";
+import { copies, copy } from "../core/act.js";
+import { Chips, Empty, Loading, Page, Panel, Ready } from "../parts/basics.js";
+import { Menu } from "../parts/dialog.js";
 import { jobNames, TextChip } from "../parts/filters.js";
-import { dayOf, OWN, say, span, VIEWS, zone } from "./schedule-days.js";
+import { dayOf, OWN, say, span, VIEWS, zone, zones } from "./schedule-days.js";
 import { Month, Week } from "./schedule-grid.js";
 import { Day } from "./schedule-day.js";
 import { Fires } from "./schedule-list.js";
+
+const FATES = [["planned", "to come"], ["fired", "fired"], ["skipped-misfire", "missed"], ["skipped-overlap", "skipped: the last one still ran"], ["skipped-paused", "skipped: paused"]];
+
+/** The commands that print what is shown. */
+function scripts(view, shown, job, counts) {
+  const { fate } = route.value.query;
+  const at = route.value.query.at && counts;
+  const of = job ? ["--job", job] : [];
+  const days = { from: shown.from, to: shown.to, by: view === "month" ? "day" : "hour", timezone: zone(), job };
+  const what = fate === "planned" ? ["--next"] : fate ? ["--disposition", fate] : [];
+  const when = at ? ["--from", counts.items[0].at, "--to", counts.items.at(-1).until] : [];
+  const same = view === "list"
+    ? copies({ method: "GET", path: "/fires", params: { job, disposition: fate, ...(at ? { from: when[1], to: when[3] } : {}) }, cli: ["fires", "list", ...what, ...when, ...of] })
+    : copies({ method: "GET", path: "/fires/counts", params: days, cli: ["fires", "count", "--from", days.from, "--to", days.to, "--by", days.by, "--timezone", days.timezone, ...of] });
+  const next = copies({ method: "GET", path: "/fires", params: { disposition: "planned", job }, cli: ["fires", "list", "--next", ...of] });
+  return [
+    { title: "copy as command", run: () => copy(same.command, "The command") }, { title: "copy as curl", run: () => copy(same.curl, "The curl command") },
+    { title: "copy the command for the next fires", run: () => copy(next.command, "The command") },
+  ];
+}
 
 /** What the address says: the view, its day, the job, and the hour whose fires are listed. */
 function asked() {
@@ -35,7 +57,10 @@ export default function Schedule() {
     <div class="chips schedule-bar"><span class="segmented"><button type="button" aria-label="before: ${shown.before}" title="before ( [ )" onClick=${() => to(shown.before)}>‹</button><button type="button" title="today ( t )" onClick=${() => to(today)}>today</button><button type="button" aria-label="after: ${shown.after}" title="after ( ] )" onClick=${() => to(shown.after)}>›</button></span>
       <input type="date" aria-label="Go to a day" value=${day} onChange=${(event) => event.target.value && to(event.target.value)} />
       <${TextChip} name="job" label="job" placeholder="all" suggest=${jobNames} />
-      ${OWN !== "UTC" && html`<span class="segmented" role="group" aria-label="Time zone"><button type="button" aria-pressed=${zone() === "UTC" ? "false" : "true"} onClick=${() => setQuery({ zone: null })}>${OWN}</button><button type="button" aria-pressed=${zone() === "UTC" ? "true" : "false"} onClick=${() => setQuery({ zone: "UTC" })}>UTC</button></span>`}</div>
+      <${TextChip} name="zone" label="time zone" placeholder=${OWN} suggest=${zones} />
+      ${view === "list" && html`<${Chips} filters=${[{ name: "fate", label: "what became of it", options: FATES, all: "anything" }]} />`}
+      <${Menu} label="Script" title="the same by script" items=${scripts(view, shown, job, counts.data)} /></div>
+    ${route.value.query.zone && zone() !== route.value.query.zone && html`<p class="notice">There is no time zone ${route.value.query.zone}; these are the days of ${OWN}.</p>`}
     <${Ready} of=${counts} what="the schedule">${(data) => (!fits(data) ? html`<${Loading} what="the schedule" />` : html`${data.notes.map((note) => html`<p key=${note} class="notice">${note}</p>`)}
       ${!counts.loading && view !== "list" && !anything(data) && html`<${Nothing} job=${job} />`}
       ${view === "month" && anything(data) && html`<${Month} data=${data} day=${day} today=${today} />`}
@@ -53,9 +78,10 @@ const Nothing = ({ job }) => html`<${Empty} title="Nothing fires here${job ? `, 
 /** One by one: of the day in the address, or from an hour ago to a day ahead. */
 function List({ counts, job, title }) {
   const minute = Math.floor(useNow(60000) / 60000) * 60000;
-  const near = { from: new Date(minute - 3600_000).toISOString(), to: new Date(minute + 86400_000).toISOString(), title: "From an hour ago to a day ahead" };
+  const { fate } = route.value.query;
+  const near = fate === "planned" ? { from: new Date(minute).toISOString(), title: "The next ones" } : { from: new Date(minute - 3600_000).toISOString(), to: new Date(minute + 86400_000).toISOString(), title: "From an hour ago to a day ahead" };
   const { from, to, title: words } = route.value.query.at ? { from: counts.items[0].at, to: counts.items.at(-1).until, title } : near;
-  return html`<${Panel} title=${words}><${Fires} from=${from} to=${to} job=${job} label="fires" /><//>`;
+  return html`<${Panel} title=${words}><${Fires} key=${fate} from=${from} to=${to} job=${job} fate=${fate} label="fires" /><//>`;
 }
 
 /** The fires of an hour, behind a cell of the week. */
