@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from msgspec import Raw, json
 
-from horae.engine.gateway import CROWD
+from horae.engine.gateway import CROWD, MOST_PIECES
 from horae.engine.hints import Hint
 from horae.engine.node import Node
 from horae.env import SECOND, virtual_env
 from horae.errors import BadInput, StoreUnavailable
-from horae.model.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, Outcome, Register, Submit
+from horae.model.protocol import MAX_EXCHANGE, Answer, ChildSubmit, Exchange, LogLines, Outcome, Register, Submit
 from horae.store.contract import Store
 from horae.store.moves.claim import Claimed
 from horae.store.moves.effects import Effects, Ended
@@ -418,3 +418,14 @@ async def test_room_that_comes_bit_by_bit_is_told_by_one_exchange(node):
     assert json.decode(await waits, type=Answer).slices == [], "it is asked to ask anew"
     granted = json.decode(await send(node, session, channel=0, n=2, free=4, wait=HEARTBEAT), type=Answer)
     assert len(granted.slices) == 1
+
+
+@pytest.mark.parametrize(("seq", "step", "pieces"), [(100_000_000, 1, 1), (0, 2, MOST_PIECES + 1)])
+async def test_a_log_that_is_told_without_sense_is_refused(node, seq, step, pieces):
+    session, parcel = await register(node), node.env.new_id()
+    logs = [
+        LogLines(parcel=parcel, item=0, attempt=1, seq=seq + step * i, lines=[(0, "stdout", "x")])
+        for i in range(pieces)
+    ]
+    with pytest.raises(BadInput, match="log"):
+        await node.gateway.exchange(1, session, Exchange(channel=0, n=1, logs=logs))

@@ -4,6 +4,7 @@ An exchange's outcomes are committed at once, together with those of other sessi
 same transaction; otherwise it parks, and the server claims once for all parked exchanges when a lane gets something.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from uuid import UUID
 
@@ -52,6 +53,7 @@ from horae.store.moves.submission import Receipt
 CROWD = 32  # parked exchanges from which on waits end together: one transaction for many heartbeats
 TOGETHER = 0.1  # seconds
 MOST_LINES = 100_000_000  # of an attempt
+MOST_PIECES = 100  # of the log of one attempt in one exchange: each is a statement
 KNOWN_FOR = 7 * DAY  # how long a repeated call of an execution finds its children
 MOST_READ = 512  # sessions that are looked up, or told of, by one statement
 FIRST_WAIT = (0.1, 0.5)  # of its wait: how long a session waits first that comes from another server
@@ -306,6 +308,9 @@ def _check_presence(presence: Register) -> None:
 def _check_exchange(up: Exchange) -> None:
     if up.channel >= CHANNELS:
         raise BadInput(f"channel {up.channel} is out of range.", f"Channels are 0 to {CHANNELS - 1}.", field="channel")
+    if len(up.logs) > MOST_PIECES and max(Counter((log.parcel, log.item) for log in up.logs).values()) > MOST_PIECES:
+        remedy = "Send consecutive lines of an attempt together."
+        raise BadInput(f"There are more than {MOST_PIECES} pieces of one log.", remedy, field="logs")
     for log in up.logs:
         if log.seq + len(log.lines) > MOST_LINES:
             raise BadInput(f"A log has no line {log.seq}.", f"Lines of an attempt are 0 to {MOST_LINES}.", field="seq")
