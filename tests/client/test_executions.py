@@ -46,7 +46,7 @@ async def test_a_log_is_searched_to_its_end_and_tells_what_it_lacks():
     more = Reply(status=200, body=nothing.body.replace(b'"ended":false', b'"ended":false,"more":true'))
     cut = Reply(
         status=200,
-        body=end.body.replace(b'"ended":false', b'"ended":true,"truncated":{"lines":0,"bytes":0,"notice":"cut"}'),
+        body=end.body.replace(b'"ended":false', b'"ended":true,"truncated":{"lines":3,"ends":true,"notice":"cut"}'),
     )
     client, server, _ = client_of(found, more, cut)
     told = [line.text async for line in client.executions.logs("e", grep="a b*c", level="warning")]

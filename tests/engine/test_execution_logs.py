@@ -216,4 +216,8 @@ async def test_a_log_is_bounded_and_says_what_it_lacks(world, logs, monkeypatch)
     await worker.exchange(logs=[lines(slice, 0, 3, "c")])
     assert (await logs.read(NAMESPACE, id)).lines == 3
     small = ExecutionLogs(world.store, Executions(world.env, world.store), most=150)
-    assert "70 lines" in (await small.read(NAMESPACE, id)).truncated.notice
+    cut = (await small.read(NAMESPACE, id)).truncated
+    assert (cut.lines, cut.ends) == (70, True)
+    assert cut.notice.startswith("70 lines (9000 bytes) were left out")
+    assert "The log ends here: 150 bytes" in cut.notice
+    assert b"The log ends here" in [piece async for piece in await small.text(NAMESPACE, id)][-1]

@@ -196,7 +196,7 @@ class Executions:
             elif page["ended"] or not follow:
                 if open := page.get("open"):
                     yield [LogLine.of(item) for item in open]
-                if (cut := page.get("truncated")) and not cut["lines"]:  # otherwise a line of the log says so
+                if (cut := page.get("truncated")) and cut["ends"]:  # otherwise a line of the log says so
                     yield [LogLine.of({"stream": "log", "level": "warning", "text": cut["notice"]})]
                 return
             else:

@@ -137,18 +137,21 @@ class ExecutionLogs:
         if open := open_lines(extent.open, wanted.attempt, filter):
             yield _text(open, times)
         cut = self._cut(extent)
-        if cut is not None and cut.lines == 0:
+        if cut is not None and cut.ends:
             yield f"{cut.notice}\n".encode()
 
     def _cut(self, extent: log_reads.Extent) -> CutView | None:
         """What is not there of a log, in words; a worker that leaves lines out says so where they would be, too."""
+        said: list[str] = []
         if extent.left_lines:
-            said = f"{extent.left_lines} lines ({extent.left_bytes} bytes) were left out: an attempt wrote too much."
-            return CutView(lines=extent.left_lines, bytes=extent.left_bytes, notice=said)
-        if extent.upto >= self._most:
-            said = f"The log ends here: {self._most} bytes are kept of an execution's lines, and it wrote more."
-            return CutView(lines=0, bytes=0, notice=said)
-        return None
+            said.append(
+                f"{extent.left_lines} lines ({extent.left_bytes} bytes) were left out: an attempt wrote too much."
+            )
+        if ends := extent.upto >= self._most:
+            said.append(f"The log ends here: {self._most} bytes are kept of an execution's lines, and it wrote more.")
+        if not said:
+            return None
+        return CutView(lines=extent.left_lines, bytes=extent.left_bytes, ends=ends, notice=" ".join(said))
 
     async def _place(self, e: Execution, number: int) -> Place:
         return await self._store.read(lambda: log_reads.place_of(e.id, number))

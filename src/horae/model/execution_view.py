@@ -101,10 +101,11 @@ class LogLineView(View, frozen=True, kw_only=True):
 
 
 class CutView(View, frozen=True, kw_only=True):
-    """What is missing of a log because it was too much; no lines when nobody counted them."""
+    """What is missing of a log because it was too much: lines that workers left out, or all beyond its end (`ends`)."""
 
     lines: int
     bytes: int
+    ends: bool = False
     notice: str
 
 
