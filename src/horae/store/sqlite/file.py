@@ -3,23 +3,20 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from horae.env import Env, Instant
+from horae.env import Env
 from horae.errors import StoreUnavailable
-from horae.model.namespace import Longer
-from horae.store import expiry, fire_expiry, seed
-from horae.store.driver import Before, Read, alone
-from horae.store.script import Provided, ScriptFactory
+from horae.store import seed
+from horae.store.script import ScriptFactory
 from horae.store.sqlite import migrate
 from horae.store.sqlite.checkpoint import Checkpoints
 from horae.store.sqlite.connection import Connection, connect
 from horae.store.sqlite.copy import copy_to
 from horae.store.sqlite.faults import reraise
 from horae.store.sqlite.library import sqlite3
+from horae.store.sqlite.own import OwnDriver
 from horae.store.sqlite.owner import Ownership
 from horae.store.sqlite.readers import Readers
 from horae.store.sqlite.writer import Writer
@@ -27,23 +24,18 @@ from horae.store.sqlite.writer import Writer
 T = TypeVar("T")
 
 
-class FileDriver:
+class FileDriver(OwnDriver):
     """Runs scripts on a file that this process owns."""
 
-    dialect = "sqlite"
-
     def __init__(self, path: Path, env: Env, ownership: Ownership, writer: Connection) -> None:
+        super().__init__(env)
         self.path = path
-        self.before: Before | None = None
-        self.retries = 0
         self.statements = writer.statements
-        self._env = env
         self._ownership = ownership
         self._connection = writer
         self._checkpoints = Checkpoints(path)
         self._writer = Writer(writer, self._checkpoints, env.clock)
         self._readers = Readers(path, env, self.statements)
-        self._listeners: list[Callable[[str], None]] = []
         self._closed = False
 
     @classmethod
@@ -65,12 +57,6 @@ class FileDriver:
         self._check()
         return await self._writer.write(make, self.before, hot)
 
-    async def change(self, op: Provided) -> bool:
-        return await self.write(alone(op))
-
-    async def rewrite(self, make: ScriptFactory[T]) -> T:
-        return await self.write(make, hot=False)
-
     async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T:
         self._check()
         return await self._readers.read(make, self.before)
@@ -80,34 +66,10 @@ class FileDriver:
         if self._closed:
             raise StoreUnavailable("The store is closed.")
 
-    @asynccontextmanager
-    async def snapshot(self) -> AsyncIterator[Read]:
-        """This process alone owns the store: whoever takes a snapshot sees to it that it writes nothing."""
-        yield self.read
-
-    async def notify(self, payload: str) -> None:
-        for callback in self._listeners:
-            callback(payload)
-
-    async def listen(self, callback: Callable[[str], None]) -> None:
-        self._listeners.append(callback)
-
-    async def server_time(self) -> Instant:
-        return self._env.clock.wall()
-
     async def migrate(self) -> None:
         if await self.read(seed.needs_migration):
             await asyncio.to_thread(migrate.upgrade_file, self.path)
             await self.write(seed.first_rows(self._env))
-
-    async def ensure_partitions(self, now: Instant) -> None:
-        """SQLite has none."""
-
-    async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
-        return await self.write(expiry.expire(self.dialect, expiry.surely(before, longer), batch), hot=False)
-
-    async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
-        return await self.write(fire_expiry.expire_fires(self.dialect, low, before, batch), hot=False)
 
     async def copy_file(self, path: Path) -> None:
         """Copy the store as it is at one instant, while it goes on."""

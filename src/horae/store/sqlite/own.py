@@ -1,0 +1,62 @@
+"""What a store of this process's own does alike in a file and in memory: nobody else writes it, or listens."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from horae.env import Env, Instant
+from horae.model.namespace import Longer
+from horae.store import expiry, fire_expiry
+from horae.store.driver import Before, Read, alone
+from horae.store.script import Provided, ScriptFactory
+
+T = TypeVar("T")
+
+
+class OwnDriver(ABC):
+    """The part of a driver that comes to `write` and `read`."""
+
+    dialect = "sqlite"
+
+    def __init__(self, env: Env) -> None:
+        self.before: Before | None = None
+        self.retries = 0
+        self._env = env
+        self._listeners: list[Callable[[str], None]] = []
+
+    @abstractmethod
+    async def write(self, make: ScriptFactory[T], *, hot: bool = True) -> T: ...
+
+    @abstractmethod
+    async def read(self, make: ScriptFactory[T], *, snapshot: bool = False, hot: bool = False) -> T: ...
+
+    async def change(self, op: Provided) -> bool:
+        return await self.write(alone(op))
+
+    async def rewrite(self, make: ScriptFactory[T]) -> T:
+        return await self.write(make, hot=False)
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Read]:
+        """This process alone owns the store: whoever takes a snapshot sees to it that it writes nothing."""
+        yield self.read
+
+    async def notify(self, payload: str) -> None:
+        for callback in self._listeners:
+            callback(payload)
+
+    async def listen(self, callback: Callable[[str], None]) -> None:
+        self._listeners.append(callback)
+
+    async def server_time(self) -> Instant:
+        return self._env.clock.wall()
+
+    async def ensure_partitions(self, now: Instant) -> None:  # noqa: B027
+        """SQLite has none."""
+
+    async def expire(self, before: Instant, batch: int = 1000, longer: Sequence[Longer] = ()) -> int:
+        return await self.write(expiry.expire(self.dialect, expiry.surely(before, longer), batch), hot=False)
+
+    async def expire_fires(self, low: Instant, before: Instant, batch: int = 1000) -> int:
+        return await self.write(fire_expiry.expire_fires(self.dialect, low, before, batch), hot=False)
