@@ -130,6 +130,12 @@ async def test_a_version_is_rolled_back_and_a_late_edit_is_refused(page: Page, s
     await expect(page.locator(".edit-side")).to_contain_text("Somebody changed this job meanwhile.")
     await expect(page.get_by_label("timeout")).to_have_value("2m")
     assert complained(page)
+    await page.locator(".rail").get_by_role("link", name="Queues").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Leave it").click()
+    await expect(page.get_by_label("timeout")).to_have_value("2m")
+    await page.locator(".rail").get_by_role("link", name="Queues").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Lose it").click()
+    await expect(page).to_have_url(re.compile(r"/ui/queues$"))
 
     await page.goto(f"{site.url}/ui/jobs/{job['jobId']}?tab=definition")
     await page.get_by_role("button", name="version 1").click()
@@ -174,6 +180,13 @@ async def test_a_week_is_backfilled(page: Page, site: Site):
     await expect(page.locator(".backfill [data-state=success]")).to_be_visible()
     await check(page)
 
+    many = [{"name": f"t{n}", "cron": f"{n} 0 * * *"} for n in range(12)]
+    site.post("/jobs", {"name": "dozen", "command": "true", "triggers": many})
+    await page.goto(f"{site.url}/ui/jobs/dozen?tab=schedule")
+    await expect(page.locator(".coming li")).to_have_count(10)  # of all of them together, and of each on demand
+    await page.get_by_role("button", name="its next fires").first.click()
+    await expect(page.locator(".coming li")).to_have_count(15)
+
 
 async def test_many_are_chosen_and_one_is_deleted_and_brought_back(page: Page, site: Site):
     for n in range(3):
@@ -187,6 +200,10 @@ async def test_many_are_chosen_and_one_is_deleted_and_brought_back(page: Page, s
     await expect(page.locator("[data-state=paused]")).to_have_count(3)
     await page.locator(".toast").get_by_role("button", name="Undo").click()
     await expect(page.locator("[data-state=paused]")).to_have_count(0)
+    await page.get_by_label("choose all that are shown").check()
+    await page.locator(".chosen-bar").get_by_role("button", name="Trigger").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Trigger 3 jobs").click()
+    await expect(page.locator(".strip")).to_have_count(3)
 
     await page.get_by_role("link", name="many-1").click()
     await page.get_by_role("button", name="More", exact=True).click()

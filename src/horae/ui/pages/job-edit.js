@@ -7,6 +7,7 @@ import { useData } from "../core/data.js";
 import { go, jobPath, link, route, setQuery } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
 import { plural } from "../core/format.js";
+import { confirm } from "../parts/dialog.js";
 import { Failure, Page, Panel, Ready } from "../parts/basics.js";
 import { isBlank, kindOf, written } from "./job-document.js";
 import { JobForm } from "./job-form.js";
@@ -38,8 +39,16 @@ function Editor({ job, began }) {
   const saved = useRef(false);
   useEffect(() => {
     const ask = (event) => { if (dirty && !saved.current) event.preventDefault(); };
+    const leave = async (event) => {
+      const anchor = event.target.closest?.("a[href]");
+      if (!anchor || anchor.target || !dirty || saved.current || event.metaKey || event.ctrlKey || event.shiftKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (await confirm({ title: "Lose what you typed?", body: "It is not saved.", action: "Lose it", danger: true })) { saved.current = true; go(anchor.href.slice(location.origin.length)); }
+    };
     addEventListener("beforeunload", ask);
-    return () => removeEventListener("beforeunload", ask);
+    document.addEventListener("click", leave, true);
+    return () => { removeEventListener("beforeunload", ask); document.removeEventListener("click", leave, true); };
   }, [dirty]);
   const change = (next) => { setDocument(next); setRefused(null); };
   const problem = refused ?? check.problem;

@@ -13,6 +13,7 @@ const WIDE = 16; // px of a column
 const CELL = 16;
 const DAYS = 16; // px of the line that tells the days
 const BARS = 48; // px of the tallest duration
+const LABEL = 80; // px of a day's name
 const PAGE = 500;
 const FRESH = 100; // of the newest that are read again when something changed
 const MOST_STEPS = 200;
@@ -62,8 +63,8 @@ export function Grid({ job }) {
   return html`<div class="panel"><div class="grid-legend">${LEGEND.map((one) => html`<${State} key=${one} of=${one} />`)}<span class="soft small">${plural(pages.items.length, "execution")}${pages.cursor ? " so far, older ones to the left" : ""}${longest > 0.001 ? `; the height says how long it took, at most ${duration(longest)}` : ""}</span></div>
     ${error && html`<${Failure} error=${error} retry=${head} />`}
     <div class="grid"><ol class="grid-steps" style=${{ paddingTop: `${BARS + 8}px` }}>${steps.map((step) => html`<li key=${step} title=${step}>${step}</li>`)}</ol>
-      <div class="grid-scroll" dir="rtl" ref=${place} onScroll=${measure} tabindex="0" role="group" aria-label="executions, the newest at the right"><div class="grid-inner" style=${{ width: `${pages.items.length * WIDE}px`, height: `${height}px` }}>
-        ${daysOf(pages.items, seen).map(([name, order]) => html`<span key=${order} class="grid-day" dir="ltr" style=${{ right: `${order * WIDE}px` }}>${name}</span>`)}
+      <div class="grid-scroll" dir="rtl" ref=${place} onScroll=${measure} tabindex="0" role="group" aria-label="executions, the newest at the right"><div class="grid-inner" style=${{ width: `${Math.max(pages.items.length * WIDE, LABEL)}px`, height: `${height}px` }}>
+        ${daysOf(pages.items, seen).map(([name, order]) => html`<span key=${order} class="grid-day ${order * WIDE < LABEL ? "at-end" : ""}" dir="ltr" style=${{ right: `${order * WIDE < LABEL ? 0 : order * WIDE}px` }}>${name}</span>`)}
         ${pages.items.slice(seen.first, seen.last).map((one, order) => html`<${Column} key=${one.executionId} one=${one} steps=${steps} height=${height} longest=${longest} right=${(seen.first + order) * WIDE} point=${setAt} />`)}
       </div></div></div>
     <p class="soft small grid-told" aria-hidden="true">${at ? `${look(at.status).word}, ${when(at.at)}, ${duration(at.seconds)}` : "Point at a column to read it, open it to see its steps and its log."}</p>

@@ -1,6 +1,6 @@
 // When a job fires: a calendar of what was and what comes, its triggers one by one, and the ledger of its fires.
 
-import { html } from "../core/html.js";
+import { html, useState } from "../core/html.js";
 import { can, post } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
@@ -13,6 +13,7 @@ import { Backfills } from "./job-backfill.js";
 import { Heat } from "./job-heat.js";
 
 const HOUR = 3_600_000;
+const FEW = 6; // triggers whose next fires are shown at once
 
 export function Schedule({ job, reload }) {
   return html`<div class="stack">
@@ -27,12 +28,21 @@ function Triggers({ job, reload }) {
   const triggers = useData(`/jobs/${job.jobId}/triggers`, undefined, { live: ["job", "execution"], wait: 5000 });
   const after = () => { triggers.reload(); reload(); };
   const empty = html`<${Empty} title="Nothing fires it." command=${`horae triggers add ${job.name} --cron '0 9 * * MON-FRI'`} action=${can("editor") && !job.owner && html`<a class="button" href=${link(jobPath(job.name, "/edit"))}>Give it a schedule</a>`}>It runs when it is triggered, here or by a program.<//>`;
-  return html`<${Panel} title="Triggers"><${Ready} of=${triggers} what="triggers">${(data) => html`${!data.items.length && empty}${data.items.map((one) => html`<${Trigger} key=${one.name} job=${job} trigger=${one} after=${after} />`)}`}<//><//>`;
+  const few = (data) => data.items.length <= FEW;
+  return html`<${Panel} title="Triggers"><${Ready} of=${triggers} what="triggers">${(data) => html`${!data.items.length && empty}${!few(data) && html`<${Together} job=${job} next=${job.nextFireAt} />`}${data.items.map((one) => html`<${Trigger} key=${one.name} job=${job} trigger=${one} after=${after} brief=${!few(data)} />`)}`}<//><//>`;
+}
+
+/** The next fires of many triggers, in their order. */
+function Together({ job, next }) {
+  const fires = useData("/fires", { job: job.jobId, disposition: "planned", limit: 10 }, { live: ["job"], wait: 5000, poll: next ? 60000 : undefined });
+  if (!fires.data?.items.length) return null;
+  return html`<div class="entry"><h3>The next of all of them</h3><ol class="coming">${fires.data.items.map((one) => html`<li key=${one.at + one.trigger}><${Time} at=${one.dueAt ?? one.at} /> <span class="soft"><${Time} at=${one.dueAt ?? one.at} ago=${true} />, ${one.trigger}</span></li>`)}</ol></div>`;
 }
 
 const LOOK = { active: "active", paused: "paused", ended: "gone" };
 
-function Trigger({ job, trigger: one, after }) {
+function Trigger({ job, trigger: one, after, brief }) {
+  const [open, setOpen] = useState(!brief);
   const zone = one.definition.timezone;
   const path = `/jobs/${job.jobId}/triggers/${encodeURIComponent(one.name)}`;
   const pause = { title: "Pause", path: `${path}/pause`, cli: ["triggers", "pause", job.name, one.name], done: `The trigger ${one.name} is paused.`, after };
@@ -42,7 +52,8 @@ function Trigger({ job, trigger: one, after }) {
       <span class="soft">fired ${plural(one.fired, "time")}</span>${one.lastExecutionId && html`<a href=${link(executionPath(one.lastExecutionId))}>the last one</a>`}
       <span class="push">${one.state === "active" ? html`<${ActionButton} action=${{ ...pause, undo: resume }} />` : one.state === "paused" ? html`<${ActionButton} action=${{ ...resume, undo: pause }} />` : null}</span></div>
     ${one.trouble && html`<p class="notice">${one.trouble}</p>`}
-    ${timed && one.state === "active" && html`<${Coming} job=${job} trigger=${one.name} zone=${zone} next=${one.nextFireAt} />`}</div>`;
+    ${timed && one.state === "active" && !open && html`<p class="soft small">${one.nextFireAt && html`next <${Time} at=${one.nextFireAt} zone=${zone} ago=${true} /> `}<button type="button" class="link" onClick=${() => setOpen(true)}>its next fires</button></p>`}
+    ${timed && one.state === "active" && open && html`<${Coming} job=${job} trigger=${one.name} zone=${zone} next=${one.nextFireAt} />`}</div>`;
 }
 
 /** The next fires, here and in the job's own zone. */

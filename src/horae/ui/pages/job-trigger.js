@@ -6,7 +6,7 @@ import { ActionButton } from "../core/act.js";
 import { Failure } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
 import { SchemaForm } from "../parts/form.js";
-import { complaints, initial } from "../parts/schema.js";
+import { complaints, initial, isSecret } from "../parts/schema.js";
 import { Field } from "../parts/fields.js";
 
 const SENT = ["delay", "at", "key", "priority"];
@@ -24,8 +24,9 @@ export function TriggerDialog({ job, close, reload }) {
   const changed = Object.fromEntries(Object.entries(params).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(job.params?.[name])));
   if (Object.keys(changed).length) body.params = changed;
   for (const name of SENT) if (how[name]) body[name] = name === "priority" ? Number(how[name]) : name === "at" ? new Date(how[name]).toISOString() : how[name];
+  const hide = Object.entries(job.schema?.properties ?? {}).filter(([, one]) => job.sensitive || isSecret(one)).map(([name]) => name); // what no copied command tells
   const action = () => ({
-    title: "Trigger", path: `/jobs/${job.jobId}/trigger`, body, cli: ["jobs", "trigger", job.name, ...(body.params ? ["--params", JSON.stringify(body.params)] : []), ...SENT.filter((name) => body[name] !== undefined).flatMap((name) => [`--${name}`, String(body[name])])],
+    title: "Trigger", path: `/jobs/${job.jobId}/trigger`, body, hide, cli: ["jobs", "trigger", job.name, ...(body.params ? ["--params", hide.some((name) => name in body.params) ? "@params.json" : JSON.stringify(body.params)] : []), ...SENT.filter((name) => body[name] !== undefined).flatMap((name) => [`--${name}`, String(body[name])])],
     done: (answer) => (answer.deduplicated ? `That ran already: the same execution is answered.` : `${job.name} was triggered.`),
     see: (answer) => link(executionPath(answer.executionId)),
     after: () => { close(); reload?.(); },
@@ -34,7 +35,7 @@ export function TriggerDialog({ job, close, reload }) {
   const missing = complaints(job.schema, params);
   return html`<${Dialog} title="Trigger ${job.name}" onClose=${close}><form onSubmit=${(event) => event.preventDefault()} noValidate>
     <${SchemaForm} schema=${job.schema} value=${params} own=${job.params} strict=${strict} told=${told} onChange=${(next, problems) => { setParams(next); setWrong(problems); setError(null); }} />
-    ${job.sensitive && html`<p class="soft small">They are sensitive: stored sealed, and shown to nobody later. What is copied as a command or curl has them in clear.</p>`}
+    ${job.sensitive && html`<p class="soft small">They are sensitive: stored sealed, and shown to nobody later.</p>`}
     <details open=${Boolean(field && SENT.includes(field))}><summary>When and how</summary><div class="fields">
       <${Field} label="after a delay" hint="10m, 1h30m; now if empty" value=${how.delay} onChange=${set("delay")} problem=${field === "delay" && error.detail} />
       <${Field} label="at an instant" type="datetime-local" value=${how.at} onChange=${set("at")} problem=${field === "at" && error.detail} />

@@ -1,14 +1,20 @@
-// What can be done with jobs that were chosen from the list: all of them paused, or let go on.
+// What can be done with jobs that were chosen from the list: all of them paused, let go on, or run.
 
 import { html, useState } from "../core/html.js";
 import { post, shell, curl } from "../core/api.js";
 import { toast } from "../core/act.js";
+import { link } from "../core/route.js";
 import { plural } from "../core/format.js";
 import { confirm } from "../parts/dialog.js";
 
 const AT_ONCE = 4;
 const MOST_NAMED = 10;
-const WORDS = { pause: { title: "Pause", did: "Paused", state: "paused", undo: "resume" }, resume: { title: "Resume", did: "Resumed", state: "active", undo: "pause" } };
+const WORDS = { pause: { title: "Pause", did: "Paused", state: "paused", undo: "resume" }, resume: { title: "Resume", did: "Resumed", state: "active", undo: "pause" }, trigger: { title: "Trigger", did: "Triggered", body: {} } };
+const SAYS = {
+  pause: "Nothing of them is started until they are resumed; what runs goes on.",
+  resume: "What waited for this is queued; fires that were left out stay left out.",
+  trigger: "Each of them runs once, now, with its own params; what needs others is refused and told.",
+};
 
 /** Do the same to many jobs, a few at a time; answers those that could not. */
 async function toEach(jobs, run) {
@@ -25,13 +31,13 @@ async function toEach(jobs, run) {
 
 async function change(verb, jobs, reload) {
   const words = WORDS[verb];
-  const failed = await toEach(jobs, (job) => post(`/jobs/${job.jobId}/${verb}`));
+  const failed = await toEach(jobs, (job) => post(`/jobs/${job.jobId}/${verb}`, words.body));
   const done = jobs.filter((job) => !failed.some((one) => one.job === job));
   const same = {
     command: jobs.map((job) => shell(["horae", "jobs", verb, job.name])).join(" && "),
-    curl: jobs.map((job) => curl("POST", `/jobs/${job.jobId}/${verb}`)).join(" && "),
+    curl: jobs.map((job) => curl("POST", `/jobs/${job.jobId}/${verb}`, words.body)).join(" && "),
   };
-  if (done.length) toast({ text: `${words.did} ${plural(done.length, "job")}.`, undo: { title: "Undo", run: () => change(words.undo, done, reload) }, ...same });
+  if (done.length) toast({ text: `${words.did} ${plural(done.length, "job")}.`, undo: words.undo && { title: "Undo", run: () => change(words.undo, done, reload) }, see: verb === "trigger" ? link("/executions", { since: "15m" }) : undefined, ...same });
   if (failed.length) toast({ error: true, text: `${plural(failed.length, "job")} could not be changed: ${failed[0].job.name}: ${failed[0].error.detail}`, remedy: failed[0].error.remedy });
   reload();
 }
@@ -41,15 +47,16 @@ const names = (jobs) => html`<ul>${jobs.slice(0, MOST_NAMED).map((job) => html`<
 export function Chosen({ jobs, clear, reload }) {
   const [busy, setBusy] = useState(false);
   const todo = (verb) => jobs.filter((job) => job.state !== WORDS[verb].state);
+  const verbs = ["trigger", "pause", "resume"];
   const ask = async (verb) => {
     const those = todo(verb);
     const title = `${WORDS[verb].title} ${plural(those.length, "job")}`;
-    const body = html`${names(those)}<p>${verb === "pause" ? "Nothing of them is started until they are resumed; what runs goes on." : "What waited for this is queued; fires that were left out stay left out."}</p>`;
+    const body = html`${names(those)}<p>${SAYS[verb]}</p>`;
     if (!(await confirm({ title: `${title}?`, body, action: title }))) return;
     setBusy(true);
     try { await change(verb, those, reload); clear(); } finally { setBusy(false); }
   };
   return html`<div class="chosen-bar" role="status"><strong>${plural(jobs.length, "job")} chosen</strong>
-    ${["pause", "resume"].map((verb) => html`<button key=${verb} type="button" disabled=${busy || !todo(verb).length} onClick=${() => ask(verb)}>${WORDS[verb].title}${todo(verb).length && todo(verb).length < jobs.length ? ` ${todo(verb).length}` : ""}</button>`)}
+    ${verbs.map((verb) => html`<button key=${verb} type="button" disabled=${busy || !todo(verb).length} onClick=${() => ask(verb)}>${WORDS[verb].title}${todo(verb).length && todo(verb).length < jobs.length ? ` ${todo(verb).length}` : ""}</button>`)}
     <button type="button" class="link" onClick=${clear}>choose none</button></div>`;
 }

@@ -7,6 +7,7 @@ import { jobPath, link, route, setQuery } from "../core/route.js";
 import { duration, percent } from "../core/format.js";
 import { State } from "../core/states.js";
 import { Chips, Empty, Page, SearchBox, Time } from "../parts/basics.js";
+import { TextChip } from "../parts/filters.js";
 import { Strip } from "../parts/strip.js";
 import { Table } from "../parts/table.js";
 import { Chosen } from "./jobs-chosen.js";
@@ -32,8 +33,7 @@ export default function Jobs() {
       <${Chips} filters=${[
         { name: "state", label: "state", options: STATES, all: "any" },
         { name: "queue", label: "queue", options: (queues.data?.items ?? []).map((one) => [one.name]), all: "any" },
-        { name: "tag", label: "tag", options: tagsOf(rows), all: "any" },
-      ]} /></div>
+      ]} /><${TextChip} name="tag" label="tag" suggest=${async (text) => tagsOf(rows).filter((one) => one.includes(text))} /></div>
     ${chosen.size > 0 && html`<${Chosen} jobs=${[...chosen.values()]} clear=${() => setChosen(new Map())} reload=${jobs.reload} />`}
     <${Table} what="jobs" columns=${COLUMNS} rows=${rows} list=${jobs} keyOf=${(job) => job.jobId} choose=${choose || undefined}
       href=${(job) => link(jobPath(job.state === "deleted" ? job.jobId : job.name))} empty=${filtered ? NOTHING : NONE} />
@@ -41,7 +41,7 @@ export default function Jobs() {
 }
 
 const COLUMNS = [
-  { title: "job", className: "job-name", cell: (job) => html`${job.name}${job.workflow ? html` <span class="tag">workflow</span>` : ""}` },
+  { title: "job", className: "job-name", cell: (job) => html`<span class="job-title" title=${job.description ? `${job.name}\n${job.description}` : job.name}>${job.name}</span>${job.workflow ? html` <span class="tag">workflow</span>` : ""}` },
   { title: "state", cell: (job) => html`<${State} of=${job.status} />` },
   { title: "schedule", className: "cut job-when middle", cell: (job) => (job.scheduleText ? html`<span title=${job.scheduleText}>${job.scheduleText}</span>` : html`<span class="soft">when asked</span>`) },
   { title: "next fire", className: "nowrap", cell: (job) => html`<${Time} at=${job.nextFireAt} ago=${true} />` },
@@ -58,7 +58,7 @@ const tagText = ([name, value]) => (value ? `${name}=${value}` : name);
 function tagsOf(rows) {
   const found = new Set();
   for (const job of rows ?? []) for (const tag of Object.entries(job.tags)) found.add(tagText(tag));
-  return [...found].sort().slice(0, 100).map((tag) => [tag]);
+  return [...found].sort().slice(0, 100);
 }
 
 function Labels({ tags }) {

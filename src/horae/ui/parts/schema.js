@@ -40,9 +40,10 @@ export function kindOf(schema, root) {
 export const options = (schema) => schema.enum ?? [schema.const];
 
 const INPUTS = { date: "date", time: "time", "date-time": "datetime-local", email: "email", uri: "url", password: "password" };
+export const isSecret = (schema) => schema?.writeOnly === true || schema?.format === "password";
 /** The browser's own kind of field for a text; null where it wants more than one line. */
 export function inputOf(schema) {
-  if (schema.writeOnly) return "password";
+  if (isSecret(schema)) return "password";
   return INPUTS[schema.format] ?? (schema.maxLength > LONG || schema.contentMediaType ? null : "text");
 }
 
