@@ -1,7 +1,6 @@
 """Backfills under crashes between any two statements, a bad network and lost workers, seed by seed."""
 
 import asyncio
-import os
 from collections import Counter
 from typing import Any
 from uuid import UUID
@@ -19,31 +18,21 @@ from horae.store.contract import Store
 from horae.store.moves import audit_fires, backfills, triggers
 from tests.simulation.actors import Observer, Worker
 from tests.simulation.check import Checker, all_final, rows
+from tests.simulation.seeds import each, seeds
 from tests.simulation.test_simulation import _add_job, _replace, _restore, _trouble_worker
 from tests.simulation.world import Actor, Lost, World
 
 SEEDS, MORE = 10, 60  # in `make test`, and in `make prove`
 GROUP = 10
-ONLY = os.environ.get("HORAE_SEED")
 EVERY = 2 * SECOND
 LAST = UUID(int=2**128 - 1)
 MOST = 3  # executions of a backfill that may be live
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(
-    "first",
-    [int(ONLY)]
-    if ONLY
-    else [*range(0, SEEDS, GROUP), *(pytest.param(n, marks=pytest.mark.prove) for n in range(SEEDS, MORE, GROUP))],
-)
-def test_every_fire_of_the_past_runs_once_whatever_happens(first):
-    for seed in range(first, first + (1 if ONLY else GROUP)):
-        try:
-            asyncio.run(simulate(seed))
-        except BaseException as error:
-            error.add_note(f"seed {seed}: replay with HORAE_SEED={seed} pytest {__file__}")
-            raise
+@seeds(SEEDS, MORE, GROUP)
+def test_every_fire_of_the_past_runs_once_whatever_happens(group: range):
+    each(group, simulate)
 
 
 async def simulate(seed: int) -> None:

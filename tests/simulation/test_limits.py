@@ -2,8 +2,6 @@
 have in use is what is live, whatever crashed. `HORAE_SEED=n` replays one.
 """
 
-import asyncio
-import os
 from collections import defaultdict
 from typing import Any
 from uuid import UUID
@@ -21,6 +19,7 @@ from horae.store.contract import Store
 from horae.store.moves import coarse, holder_sweep, jobs
 from tests.simulation.actors import Begin, Client, Observer, Worker
 from tests.simulation.check import Checker, all_final, rows
+from tests.simulation.seeds import each, seeds
 from tests.simulation.test_simulation import _done, _restore, _trouble
 from tests.simulation.world import World
 
@@ -28,26 +27,15 @@ SEEDS, MORE = 6, 240  # in `make test`, and in `make prove`
 GROUP = 6
 TROUBLED = 12.0
 HEALING = 600.0
-ONLY = os.environ.get("HORAE_SEED")
 AT_ONCE = 2  # of each key
 IN_QUEUE = 4
 PACE = Rate(40, SECOND, 8)
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(
-    "first",
-    [int(ONLY)]
-    if ONLY
-    else [*range(0, SEEDS, GROUP), *(pytest.param(n, marks=pytest.mark.prove) for n in range(SEEDS, MORE, GROUP))],
-)
-def test_limits_hold_whatever_happens(first):
-    for seed in range(first, first + (1 if ONLY else GROUP)):
-        try:
-            asyncio.run(simulate(seed))
-        except BaseException as error:
-            error.add_note(f"seed {seed}: replay with HORAE_SEED={seed} pytest {__file__}")
-            raise
+@seeds(SEEDS, MORE, GROUP)
+def test_limits_hold_whatever_happens(group: range):
+    each(group, simulate)
 
 
 async def simulate(seed: int) -> None:

@@ -1,7 +1,7 @@
 """Servers, workers and clients under crashes and a bad network, seed by seed. `HORAE_SEED=n` replays one."""
 
 import asyncio
-import os
+from collections import Counter
 from typing import Any
 from uuid import UUID
 
@@ -17,31 +17,21 @@ from horae.store.contract import Store
 from horae.store.moves import jobs, triggers
 from tests.simulation.actors import Client, Observer, Worker
 from tests.simulation.check import Checker, all_final
+from tests.simulation.seeds import ONLY, each, seeds
 from tests.simulation.world import World
 
 SEEDS, MORE = 20, 1_040  # in `make test`, and in `make prove`
 GROUP = 20  # seeds in one test
 TROUBLED = 15.0  # simulated seconds of faults
 HEALING = 600.0  # by then everything due must have ended
-ONLY = os.environ.get("HORAE_SEED")
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(
-    "first",
-    [int(ONLY)]
-    if ONLY
-    else [*range(0, SEEDS, GROUP), *(pytest.param(n, marks=pytest.mark.prove) for n in range(SEEDS, MORE, GROUP))],
-)
-def test_nothing_is_lost_doubled_or_stranded(first):
-    hits: dict[str, int] = {}
-    for seed in range(first, first + (1 if ONLY else GROUP)):
-        try:
-            for name, count in asyncio.run(simulate(seed)).items():
-                hits[name] = hits.get(name, 0) + count
-        except BaseException as error:
-            error.add_note(f"seed {seed}: replay with HORAE_SEED={seed} pytest {__file__}")
-            raise
+@seeds(SEEDS, MORE, GROUP)
+def test_nothing_is_lost_doubled_or_stranded(group: range):
+    hits: Counter[str] = Counter()
+    for found in each(group, simulate):
+        hits.update(found)
     if not ONLY:
         missed = [name for name, count in hits.items() if not count]
         assert not missed, f"faults that never happened prove nothing: {missed}"

@@ -3,8 +3,6 @@
 The ledger equals the set of nominal fires, always. `HORAE_SEED=n` replays one.
 """
 
-import asyncio
-import os
 from collections import Counter
 from random import Random
 from typing import Any
@@ -22,13 +20,13 @@ from horae.model.trigger import Rules, Trigger, next_fire
 from horae.store.sqlite.memory import MemoryDriver
 from tests.simulation.actors import Observer, Worker
 from tests.simulation.check import all_final, rows
+from tests.simulation.seeds import ONLY, each, seeds
 from tests.simulation.test_simulation import _replace, _restore, _trouble_worker
 from tests.simulation.world import Actor, Lost, World
 
 SEEDS, MORE = 4, 240  # in `make test`, and in `make prove`
 GROUP = 4
 TROUBLED = 25  # simulated seconds of faults, outages aside
-ONLY = os.environ.get("HORAE_SEED")
 MINUTE, HOUR = 60 * SECOND, 3600 * SECOND
 JOBS = ("a", "b", "c")
 CALENDARS = ("x", "y")
@@ -62,20 +60,11 @@ class SteppedWorld(World):
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(
-    "first",
-    [int(ONLY)]
-    if ONLY
-    else [*range(0, SEEDS, GROUP), *(pytest.param(n, marks=pytest.mark.prove) for n in range(SEEDS, MORE, GROUP))],
-)
-def test_the_ledger_equals_the_nominal_fires(first):
+@seeds(SEEDS, MORE, GROUP)
+def test_the_ledger_equals_the_nominal_fires(group: range):
     hits: Counter[str] = Counter()
-    for seed in range(first, first + (1 if ONLY else GROUP)):
-        try:
-            hits.update(asyncio.run(simulate(seed)))
-        except BaseException as error:
-            error.add_note(f"seed {seed}: replay with HORAE_SEED={seed} pytest {__file__}")
-            raise
+    for found in each(group, simulate):
+        hits.update(found)
     if not ONLY:
         for name in ("server crash", "outage", "clock forward", "clock back", "edit", "pause", "removal", "calendar"):
             assert hits[name], f"faults that never happened prove nothing: {name}"

@@ -3,8 +3,6 @@
 Servers and workers die between any two statements; workflows are cancelled, paused and resumed. `HORAE_SEED=n` replays.
 """
 
-import asyncio
-import os
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -26,6 +24,7 @@ from horae.store.moves import audit_flows, flow_pause, jobs
 from horae.store.moves.starts import Started
 from tests.simulation.actors import Client, Observer, Worker
 from tests.simulation.check import Checker, all_final, rows
+from tests.simulation.seeds import each, seeds
 from tests.simulation.test_simulation import _done, _restore, _trouble
 from tests.simulation.world import Lost, World
 
@@ -33,24 +32,13 @@ SEEDS, MORE = 8, 400  # in `make test`, and in `make prove`
 GROUP = 4
 TROUBLED = 12.0
 HEALING = 900.0
-ONLY = os.environ.get("HORAE_SEED")
 FLOWS = 3  # definitions; the last may have the others as steps
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(
-    "first",
-    [int(ONLY)]
-    if ONLY
-    else [*range(0, SEEDS, GROUP), *(pytest.param(n, marks=pytest.mark.prove) for n in range(SEEDS, MORE, GROUP))],
-)
-def test_workflows_go_on_whatever_happens(first):
-    for seed in range(first, first + (1 if ONLY else GROUP)):
-        try:
-            asyncio.run(simulate(seed))
-        except BaseException as error:
-            error.add_note(f"seed {seed}: replay with HORAE_SEED={seed} pytest {__file__}")
-            raise
+@seeds(SEEDS, MORE, GROUP)
+def test_workflows_go_on_whatever_happens(group: range):
+    each(group, simulate)
 
 
 async def simulate(seed: int) -> None:
