@@ -18,11 +18,13 @@ from horae.store.moves.shelves import Columns
 from horae.store.script import Fetch, ForEach, Insert, Row, Script, Statement
 
 _COLUMNS = "id, letter, namespace, alert, rule, channel, kind, content, state, attempts, created_at"
-# What is told before: of an alert that this letter tells of, too, and not settled yet.
+# What is told before: of an alert that this letter tells of, too, and not settled yet. An alert begins once, is
+# reminded of, and ends: no clock is asked which of these comes first.
 _BEFORE = (
     "SELECT 1 FROM alert_notices m JOIN alert_notices o ON o.alert = m.alert AND o.channel = n.channel"
-    " JOIN alert_notices p ON p.id = o.letter WHERE m.letter = n.id AND p.state = 'pending'"
-    " AND (p.created_at, p.id) < (n.created_at, n.id)"
+    " JOIN alert_notices p ON p.id = o.letter WHERE m.letter = n.id AND n.kind <> 'firing' AND p.state = 'pending'"
+    " AND (p.kind = 'firing' OR (p.kind = 'reminder' AND (n.kind <> 'reminder'"
+    " OR (p.created_at, p.id) < (n.created_at, n.id))))"
 )
 CLAIM = Statement(
     "claim_alert_notices",
