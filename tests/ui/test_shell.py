@@ -48,7 +48,8 @@ async def test_a_link_signs_in_once_and_leaves_the_address(page, site):
     page.complaints.clear()
 
 
-async def test_the_keyboard_goes_anywhere(page):
+async def test_the_keyboard_goes_anywhere(page, site):
+    site.post("/jobs", {"name": "typed", "command": ["true"]})
     await page.keyboard.press("Control+k")
     await page.get_by_role("combobox").fill("queues")
     await expect(page.get_by_role("option", selected=True)).to_contain_text("Queues")
@@ -57,6 +58,15 @@ async def test_the_keyboard_goes_anywhere(page):
     await expect(page.get_by_role("heading", name="Queues")).to_be_visible()
     await page.keyboard.press("?")
     await expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await page.keyboard.press("g")
+    await page.keyboard.press("j")  # also where j goes through rows
+    await expect(page.get_by_role("row", name="typed")).to_be_visible()
+    await expect(page.locator("main#content")).to_be_focused()  # nowhere else
+    await page.keyboard.press("j")
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(re.compile("/ui/jobs/typed"))
 
 
 async def test_the_first_page_is_light(page, site):
@@ -164,8 +174,10 @@ async def test_whatever_an_address_says_the_page_says_something(page, site):
     await page.route("**/ui/pages/audit.js", lambda route: route.fulfill(body=broken, content_type="text/javascript"))
     await page.goto(f"{site.url}/ui/audit")
     await expect(page.locator("main .failure")).to_contain_text("could not be shown")
+    await page.route("**/api/v1/approvals?*", lambda route: route.fulfill(status=500, json={"detail": "no approvals"}))
     await page.get_by_role("link", name="the overview").click()
-    await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    await expect(page.locator(".needs .failure")).to_contain_text("no approvals")  # not that nothing needs anybody
+    await expect(page.locator(".needs")).not_to_contain_text("Nothing needs you")
     page.complaints.clear()  # the browser and the page tell of each of these
 
 
@@ -178,6 +190,9 @@ async def test_the_servers_time_counts_and_the_focus_comes_back(page, site):
     assert abs(now / 1000 - time.time()) < 60
     await page.keyboard.press("Enter")
     await expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    await page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without https
+    await page.get_by_role("button", name="copy as curl").click()
+    await expect(page.get_by_role("button", name="copied")).to_be_focused()
     await page.keyboard.press("Escape")
     await expect(button).to_be_focused()
     revoke = page.get_by_role("button", name="Revoke", exact=True).first

@@ -1,19 +1,21 @@
 // Every action goes through here: it says what it will do, does it, says what it did, and how a script would do it.
 
 import { html, signal, useState } from "./html.js";
+import { copyText } from "./clipboard.js";
 import { can, chosenNamespace, curl, send, shell } from "./api.js";
 import { confirm, Menu } from "../parts/dialog.js";
 
 export const toasts = signal([]);
+export const held = signal(false); // whether somebody points at them or has the focus in them
 let count = 0;
 
 /** Say something for a while: {text, tone, undo, command, curl, error}. */
 export function toast(given) {
   const id = ++count;
   toasts.value = [...toasts.value.slice(-3), { id, ...given }];
-  const away = () => dismiss(id);
-  const timer = setTimeout(away, given.error ? 15000 : given.undo ? 10000 : 6000);
-  return () => { clearTimeout(timer); away(); };
+  const away = () => { if (held.value) timer = setTimeout(away, 2000); else dismiss(id); }; // who reads it, or is about to press something in it
+  let timer = setTimeout(away, given.error ? 15000 : given.undo ? 10000 : 6000);
+  return () => { clearTimeout(timer); dismiss(id); };
 }
 
 export const dismiss = (id) => { toasts.value = toasts.value.filter((one) => one.id !== id); };
@@ -48,7 +50,7 @@ export const copies = ({ method = "POST", path, params, body, cli, hide }) => ({
 });
 
 export async function copy(text, what) {
-  try { await navigator.clipboard.writeText(text); toast({ text: `${what} copied.` }); } catch { toast({ text, error: true }); }
+  try { await copyText(text); toast({ text: `${what} copied.` }); } catch { toast({ text, error: true }); }
 }
 
 /** A button for an action, with copy-as-curl and copy-as-CLI behind it. It is shown to who may, and says so to others. */

@@ -7,6 +7,7 @@ import { useEvents, useLive } from "./live.js";
 import { look, NOTHING } from "./reads.js";
 
 const GONE = 3000; // ms after which a server that does not answer is asked again
+const AWAY = 10000; // the same, of one that answers that it cannot
 let count = 0;
 
 /**
@@ -26,13 +27,14 @@ export function useData(path, params, { live, wait = 1000, poll, only, read = ge
     const one = (shared.current = look(key, (signal) => read(path, params, { signal }), tell));
     return () => { one.leave(tell); shared.current = null; };
   }, [key]);
-  const gone = state.error?.status === 0;
+  const status = state.error?.status;
+  const again = status === 0 ? GONE : status === 429 || status >= 500 ? AWAY : null;
   useEffect(() => {
-    const every = gone ? GONE : poll;
-    if (!every || key === null) return undefined;
+    const every = Math.min(again ?? Infinity, poll ?? Infinity);
+    if (every === Infinity || key === null) return undefined;
     const timer = setInterval(() => document.hidden || shared.current?.aged(every), every);
     return () => clearInterval(timer);
-  }, [key, poll, gone]);
+  }, [key, poll, again]);
   useEvents(path === null ? null : live, (event) => shared.current?.changed(wait, event.count ?? 1), only);
   const reload = useRef(() => shared.current?.load());
   return { ...state, reload: reload.current };

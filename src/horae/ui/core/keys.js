@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "./html.js";
 
-const bindings = []; // refs to {key: run}
+const bindings = []; // refs to {keys: {key: run}, first}
 const typing = (element) => element?.closest?.("input, textarea, select, [contenteditable]");
 
 addEventListener("keydown", (event) => {
@@ -11,18 +11,21 @@ addEventListener("keydown", (event) => {
   if (!palette && (event.metaKey || event.ctrlKey || event.altKey)) return;
   if (!palette && event.key !== "Escape" && (typing(event.target) || document.querySelector("dialog[open]"))) return;
   const key = palette ? "ctrl-k" : event.key;
-  for (let at = bindings.length - 1; at >= 0; at -= 1) {
-    const run = bindings[at].current[key];
-    if (!run) continue;
-    if (run(event) !== false) event.preventDefault();
+  for (const binding of [...bindings].reverse().sort((a, b) => b.current.first - a.current.first)) {
+    const run = binding.current.keys[key];
+    if (!run || run(event) === false) continue;
+    event.preventDefault();
     return;
   }
 });
 
-/** Bind keys while a component is shown: useKeys({ j: next, "/": search }). A run that answers false leaves the key alone. */
-export function useKeys(keys) {
-  const binding = useRef(keys);
-  binding.current = keys;
+/**
+ * Bind keys while a component is shown: useKeys({ j: next, "/": search }). A run that answers false leaves the key to others.
+ * What was shown last is asked first, unless somebody is `first`.
+ */
+export function useKeys(keys, { first = false } = {}) {
+  const binding = useRef(null);
+  binding.current = { keys, first: Number(first) };
   useEffect(() => {
     bindings.push(binding);
     return () => { bindings.splice(bindings.indexOf(binding), 1); };

@@ -1,7 +1,7 @@
 // One stream of events per tab. Events are hints: whoever listens reads again, at most once in a while.
 
 import { signal, useEffect, useRef } from "./html.js";
-import { address, headers, whenSignedIn } from "./api.js";
+import { address, headers, online, whenSignedIn } from "./api.js";
 import { ended, me } from "./who.js";
 
 // What happens is counted by the server; the execution that is followed is told of event by event.
@@ -22,6 +22,7 @@ function tell(event) {
 async function read(abort) {
   const execution = followed.at(-1);
   const response = await fetch(address("/stream", { topics: TOPICS, every: EVERY, execution }), { headers: headers({ accept: "text/event-stream" }), signal: abort.signal });
+  online.value = true;
   if (response.status === 401) ended.value = true;
   if (!response.ok) throw new Error(`the stream answered ${response.status}`);
   if (!connected.value) tell({ kind: "missed" });
@@ -50,8 +51,10 @@ async function follow() {
   stream = null;
   if (!listeners.size || document.hidden || !me.value || ended.value) return;
   const abort = (stream = new AbortController());
-  try { await read(abort); } catch { /* tried again below */ }
+  let gone = false;
+  try { await read(abort); } catch (error) { gone = error.name === "TypeError"; /* it cannot be reached; tried again below */ }
   if (stream !== abort) return;
+  if (gone) online.value = false;
   connected.value = false;
   pause = Math.min(pause * 1.7, 15000);
   again = setTimeout(follow, pause * (0.7 + Math.random() * 0.6));

@@ -22,8 +22,9 @@ export function Needs({ since, until, words }) {
   const open = circuits.data?.items ?? [];
   const asked = approvals.data?.items ?? [];
   const count = groups.length + open.length + late.length + firing.length + asked.length;
-  const ready = failures.data && circuits.data && workers.data;
-  const trouble = [failures, circuits, workers].find((one) => one.error && one.error.status !== 0 && one.error.status !== 404);
+  const all = [failures, circuits, workers, approvals, alerts];
+  const ready = all.every((one) => one.data || one.error?.status === 404);
+  const trouble = all.find((one) => one.error && one.error.status !== 0 && one.error.status !== 404);
   return html`<${Panel} title="Needs you" className="needs" actions=${count > 0 && html`<a class="small" href=${link("/dead-letters")}>all dead letters</a>`}>
     ${trouble && html`<${Failure} error=${trouble.error} retry=${trouble.reload} />`}
     ${!ready && !trouble && html`<${Loading} />`}

@@ -2,6 +2,7 @@
 
 import { html, useState, useEffect, useRef } from "../core/html.js";
 import { exact, relative, shortId, when } from "../core/format.js";
+import { copyText } from "../core/clipboard.js";
 import { now } from "../core/clock.js";
 import { useNow } from "../core/data.js";
 import { setQuery, route } from "../core/route.js";
@@ -37,7 +38,7 @@ function Ago({ at }) {
 export function Copy({ text, label = "copy", title }) {
   const [done, setDone] = useState(false);
   const copy = async () => {
-    try { await navigator.clipboard.writeText(text); setDone(true); setTimeout(() => setDone(false), 1500); } catch { setDone(null); }
+    try { await copyText(text); setDone(true); setTimeout(() => setDone(false), 1500); } catch { setDone(null); }
   };
   return html`<button type="button" class="link small" onClick=${copy} title=${title ?? text}>${done === null ? "cannot copy here" : done ? "copied" : label}</button>`;
 }

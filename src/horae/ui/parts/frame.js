@@ -1,6 +1,6 @@
 // The frame: the rail, the counters that live on every page, and the page itself.
 
-import { html, useEffect, useState } from "../core/html.js";
+import { html, useEffect, useRef, useState } from "../core/html.js";
 import { askWho, may, me, namespace, online, post } from "../core/api.js";
 import { reconnect } from "../core/live.js";
 import { ended, nobody } from "../core/who.js";
@@ -31,7 +31,7 @@ function Namespaces() {
   const names = me.value.namespaces?.length ? me.value.namespaces : (every.data?.items ?? []).map((one) => one.name);
   const all = [...new Set([namespace.value, ...names])];
   if (all.length < 2) return html`<span class="namespace soft" title="the namespace">${namespace.value}</span>`;
-  return html`<span class="namespace"><select aria-label="namespace" value=${namespace.value} onChange=${(event) => go(route.value.path, { ns: event.target.value })}>${all.map((one) => html`<option key=${one} value=${one} selected=${one === namespace.value}>${one}</option>`)}</select></span>`;
+  return html`<span class="namespace"><select aria-label="namespace" value=${namespace.value} onChange=${(event) => go(route.value.rest.length ? `/${route.value.page}` : route.value.path, { ns: event.target.value })}>${all.map((one) => html`<option key=${one} value=${one} selected=${one === namespace.value}>${one}</option>`)}</select></span>`;
 }
 
 // What runs, what is queued, and what failed in the last hour: red only if something did. One cheap read for all three.
@@ -75,6 +75,11 @@ function Content() {
     if (name) load(name).then((View) => current && setShown({ name, View }), (error) => current && setShown({ name, error }));
     return () => { current = false; };
   }, [name]);
+  const before = useRef(route.value.path);
+  useEffect(() => {
+    if (before.current !== route.value.path && document.activeElement === document.body) document.getElementById("content").focus({ preventScroll: true });
+    before.current = route.value.path;
+  }, [route.value.path, shown]);
   if (!name) return html`<${Empty} title="There is no such page.">Begin at the <a href=${link("/")}>overview</a>.<//>`;
   if (shown.name !== name) return html`<${Loading} what="the page" />`;
   if (shown.error) return html`<${Failure} error=${{ detail: "This page could not be brought.", remedy: "Is the server there? Reload to try again." }} retry=${() => location.reload()} />`;
@@ -95,13 +100,18 @@ function useNamespace() {
 
 export function Frame() {
   const [open, setOpen] = useState(null);
-  const [going, setGoing] = useState(false);
+  const going = useRef(-Infinity); // when "g" was pressed
+  const to = (path) => () => {
+    if (performance.now() - going.current > 1200) return false;
+    going.current = -Infinity;
+    return go(link(path));
+  };
   useKeys({
     "ctrl-k": () => setOpen("palette"),
     "?": () => setOpen("help"),
-    g: () => { setGoing(true); setTimeout(() => setGoing(false), 1200); },
-    ...(going ? Object.fromEntries(Object.entries(GO).map(([key, path]) => [key, () => { setGoing(false); go(link(path)); }])) : {}),
-  });
+    g: () => { going.current = performance.now(); },
+    ...Object.fromEntries(Object.entries(GO).map(([key, path]) => [key, to(path)])),
+  }, { first: true });
   const stranger = useNamespace();
   useEffect(() => { if (help.value) setOpen("help"); }, [help.value]);
   useEffect(() => { if (!ended.value && open === "stay") setOpen(null); }, [ended.value]);
