@@ -10,6 +10,8 @@ from horae.store.driver import one
 from horae.store.moves import child_lists, shelves
 from horae.store.moves.dead_letter_reads import _window as letters
 from horae.store.moves.execution_lists import END, FIRST, _window
+from horae.store.moves.job_pages import _statement
+from horae.store.moves.job_reads import DELETED_NAMED
 from horae.store.moves.parcels import PARCELS
 from horae.store.script import Insert, Script, Statement
 from horae.store.sqlite.translate import translate
@@ -124,3 +126,15 @@ async def test_parcels_of_a_parent_are_found_by_an_index(world):
     used = "parcels_parent" if world.driver.dialect == "sqlite" else "_parent_id_idx"
     assert used in told, told
     assert "Seq Scan" not in told
+
+
+@pytest.mark.parametrize("state", ["active", "paused", "deleted", None])
+async def test_jobs_are_listed_in_the_order_of_an_index_whatever_their_state(world, state):
+    await world.job("job")
+    which = "deleted" if state is None else f"is {state}"
+    used = f"jobs_{'name' if state in (None, 'active') else state}"
+    told = await plan(world, _statement((which, "plain")), NAMESPACE, 50)
+    if world.driver.dialect == "sqlite":
+        assert re.search(rf"SEARCH j USING (COVERING )?INDEX {used}\b", told), told
+    named = await plan(world, DELETED_NAMED, NAMESPACE, "job")
+    assert "SCAN jobs" not in named, named

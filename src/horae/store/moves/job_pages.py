@@ -15,7 +15,9 @@ CONDITIONS = {
     "deleted": "j.state <> 'deleted'",
     "plain": "j.owner IS NULL",
     "owner": "j.owner = ?",
-    "state": "j.state = ?",
+    "is active": "j.state = 'active' AND j.state <> 'deleted'",  # twice, so that SQLite knows the index of names to do
+    "is paused": "j.state = 'paused'",
+    "is deleted": "j.state = 'deleted'",
     "prefix": "substr(j.name, 1, length(?)) = ?",
     "search": "j.words LIKE ? ESCAPE '/'",
     "tag": "j.words LIKE ? ESCAPE '/'",
@@ -47,7 +49,7 @@ class JobFilter(Struct, frozen=True, kw_only=True):
 
 def page(namespace: int, wanted: JobFilter, after: tuple[str, UUID] | None, limit: int) -> Script[list[StoredJob]]:
     """Jobs in the order of their names that may match; the caller makes sure with `wanted.fits`."""
-    values: dict[str, tuple[object, ...]] = {"deleted": ()} if wanted.state is None else {"state": (wanted.state,)}
+    values: dict[str, tuple[object, ...]] = {"deleted" if wanted.state is None else f"is {wanted.state}": ()}
     if wanted.owner is not None:
         values["owner"] = (wanted.owner,)
     elif not wanted.owned:

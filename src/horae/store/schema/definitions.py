@@ -64,7 +64,8 @@ jobs = table(
     opt("rollout", INT),  # the number of the rollout that is on
     col("words", TEXT, "''"),  # what it is looked for by
     partial("jobs_ending", "id", where="ending IS NOT NULL"),
-    partial("jobs_paused", "id", where="state = 'paused'"),
+    partial("jobs_paused", "namespace", "name", "id", where="state = 'paused'"),
+    partial("jobs_deleted", "namespace", "name", "id", where="state = 'deleted'"),
     partial("jobs_owner", "owner", where="owner IS NOT NULL"),
     partial("jobs_base", "base", where="base IS NOT NULL"),
     partial("jobs_name", "namespace", "name", where="state <> 'deleted'", unique=True),

@@ -686,13 +686,15 @@ CREATE TABLE jobs (
 
 CREATE INDEX jobs_base ON jobs (base) WHERE base IS NOT NULL;
 
+CREATE INDEX jobs_deleted ON jobs (namespace, name, id) WHERE state = 'deleted';
+
 CREATE INDEX jobs_ending ON jobs (id) WHERE ending IS NOT NULL;
 
 CREATE UNIQUE INDEX jobs_name ON jobs (namespace, name) WHERE state <> 'deleted';
 
 CREATE INDEX jobs_owner ON jobs (owner) WHERE owner IS NOT NULL;
 
-CREATE INDEX jobs_paused ON jobs (id) WHERE state = 'paused';
+CREATE INDEX jobs_paused ON jobs (namespace, name, id) WHERE state = 'paused';
 
 CREATE TABLE join_parts (
     dependent UUID NOT NULL,
