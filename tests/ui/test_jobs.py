@@ -161,6 +161,15 @@ async def test_a_version_is_rolled_back_and_a_late_edit_is_refused(page: Page, s
     await save.click()
     await expect(page).to_have_url(re.compile(r"/ui/jobs/mail$"))
     assert site.get("/jobs/mail")["schedule"] == {"cron": "0 9 * * *"}
+
+    site.post("/jobs", {"name": "long", "workflow": [{"name": f"s{n}", "command": "true"} for n in range(40)]})
+    assert site.fleet.request("PATCH", "/jobs/long", {"description": "now with a word"}).status_code == 200
+    await page.goto(f"{site.url}/ui/jobs/long?tab=definition&version=1")
+    await expect(page.locator(".diff .added")).to_contain_text("now with a word")
+    assert await page.locator(".diff .same").count() < 10
+    await page.get_by_role("button", name="lines that are the same").click()
+    await expect(page.locator(".diff")).to_contain_text("s39")
+    await expect(page.get_by_role("button", name="and 20 more")).to_be_visible()
     said = await page.evaluate("async (value) => (await import('/ui/parts/yaml.js')).toYaml(value)", ODD)
     assert read_documents(said)[0].value == ODD
 
@@ -218,6 +227,8 @@ async def test_many_are_chosen_and_one_is_deleted_and_brought_back(page: Page, s
 async def test_an_event_is_sent_after_what_it_would_start_was_said(page: Page, site: Site):
     large = {"name": "large", "event": "upload", "filter": "${event.payload.size > 10}"}
     site.post("/jobs", {"name": "unpack", "command": "true", "triggers": [{"name": "all", "event": "upload"}, large]})
+    asked: list[bool] = []  # by dry runs: whether an answer is to be kept
+    page.on("request", lambda one: asked.append("idempotency-key" in one.headers) if "dryRun" in one.url else None)
     await page.goto(f"{site.url}/ui/events")
     await expect(page.locator(".empty")).to_contain_text("No event came yet.")
     await page.get_by_role("button", name="Send an event …").click()
@@ -232,6 +243,7 @@ async def test_an_event_is_sent_after_what_it_would_start_was_said(page: Page, s
     await expect(dialog.locator(".plan")).to_contain_text("large: the filter is false")
     await check(page)
     assert site.get("/events")["items"] == []
+    assert set(asked) == {False}
 
     await dialog.get_by_role("button", name="Send", exact=True).click()
     await expect(page.get_by_role("table")).to_contain_text("unpack: the filter is false")

@@ -66,11 +66,14 @@ async function again(response, asker) {
   throw new Problem(401, { detail: "It was not done.", remedy: `Do it again if ${me.value.name} is to do it.` });
 }
 
+/** What stores nothing: no answer of it need be kept for a repetition. */
+const isQuestion = (given, { params, body }) => Boolean(params?.dryRun || body?.dryRun) || given === "/yaml" || given === "/triggers/preview";
+
 /** Ask the API. A write is for the namespace that was looked at when it was begun (`ns`), and is sent once under one key. */
 export async function send(method, given, options = {}) {
   const asker = me.value;
   const whole = { ns: chosenNamespace(), ...options, headers: { ...options.headers } };
-  if (method === "POST") whole.headers["idempotency-key"] ??= crypto.randomUUID?.() ?? String(Math.random());
+  if (method === "POST" && !isQuestion(given, options)) whole.headers["idempotency-key"] ??= crypto.randomUUID?.() ?? String(Math.random());
   let response = await ask(method, given, whole);
   if (!asker || STRANGERS.includes(given)) return read(response);
   if (method !== "GET" && (response.status === 401 || response.status === 403) && (await again(response, asker))) response = await ask(method, given, whole);

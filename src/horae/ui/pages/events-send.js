@@ -44,7 +44,7 @@ export function SendDialog({ name: given, close }) {
     <datalist id="heard-names">${heard.names.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>
     <${JsonField} label="payload" rows=${4} told=${wrong("payload")} hint=${'{"key": "a.csv", "size": 42}; filters and params see it as event.payload'} onChange=${(next, bad) => { setUnread(bad); change(setPayload)(next); }} />
     <${Field} label="id" value=${id} onChange=${change(setId)} problem=${wrong("id")} hint="by which it is known when it comes again; one is made if empty" />
-    <div class="plan" role="status" aria-live="polite">${told && html`<${Failure} error=${told} />`}${!told && html`<${Plan} plan=${plan} unread=${unread} name=${name} />`}</div>
+    <div class="plan" role="status" aria-live="polite">${told && (["name", "payload", "id"].includes(told.body?.field) ? html`<p class="soft">${told.remedy}</p>` : html`<${Failure} error=${told} />`)}${!told && html`<${Plan} plan=${plan} unread=${unread} name=${name} />`}</div>
     <div class="actions end"><button type="button" onClick=${close}>Leave it</button><${ActionButton} kind="primary" label="Send" action=${action} disabled=${!name || Boolean(unread)} /></div>
   </form><//>`;
 }

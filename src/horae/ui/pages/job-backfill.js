@@ -14,6 +14,7 @@ import { State } from "../core/states.js";
 const DAY = 86_400_000;
 const local = (at) => new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 const RANGES = [["the last day", 1], ["the last week", 7], ["the last 30 days", 30]];
+const FIELDS = ["from", "to", "maxConcurrent"]; // beside which a refusal is told
 const WAIT = 400;
 
 export function BackfillDialog({ job, close }) {
@@ -50,7 +51,7 @@ export function BackfillDialog({ job, close }) {
       ${triggers.length > 1 && html`<${Field} label="trigger" options=${[["", "all of them"], ...triggers.map((one) => [one])]} value=${asked.trigger} onChange=${set("trigger")} />`}
       <${Tick} label="run again what ran before" value=${asked.force} onChange=${set("force")} />
     </div>
-    <div class="plan" role="status" aria-live="polite">${plan && html`<${Plan} plan=${plan} />`}${error && html`<${Failure} error=${error} />`}${!plan && !error && html`<p class="soft">Looking what that would be …</p>`}</div>
+    <div class="plan" role="status" aria-live="polite">${plan && html`<${Plan} plan=${plan} />`}${error && (FIELDS.includes(field) ? html`<p class="soft">${error.remedy}</p>` : html`<${Failure} error=${error} />`)}${!plan && !error && html`<p class="soft">Looking what that would be …</p>`}</div>
     <div class="actions end"><button type="button" onClick=${close}>Leave it</button><${ActionButton} kind="primary" label=${plan ? `Run ${plural(plan.toRun, "fire")}` : "Start"} action=${action} disabled=${!plan?.toRun} /></div>
   <//>`;
 }

@@ -53,8 +53,16 @@ function Task({ job }) {
   const kind = kindOf(job);
   const task = job[kind];
   if (kind === "command") return html`<p class="soft small">${task?.shell ? "a line for the shell" : "a program"}</p><pre tabindex="0">${typeof task === "string" ? task : task?.shell ?? (Array.isArray(task) ? task.join(" ") : JSON.stringify(task, null, 2))}</pre>`;
-  if (kind === "workflow") return html`<p class="soft small">a workflow of ${plural(task.steps?.length ?? 0, "step")}</p><ul class="plain">${(task.steps ?? []).map((step) => html`<li key=${step.name}><code>${step.name}</code> <${Step} step=${step} owner=${job.name} />${step.after?.length > 0 && html` <span class="soft">after ${step.after.map((one) => one.step ?? one).join(", ")}</span>`}</li>`)}</ul>`;
+  if (kind === "workflow") return html`<${Steps} job=${job} steps=${task.steps ?? []} />`;
   return html`<p class="soft small">${kind === "python" ? "a function of a worker's app" : "a request"}</p>${typeof task === "string" ? html`<pre tabindex="0">${task}</pre>` : html`<${Json} value=${task} />`}`;
+}
+
+const FEW = 20; // steps that are named at once
+
+function Steps({ job, steps }) {
+  const [all, setAll] = useState(false);
+  return html`<p class="soft small">a workflow of ${plural(steps.length, "step")}</p><ul class="plain">${(all ? steps : steps.slice(0, FEW)).map((step) => html`<li key=${step.name}><code>${step.name}</code> <${Step} step=${step} owner=${job.name} />${step.after?.length > 0 && html` <span class="soft">after ${step.after.map((one) => one.step ?? one).join(", ")}</span>`}</li>`)}
+    ${!all && steps.length > FEW && html`<li><button type="button" class="link" onClick=${() => setAll(true)}>and ${steps.length - FEW} more</button></li>`}</ul>`;
 }
 
 /** What a step runs: a job by name, one that the workflow keeps for it, or what needs no worker. */

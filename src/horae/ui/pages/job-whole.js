@@ -10,6 +10,15 @@ import { toYaml } from "../parts/yaml.js";
 const WAIT = 300;
 const WORDS = { yaml: "YAML, as `horae apply` reads it", json: "JSON, as `horae apply` and the API take it" };
 const OBJECT = { yaml: "A definition has names and values, such as “name: hello”.", json: "A definition is an object: { … }." };
+const BLANK = `name: ""
+command: ""
+
+# What else it may say, for example:
+# schedule: {cron: 0 9 * * MON-FRI, timezone: Europe/Paris}
+# retries: 3
+# timeout: 10m
+# params: {day: yesterday}
+`;
 const said = { yaml: toYaml, json: (value) => JSON.stringify(value, null, 2) };
 
 /** Where a JSON reader stopped, as browsers say it. */
@@ -34,7 +43,7 @@ function placeOf(field, places) {
 /** onChange(value, wrong): the definition, or why it cannot be read (yet). `problem` is what the server has against it. */
 export function Whole({ as, value, onChange, problem }) {
   const id = useId();
-  const [text, setText] = useState(() => said[as](value));
+  const [text, setText] = useState(() => (as === "yaml" && !value.name && !value.command && Object.keys(value).length === 2 ? BLANK : said[as](value)));
   const [state, setState] = useState({ places: null });
   const latest = useRef(onChange);
   const first = useRef(true);

@@ -7,7 +7,7 @@ import { executionPath, jobPath, link } from "../core/route.js";
 import { ActionButton } from "../core/act.js";
 import { inZone } from "../core/format.js";
 import { State } from "../core/states.js";
-import { Page, Ready, Tabs, Tags, Time } from "../parts/basics.js";
+import { Empty, Page, Ready, Tabs, Tags, Time } from "../parts/basics.js";
 import { Strip } from "../parts/strip.js";
 import { CircuitState } from "./job-circuit.js";
 import { JobActions, resuming } from "./job-actions.js";
@@ -29,7 +29,11 @@ export default function JobPage({ id }) {
   } });
   const last = useData(job.data ? `${jobPath(job.data.jobId)}/grid` : null, { limit: LAST }, { live: ["execution"], wait: 3000 });
   if (job.data) return html`<${Ready} of=${job}>${(data) => html`<${Shown} job=${data} last=${last} reload=${() => { job.reload(); last.reload(); }} />`}<//>`;
-  return html`<${Page} title=${id} crumbs=${html`<a href=${link("/jobs")}>Jobs</a>`}><${Ready} of=${job} what="the job" /><//>`;
+  return html`<${Page} title=${id} crumbs=${html`<a href=${link("/jobs")}>Jobs</a>`}>${job.error?.status === 404 ? html`<${Missing} name=${id} error=${job.error} />` : html`<${Ready} of=${job} what="the job" />`}<//>`;
+}
+
+function Missing({ name, error }) {
+  return html`<${Empty} title=${error.detail} action=${html`<a class="button" href=${link("/jobs", { search: name.slice(0, 12) })}>Look for one like it</a><a class="button" href=${link("/jobs", { state: "deleted" })}>Among deleted ones</a>`}>${error.remedy}<//>`;
 }
 
 function Shown({ job, last, reload }) {
