@@ -12,6 +12,7 @@ from horae.env import Env, VirtualClock, system_env, virtual_env
 from horae.store.driver import Driver
 from horae.store.open import open_store_driver
 from horae.testing.postgres import Postgres
+from tests.engine.explain_stage import Stage, staged
 from tests.store_contract.wiping import Wiper
 from tests.store_contract.world import World
 
@@ -90,3 +91,10 @@ async def world(driver: Driver, env: Env) -> AsyncIterator[World]:
     made = World(driver, env)
     yield made
     await made.check()
+
+
+@pytest.fixture
+async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
+    """A node over the world, whose services step when they are told to."""
+    async with staged(world, monkeypatch) as made:
+        yield made

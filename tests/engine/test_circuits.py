@@ -1,28 +1,18 @@
 """Circuit breakers at work: what reports tell opens them, probes close them, and people override them."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from msgspec import Raw
 
 from horae.errors import BadInput, Conflict
 from horae.model.events.values import NewEvent
 from horae.model.protocol import Submit
-from tests.engine.explain_stage import Stage, staged
-from tests.store_contract.world import NAMESPACE, World
+from tests.engine.explain_stage import Stage
+from tests.store_contract.world import NAMESPACE
 
 CIRCUIT = {"failures": "50%", "minimum": 2, "openFor": "30s"}
 
 
-@pytest.fixture(params=("memory", "postgres"))
-def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
-
-
-@pytest.fixture
-async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    async with staged(world, monkeypatch) as made:
-        yield made
+pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indirect=True)
 
 
 async def state(stage: Stage, key: str | None = None) -> str:

@@ -1,7 +1,6 @@
 """Explain: every gate is named when it is closed, and what it names lets the execution start."""
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import get_args
 
@@ -15,8 +14,8 @@ from horae.model.execution import WaitReason
 from horae.model.gates import GATES
 from horae.model.instant import format_instant
 from tests.engine.explain_scenes import SCENES
-from tests.engine.explain_stage import Stage, staged
-from tests.store_contract.world import NAMESPACE, World
+from tests.engine.explain_stage import Stage
+from tests.store_contract.world import NAMESPACE
 
 ASKING = ("dependency", "limit", "sequence", "overlap", "circuit", "queue-limit", "solo", "busy", "ahead")
 PLAYED = [
@@ -24,17 +23,6 @@ PLAYED = [
     *(("postgres", gate) for gate in ASKING),
 ]  # whose probes ask the store
 SOURCE = Path(horae.__file__).parent
-
-
-@pytest.fixture
-def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
-
-
-@pytest.fixture
-async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    async with staged(world, monkeypatch) as made:
-        yield made
 
 
 @pytest.mark.parametrize(("store_url", "gate"), PLAYED, indirect=["store_url"])

@@ -1,6 +1,5 @@
 """Why a job does not run by itself: every gate of jobs, opened by what its blocker names."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,8 @@ from horae.model.explain_view import BlockerView
 from horae.model.gates import GATES
 from horae.model.instant import format_instant
 from tests.engine.explain_scenes import SCENES
-from tests.engine.explain_stage import Stage, staged
-from tests.store_contract.world import NAMESPACE, World
+from tests.engine.explain_stage import Stage
+from tests.store_contract.world import NAMESPACE
 
 HOUR = 3_600 * SECOND
 
@@ -21,12 +20,6 @@ HOUR = 3_600 * SECOND
 @pytest.fixture(params=("memory", "postgres"))
 def store_url(request: pytest.FixtureRequest) -> str:
     return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
-
-
-@pytest.fixture
-async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    async with staged(world, monkeypatch) as made:
-        yield made
 
 
 async def explained(stage: Stage, ref: str = "job") -> dict[str, BlockerView]:

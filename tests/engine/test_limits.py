@@ -1,25 +1,16 @@
 """Limits as they are changed while work is there."""
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from uuid import UUID
 
 import pytest
 from msgspec import Raw
 
 from horae.model.ids import execution_id
-from tests.engine.explain_stage import Stage, staged
-from tests.store_contract.world import NAMESPACE, TestJob, World
+from tests.engine.explain_stage import Stage
+from tests.store_contract.world import NAMESPACE, TestJob
 
-
-@pytest.fixture(params=("memory", "postgres"))
-def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
-
-
-@pytest.fixture
-async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    async with staged(world, monkeypatch) as made:
-        yield made
+pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indirect=True)
 
 
 async def later(stage: Stage, made: Awaitable[UUID]) -> UUID:

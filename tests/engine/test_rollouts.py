@@ -1,7 +1,6 @@
 """Rollouts at work: shares of whatever starts executions, counted, compared, promoted and aborted."""
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -12,21 +11,13 @@ from horae.errors import BadInput, Conflict, NotFound, Stale
 from horae.model.ids import parcel_of
 from horae.model.protocol import Submit
 from horae.model.rollout_view import ArmView, RolloutView
-from tests.engine.explain_stage import Stage, staged
-from tests.store_contract.world import NAMESPACE, World
+from tests.engine.explain_stage import Stage
+from tests.store_contract.world import NAMESPACE
 
 WHO = {"by": "key:me"}
 
 
-@pytest.fixture(params=("memory", "postgres"))
-def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
-
-
-@pytest.fixture
-async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    async with staged(world, monkeypatch) as made:
-        yield made
+pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indirect=True)
 
 
 async def try_out(stage: Stage, share: object = "100%", change: Any = None, **more: Any) -> RolloutView:

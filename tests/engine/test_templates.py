@@ -1,28 +1,19 @@
 """Templates at work: jobs are made from them, and change with them, all or none."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from horae.errors import BadInput, Busy, Conflict, NotFound, Stale
-from tests.engine.explain_stage import Stage, staged
-from tests.store_contract.world import NAMESPACE, World
+from tests.engine.explain_stage import Stage
+from tests.store_contract.world import NAMESPACE
 
 PARAMETERS = {"region": {"type": "string"}, "hour": {"type": "integer", "default": 3}}
 JOB = {"command": ["backup", "${with.region}", "${params.day}"], "schedule": "0 ${with.hour} * * *", "retries": 1}
 
 
-@pytest.fixture(params=("memory", "postgres"))
-def store_url(request: pytest.FixtureRequest) -> str:
-    return "sqlite://" if request.param == "memory" else request.getfixturevalue("emptied_database")
-
-
-@pytest.fixture
-async def stage(world: World, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stage]:
-    async with staged(world, monkeypatch) as made:
-        yield made
+pytestmark = pytest.mark.parametrize("store_url", ["memory", "postgres"], indirect=True)
 
 
 async def put(stage: Stage, job: Any = None, **more: Any) -> Any:
