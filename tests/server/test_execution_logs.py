@@ -1,13 +1,36 @@
 """Logs over REST: windows, searches, and the whole as a text."""
 
+from collections.abc import AsyncIterator
+from typing import Any
+
 import msgspec
 
 from horae.model.protocol import PROTOCOL, Answer, Exchange, LogLines
+from horae.server.download import Text
 from tests.server.conftest import Api
 from tests.server.test_executions import EXECUTIONS
 from tests.server.test_jobs import create
 
 SAID = ["INFO begin", "ERROR Timeout: 5 ms", "caf\u00e9", "WARNING slow", "bye"]
+
+
+async def test_a_download_ends_with_its_connection_and_lets_others_have_their_turn():
+    made = 0
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal made
+        while made < 1000:
+            made += 1
+            yield b"x"
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        """It does not wait: what is written to a lost connection is dropped."""
+
+    await Text(pieces(), b"text/plain")({}, receive, send)
+    assert made < 5
 
 
 async def test_a_log_is_read_by_windows_searched_and_downloaded(api: Api, worker: Api):
