@@ -28,6 +28,7 @@ MANY = [
 SAID = """async () => {
     const { sentence } = await import("/ui/pages/execution-words.js");
     const { painted, plain, settled } = await import("/ui/parts/ansi.js");
+    const { sought } = await import("/ui/parts/log.js");
     const now = Date.parse("2026-11-16T10:00:00Z");
     const [due, began, queuedAt] = [40, -120, -2].map((s) => new Date(now + 1000 * s).toISOString());
     const error = { type: "TimeoutError" };
@@ -39,7 +40,22 @@ SAID = """async () => {
         painted("\\u001b[32;7mback").map(({ text, look }) => `${text}|${look}`).join(),
         JSON.stringify(settled("\\u001b[32m 9%\\r\\r99%\\u001b[0m\\r")),
         plain(" 9%\\r99%\\r"),
+        ["a.c*x", "re:(?i)^a[bc]+", "re:(a+)+$", "re:(", "*"].map((grep) => String(sought(grep))).join(" "),
     ];
+}"""
+
+
+SHORT = """async () => {
+    const { AllLines } = await import("/ui/parts/log-lines.js");
+    const items = [{ number: 1, text: "x" }, { number: 2, text: "x" }];
+    const page = { items, lines: 10, from: 1, to: 2, more: true, ended: true, truncated: null };
+    const asked = window.fetch;
+    window.fetch = async () => Response.json(page);
+    const lines = new AllLines("x", () => {});
+    lines.need(0, 9);
+    await lines.busy;
+    window.fetch = asked;
+    return [...lines.known.keys()];
 }"""
 
 
@@ -74,7 +90,9 @@ async def test_what_it_is_doing_is_said_in_a_line(page):
         "back|ansi-on ansi-back-green",
         '{"text":"\\u001b[32m99%\\u001b[0m","written":2}',
         " 9%\n99%",
+        r"/a\.c|x/gi /^a[bc]+/gi null null null",  # what may take long to mark is not marked
     ]
+    assert await page.evaluate(SHORT) == [1, 2]  # a page that is short says nothing of what it lacks
 
 
 async def test_a_failing_job_s_log_is_read_and_it_is_retried(page, site, run, ended):
@@ -207,7 +225,8 @@ async def test_a_log_of_many_lines_is_shown_by_windows_and_linked_by_line(page, 
 
 
 async def test_a_search_of_a_log_that_is_followed_begins_at_its_end(page, site, run):
-    says = "import time; print(*(f'line {i + 1}' for i in range(3000)), sep='\\n', flush=True); time.sleep(600)"
+    says = "import time; print(*(f'line {i + 1}' for i in range(3000)), sep='\\n')"
+    says += "; print('9%\\r50%', end='', flush=True); time.sleep(600)"
     id = run("endless", command=["python3", "-c", says])
     await eventually(lambda: site.get(f"/executions/{id}/logs?tail=1")["lines"] == 3000, within=30)
     await page.goto(f"{site.url}/ui/executions/{id}?grep=line")
@@ -217,4 +236,6 @@ async def test_a_search_of_a_log_that_is_followed_begins_at_its_end(page, site, 
     await lines.evaluate("box => { box.scrollTop = 0; }")
     await expect(page.get_by_text("1,000 or more of 3,000 lines")).to_be_visible()
     await expect(lines.get_by_text("line 2501", exact=True)).to_be_in_viewport()  # what is read stays where it is
+    await page.get_by_label("Search the log").fill("")
+    await expect(lines.locator(".log-open")).to_contain_text("50%")  # it has no end yet
     site.post(f"/executions/{id}/cancel", {})

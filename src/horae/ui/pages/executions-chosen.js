@@ -5,6 +5,7 @@ import { curl, post, shell } from "../core/api.js";
 import { toast } from "../core/act.js";
 import { plural } from "../core/format.js";
 import { confirm } from "../parts/dialog.js";
+import { cut, inParts } from "../parts/many.js";
 import { retryEach } from "./dead-letters-bulk.js";
 
 const AT_ONCE = 4;
@@ -12,22 +13,24 @@ const MOST_NAMED = 8;
 const goesOn = (one) => ["waiting", "queued", "running"].includes(one.status);
 const isFailed = (one) => one.status === "failed";
 
+async function* cancelled(executions, failed) {
+  for (const part of cut(executions, AT_ONCE)) {
+    const answers = await Promise.allSettled(part.map((one) => post(`/executions/${one.executionId}/cancel`, { reason: "" })));
+    const refused = answers.filter((one) => one.status === "rejected").map((one) => one.reason);
+    failed.push(...refused);
+    yield { done: part.length - refused.length, skipped: refused.length };
+  }
+}
+
 async function cancelEach(executions) {
-  const left = [...executions];
   const failed = [];
-  const work = async () => {
-    for (let one = left.shift(); one; one = left.shift()) {
-      try { await post(`/executions/${one.executionId}/cancel`, { reason: "" }); } catch (error) { failed.push({ one, error }); }
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  const { done, stopped } = await inParts({ title: `Cancelling ${plural(executions.length, "execution")}`, total: executions.length, parts: cancelled(executions, failed) });
   const same = {
     command: executions.map((one) => shell(["horae", "executions", "cancel", one.executionId])).join(" && "),
     curl: executions.map((one) => curl("POST", `/executions/${one.executionId}/cancel`, { reason: "" })).join(" && "),
   };
-  const done = executions.length - failed.length;
-  if (done) toast({ text: `${plural(done, "execution")} cancelled; what runs is asked to stop.`, ...same });
-  if (failed.length) toast({ error: true, text: `${plural(failed.length, "execution")} could not be cancelled: ${failed[0].error.detail}`, remedy: failed[0].error.remedy });
+  if (done) toast({ text: `${plural(done, "execution")} cancelled; what runs is asked to stop${stopped ? ". The others go on" : ""}.`, ...same });
+  if (failed.length) toast({ error: true, text: `${plural(failed.length, "execution")} could not be cancelled: ${failed[0].detail ?? failed[0].message}`, remedy: failed[0].remedy });
 }
 
 const names = (executions) => {

@@ -55,6 +55,7 @@ class Lines {
 /** All lines: `count` of them, the one at a place from 0 on if it is known. */
 export class AllLines extends Lines {
   known = new Map(); // by number
+  open = []; // lines that have no end yet, as they stand
   fast = false; // whether more came last time than is read at once
 
   get count() { return this.lines; }
@@ -69,10 +70,12 @@ export class AllLines extends Lines {
   /** What came since, or of much that came the last: how many there are is known then. Of what comes fast nothing else is asked for. */
   async newest() {
     const before = this.lines;
-    if (this.read && !this.follows) { await this.ask({ after: before, limit: 1 }); return; }
-    const since = before && !this.fast ? await this.ask({ after: before, limit: TAIL }) : null;
+    if (this.read && !this.follows) { this.open = (await this.ask({ after: before, limit: 1 }))?.open ?? []; return; }
+    const since = this.read && !this.fast ? await this.ask({ after: before, limit: TAIL }) : null;
     this.keep(since);
-    if (!since || since.more) this.keep(await this.ask({ tail: TAIL }));
+    const last = !since || since.more ? await this.ask({ tail: TAIL }) : since;
+    this.keep(last);
+    this.open = last?.open ?? [];
     this.fast = before > 0 && this.lines > before + TAIL;
   }
 
@@ -84,7 +87,7 @@ export class AllLines extends Lines {
     this.once(async () => {
       const page = await this.ask({ after: Math.max(0, first - (first > WINDOW / 4 ? WINDOW / 4 : 0)), limit: WINDOW });
       this.keep(page);
-      for (let at = first; page && at <= Math.min(to, this.lines - 1); at += 1) if (!this.known.has(at + 1)) this.known.set(at + 1, { number: at + 1, text: "", level: "info" });
+      for (let at = first; page && at < Math.min(to + 1, page.to); at += 1) if (!this.known.has(at + 1)) this.known.set(at + 1, { number: at + 1, text: "", level: "info" });
     });
     return true;
   }

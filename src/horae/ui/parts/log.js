@@ -41,7 +41,7 @@ export function Log({ execution, live, tries = 1, end = false }) {
       <${Download} path="/executions/${execution}/logs/download" params=${{ grep, level, attempt }} name="${execution}.log">Download<//></span></div>
     ${lines.truncated && html`<p class="notice" role="status">${lines.truncated.notice}</p>`}
     ${lines.error && html`<${Failure} error=${lines.error} retry=${() => lines.grow()} />`}
-    ${lines.read && !lines.count && !lines.error ? html`<p class="log-none soft">${filtered && lines.isPart ? html`None so far. <button type="button" class="link" onClick=${() => lines.need(0, 0)}>Look further</button>` : filtered ? "No line fits." : live ? "Nothing was written yet." : "It wrote nothing."}</p>` : html`<${Rows} lines=${lines} version=${version} filtered=${filtered} follow=${follow} onFollow=${setFollow} times=${Boolean(times)} grep=${grep} />`}
+    ${lines.read && !lines.count && !lines.open?.length && !lines.error ? html`<p class="log-none soft">${filtered && lines.isPart ? html`None so far. <button type="button" class="link" onClick=${() => lines.need(0, 0)}>Look further</button>` : filtered ? "No line fits." : live ? "Nothing was written yet." : "It wrote nothing."}</p>` : html`<${Rows} lines=${lines} version=${version} filtered=${filtered} follow=${follow} onFollow=${setFollow} times=${Boolean(times)} grep=${grep} />`}
     ${linked() > 0 && html`<${Whole} line=${lines.known?.get(linked())} />`}
   </section>`;
 }
@@ -85,7 +85,7 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
     moved.current = above > 0 && !follow;
     if (moved.current) { box.current.scrollTop += above * ROW; look(); }
   });
-  useLayoutEffect(() => { if (follow) { box.current.scrollTop = box.current.scrollHeight; look(); } }, [follow, lines.count]);
+  useLayoutEffect(() => { if (follow) { box.current.scrollTop = box.current.scrollHeight; look(); } }, [follow, lines.count, lines.open?.length]);
   const known = lines.count > 0;
   useLayoutEffect(() => {
     if (!target || !known) return;
@@ -100,10 +100,12 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
     onFollow(scrollTop + clientHeight >= scrollHeight - 2 * ROW);
   };
   const base = filtered ? link(route.value.path, { ...route.value.query, grep: null, level: null, try: null }) : "";
+  const wanted = useMemo(() => sought(grep), [grep]);
   const rows = [];
-  for (let at = first; at < last; at += 1) rows.push(html`<${Row} key=${filtered ? lines.row(at)?.number : at} at=${at} line=${lines.row(at)} before=${at > 0 ? lines.row(at - 1) : null} filtered=${filtered} base=${base} chosen=${target === at + 1} times=${times} grep=${grep} />`);
+  for (let at = first; at < last; at += 1) rows.push(html`<${Row} key=${filtered ? lines.row(at)?.number : at} at=${at} line=${lines.row(at)} before=${at > 0 ? lines.row(at - 1) : null} filtered=${filtered} base=${base} chosen=${target === at + 1} times=${times} wanted=${wanted} />`);
   return html`<div class="log-box" ref=${box} tabindex="0" role="region" aria-label="Lines" onScroll=${scrolled}><div class="log-all" style=${{ height: `${tall}px` }}>
-    <div class="log-seen" style=${{ transform: `translateY(${first * ROW - view.top * shift + view.top}px)` }}>${rows}</div></div></div>`;
+    <div class="log-seen" style=${{ transform: `translateY(${first * ROW - view.top * shift + view.top}px)` }}>${rows}</div></div>
+    ${lines.open?.length > 0 && html`<div class="log-open">${lines.open.map((line) => html`<${Row} key=${line.stream} at=${line.number - 1} line=${line} times=${times} />`)}</div>`}</div>`;
 }
 
 /** One line; drawn anew only when it is another, or told otherwise. */
@@ -113,19 +115,41 @@ class Row extends Component {
   render(props) { return row(props); }
 }
 
-function row({ at, line, before, filtered, base, chosen, times, grep }) {
+function row({ at, line, before, filtered, base, chosen, times, wanted }) {
   if (!line) return html`<div class="log-line soft"><span class="log-number">${filtered ? "" : at + 1}</span>…</div>`;
   const other = before && before.attempt !== line.attempt && line.attempt;
-  return html`<div class="log-line level-${line.level} ${chosen ? "chosen" : ""} ${other ? "other" : ""}" data-try=${other ? `try ${other}` : null}><a class="log-number" href="${base}#L${line.number}" tabindex="-1">${line.number}</a>${times && html`<time class="soft" title=${exact(line.at)}>${clock(line.at)}</time>`}${words(line.text, grep)}</div>`;
+  return html`<div class="log-line level-${line.level} ${chosen ? "chosen" : ""} ${other ? "other" : ""}" data-try=${other ? `try ${other}` : null}><a class="log-number" href="${base}#L${line.number}" tabindex="-1">${line.number}</a>${times && html`<time class="soft" title=${exact(line.at)}>${clock(line.at)}</time>`}${words(line.text, wanted)}</div>`;
 }
 
 const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
-function words(line, grep) {
-  const sought = (grep ?? "").split("*").filter(Boolean).map(escaped).join("|");
+/** What a search looks for, to be marked; null where marking it could take long: the server finds in time what this would not. */
+export function sought(grep) {
+  if (!grep) return null;
+  const [, anyCase, expression] = /^re:(\(\?i\))?(.*)$/s.exec(grep) ?? [];
+  if (expression === undefined) {
+    const texts = grep.split("*").filter(Boolean).map(escaped);
+    return texts.length ? new RegExp(texts.join("|"), "gi") : null;
+  }
+  if ((expression.match(/[*+{]/g) ?? []).length > 1) return null;
+  try { return new RegExp(expression, anyCase ? "gi" : "g"); } catch { return null; }
+}
+
+function marked(text, wanted) {
+  const parts = [];
+  let from = 0;
+  for (const found of text.matchAll(wanted)) {
+    if (!found[0]) continue;
+    parts.push(text.slice(from, found.index), html`<mark key=${found.index}>${found[0]}</mark>`);
+    from = found.index + found[0].length;
+  }
+  return [...parts, text.slice(from)];
+}
+
+function words(line, wanted) {
   const { text, written } = settled(line);
   const parts = painted(text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text);
-  const shown = parts.map(({ text: one, look }, at) => html`<span key=${at} class=${look}>${sought ? one.split(new RegExp(`(${sought})`, "gi")).map((piece, place) => (place % 2 ? html`<mark key=${place}>${piece}</mark>` : piece)) : one}</span>`);
+  const shown = parts.map(({ text: one, look }, at) => html`<span key=${at} class=${look}>${wanted ? marked(one, wanted) : one}</span>`);
   return written > 1 ? [...shown, html`<span key="written" class="soft log-written" title="It was written over itself; its number shows all.">${`× ${written}`}</span>`] : shown;
 }
 
