@@ -109,6 +109,7 @@ def test_no_server_is_a_failure_that_says_what_to_do():
         ),
         ({"GET /store": STORE | {"freeBytes": 2**20}}, {"store disk": "fail"}),
         ({"GET /store": STORE | {"revision": "9999"}}, {"migrations": "fail"}),
+        ({"GET /store": STORE | {"archive": {"problem": "disk full", "since": "now"}}}, {"archive": "fail"}),
         ({"GET /store": STORE | {"settings": STORE["settings"] | {"synchronous": "1"}}}, {"durability": "fail"}),
         (
             {

@@ -209,3 +209,14 @@ def test_the_archive_is_listed_and_exported_as_lines():
     listed = FakeApi({"GET /archive": {"items": [], "nextCursor": None}})
     assert "horae namespaces set" in run(listed, "executions", "list", "--archive", "--job", "report").stdout
     assert run(listed, "executions", "list", "--archive", "--worker", "w").exit_code == 2
+
+
+def test_a_damaged_file_of_the_archive_is_named_and_the_rest_is_exported():
+    page = {"items": [{"executionId": "e1"}], "nextCursor": None, "notes": ["archive/1/x.jsonl.gz ends too early."]}
+    done = run(FakeApi({"GET /archive": page}), "executions", "export", "--archive")
+    assert json.loads(done.stdout)["executionId"] == "e1"
+    assert "archive/1/x.jsonl.gz" in done.stderr
+    assert done.exit_code == 1
+    listed = run(FakeApi({"GET /archive": page}), "executions", "list", "--archive")
+    assert "archive/1/x.jsonl.gz" in listed.stderr
+    assert listed.exit_code == 0

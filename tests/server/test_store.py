@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from horae.engine.archive.archiver import DUTY
 from horae.engine.node import Node
 from horae.env import system_env
+from horae.model.instant import format_instant
 from horae.server.app import Application
 from horae.store.migrations import HEAD
+from horae.store.moves import sweep
 from horae.store.sqlite.library import VERSION
 from tests.server.conftest import Api, connected, key_for
 
@@ -34,6 +37,7 @@ async def test_a_sqlite_file(tmp_path: Path):
         "revision": HEAD,
         "newest": HEAD,
         "settings": {"library": VERSION, "journal_mode": "wal", "synchronous": "2"},
+        "archive": None,
     }
 
 
@@ -48,3 +52,11 @@ async def test_a_postgresql_database(postgres_url: str):
 
 async def test_it_is_for_administrators(worker: Api):
     assert (await worker.get("/api/v1/store")).status_code == 403
+
+
+async def test_what_cannot_be_archived_is_told(api: Api, node: Node):
+    now = node.env.now()
+    await node.store.write(lambda: sweep.take_duty(DUTY, node.id, now, now + 1))
+    await node.store.write(lambda: sweep.tell_duty(DUTY, "the disk is full", now))
+    told = (await api.get("/api/v1/store")).json()["archive"]
+    assert told == {"problem": "the disk is full", "since": format_instant(now)}

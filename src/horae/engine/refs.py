@@ -84,7 +84,7 @@ def no_such_execution(
     made = instant_of(id)
     kept = max(now - retention, instant_of(oldest) if oldest else 0)
     if id.version == 7 and begun <= made < kept:
-        remedy = "It is older than what is kept; see the retention setting."
+        remedy = "It is older than what is kept. If it was archived: `horae executions list --archive`."
         return Gone(f"Execution {id} has expired.", remedy, executionId=str(id))
     return NotFound(f"There is no execution {id}.", "List them with `horae executions list`.", executionId=str(id))
 
