@@ -6,15 +6,15 @@ told in docs/decisions/0011. A handler is given ASGI's scope and `receive`, and 
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from http import HTTPStatus
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from horae.errors import BadInput
+from horae.server.answer_bytes import Sender, head, whole
 from horae.server.problems import broken, problem
-from horae.server.reply import SAFETY, Header, Receive, Reply
+from horae.server.reply import Header, Receive, Reply
 from horae.server.request import Request
 
 MOST_HEAD = 64 * 1024  # bytes of a request's line and headers
@@ -24,7 +24,6 @@ MOST_LINED_UP = 16  # requests sent ahead of their answers: then reading pauses
 PATIENCE = 30.0  # seconds for the next piece of a request that has begun, or of an answer that nobody reads
 SLOWEST = 1024  # bytes a second, after that time: whoever sends a byte now and then holds a connection for nothing
 
-_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CROWDED = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n"
 
@@ -236,7 +235,7 @@ class Connection(asyncio.Protocol):
             if type(reply) is Reply:
                 self._write(reply, request)
             else:
-                await reply(scope, receive, _Sender(self, request))
+                await reply(scope, receive, Sender(request, self._head, self._push))
         except asyncio.CancelledError:
             self._transport.abort()
             raise
@@ -305,61 +304,17 @@ class Connection(asyncio.Protocol):
 
     def _write(self, reply: Reply, request: Request) -> None:
         """A whole answer at once."""
-        if not self._open:
-            return
-        body = reply.body
-        if reply.status == 204:
-            head = self.head(reply.status, reply.headers, request)
-        else:
-            own = ((b"content-type", reply.kind), (b"content-length", b"%d" % len(body)), *reply.headers)
-            head = self.head(reply.status, own, request)
-        self._transport.write(head + body if request.method != b"HEAD" else head)
+        if self._open:
+            self._transport.write(whole(reply, request, self._head))
 
-    def head(self, status: int, headers: tuple[Header, ...], request: Request) -> bytes:
-        """An answer's first part."""
-        if not request.keep or self._host.stopping:
-            headers = (*headers, (b"connection", b"close"))
-        lines = b"".join([b"%b: %b\r\n" % header for header in headers])
-        if lines.count(b"\n") != len(headers):
-            raise ValueError("a header holds a line break")
-        return b"%b%b%bdate: %b\r\n\r\n" % (
-            _LINES.get(status) or b"HTTP/1.1 %d Other\r\n" % status,
-            lines,
-            self._host.safety,
-            self._host.date,
-        )
+    def _head(self, status: int, headers: Sequence[Header], request: Request) -> bytes:
+        host = self._host
+        always = b"%bdate: %b\r\n" % (host.safety, host.date)
+        return head(status, headers, closes=not request.keep or host.stopping, always=always)
 
-    async def push(self, data: bytes) -> None:
+    async def _push(self, data: bytes) -> None:
         """Write a part of a long answer; waits while the client does not read."""
         if self._drained is not None:
             await self._drained
         if self._open:
             self._transport.write(data)
-
-
-class _Sender:
-    """ASGI's `send` for answers that go on: parts of a length nobody knows yet."""
-
-    __slots__ = ("_connection", "_request")
-
-    def __init__(self, connection: Connection, request: Request) -> None:
-        self._connection, self._request = connection, request
-
-    async def __call__(self, message: dict[str, Any]) -> None:
-        request = self._request
-        if message["type"] == "http.response.start":
-            headers = tuple(header for header in message["headers"] if header not in SAFETY)
-            if request.modern:
-                headers = (*headers, (b"transfer-encoding", b"chunked"))
-            else:
-                request.keep = False
-            request.begun = True
-            await self._connection.push(self._connection.head(message["status"], headers, request))
-            return
-        body = message.get("body", b"")
-        if request.modern and body:
-            body = b"%x\r\n%b\r\n" % (len(body), body)
-        if request.modern and not message.get("more_body", False):
-            body += b"0\r\n\r\n"
-        if body:
-            await self._connection.push(body)
