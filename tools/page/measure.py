@@ -23,6 +23,7 @@ VIEWS = {
     "workflow": "/ui/executions/{pipeline}",
     "schedule": "/ui/schedule",
     "schedule, month": "/ui/schedule?view=month",
+    "events": "/ui/events",
     "queues": "/ui/queues",
     "queue": "/ui/queues/default",
     "workers": "/ui/workers",

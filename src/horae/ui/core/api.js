@@ -73,10 +73,11 @@ const isQuestion = (given, { params, body }) => Boolean(params?.dryRun || body?.
 export async function send(method, given, options = {}) {
   const asker = me.value;
   const whole = { ns: chosenNamespace(), ...options, headers: { ...options.headers } };
-  if (method === "POST" && !isQuestion(given, options)) whole.headers["idempotency-key"] ??= crypto.randomUUID?.() ?? String(Math.random());
+  const isWrite = method !== "GET" && !isQuestion(given, options);
+  if (method === "POST" && isWrite) whole.headers["idempotency-key"] ??= crypto.randomUUID?.() ?? String(Math.random());
   let response = await ask(method, given, whole);
   if (!asker || STRANGERS.includes(given)) return read(response);
-  if (method !== "GET" && (response.status === 401 || response.status === 403) && (await again(response, asker))) response = await ask(method, given, whole);
+  if (isWrite && (response.status === 401 || response.status === 403) && (await again(response, asker))) response = await ask(method, given, whole);
   if (response.status === 401) ended.value = true;
   return read(response);
 }

@@ -22,6 +22,11 @@ const KINDS = {
   "late-worker": ["workers", "a worker is silent", { after: "10s" }],
   "worker-lost": ["workers", "a worker was lost", { within: "1h" }],
 };
+// What the fields are called in the form.
+const WORDS = {
+  count: "How many in a row", below: "Below this share of successes", above: "Above so many retries for each execution", window: "Counted over the last", minimum: "With at least so many executions",
+  times: "So many times its usual longest", atLeast: "And for longer than", since: "For so long", margin: "So long before the deadline", after: "For longer than", within: "Told for so long",
+};
 const NUMBERS = new Set(["count", "minimum", "times"]);
 const split = (text) => text.split(/[\s,]+/).filter(Boolean);
 
@@ -33,7 +38,7 @@ export function EditRule({ rule, onClose, onDone }) {
   const channels = useData("/alert-channels", { limit: 100 });
   const [name, setName] = useState(rule.name ?? "");
   const [kind, setKind] = useState(rule.kind ?? "failures-in-a-row");
-  const [about, usual, fields] = KINDS[kind];
+  const [about, , fields] = KINDS[kind];
   const [subjects, setSubjects] = useState((old.jobs ?? old.queues ?? old.workers ?? []).join(", "));
   const [values, setValues] = useState(Object.fromEntries(Object.keys(fields).map((one) => [one, String(old[one] ?? "")])));
   const [told, setTold] = useState(rule.channels ?? []);
@@ -52,9 +57,9 @@ export function EditRule({ rule, onClose, onDone }) {
   const toggle = (one) => setTold(told.includes(one) ? told.filter((other) => other !== one) : [...told, one]);
   return html`<${FormDialog} title=${rule.name ? `Rule ${rule.name}` : "New rule"} action=${action} onClose=${onClose}>
     ${!rule.name && html`<${Field} label="Name" value=${name} onChange=${setName} required maxlength="128" placeholder="nightly" />`}
-    <${Field} label="Tell when" value=${kind} onChange=${(next) => { setKind(next); setValues({}); }} options=${Object.entries(KINDS).map(([one, [, words]]) => [one, `${words} (${one})`])} hint=${usual} />
+    <${Field} label="Tell when" value=${kind} onChange=${(next) => { setKind(next); setValues({}); }} options=${Object.entries(KINDS).map(([one, [, words]]) => [one, `${words} (${one})`])} />
     <${Field} label=${`Which ${about} (names or patterns, empty: all)`} value=${subjects} onChange=${setSubjects} placeholder=${{ jobs: "backup-*", queues: "reports", workers: "gpu-*" }[about]} />
-    ${Object.entries(fields).map(([one, usually]) => html`<${Field} key=${kind + one} label=${one} value=${values[one] ?? ""} onChange=${(value) => setValues({ ...values, [one]: value })} placeholder=${usually} />`)}
+    ${Object.entries(fields).map(([one, usually]) => html`<${Field} key=${kind + one} label=${WORDS[one]} value=${values[one] ?? ""} onChange=${(value) => setValues({ ...values, [one]: value })} placeholder=${usually} />`)}
     <${Field} label="Severity" value=${severity} onChange=${setSeverity} options=${[["info"], ["warning"], ["critical"]]} />
     <${Field} label="Remind every (empty: never)" value=${repeat} onChange=${setRepeat} placeholder="4h" />
     <fieldset class="plain"><legend class="small soft">Channels</legend>${(channels.data?.items ?? []).map((one) => html`<label key=${one.name} class="line"><input type="checkbox" checked=${told.includes(one.name)} onChange=${() => toggle(one.name)} /> ${one.name} <span class="soft">(${one.kind})</span></label>`)}${channels.data && !channels.data.items.length && html`<p class="soft small">There are none yet: the alert is only listed here.</p>`}<${Failure} error=${channels.error} /></fieldset>

@@ -35,10 +35,10 @@ export function Running({ running, lacks, counts }) {
   const rows = items && [...items].sort((a, b) => new Date(a.startedAt) - new Date(b.startedAt)).slice(0, 10);
   const more = counts && rows && counts.running > rows.length ? counts.running - rows.length : 0;
   return html`<${Panel} title="Running now" actions=${html`<a class="small" href=${link("/executions", { status: "running" })}>all that run</a>`}>
-    ${!rows && html`<${Loading} />`}${rows && !rows.length && html`<p class="soft">Nothing runs. What does stands here, the longest first.</p>`}
+    ${!rows && html`<${Loading} />`}${rows && !rows.length && !more && html`<p class="soft">Nothing runs. What does stands here, the longest first.</p>`}
     <ul class="rows">${rows?.map((one) => html`<li key=${one.executionId}><${Glyph} of="running" /><a class="grow" href=${link(executionPath(one.executionId))}>${one.jobName}</a>
       <${Progress} value=${one.progress} message=${one.message} /><span class="number soft" title="for how long it has been running">${duration(Math.max(0, Math.round(seconds(one.startedAt, at))))}</span></li>`)}</ul>
-    ${more > 0 && html`<p class="soft small">and <a href=${link("/executions", { status: "running" })}>${number(more)} more</a></p>`}<//>`;
+    ${more > 0 && html`<p class="soft small">${rows.length ? "and " : ""}<a href=${link("/executions", { status: "running" })}>${rows.length ? `${number(more)} more` : plural(more, "execution")}</a></p>`}<//>`;
 }
 
 /** The next fires. What is due meanwhile leaves the list by itself. */

@@ -30,10 +30,10 @@ export function Keys() {
     { title: "name", cell: (one) => html`<b>${one.name}</b>` },
     { title: "id", cell: (one) => html`<code>${one.keyId}</code>` },
     { title: "role", cell: (one) => one.role },
-    { title: "beyond it", cell: (one) => html`<${Tags} tags=${[...one.permissions, ...one.queues.map((name) => `queue ${name}`), ...one.jobs.map((name) => `jobs ${name}`)]} />` },
+    { title: "beyond it", className: "wide", cell: (one) => html`<${Tags} tags=${[...one.permissions, ...one.queues.map((name) => `queue ${name}`), ...one.jobs.map((name) => `jobs ${name}`)]} />` },
     { title: "last used", cell: (one) => html`<${Time} at=${one.lastUsedAt} ago />` },
     { title: "ends", cell: (one) => (one.expiresAt ? html`<${Time} at=${one.expiresAt} ago />` : "never") },
-    { title: "state", className: "wide", cell: state },
+    { title: "state", cell: state },
     { title: "", key: "actions", cell: (one) => state(one) === "valid" && html`<span class="actions nowrap"><${ActionButton} action=${rotate(one)} role="admin" /><${ActionButton} action=${revoke(one)} role="admin" /></span>` },
   ];
   return html`<${Panel} title="Keys" actions=${html`<button type="button" class="primary" disabled=${!can("admin")} onClick=${() => setMaking(true)}>New key …</button>`}>
