@@ -7,6 +7,7 @@ from playwright.async_api import Page, expect
 
 from horae.model.yaml_text import read_documents
 from tests.ui.conftest import Site, check
+from tests.waiting import eventually
 
 SCHEMA = {
     "type": "object",
@@ -188,6 +189,11 @@ async def test_a_week_is_backfilled(page: Page, site: Site):
     await expect(page.locator(".backfill")).to_contain_text("7 succeeded")
     await expect(page.locator(".backfill [data-state=success]")).to_be_visible()
     await check(page)
+
+    await eventually(lambda: sum(day["success"] for day in site.get("/jobs/daily/days")["days"]) == 7)
+    await page.reload()
+    await page.locator(".heat a").press("Enter")  # the day on which they ran
+    await expect(page.get_by_role("table").locator("[data-state=success]")).to_have_count(7)
 
     many = [{"name": f"t{n}", "cron": f"{n} 0 * * *"} for n in range(12)]
     site.post("/jobs", {"name": "dozen", "command": "true", "triggers": many})

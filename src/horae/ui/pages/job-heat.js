@@ -4,7 +4,7 @@
 import { html, useEffect, useRef } from "../core/html.js";
 import { useData } from "../core/data.js";
 import { number, plural } from "../core/format.js";
-import { setQuery } from "../core/route.js";
+import { link, route } from "../core/route.js";
 import { Ready } from "../parts/basics.js";
 
 const DAY = 86_400_000;
@@ -53,21 +53,33 @@ function Calendar({ days }) {
   const weeks = Math.ceil((days.length + lead) / 7);
   const today = days.findIndex((day) => day.day >= now);
   useEffect(() => { if (place.current) place.current.scrollLeft = LEFT + Math.floor((today + lead) / 7) * STEP - place.current.clientWidth * 0.75; }, [days.length]);
-  const show = (day) => {
+  const to = (day) => {
     const at = new Date(`${day.day}T00:00:00`);
     const end = new Date(at);
     end.setDate(end.getDate() + 1);
-    setQuery({ tab: "executions", view: "list", since: at.toISOString(), until: end.toISOString() });
+    return link(route.value.path, { ...route.value.query, tab: "executions", view: "list", since: at.toISOString(), until: end.toISOString() });
   };
+  // Days are links of which Tab reaches the newest; the arrows go from one to the next.
+  const pressed = (event) => {
+    const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+    const open = [...place.current.querySelectorAll("a")];
+    const at = open.indexOf(document.activeElement);
+    if (!step || at < 0) return;
+    open[at + step]?.focus();
+    event.preventDefault();
+  };
+  const isPast = (day) => day.day <= now && !["none", "coming"].includes(shade(day, most)[0]);
+  const newest = days.findLast(isPast);
   const months = days.map((day, at) => [new Date(day.day), at]).filter(([day]) => day.getUTCDate() === 1);
   const total = (name) => days.reduce((sum, day) => sum + (day[name] ?? 0), 0);
-  return html`<div class="heat" ref=${place} tabindex="0" role="region" aria-label="calendar"><svg width=${LEFT + weeks * STEP} height=${TOP + 7 * STEP} role="group" aria-label=${`${number(total("success"))} succeeded, ${number(total("failed"))} failed, ${number(total("coming"))} to come`}>
+  return html`<div class="heat" ref=${place} tabindex="0" role="region" aria-label="calendar" onKeyDown=${pressed}><svg width=${LEFT + weeks * STEP} height=${TOP + 7 * STEP} role="group" aria-label=${`${number(total("success"))} succeeded, ${number(total("failed"))} failed, ${number(total("coming"))} to come`}>
     ${months.map(([day, at]) => html`<text key=${at} class="heat-text" x=${LEFT + Math.floor((at + lead) / 7) * STEP} y="10">${MONTH.format(day)}</text>`)}
     ${WEEKDAYS.map((word, row) => word && html`<text key=${word} class="heat-text" x="0" y=${TOP + row * STEP + 10}>${word}</text>`)}
     ${days.map((day, at) => {
       const [kind, strength] = shade(day, most);
-      const past = day.day <= now && kind !== "none" && kind !== "coming";
-      return html`<rect key=${day.day} class="heat-day heat-${kind} strength-${Math.min(4, strength)} ${day.day === now ? "heat-now" : ""} ${past ? "heat-open" : ""}" x=${LEFT + Math.floor((at + lead) / 7) * STEP} y=${TOP + ((at + lead) % 7) * STEP} width=${SQUARE} height=${SQUARE} rx="2" onClick=${past ? () => show(day) : undefined}><title>${told(day)}</title></rect>`;
+      const past = isPast(day);
+      const square = html`<rect key=${day.day} class="heat-day heat-${kind} strength-${Math.min(4, strength)} ${day.day === now ? "heat-now" : ""} ${past ? "heat-open" : ""}" x=${LEFT + Math.floor((at + lead) / 7) * STEP} y=${TOP + ((at + lead) % 7) * STEP} width=${SQUARE} height=${SQUARE} rx="2"><title>${told(day)}</title></rect>`;
+      return past ? html`<a key=${day.day} href=${to(day)} aria-label=${told(day)} tabindex=${day === newest ? 0 : -1}>${square}</a>` : square;
     })}</svg></div>
     <p class="heat-legend soft small"><span><svg width="12" height="12"><rect class="heat-success strength-3" width="12" height="12" rx="2" /></svg> all succeeded</span> <span><svg width="12" height="12"><rect class="heat-failed strength-3" width="12" height="12" rx="2" /></svg> some failed</span> <span><svg width="12" height="12"><rect class="heat-coming strength-3" x="0.5" y="0.5" width="11" height="11" rx="2" /></svg> to come</span></p>`;
 }

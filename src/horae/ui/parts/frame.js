@@ -59,13 +59,13 @@ function Top({ palette }) {
     <${Counters} /><${Clock} /><${Menu} label=${label} items=${items} title="you" /></header>`;
 }
 
-const KEYS = [["Ctrl K", "go to anything"], ["/", "search this page"], ["j, k", "the next and the previous row"], ["Enter", "open the row"], ["[, ], t, 1 to 4", "on the schedule: before, after, today, another view"], ["g then o, j, e, s, q, w, d, a", "go to a page"], ["?", "this"]];
+const KEYS = [["Ctrl K", "go to anything"], ["/", "search this page"], ["j, k", "the next and the previous row"], ["Enter", "open the row"], ["[, ], t, 1 to 4", "on the schedule: before, after, today, another view"], ["g then o, j, e, s, v, q, w, d, a", "go to a page"], ["?", "this"]];
 
 function Help({ onClose }) {
   return html`<${Dialog} title="Keys" onClose=${onClose}><dl class="facts">${KEYS.map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl><//>`;
 }
 
-const GO = { o: "/", j: "/jobs", e: "/executions", s: "/schedule", q: "/queues", w: "/workers", d: "/dead-letters", a: "/alerts" };
+const GO = { o: "/", j: "/jobs", e: "/executions", s: "/schedule", v: "/events", q: "/queues", w: "/workers", d: "/dead-letters", a: "/alerts" };
 
 function Content() {
   const [name, props] = chosen(route.value);
