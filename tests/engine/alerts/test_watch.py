@@ -3,6 +3,7 @@
 import pytest
 
 from horae.engine.alerts import suspects, turns
+from horae.engine.alerts.deadlines import Nearing
 from horae.engine.node import Node
 from horae.env import SECOND
 from tests.engine.alerts.stage import SETTINGS, rule, run
@@ -141,3 +142,22 @@ async def test_very_many_open_alerts_are_asked_in_turns_and_none_ends_unasked(
         await run(stage, worker, "success", name=name)
     left = [len(await seen(stage)) for _ in range(3)]
     assert left == [3, 1, 0]
+
+
+async def test_deadlines_are_looked_for_less_often_where_that_takes_long(stage: Stage):
+    class Slow:
+        reads = 0
+
+        async def read(self, _: object) -> list[object]:
+            self.reads += 1
+            stage.world.clock.advance(SECOND)
+            return []
+
+    slow = Slow()
+    nearing = Nearing(stage.world.env, slow)  # type: ignore[arg-type]
+    for _ in range(3):
+        await nearing.look()
+    assert slow.reads == 1
+    stage.world.clock.advance(20 * SECOND)
+    await nearing.look()
+    assert slow.reads == 2

@@ -8,13 +8,19 @@ from horae.engine.alerts.words import span
 from horae.env import Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
 from horae.model.alert import Expected, Rule
+from horae.model.duration import MINUTE
 from horae.model.ids import execution_id
 from horae.model.instant import format_instant
+from horae.store.contract import Store
+from horae.store.moves import alert_facts as facts
 from horae.store.moves.alert_facts import Due
 
 KEPT = 60.0  # seconds that an estimate is good for
 MOST = 20  # estimates at one look: each asks all gates
 MOST_KNOWN = 10_000
+MISSED = 60 * MINUTE  # how long a deadline that was missed is found anew
+FARTHEST = 24 * 60 * MINUTE  # how far ahead deadlines are looked at
+REST = 20  # times as long as it took, before all of them are looked for again
 Ask = Callable[[int, UUID], Awaitable[Instant | None]]
 
 
@@ -49,6 +55,24 @@ class Starts:
             raise
         except HoraeError:  # it has ended meanwhile
             return None
+
+
+class Nearing:
+    """What has a deadline of the next day, or missed one lately; not looked for more often than that is cheap."""
+
+    def __init__(self, env: Env, store: Store) -> None:
+        self._env, self._store = env, store
+        self._found: list[Due] = []
+        self._again_at = 0.0
+
+    async def look(self) -> list[Due]:
+        """As it is now; where there is very much of it, as it was up to a minute ago."""
+        began, now = self._env.clock.monotonic(), self._env.now()
+        if began >= self._again_at:
+            self._found = await self._store.read(lambda: facts.nearing_deadlines(now - MISSED, now + FARTHEST, now))
+            took = self._env.clock.monotonic() - began
+            self._again_at = began + min(KEPT, took * REST)
+        return self._found
 
 
 class Deadlines:

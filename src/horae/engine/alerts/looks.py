@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
-from horae.engine.alerts.deadlines import Deadlines, Starts
+from horae.engine.alerts.deadlines import Deadlines, Nearing, Starts
 from horae.engine.alerts.learned import Learned
 from horae.engine.alerts.turns import Turns
 from horae.engine.alerts.words import span
@@ -27,8 +27,6 @@ from horae.store.moves.lanes import occupied
 from horae.store.script import ScriptFactory
 
 BACK = 3  # minutes that a look for trouble goes back: more than statistics are late
-MISSED = 60 * MINUTE  # how long a deadline that was missed is found anew
-FARTHEST = 24 * 60 * MINUTE  # how far ahead deadlines are looked at
 KNOWN = 23 * HOUR  # sessions that ended are known for a day
 T = TypeVar("T")
 Found = Sequence[Finding]
@@ -45,12 +43,13 @@ class Look:
         store: Store,
         learned: Learned,
         starts: Starts,
+        nearing: Nearing,
         turns: Turns,
         suspects: Mapping[int, Sequence[Named]],
         fresh: Fresh,
     ) -> None:
         self._store, self._learned, self._starts, self._now = store, learned, starts, env.now()
-        self._turns, self._suspects, self._fresh = turns, suspects, fresh
+        self._nearing, self._turns, self._suspects, self._fresh = nearing, turns, suspects, fresh
         self._read: dict[Hashable, Any] = {}
 
     async def find(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
@@ -201,9 +200,7 @@ class Look:
 
     async def deadline_risk(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         known = [parcel_of(alert.execution) for alert in opened if alert.execution is not None]
-        until = self._now + FARTHEST
-        since = self._now - MISSED
-        nearing = await self._once("nearing", lambda: facts.nearing_deadlines(since, until, self._now))
+        nearing = await self._nearing.look()
         going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
         due: dict[UUID, dict[UUID, Due]] = {}
         for one in (*nearing, *going_on):

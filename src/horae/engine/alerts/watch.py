@@ -9,7 +9,7 @@ from uuid import UUID
 
 import structlog
 
-from horae.engine.alerts.deadlines import Ask, Starts
+from horae.engine.alerts.deadlines import Ask, Nearing, Starts
 from horae.engine.alerts.learned import Learned
 from horae.engine.alerts.looks import Look
 from horae.engine.alerts.suspects import Asking, Suspects
@@ -45,7 +45,7 @@ class AlertWatch:
     def __init__(self, env: Env, store: Store, node: UUID, hints: Hints, clock: ClockWatch, starts: Ask) -> None:
         self._env, self._store, self._node, self._hints, self._clock = env, store, node, hints, clock
         self._learned, self._suspects = Learned(env, store), Suspects(env, store)
-        self._starts, self._turns = Starts(env, starts), Turns()
+        self._starts, self._nearing, self._turns = Starts(env, starts), Nearing(env, store), Turns()
         self._epoch = 0  # of the duty when it was ours last
         self._looked: set[tuple[int, str, int]] = set()  # rules, by their revisions, that were looked at since
         self._forget_at = 0.0
@@ -68,7 +68,7 @@ class AlertWatch:
         self._starts.begin()
         fresh = [_which(stored) for stored in rules if _which(stored) not in self._looked]
         look = Look(
-            self._env, self._store, self._learned, self._starts, self._turns, suspects,
+            self._env, self._store, self._learned, self._starts, self._nearing, self._turns, suspects,
             lambda one: _which(one) in fresh,
         )  # fmt: skip
         opened = await self._store.read(alerts.all_open)

@@ -112,8 +112,11 @@ NEXT_OF_LEVELS = Statement(
 )
 DEADLINES = Statement(
     "nearing_deadlines",
-    "SELECT id, job, deadline FROM parcels WHERE deadline IS NOT NULL AND (deadline, id) > ($1, $2) AND deadline <= $3"
-    " ORDER BY deadline, id LIMIT $4",
+    "SELECT p.id, p.job, p.deadline FROM parcels p WHERE p.deadline IS NOT NULL AND (p.deadline, p.id) > ($1, $2)"
+    " AND p.deadline <= $3 AND (EXISTS (SELECT 1 FROM running r WHERE r.parcel = p.id)"
+    " OR EXISTS (SELECT 1 FROM queued q WHERE q.parcel = p.id)"
+    " OR EXISTS (SELECT 1 FROM waiting w WHERE w.parcel = p.id))"
+    " ORDER BY p.deadline, p.id LIMIT $4",
 )
 STANDING = Statement(
     "standing_by_deadline",
