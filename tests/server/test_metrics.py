@@ -193,7 +193,7 @@ def test_what_users_name_makes_a_bounded_number_of_series():
     kept = bounded(queues, 2, most=3)
     assert kept == {("default", "q9"): 9, ("default", "q8"): 8, ("default", "q7"): 7, ("(others)", "(others)"): 21}
     circuits = {("default", f"j{i}", state): 1.0 for i in range(3) for state in ("open", "half-open")}
-    assert bounded(circuits, 2, most=1)["(others)", "(others)", "open"] == 3
+    assert bounded(circuits, 2, most=1)["(others)", "(others)", "half-open"] == 3
     assert bounded(queues, 2, most=9, together=max)["(others)", "(others)"] == 0
     least = {own: -value for own, value in queues.items()}
     assert bounded(queues, 2, most=1, order=least) == {("default", "q0"): 0, ("(others)", "(others)"): 45}

@@ -7,8 +7,7 @@ from horae.model.alert import Finding, Rule
 from horae.model.keys import Keys
 from horae.model.limits import KeyLimit, Limit, key_name, namespace_limit, queue_limit
 from horae.model.rate import Rate
-from horae.store.moves import alert_rules, alerts, coarse, limit_reads
-from horae.store.moves.depths import all_depths
+from horae.store.moves import alert_rules, alerts, coarse, depths, limit_reads
 from tests.store_contract.world import NAMESPACE, World, failed
 
 
@@ -20,7 +19,13 @@ async def test_depths_tell_how_much_is_queued_and_since_when(world: World):
     await world.submit(job, 2)
     await world.submit(other, 1)
 
-    assert await world.store.read(all_depths) == {job.lane: (5, since), other.lane: (1, since + SECOND)}
+    await world.job("idle", queue="idle")
+    told = await world.store.read(depths.all_depths)
+    assert {one.queue: (one.items, one.since) for one in told if one.items} == {
+        job.queue: (5, since), other.queue: (1, since + SECOND),
+    }  # fmt: skip
+    assert [(one.namespace, one.items, one.since) for one in told if one.name == "idle"] == [(NAMESPACE, 0, None)]
+    assert await world.store.read(depths.names) == {NAMESPACE: "default"}
 
 
 async def test_limits_tell_how_many_run_under_them(world: World):

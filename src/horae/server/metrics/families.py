@@ -1,6 +1,7 @@
 """What every family is made of, and how its labels are bounded."""
 
 from collections.abc import Callable, Mapping, Sequence
+from heapq import nlargest
 from itertools import accumulate
 from typing import TypeVar
 
@@ -81,9 +82,10 @@ def bounded(
     if len(values) <= most:
         return values
     greatest = values if order is None else order
-    ordered = sorted(values, key=lambda own: (-greatest[own], own))
-    kept = {own: values[own] for own in ordered[:most]}
-    for own in ordered[most:]:
-        others = (OTHERS,) * names + own[names:]
-        kept[others] = together(kept.get(others, 0), values[own])
-    return kept
+    kept = {own: values[own] for own in nlargest(most, values, key=greatest.__getitem__)}
+    rest: dict[Labels, float] = {}
+    for own, value in values.items():
+        if own not in kept:
+            others = (OTHERS,) * names + own[names:]
+            rest[others] = together(rest.get(others, 0), value)
+    return kept | rest

@@ -11,8 +11,7 @@ from horae.env import SECOND
 from horae.errors import Busy, StoreUnavailable
 from horae.server.metrics.families import Labels
 from horae.server.promptly import heard
-from horae.store.moves import alerts, backfills, circuit_reads, limit_reads, replays, watches
-from horae.store.moves.depths import all_depths
+from horae.store.moves import alerts, backfills, circuit_reads, depths, limit_reads, replays, watches
 
 MOST_CIRCUITS = 10_000
 MOST_BACKFILLED = 1_000  # jobs and states
@@ -69,17 +68,9 @@ class Look:
 
 async def look(node: Node) -> Looked:
     """Ask the store."""
-    directory = await node.store.directory()
-    names = {tenant.id: tenant.name for tenant in directory.namespaces}
-    queues = {queue.id: (names.get(queue.namespace, ""), queue.name) for queue in directory.queues}
-    lanes = {lane.id: queues[lane.queue] for lane in directory.lanes}
+    names = await node.store.read(depths.names)
     looked = Looked(names, await node.store.troubled_triggers(), await node.store.read(watches.troubled))
-    looked.queued.update(dict.fromkeys(queues.values(), 0))
-    looked.oldest = dict.fromkeys(queues.values(), 0.0)
-    await _look_at_queues(looked, node, lanes)
-    for queue in directory.queues:
-        if node.hold_watch.of_queue(queue.namespace, queue.id):
-            looked.held[queues[queue.id]] = 1
+    queues = await _look_at_queues(looked, node)
     await _look_at_limits(looked, node, queues)
     await _look_at_circuits(looked, node)
     await _look_at_backfills(looked, node)
@@ -91,13 +82,17 @@ async def look(node: Node) -> Looked:
     return looked
 
 
-async def _look_at_queues(looked: Looked, node: Node, lanes: Mapping[int, Labels]) -> None:
-    now = node.env.now()
-    for lane, (count, since) in (await node.store.read(all_depths)).items():
-        if lane in lanes:
-            queue = lanes[lane]
-            looked.queued[queue] += count
-            looked.oldest[queue] = max(looked.oldest[queue], (now - since) / SECOND)
+async def _look_at_queues(looked: Looked, node: Node) -> Mapping[int, Labels]:
+    """What is queued, and what is held; returns the queues' labels. Queues of deleted namespaces are none."""
+    now, queues = node.env.now(), dict[int, Labels]()
+    for one in await node.store.read(depths.all_depths):
+        if one.namespace in looked.namespaces:
+            label = queues[one.queue] = looked.namespaces[one.namespace], one.name
+            looked.queued[label] = one.items
+            looked.oldest[label] = 0.0 if one.since is None else max(0, now - one.since) / SECOND
+            if node.hold_watch.known and node.hold_watch.of_queue(one.namespace, one.queue):
+                looked.held[label] = 1
+    return queues
 
 
 async def _look_at_limits(looked: Looked, node: Node, queues: Mapping[int, Labels]) -> None:

@@ -1,10 +1,29 @@
 """How much is queued, for people; the engine itself never counts."""
 
+from msgspec import Struct
+
 from horae.env import Instant
 from horae.store.script import Fetch, Script, Statement
 
 DEPTHS = Statement("depths", "SELECT lane, sum(hi - lo) FROM queued WHERE namespace = $1 GROUP BY lane")
-ALL_DEPTHS = Statement("all_depths", "SELECT lane, sum(hi - lo), min(queued_at) FROM queued GROUP BY lane")
+ALL_DEPTHS = Statement(
+    "all_depths",
+    "SELECT q.id, q.namespace, q.name, coalesce(d.items, 0), d.since FROM queues q LEFT JOIN"
+    " (SELECT l.queue, sum(o.items) AS items, min(o.since) AS since FROM"
+    " (SELECT lane, sum(hi - lo) AS items, min(queued_at) AS since FROM queued GROUP BY lane) o"
+    " JOIN lanes l ON l.id = o.lane GROUP BY l.queue) d ON d.queue = q.id ORDER BY q.id",
+)
+NAMES = Statement("names_of_namespaces", "SELECT id, name FROM namespaces WHERE state <> 'deleted' ORDER BY id")
+
+
+class Depth(Struct, frozen=True):
+    """A queue, and what is queued in it."""
+
+    queue: int
+    namespace: int
+    name: str
+    items: int
+    since: Instant | None  # the oldest of them
 
 
 def depths(namespace: int) -> Script[dict[int, int]]:
@@ -12,6 +31,11 @@ def depths(namespace: int) -> Script[dict[int, int]]:
     return {lane: int(count) for lane, count in (yield Fetch(DEPTHS, (namespace,)))}
 
 
-def all_depths() -> Script[dict[int, tuple[int, Instant]]]:
-    """The same of all namespaces, each with since when the oldest is queued."""
-    return {lane: (int(count), since) for lane, count, since in (yield Fetch(ALL_DEPTHS))}
+def all_depths() -> Script[list[Depth]]:
+    """All queues of all namespaces, also those that are empty."""
+    return [Depth(id, space, name, int(items), since) for id, space, name, items, since in (yield Fetch(ALL_DEPTHS))]
+
+
+def names() -> Script[dict[int, str]]:
+    """The names of namespaces."""
+    return dict((yield Fetch(NAMES)))
