@@ -7,13 +7,14 @@ import pytest
 
 from horae.model.ids import parcel_id
 from horae.store.driver import one
+from horae.store.explain import explain
 from horae.store.moves import child_lists, shelves
 from horae.store.moves.dead_letter_reads import _window as letters
 from horae.store.moves.execution_lists import END, FIRST, _window
 from horae.store.moves.job_pages import _statement
-from horae.store.moves.job_reads import DELETED_NAMED
+from horae.store.moves.job_reads import DELETED_NAMED, PENDING
 from horae.store.moves.parcels import PARCELS
-from horae.store.script import Insert, Script, Statement
+from horae.store.script import ForEach, Insert, Script, Statement
 from horae.store.sqlite.translate import translate
 from tests.store_contract.world import NAMESPACE, TestJob, World
 
@@ -138,3 +139,11 @@ async def test_jobs_are_listed_in_the_order_of_an_index_whatever_their_state(wor
         assert re.search(rf"SEARCH j USING (COVERING )?INDEX {used}\b", told), told
     named = await plan(world, DELETED_NAMED, NAMESPACE, "job")
     assert "SCAN jobs" not in named, named
+
+
+async def test_whether_something_of_a_job_is_pending_is_seen_without_reading_over_its_delays(world):
+    if world.driver.dialect != "sqlite":
+        pytest.skip("a plan of PostgreSQL goes by how many rows there are")
+    told = "\n".join(await explain(world.driver, ForEach(PENDING, (("job", "uuid"),), [(UUID(int=1),)])))
+    assert "INDEX waiting_job (job=? AND reason=?)" in told, told
+    assert "INDEX queued_job (job=?)" in told, told

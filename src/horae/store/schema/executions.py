@@ -79,7 +79,7 @@ waiting = table(
     partial("waiting_turn", "gate", where="reason = 'overlap'"),
     partial("waiting_begun", "parcel", "lo", where="reason IN ('children', 'signal', 'sleep')"),  # it reads as running
     partial("waiting_limited", "queue", where="(flags & 2) <> 0"),
-    Index("waiting_job", "job"),
+    Index("waiting_job", "job", "reason"),
     Index("waiting_queue", "queue"),  # to count what a bounded queue is to take
     small=True,
     storage=BUSY,

@@ -1349,7 +1349,7 @@ CREATE INDEX waiting_circuit ON waiting (gate) WHERE reason = 'circuit';
 
 CREATE INDEX waiting_gate ON waiting (gate, rank, parcel, lo) WHERE gate IS NOT NULL;
 
-CREATE INDEX waiting_job ON waiting (job);
+CREATE INDEX waiting_job ON waiting (job, reason);
 
 CREATE INDEX waiting_limited ON waiting (queue) WHERE (flags & 2) <> 0;
 
