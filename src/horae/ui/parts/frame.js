@@ -91,9 +91,12 @@ function useNamespace() {
   const ns = route.value.query.ns ?? null;
   const [trouble, setTrouble] = useState(null);
   useEffect(() => {
-    if (me.value.asked === ns) { setTrouble(null); return; }
+    if (me.value.asked === ns) { setTrouble(null); return undefined; }
     reconnect();
-    askWho().then(() => setTrouble(null), setTrouble);
+    let timer = null;
+    const ask = () => askWho().then(() => setTrouble(null), (error) => { if (error.status === 404) setTrouble(error); else timer = setTimeout(ask, 2000); });
+    ask();
+    return () => clearTimeout(timer);
   }, [ns]);
   return trouble;
 }
