@@ -89,6 +89,12 @@ async def test_a_queue_is_made_changed_drained_and_let_go_on_by_undoing(page, si
     await expect(page.get_by_text("0 of 4 places")).to_be_visible()
     assert site.get("/queues/reports")["policy"] == made["policy"]
 
+    await page.get_by_role("button", name="Hold for a time").click()
+    await page.get_by_label("For how long").fill("soon")
+    await page.get_by_role("button", name="Hold", exact=True).click()
+    await expect(page.get_by_role("dialog")).to_contain_text("'soon' is not a length of time")  # where it was typed
+    forgive(page, 400)
+    await page.keyboard.press("Escape")
     await page.get_by_role("button", name="Drain", exact=True).click()
     await page.get_by_role("status").filter(has_text="takes nothing new").get_by_role("button", name="Resume").click()
     await expect(page.locator("dd [data-state=active]")).to_be_visible()

@@ -5,7 +5,8 @@ import { can, post } from "../core/api.js";
 import { ActionButton, copies, toast } from "../core/act.js";
 import { link } from "../core/route.js";
 import { number, plural } from "../core/format.js";
-import { confirm, Dialog } from "../parts/dialog.js";
+import { confirm } from "../parts/dialog.js";
+import { FormDialog } from "../parts/form-dialog.js";
 import { cut, inParts } from "../parts/many.js";
 
 const AT_ONCE = 500; // letters that one request takes
@@ -66,8 +67,7 @@ function Retry({ filter, said, onClose }) {
     done: (answer) => `${answer.total === null ? "Very many dead letters" : plural(answer.total, "dead letter")} run again${paced ? `, ${rate}` : ""}; it goes on by itself.`,
     see: () => link("/dead-letters", { tab: "replays" }), after: onClose,
   };
-  return html`<${Dialog} title=${said === "1" ? "Retry a dead letter" : `Retry ${said} dead letters`} onClose=${onClose}><p>Each runs again as a new execution with the same params. The servers go on with it by themselves.</p>
+  return html`<${FormDialog} title=${said === "1" ? "Retry a dead letter" : `Retry ${said} dead letters`} action=${action} submit=${action.title} onClose=${onClose} disabled=${paced && !/^\d+\/\w+$/.test(rate)}><p>Each runs again as a new execution with the same params. The servers go on with it by themselves.</p>
     <label class="line"><input type="checkbox" checked=${paced} onChange=${(event) => setPaced(event.target.checked)} /> at a pace</label>
-    ${paced && html`<div class="field"><label for="rate">So many in a span</label><input id="rate" value=${rate} onInput=${(event) => setRate(event.target.value)} placeholder="10/1s" /></div>`}
-    <div class="actions end"><${ActionButton} action=${action} kind="primary" disabled=${paced && !/^\d+\/\w+$/.test(rate)} /></div><//>`;
+    ${paced && html`<div class="field"><label for="rate">So many in a span</label><input id="rate" value=${rate} onInput=${(event) => setRate(event.target.value)} placeholder="10/1s" /></div>`}<//>`;
 }

@@ -4,7 +4,8 @@ import { html, useState } from "../core/html.js";
 import { can } from "../core/api.js";
 import { ActionButton } from "../core/act.js";
 import { executionPath, go, link } from "../core/route.js";
-import { Dialog } from "../parts/dialog.js";
+import { Field } from "../parts/fields.js";
+import { FormDialog } from "../parts/form-dialog.js";
 import { JsonField } from "../parts/form.js";
 import { SignalButton, signalsOf } from "./execution-signal.js";
 import { hasEnded } from "./execution-words.js";
@@ -65,12 +66,11 @@ function Rerun({ execution, graph, start, onClose }) {
   const id = execution.executionId;
   const body = { ...(from ? { from } : {}), ...(params ? { params } : {}), ...(latest ? { latest } : {}), ...(stop ? { breakpoints: [stop] } : {}) };
   const cli = ["executions", "rerun", id, ...(from ? ["--from", from] : []), ...(params ? ["--params", JSON.stringify(params)] : []), ...(latest ? ["--latest"] : []), ...(stop ? ["--break", stop] : [])];
-  const action = () => ({ title: "Run it again", path: `/executions/${id}/rerun`, body, cli, done: "It runs again, as a new execution.", after: (answer) => { onClose(); show(answer.executionId); } });
-  return html`<${Dialog} title="Run ${execution.jobName} again" onClose=${onClose}>
-    ${graph && html`<label>From<select value=${from} onChange=${(event) => setFrom(event.target.value)}><option value="">the beginning</option><option value="failed">what failed</option>${steps.map((step) => html`<option key=${step} value=${step}>${step}</option>`)}</select></label>
-    <label>Stop before<select value=${stop} onChange=${(event) => setStop(event.target.value)}><option value="">nothing</option>${steps.map((step) => html`<option key=${step} value=${step}>${step}</option>`)}</select></label>`}
+  const action = { title: "Run it again", path: `/executions/${id}/rerun`, body, cli, done: "It runs again, as a new execution.", after: (answer) => { onClose(); show(answer.executionId); } };
+  return html`<${FormDialog} title="Run ${execution.jobName} again" action=${action} submit="Run it again" onClose=${onClose} disabled=${wrong !== null}>
+    ${graph && html`<${Field} label="From" value=${from} onChange=${setFrom} options=${[["", "the beginning"], ["failed", "what failed"], ...steps.map((step) => [step])]} />
+      <${Field} label="Stop before" value=${stop} onChange=${setStop} options=${[["", "nothing"], ...steps.map((step) => [step])]} />`}
     <${JsonField} label="Params that differ" rows=${4} hint="members replace those it had, null takes one away" onChange=${(next, problem) => { setParams(next); setWrong(problem); }} />
     <label class="line"><input type="checkbox" checked=${latest} onChange=${(event) => setLatest(event.target.checked)} />by the definition of now, not the one it ran with (v${execution.jobVersion})</label>
-    <div class="actions end"><button type="button" onClick=${onClose}>Leave it</button><${ActionButton} action=${action} label="Run it again" kind="primary" disabled=${wrong !== null} /></div>
   <//>`;
 }

@@ -2,9 +2,8 @@
 
 import { html, useState } from "../core/html.js";
 import { can } from "../core/api.js";
-import { ActionButton } from "../core/act.js";
-import { Dialog } from "../parts/dialog.js";
 import { Field } from "../parts/fields.js";
+import { FormDialog } from "../parts/form-dialog.js";
 import { JsonField } from "../parts/form.js";
 
 /** The names of the signals that it waits for now; null when none is of use to it, as far as is known here. */
@@ -33,8 +32,8 @@ function Ask({ id, names, onClose, reload }) {
     after: () => { onClose(); reload(); },
   };
   const known = names.includes(name) ? "It waits for this one now." : name ? "It does not wait for this one now: it is kept until it does." : "needed";
-  return html`<${Dialog} title="Send a signal" onClose=${onClose}>
+  return html`<${FormDialog} title="Send a signal" action=${action} submit="Send it" onClose=${onClose} disabled=${!name || wrong !== null}>
     ${names.length > 1 ? html`<${Field} label="Name" value=${name} onChange=${setName} options=${names.map((one) => [one])} />` : html`<${Field} label="Name" value=${name} onChange=${setName} hint=${known} maxlength="200" />`}
     <${JsonField} label="Payload" rows=${4} hint="what the wait returns; null unless given" onChange=${(next, problem) => { setPayload(next); setWrong(problem); }} />
-    <div class="actions end"><button type="button" onClick=${onClose}>Leave it</button><${ActionButton} action=${action} kind="primary" disabled=${!name || wrong !== null} /></div><//>`;
+  <//>`;
 }

@@ -8,7 +8,7 @@ import { State, shown } from "../core/states.js";
 import { ActionButton } from "../core/act.js";
 import { can } from "../core/api.js";
 import { Empty, Facts, Json, Page, Panel, Ready, Time } from "../parts/basics.js";
-import { Dialog } from "../parts/dialog.js";
+import { FormDialog } from "../parts/form-dialog.js";
 import { Table } from "../parts/table.js";
 import { EditQueue } from "./queue-edit.js";
 import { boundWords, policyWords, standing } from "./queues.js";
@@ -48,10 +48,9 @@ function Hold({ name, onClose }) {
     title: "Hold", path: path(name, "/hold"), body: { for: span, reason }, cli: ["queues", "hold", name, "--for", span, "--reason", reason || "by hand"],
     done: `Nothing of ${name} is started for ${span}.`, undo: { title: "Release", method: "DELETE", path: path(name, "/hold"), cli: ["queues", "release", name], done: `${name} goes on.` }, after: onClose,
   };
-  return html`<${Dialog} title="Hold ${name}" onClose=${onClose}><p>Nothing of it is started for this time, on any server; what runs goes on.</p>
+  return html`<${FormDialog} title="Hold ${name}" action=${action} submit="Hold" onClose=${onClose} disabled=${!span}><p>Nothing of it is started for this time, on any server; what runs goes on.</p>
     <div class="field"><label for="hold-for">For how long</label><input id="hold-for" value=${span} onInput=${(event) => setSpan(event.target.value)} placeholder="30m, 2h" /></div>
-    <div class="field"><label for="hold-why">Why</label><input id="hold-why" value=${reason} onInput=${(event) => setReason(event.target.value)} placeholder="deploy-123" /></div>
-    <div class="actions end"><${ActionButton} action=${action} kind="primary" disabled=${!span} /></div><//>`;
+    <div class="field"><label for="hold-why">Why</label><input id="hold-why" value=${reason} onInput=${(event) => setReason(event.target.value)} placeholder="deploy-123" /></div><//>`;
 }
 
 function About({ queue }) {

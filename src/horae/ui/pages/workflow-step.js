@@ -2,14 +2,14 @@
 
 import { html, useState } from "../core/html.js";
 import { can } from "../core/api.js";
-import { ActionButton } from "../core/act.js";
 import { useData, useList } from "../core/data.js";
 import { useExecution } from "../core/live.js";
 import { executionPath, jobPath, link, route, setQuery } from "../core/route.js";
 import { duration, number, plural, seconds, shortId } from "../core/format.js";
 import { Glyph, shown, State } from "../core/states.js";
 import { Chips, Facts, Panel, Progress, Time } from "../parts/basics.js";
-import { Dialog, Menu } from "../parts/dialog.js";
+import { Menu } from "../parts/dialog.js";
+import { FormDialog } from "../parts/form-dialog.js";
 import { JsonField } from "../parts/form.js";
 import { grouped } from "../parts/graph-groups.js";
 import { stepState } from "../parts/graph.js";
@@ -108,13 +108,12 @@ function Decide({ id, step, verb, onClose, reload }) {
   const [result, setResult] = useState(undefined);
   const [wrong, setWrong] = useState(null);
   const isSkip = verb === "skip";
-  const action = () => ({
+  const action = {
     title: isSkip ? "Leave it out" : "Take it as done", path: `/executions/${id}/steps/${encodeURIComponent(step)}/${verb}`, body: { reason, ...(isSkip || result === undefined ? {} : { result }) },
     cli: ["executions", verb, id, step, ...(isSkip || result === undefined ? [] : ["--result", JSON.stringify(result)]), ...(reason ? ["--reason", reason] : [])],
     done: isSkip ? `${step} is left out.` : `${step} is taken as done.`, after: () => { onClose(); reload(); },
-  });
-  return html`<${Dialog} title=${isSkip ? `Leave ${step} out` : `Take ${step} as done`} onClose=${onClose}><p>What it runs is cancelled; the workflow goes on ${isSkip ? "without it" : "with this result"}.</p>
+  };
+  return html`<${FormDialog} title=${isSkip ? `Leave ${step} out` : `Take ${step} as done`} action=${action} submit=${action.title} onClose=${onClose} disabled=${wrong !== null}><p>What it runs is cancelled; the workflow goes on ${isSkip ? "without it" : "with this result"}.</p>
     ${!isSkip && html`<${JsonField} label="Result" rows=${3} hint="what later steps get; null unless given" onChange=${(next, problem) => { setResult(next); setWrong(problem); }} />`}
-    <label>Why (kept with the step)<input maxlength="2000" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
-    <div class="actions end"><button type="button" onClick=${onClose}>Leave it as it is</button><${ActionButton} action=${action} label=${isSkip ? "Leave it out" : "Take it as done"} kind="primary" disabled=${wrong !== null} /></div><//>`;
+    <label>Why (kept with the step)<input maxlength="2000" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label><//>`;
 }

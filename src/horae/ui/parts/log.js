@@ -30,7 +30,7 @@ export function Log({ execution, live, tries = 1, end = false }) {
   useEffect(() => lines.follow(follow), [lines, follow]);
   useLive(["log", "execution"], () => lines.grow(), { wait: 1000, only: (event) => isOf(event, execution) });
   const filtered = lines instanceof FoundLines;
-  const said = !lines.read ? "reading …" : filtered ? `${number(lines.count)}${lines.isPart ? " or more" : ""} of ${plural(lines.lines, "line")}` : plural(lines.lines, "line");
+  const said = !lines.read ? (lines.error ? "" : "reading …") : filtered ? `${number(lines.count)}${lines.isPart ? " or more" : ""} of ${plural(lines.lines, "line")}` : plural(lines.lines, "line");
   return html`<section class="log" aria-label="Log">
     <div class="log-bar"><${SearchBox} name="grep" label="Search the log" /><${Chips} filters=${[
       { name: "level", label: "level", options: LEVELS }, tries > 1 && { name: "try", label: "try", options: Array.from({ length: Math.min(tries, 100) }, (_, at) => [String(at + 1)]) },
@@ -41,7 +41,7 @@ export function Log({ execution, live, tries = 1, end = false }) {
       <${Download} path="/executions/${execution}/logs/download" params=${{ grep, level, attempt }} name="${execution}.log">Download<//></span></div>
     ${lines.truncated && html`<p class="notice" role="status">${lines.truncated.notice}</p>`}
     ${lines.error && html`<${Failure} error=${lines.error} retry=${() => lines.grow()} />`}
-    ${lines.read && !lines.count && !lines.open?.length && !lines.error ? html`<p class="log-none soft">${filtered && lines.isPart ? html`None so far. <button type="button" class="link" onClick=${() => lines.need(0, 0)}>Look further</button>` : filtered ? "No line fits." : live ? "Nothing was written yet." : "It wrote nothing."}</p>` : html`<${Rows} lines=${lines} version=${version} filtered=${filtered} follow=${follow} onFollow=${setFollow} times=${Boolean(times)} grep=${grep} />`}
+    ${lines.error && !lines.read ? null : lines.read && !lines.count && !lines.open?.length && !lines.error ? html`<p class="log-none soft">${filtered && lines.isPart ? html`None so far. <button type="button" class="link" onClick=${() => lines.need(0, 0)}>Look further</button>` : filtered ? "No line fits." : live ? "Nothing was written yet." : "It wrote nothing."}</p>` : html`<${Rows} lines=${lines} version=${version} filtered=${filtered} follow=${follow} onFollow=${setFollow} times=${Boolean(times)} grep=${grep} />`}
     ${linked() > 0 && html`<${Whole} line=${lines.known?.get(linked())} />`}
   </section>`;
 }
@@ -95,6 +95,7 @@ function Rows({ lines, filtered, follow, onFollow, times, grep }) {
   const atEnd = lines.fromEnd && follow && full > view.height; // then nobody looks at what is above
   useEffect(() => { if (last > first && !atEnd && !moved.current) lines.need(first, last - 1); });
   const scrolled = () => {
+    if (!box.current) return; // it was told of when it is gone
     const { scrollTop, clientHeight, scrollHeight } = box.current;
     look();
     onFollow(scrollTop + clientHeight >= scrollHeight - 2 * ROW);
