@@ -1,7 +1,7 @@
 // Executions as columns, their steps as rows, the newest at the right. Only the columns that are seen are there, so
 // that ten thousand of them are as fast as ten; older ones are read when one scrolls to them.
 
-import { Component, html, useEffect, useRef, useState } from "../core/html.js";
+import { Component, html, useEffect, useMemo, useRef, useState } from "../core/html.js";
 import { get } from "../core/api.js";
 import { useLive } from "../core/live.js";
 import { executionPath, link } from "../core/route.js";
@@ -18,6 +18,7 @@ const PAGE = 500;
 const FRESH = 100; // of the newest that are read again when something changed
 const MOST_STEPS = 200;
 const AROUND = 20; // columns beyond both edges
+const TOGETHER = 10; // columns that come and go at once, so that most of scrolling draws nothing
 const LEGEND = ["success", "failed", "running", "queued", "cancelled", "skipped"];
 
 export function Grid({ job }) {
@@ -40,8 +41,9 @@ export function Grid({ job }) {
   const measure = () => {
     const box = place.current;
     if (!box) return;
-    const first = Math.floor(Math.abs(box.scrollLeft) / WIDE);
-    setSeen({ first: Math.max(0, first - AROUND), last: first + Math.ceil(box.clientWidth / WIDE) + AROUND });
+    const first = Math.floor(Math.abs(box.scrollLeft) / WIDE / TOGETHER) * TOGETHER;
+    const next = { first: Math.max(0, first - AROUND), last: first + TOGETHER + Math.ceil(box.clientWidth / WIDE) + AROUND };
+    setSeen((old) => (old.first === next.first && old.last === next.last ? old : next));
   };
   useEffect(() => {
     if (!place.current) return undefined;
@@ -55,16 +57,17 @@ export function Grid({ job }) {
     reading.current = true;
     get(path, { limit: PAGE, cursor: pages.cursor }).then((page) => setPages((old) => ({ items: [...old.items, ...page.items], steps: union(old.steps, page.steps), cursor: page.nextCursor })), setError).finally(() => { reading.current = false; });
   }, [seen, pages]);
+  const longest = useMemo(() => (pages.items ?? []).reduce((most, one) => Math.max(most, one.seconds ?? 0), 0.001), [pages.items]);
+  const days = useMemo(() => daysOf(pages.items ?? [], seen), [pages.items, seen]);
   if (pages.items === undefined) return error ? html`<${Failure} error=${error} retry=${head} />` : html`<${Loading} what="the grid" />`;
   if (!pages.items.length) return html`<${Empty} title="It has not run yet." command=${`horae jobs trigger ${job.name} --follow`}>Each execution will be a column here${job.workflow ? ", each step a row" : ""}.<//>`;
   const steps = pages.steps.slice(0, MOST_STEPS);
   const height = BARS + 8 + steps.length * CELL + DAYS;
-  const longest = pages.items.reduce((most, one) => Math.max(most, one.seconds ?? 0), 0.001);
   return html`<div class="panel"><div class="grid-legend">${LEGEND.map((one) => html`<${State} key=${one} of=${one} />`)}<span class="soft small">${plural(pages.items.length, "execution")}${pages.cursor ? " so far, older ones to the left" : ""}${longest > 0.001 ? `; the height says how long it took, at most ${duration(longest)}` : ""}</span></div>
     ${error && html`<${Failure} error=${error} retry=${head} />`}
     <div class="grid"><ol class="grid-steps" style=${{ paddingTop: `${BARS + 8}px` }}>${steps.map((step) => html`<li key=${step} title=${step}>${step}</li>`)}</ol>
       <div class="grid-scroll" dir="rtl" ref=${place} onScroll=${measure} tabindex="0" role="group" aria-label="executions, the newest at the right"><div class="grid-inner" style=${{ width: `${Math.max(pages.items.length * WIDE, LABEL)}px`, height: `${height}px` }}>
-        ${daysOf(pages.items, seen).map(([name, order]) => html`<span key=${order} class="grid-day ${order * WIDE < LABEL ? "at-end" : ""}" dir="ltr" style=${{ right: `${order * WIDE < LABEL ? 0 : order * WIDE}px` }}>${name}</span>`)}
+        ${days.map(([name, order]) => html`<span key=${order} class="grid-day ${order * WIDE < LABEL ? "at-end" : ""}" dir="ltr" style=${{ right: `${order * WIDE < LABEL ? 0 : order * WIDE}px` }}>${name}</span>`)}
         ${pages.items.slice(seen.first, seen.last).map((one, order) => html`<${Column} key=${one.executionId} one=${one} steps=${steps} height=${height} longest=${longest} right=${(seen.first + order) * WIDE} point=${setAt} />`)}
       </div></div></div>
     <p class="soft small grid-told" aria-hidden="true">${at ? `${look(at.status).word}, ${when(at.at)}, ${duration(at.seconds)}` : "Point at a column to read it, open it to see its steps and its log."}</p>
@@ -103,10 +106,11 @@ class Column extends Component {
   }
 
   render({ one, steps, height, longest, right, point }) {
+    const words = said(one);
     const tall = Math.max(4, Math.round(BARS * Math.sqrt((one.seconds ?? 0) / longest)));
-    return html`<a class="grid-column" style=${{ right: `${right}px` }} href=${link(executionPath(one.executionId))} aria-label=${said(one)} onPointerEnter=${() => point(one)} onFocus=${() => point(one)}>
+    return html`<a class="grid-column" style=${{ right: `${right}px` }} href=${link(executionPath(one.executionId))} aria-label=${words} onPointerEnter=${() => point(one)} onFocus=${() => point(one)}>
       <svg width=${WIDE} height=${height} aria-hidden="true"><rect class="hit" x="0" y="0" width=${WIDE} height=${height} />
-        <rect class="fill-${look(one.status).tone}" x="3" y=${BARS - tall} width=${WIDE - 6} height=${tall} rx="1"><title>${said(one)}</title></rect>
+        <rect class="fill-${look(one.status).tone}" x="3" y=${BARS - tall} width=${WIDE - 6} height=${tall} rx="1"><title>${words}</title></rect>
         ${steps.map((step, row) => html`<${Cell} key=${step} step=${step} state=${one.steps[step]} y=${BARS + 8 + row * CELL} />`)}</svg></a>`;
   }
 }
