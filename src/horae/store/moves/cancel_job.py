@@ -18,7 +18,7 @@ from horae.store.moves import shelves
 from horae.store.moves.ends import as_cancelled, tell
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.starts import NewId, Started
-from horae.store.script import Fetch, Insert, Script, Statement
+from horae.store.script import Fetch, Insert, Rows, Script, Statement
 
 _BEGUN = ", ".join(f"'{reason}'" for reason in sorted(READS_AS_RUNNING))
 # By key from where the last batch ended: a batch that began at the start would walk over what others hold again.
@@ -90,21 +90,14 @@ def cancel_pending(
 
     Jobs that depend on it hear of what ended: `done` tells what was started.
     """
-    return (yield from _end(OF_JOB[shelf], shelf, job, new_id, after, limit, reason, now, done))
+    rows = yield Fetch(OF_JOB[shelf], (job, *after, limit))
+    return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
 
 
-def _end(
-    find: Statement,
-    shelf: str,
-    job: UUID,
-    new_id: NewId,
-    after: Place,
-    limit: int,
-    reason: str,
-    now: Instant,
-    done: Started | None,
+def cancel_batch(
+    shelf: str, rows: Rows, limit: int, new_id: NewId, reason: str, now: Instant, done: Started | None
 ) -> Script[Batch]:
-    rows = yield Fetch(find, (job, *after, limit))
+    """Put rows of a shelf that were found, and are held, on history; fewer than the limit are the last."""
     if not rows:
         return Batch(0, None)
     read = shelves.waiting if shelf == "waiting" else shelves.queued
@@ -151,7 +144,8 @@ def cancel_asleep(
     """The next batch of what a deletion is to stop and no worker holds, unless the job has come back meanwhile."""
     if not (yield Fetch(STILL_STOPPING, (job,))):
         return Batch(0, None)
-    return (yield from _end(ASLEEP, "waiting", job, new_id, after, limit, reason, now, done))
+    rows = yield Fetch(ASLEEP, (job, *after, limit))
+    return (yield from cancel_batch("waiting", rows, limit, new_id, reason, now, done))
 
 
 def is_pending(job: UUID) -> Script[bool]:
@@ -196,6 +190,11 @@ def ask_session(session: UUID, job: UUID, reason: str, now: Instant) -> Script[i
     """Ask a session to stop all it runs of a job; its row's lock keeps what it holds from moving meanwhile."""
     yield from lock_sessions([session])
     rows = yield Fetch(HELD, (session, job))
+    return (yield from ask_to_stop(session, rows, reason, now))
+
+
+def ask_to_stop(session: UUID, rows: Rows, reason: str, now: Instant) -> Script[int]:
+    """Ask a session, which is locked, to stop spans that it runs, each with its attempt; how many executions."""
     asked = [
         (parcel, item, attempt, "cancel", session, reason, now)
         for parcel, lo, hi, attempt in rows

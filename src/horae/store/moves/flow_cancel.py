@@ -17,12 +17,13 @@ from horae.model.workflow import decide
 from horae.model.workflow.flow import End, Ended
 from horae.store.moves import flow_locks, flow_rows, shelves
 from horae.store.moves.advance import Board
+from horae.store.moves.cancel_job import ask_to_stop
 from horae.store.moves.deferred import Deferred
 from horae.store.moves.ends import as_cancelled, as_ended, pass_on, tell
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.flow_rows import ALL
 from horae.store.moves.starts import NewId, Started
-from horae.store.script import Fetch, ForEach, Insert, Script, Statement
+from horae.store.script import Fetch, ForEach, Script, Statement
 
 PARCEL: shelves.Columns = (("parcel", "uuid"),)
 FANNED = Statement(
@@ -160,14 +161,7 @@ def ask_session(session: UUID, parcels: Collection[UUID], reason: str, now: Inst
     """Ask a session to stop what it runs of these parcels; its lock keeps what it holds from moving meanwhile."""
     yield from lock_sessions([session])
     rows = yield ForEach(RUNNING, PARCEL, [(id,) for id in sorted(parcels)], (session,))
-    asked = [
-        (parcel, item, attempt, "cancel", session, reason, now)
-        for parcel, lo, hi, attempt in rows
-        for item in range(lo, hi)
-    ]
-    if asked:
-        yield Insert("requests", shelves.REQUESTS, asked, conflict="ON CONFLICT DO NOTHING")
-    return len(asked)
+    return (yield from ask_to_stop(session, rows, reason, now))
 
 
 def stopped(execution: UUID, stops: Collection[str], new_id: NewId, now: Instant, done: Started) -> Script[None]:

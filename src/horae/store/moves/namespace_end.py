@@ -5,10 +5,10 @@ from uuid import UUID
 from horae.env import Instant
 from horae.model.ids import execution_id
 from horae.store.moves import shelves
-from horae.store.moves.cancel_job import Batch, Place, cancel_slices
+from horae.store.moves.cancel_job import Batch, Place, ask_to_stop, cancel_batch
 from horae.store.moves.exchange import lock_sessions
 from horae.store.moves.starts import NewId, Started
-from horae.store.script import Fetch, Insert, Script, Statement
+from horae.store.script import Fetch, Script, Statement
 
 _BATCH = "WHERE namespace = $1 AND (parcel, lo) > ($2, $3) AND parcel < $4"
 _ORDER = "ORDER BY parcel, lo LIMIT $5 FOR UPDATE SKIP LOCKED"
@@ -69,12 +69,7 @@ def cancel_pending(
 ) -> Script[Batch]:  # fmt: skip
     """Put a batch of what waits or is queued on history; what a claim holds right now is left to it."""
     rows = yield Fetch(PENDING[shelf], (namespace, *after, before, limit))
-    if not rows:
-        return Batch(0, None)
-    slices = [(shelves.waiting if shelf == "waiting" else shelves.queued)(row) for row in rows]
-    yield from cancel_slices(shelf, slices, new_id, reason, now, done)
-    last = slices[-1]
-    return Batch(sum(s.hi - s.lo for s in slices), (last.parcel, last.lo) if len(rows) == limit else None)
+    return (yield from cancel_batch(shelf, rows, limit, new_id, reason, now, done))
 
 
 def workflows(namespace: int, before: UUID, limit: int) -> Script[list[UUID]]:
@@ -91,10 +86,4 @@ def ask_session(session: UUID, namespace: int, before: UUID, reason: str, now: I
     """Ask a session to stop all it runs of a namespace; its row's lock keeps what it holds from moving meanwhile."""
     yield from lock_sessions([session])
     rows = yield Fetch(HELD, (session, namespace, before))
-    asked = [
-        (parcel, item, attempt, "cancel", session, reason, now)
-        for parcel, lo, hi, attempt in rows
-        for item in range(lo, hi)
-    ]
-    if asked:
-        yield Insert("requests", shelves.REQUESTS, asked, conflict="ON CONFLICT DO NOTHING")
+    yield from ask_to_stop(session, rows, reason, now)
