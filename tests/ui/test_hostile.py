@@ -58,6 +58,8 @@ async def test_nothing_stored_is_run(page, site, hostile):
         "", "jobs", "jobs/hostile", "jobs/hostile?tab=definition", "jobs/hostile?tab=schedule", "jobs/hostile/edit",
         f"executions/{failed}", f"executions/{flow}", "executions", "queues/default", "dead-letters",
         "dead-letters?tab=letters", "alerts", "alerts?tab=rules", "audit", "settings", "settings?tab=namespaces",
+        "jobs/hostile/edit?as=yaml", "jobs/hostile?do=trigger",
+        "events?do=send&name=%3Csvg%20onload=window.hacked=23%3E",
         "schedule", f"jobs?search={'%3Cimg%20src=x%20onerror=window.hacked=20%3E'}",
         "executions?job=%22%3E%3Csvg%20onload=window.hacked=21%3E", "queues/%3Cscript%3Ewindow.hacked=22%3C/script%3E",
     ]  # fmt: skip
