@@ -5,7 +5,10 @@ import asyncio
 import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
 
 from horae.bench.document import commit_of_tree
 from horae.bench.results import machine
@@ -20,64 +23,74 @@ PAGE = ROOT / "docs" / "RESULTS-pages.md"
 DEMO, LOAD = "demo", "load"
 
 
-async def measure(names: Sequence[str], seconds: float, rate: int) -> tuple[list[View], dict[str, float], float]:
-    """The views, what the server takes without them, and how many executions a second were done under load."""
+class Measured(Struct):
+    """What comes of a run: the views, what the server takes without them, and what the load did."""
+
     opened: dict[str, Opened] = {}
-    costs: dict[str, dict[str, Cost]] = {name: {} for name in names}
-    at_rest: dict[str, float] = {}
-    done = 0.0
+    costs: dict[str, dict[str, Cost]] = {}
+    idle: dict[str, float] = {}  # by what goes on beside
+    rate: float = 0.0  # executions a second
+
+    @property
+    def views(self) -> list[View]:
+        return [View(name, self.opened[name], costs) for name, costs in self.costs.items()]
+
+
+async def measure(names: Sequence[str], seconds: float, rate: int) -> Measured:
+    """Measure views beside the demo alone, and beside a load."""
+    found = Measured()
     with tempfile.TemporaryDirectory() as folder:
         demo = Demo(folder)
         try:
-            ids = await demo.lived()
-            for beside in (DEMO, LOAD):
-                load = Load(demo, rate) if beside == LOAD else None
-                await asyncio.sleep(5)
-                at_rest[beside] = await idle(demo, 2 * seconds)
-                began, before = system_env().now(), load.done if load else 0
-                for name in names:
-                    opened[name], costs[name][beside] = await one(
-                        demo, VIEWS[name].format(**ids), at_rest[beside], seconds
-                    )
-                if load is not None:
-                    done = (load.done - before) * 1_000_000 / (system_env().now() - began)
-                    load.close()
+            paths = {name: VIEWS[name].format(**ids) for ids in [await demo.lived()] for name in names}
+            await watch(demo, found, DEMO, paths, seconds)
+            load = Load(demo, rate)
+            began, before = time.monotonic(), load.done
+            await watch(demo, found, LOAD, paths, seconds)
+            found.rate = (load.done - before) / (time.monotonic() - began)
+            load.close()
         finally:
             demo.close()
-    return [View(name, opened[name], costs[name]) for name in names], at_rest, done
+    return found
 
 
-async def one(demo: Demo, path: str, beside: float, seconds: float) -> tuple[Opened, Cost]:
-    """Open one view in a browser of its own, and watch it."""
+async def watch(demo: Demo, found: Measured, beside: str, paths: Mapping[str, str], seconds: float) -> None:
+    """Open every view in a browser that has never seen it, and watch it for a while."""
+    await asyncio.sleep(5)  # until it goes evenly
+    found.idle[beside] = await idle(demo, 2 * seconds)
     async with chromium() as browser:
         first = await browser.new_page()
         await sign_in(first, demo)
         state = await first.context.storage_state()
         await first.context.close()
-        page, came = await look(browser, state, demo.url + path)
-        return came, await cost(demo, page, beside, seconds)
+        for name, path in paths.items():
+            page, found.opened[name] = await look(browser, state, demo.url + path)
+            spent = await cost(demo, page, found.idle[beside], seconds)
+            found.costs.setdefault(name, {})[beside] = spent
+            await page.context.close()
+            print(f"{name}, beside the {beside}: {spent.browser:.1%} and {spent.server:.1%}", file=sys.stderr)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.ArgumentParser(prog="tools/pages", description=__doc__)
-    options.add_argument("--seconds", type=float, default=20, help="how long each page is watched")
+    options.add_argument("--seconds", type=float, default=10, help="how long each page is watched")
     options.add_argument("--rate", type=int, default=100, help="executions a second of the load")
     options.add_argument("--only", action="append", choices=VIEWS, help="only this page; then nothing is written")
     given = options.parse_args(arguments)
-    views, at_rest, rate = asyncio.run(measure(given.only or list(VIEWS), given.seconds, given.rate))
+    found = asyncio.run(measure(given.only or list(VIEWS), given.seconds, given.rate))
     here = machine()
     around = Around(
         command=shlex.join(["tools/pages", *(sys.argv[1:] if arguments is None else arguments)]),
-        commit=commit_of_tree(), date=format_instant(system_env().now()), seconds=given.seconds, idle=at_rest,
-        rate=rate,
+        commit=commit_of_tree(), date=format_instant(system_env().now()), seconds=given.seconds, idle=found.idle,
+        rate=found.rate,
         machine=f"{here['cpu']}, {here['cores']} cores, {here['memoryGb']} GB, load {here['loadBefore']} before",
     )  # fmt: skip
-    page = text(views, around)
+    page = text(found.views, around)
     if given.only:
         print(page)
     else:
         PAGE.write_text(page)
-    return 1 if misses(views) else 0
+    return 1 if misses(found.views) else 0
 
 
 if __name__ == "__main__":

@@ -35,7 +35,6 @@ ACCESS: Mapping[str, Access] = {
     "health.ready": EVERYBODY,
     "ui.page": EVERYBODY,
     "ui.begin": EVERYBODY,
-    "ui.begin": EVERYBODY,
     "ui.file": EVERYBODY,
     "me.sign-in": EVERYBODY,
     "me.ways": EVERYBODY,
