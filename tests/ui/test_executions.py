@@ -223,6 +223,8 @@ async def test_a_log_of_many_lines_is_shown_by_windows_and_linked_by_line(page, 
     await page.keyboard.press("Enter")
     await expect(lines.locator(".chosen")).to_have_text(re.compile("^1line 1$"))
     assert await lines.locator(".log-line").count() < 200
+    await page.get_by_label("Search the log").fill(r"re:\d*999$")
+    await expect(page.get_by_text(f"100 of {LINES:,} lines")).to_be_visible()  # all that there are
 
 
 async def test_a_search_of_a_log_that_is_followed_begins_at_its_end(page, site, run):

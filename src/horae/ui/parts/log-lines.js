@@ -140,12 +140,13 @@ export class FoundLines extends Lines {
     });
   }
 
-  // A page may have nothing in it although there is more to look at.
+  // A page may have little or nothing in it although there is more to look at.
   async pages(where, take) {
-    for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    for (let round = 0, found = 0; round < MOST_ROUNDS && found < WINDOW / 2; round += 1) {
       const page = await this.ask({ ...this.filter, ...where(), limit: WINDOW });
       if (page) take(page);
-      if (!page?.more || page.items.length) return;
+      if (!page?.more) return;
+      found += page.items.length;
     }
   }
 
