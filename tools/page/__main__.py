@@ -57,7 +57,8 @@ async def measure(names: Sequence[str], seconds: float, rate: int) -> Measured:
 async def watch(demo: Demo, found: Measured, beside: str, paths: Mapping[str, str], seconds: float) -> None:
     """Open every view in a browser that has never seen it, and watch it for a while."""
     await asyncio.sleep(5)  # until it goes evenly
-    found.idle[beside] = await idle(demo, 2 * seconds)
+    before = await idle(demo, seconds)
+    spent: dict[str, Cost] = {}
     async with chromium() as browser:
         first = await browser.new_page()
         await sign_in(first, demo)
@@ -65,10 +66,14 @@ async def watch(demo: Demo, found: Measured, beside: str, paths: Mapping[str, st
         await first.context.close()
         for name, path in paths.items():
             page, found.opened[name] = await look(browser, state, demo.url + path)
-            spent = await cost(demo, page, found.idle[beside], seconds)
-            found.costs.setdefault(name, {})[beside] = spent
+            spent[name] = await cost(demo, seconds)
             await page.context.close()
-            print(f"{name}, beside the {beside}: {spent.browser:.1%} and {spent.server:.1%}", file=sys.stderr)
+            print(f"{name}, beside the {beside}: {spent[name].browser:.1%}", file=sys.stderr)
+    after = await idle(demo, seconds)
+    found.idle[beside] = (before + after) / 2
+    for at, (name, one) in enumerate(spent.items(), 1):
+        alone = before + (after - before) * at / (len(spent) + 1)  # it grows with what is stored
+        found.costs.setdefault(name, {})[beside] = one.beyond(alone)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

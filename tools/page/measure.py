@@ -51,10 +51,14 @@ class Opened(Struct, frozen=True):
 
 
 class Cost(Struct, frozen=True):
-    """Shares of a core while a view is open: of the browser, and of the server beyond what it takes without it."""
+    """Shares of a core while a view is open."""
 
     browser: float
     server: float
+
+    def beyond(self, idle: float) -> "Cost":
+        """The same, of the server only what it would not take without the view."""
+        return Cost(self.browser, max(0.0, self.server - idle))
 
 
 class Meter:
@@ -108,9 +112,9 @@ async def look(browser: Browser, state: StorageState, url: str) -> tuple[Page, O
     return page, Opened(painted or there, there, sum(sizes))
 
 
-async def cost(demo: Demo, page: Page, beside: float, seconds: float) -> Cost:
-    """What an open view costs; `beside` is what the server takes without it."""
+async def cost(demo: Demo, seconds: float) -> Cost:
+    """What goes while a view is open: of the server, all that it takes."""
     await asyncio.sleep(SETTLES)
     browser, served = Meter(browsers()), Meter(server(demo))
     await asyncio.sleep(seconds)
-    return Cost(browser.share(), max(0.0, served.share() - beside))
+    return Cost(browser.share(), served.share())

@@ -31,8 +31,10 @@ export function Time({ at, zone, ago = false }) {
 }
 
 function Ago({ at }) {
-  const away = Math.abs(now() - new Date(at)) / 1000;
-  return relative(at, useNow(away < 120 ? 1000 : 15000));
+  const left = new Date(at) - now();
+  // What is about to come is counted down; what has been changes less often, since a table is laid out anew each time.
+  const every = Math.abs(left) > 120000 ? 15000 : left > 0 || left < -5000 ? (left > 0 && left < 60000 ? 1000 : 5000) : 1000;
+  return relative(at, useNow(every));
 }
 
 export function Copy({ text, label = "copy", title }) {
