@@ -106,6 +106,7 @@ async def test_what_has_not_ended_is_named_and_left(api: Api):
         "erased": 0,
         "live": [id],
         "unread": [],
+        "unreadFiles": [],
         "nextCursor": None,
     }
     assert (await api.get(f"/api/v1/executions/{id}")).json()["params"] == {"to": CANARY}

@@ -84,6 +84,7 @@ RARE_MOVES = {
 }
 RARE = {
     "forget_artifacts",
+    *("look_at_timers", "next_held_keys", "next_sequences"),
     *("duty_done", "duty_troubled", "trouble_of_duty"),
     *("attempts_of", "count_ended", "count_ended_of_job", "count_live", "count_live_of_job", "offers", "oldest_parcel"),
     *("delete_job", "edit_job", "job_version", "job_versions", "lock_job", "name_taken", "restore_job"),
