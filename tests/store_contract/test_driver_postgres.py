@@ -164,6 +164,7 @@ async def test_a_server_that_was_never_there_is_told(env: Env):
         ("postgresql://horae:a@b@db:5433/horae", "db:5433"),
         ("postgresql:///horae?host=/run/postgresql", "/run/postgresql"),
         ("postgresql:///horae", "its usual socket"),
+        ("postgresql://horae:secret@[::1/horae", "[::1/horae"),
     ],
 )
 def test_where_a_store_is_is_told_without_its_secrets(url: str, place: str):

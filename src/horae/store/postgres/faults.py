@@ -62,7 +62,10 @@ def unreadable(url: str) -> BadInput:
 
 def place_of(url: str) -> str:
     """Where a URL leads, without its secrets."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # of brackets that are not closed
+        return url.rpartition("@")[2]
     named = parts.netloc.rpartition("@")[2] or ",".join(parse_qs(parts.query).get("host", []))
     return named or "its usual socket"
 
