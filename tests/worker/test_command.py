@@ -292,6 +292,16 @@ async def test_broken_text_becomes_readable():
         assert max(map(len, lines)) <= 16 * 1024
 
 
+async def test_the_end_of_a_long_line_that_comes_by_itself_is_no_line():
+    async with shop() as it:
+        write = "os.write(1, b'y' * 20000); time.sleep(0.5); os.write(1, b'\\r\\nz\\n')"
+        parcel = it.submit(script(f"import os, time; {write}"))
+        await it.outcome(parcel)
+        lines = it.gateway.lines(parcel, 0)
+
+        assert [line[-1:] for line in lines] == ["y", "y", "z"]
+
+
 async def test_params_too_large_for_the_environment_come_as_a_file():
     text = "import json, os; print(len(json.load(open(os.environ['HORAE_PARAMS_FILE']))['x']))"
     async with shop() as it:

@@ -47,6 +47,7 @@ class Output:
         self._journal: Journal | None = None
         self._covering: Stream | None = None  # of secrets, before lines are told apart
         self._partial = b""
+        self._is_cut = False  # whether a line that was too long goes on, or has its end still to come
         self._ends = 0  # of lines, so far
         self._looks = False  # whether somebody will look at the line that has no end yet
         self._shown: bytes | None = None
@@ -60,7 +61,7 @@ class Output:
     def belongs_to(self, session: Session, journal: Journal | None) -> None:
         """From now on lines belong to this execution's log; with None they are dropped."""
         self.drain()
-        self._session, self._journal = session, journal
+        self._session, self._journal, self._is_cut = session, journal, False
         redactor = None if journal is None else journal.redactor
         self._covering = None if redactor is None else redactor.stream()
         self.last.clear()
@@ -120,13 +121,16 @@ class Output:
         return True
 
     def _take(self, data: bytes) -> None:
+        if self._is_cut and data:
+            self._is_cut = False
+            data = data[2:] if data.startswith(b"\r\n") else data.removeprefix(b"\n")
         lines = (self._partial + data).split(b"\n")
         if b"\r" in data or b"\r" in self._partial:
             lines = [*map(visible, lines[:-1]), shortened(lines[-1])]
         self._partial = lines.pop()
         if len(self._partial) > MAX_LINE:
             lines.append(visible(self._partial))
-            self._partial = b""
+            self._partial, self._is_cut = b"", True
         if lines:
             self._ends += 1
             self._write(lines)
