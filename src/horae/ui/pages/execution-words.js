@@ -1,6 +1,7 @@
 // What an execution is doing, and why, in one line; and its course as spans of time. Pure: no element is made here.
 
 import { duration, plural, seconds, shortId, when } from "../core/format.js";
+import { now as serverNow } from "../core/clock.js";
 import { STATES } from "../core/states.js";
 
 const ENDED = new Set(["success", "failed", "cancelled", "skipped"]);
@@ -15,7 +16,7 @@ const firstLine = (text) => (text ?? "").split("\n")[0];
 const tries = (execution, most) => `failed ${execution.retryCount} of ${most ? plural(most, "try", "tries") : "its tries"}`;
 
 /** One line: what it is doing and why. `most` is how many tries it has, `summary` what explain says. */
-export function sentence(execution, { now = Date.now(), most = null, summary: told = "" } = {}) {
+export function sentence(execution, { now = serverNow(), most = null, summary: told = "" } = {}) {
   const summary = (told ?? "").replace(INSTANT, when).replace(IDS, shortId);
   const since = (at) => whole(Math.max(0, (now - new Date(at)) / 1000));
   const { status } = execution;

@@ -1,6 +1,7 @@
 // Backfills: fires of the past that are to run. First it is said what that would be, then it goes on by itself.
 
 import { html, useEffect, useState } from "../core/html.js";
+import { now } from "../core/clock.js";
 import { can, post } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { setQuery, link } from "../core/route.js";
@@ -18,7 +19,7 @@ const FIELDS = ["from", "to", "maxConcurrent"]; // beside which a refusal is tol
 const WAIT = 400;
 
 export function BackfillDialog({ job, close }) {
-  const [asked, setAsked] = useState({ from: local(Date.now() - 7 * DAY), to: local(Date.now()), order: "oldest", maxConcurrent: "16", force: false, trigger: "" });
+  const [asked, setAsked] = useState({ from: local(now() - 7 * DAY), to: local(now()), order: "oldest", maxConcurrent: "16", force: false, trigger: "" });
   const [plan, setPlan] = useState(null);
   const [error, setError] = useState(null);
   const set = (name) => (value) => setAsked((old) => ({ ...old, [name]: value }));
@@ -42,7 +43,7 @@ export function BackfillDialog({ job, close }) {
   const action = () => ({ title: "Start the backfill", path: "/backfills", body, cli, done: (made) => `The backfill of ${plural(made.fires, "fire")} has begun.`, failed: setError, after: () => setQuery({ do: null, tab: "schedule" }) });
   return html`<${Dialog} title="Backfill ${job.name}" onClose=${close}>
     <p class="soft">Runs what did not run of its fires in the past. What ran is left alone unless you insist.</p>
-    <div class="chips">${RANGES.map(([word, days]) => html`<button key=${word} type="button" class="small-button" onClick=${() => setAsked({ ...asked, from: local(Date.now() - days * DAY), to: local(Date.now()) })}>${word}</button>`)}</div>
+    <div class="chips">${RANGES.map(([word, days]) => html`<button key=${word} type="button" class="small-button" onClick=${() => setAsked({ ...asked, from: local(now() - days * DAY), to: local(now()) })}>${word}</button>`)}</div>
     <div class="fields">
       <${Field} label="from" type="datetime-local" value=${asked.from} onChange=${set("from")} problem=${wrong("from")} />
       <${Field} label="to (not included)" type="datetime-local" value=${asked.to} onChange=${set("to")} problem=${wrong("to")} />

@@ -2,6 +2,7 @@
 // ones how often it will fire.
 
 import { html, useEffect, useRef } from "../core/html.js";
+import { now } from "../core/clock.js";
 import { useData } from "../core/data.js";
 import { number, plural } from "../core/format.js";
 import { link, route } from "../core/route.js";
@@ -21,7 +22,7 @@ const zone = () => Intl.DateTimeFormat().resolvedOptions().timeZone;
 const monday = (day) => (day.getUTCDay() + 6) % 7;
 
 export function Heat({ job }) {
-  const today = new Date(new Date().toISOString().slice(0, 10));
+  const today = new Date(new Date(now()).toISOString().slice(0, 10));
   const from = new Date(today - (PAST + monday(today)) * DAY).toISOString();
   const to = new Date(+today + AHEAD * DAY).toISOString();
   const days = useData(`/jobs/${job.jobId}/days`, { from, to, timezone: zone() }, { live: ["job"], wait: 30000 });
@@ -46,12 +47,12 @@ function told(day) {
 
 function Calendar({ days }) {
   const place = useRef(null);
-  const first = new Date(days[0]?.day ?? Date.now());
+  const first = new Date(days[0]?.day ?? now());
   const lead = monday(first);
-  const now = new Date().toLocaleDateString("sv-SE");
+  const date = new Date(now()).toLocaleDateString("sv-SE");
   const most = Math.max(1, ...days.map((day) => Math.max(day.success, day.coming)));
   const weeks = Math.ceil((days.length + lead) / 7);
-  const today = days.findIndex((day) => day.day >= now);
+  const today = days.findIndex((day) => day.day >= date);
   useEffect(() => { if (place.current) place.current.scrollLeft = LEFT + Math.floor((today + lead) / 7) * STEP - place.current.clientWidth * 0.75; }, [days.length]);
   const to = (day) => {
     const at = new Date(`${day.day}T00:00:00`);
@@ -68,7 +69,7 @@ function Calendar({ days }) {
     open[at + step]?.focus();
     event.preventDefault();
   };
-  const isPast = (day) => day.day <= now && !["none", "coming"].includes(shade(day, most)[0]);
+  const isPast = (day) => day.day <= date && !["none", "coming"].includes(shade(day, most)[0]);
   const newest = days.findLast(isPast);
   const months = days.map((day, at) => [new Date(day.day), at]).filter(([day]) => day.getUTCDate() === 1);
   const total = (name) => days.reduce((sum, day) => sum + (day[name] ?? 0), 0);
@@ -78,7 +79,7 @@ function Calendar({ days }) {
     ${days.map((day, at) => {
       const [kind, strength] = shade(day, most);
       const past = isPast(day);
-      const square = html`<rect key=${day.day} class="heat-day heat-${kind} strength-${Math.min(4, strength)} ${day.day === now ? "heat-now" : ""} ${past ? "heat-open" : ""}" x=${LEFT + Math.floor((at + lead) / 7) * STEP} y=${TOP + ((at + lead) % 7) * STEP} width=${SQUARE} height=${SQUARE} rx="2"><title>${told(day)}</title></rect>`;
+      const square = html`<rect key=${day.day} class="heat-day heat-${kind} strength-${Math.min(4, strength)} ${day.day === date ? "heat-now" : ""} ${past ? "heat-open" : ""}" x=${LEFT + Math.floor((at + lead) / 7) * STEP} y=${TOP + ((at + lead) % 7) * STEP} width=${SQUARE} height=${SQUARE} rx="2"><title>${told(day)}</title></rect>`;
       return past ? html`<a key=${day.day} href=${to(day)} aria-label=${told(day)} tabindex=${day === newest ? 0 : -1}>${square}</a>` : square;
     })}</svg></div>
     <p class="heat-legend soft small"><span><svg width="12" height="12"><rect class="heat-success strength-3" width="12" height="12" rx="2" /></svg> all succeeded</span> <span><svg width="12" height="12"><rect class="heat-failed strength-3" width="12" height="12" rx="2" /></svg> some failed</span> <span><svg width="12" height="12"><rect class="heat-coming strength-3" x="0.5" y="0.5" width="11" height="11" rx="2" /></svg> to come</span></p>`;

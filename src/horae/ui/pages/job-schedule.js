@@ -1,6 +1,7 @@
 // When a job fires: a calendar of what was and what comes, its triggers one by one, and the ledger of its fires.
 
 import { html, useState } from "../core/html.js";
+import { now } from "../core/clock.js";
 import { can, post } from "../core/api.js";
 import { useData } from "../core/data.js";
 import { executionPath, jobPath, link } from "../core/route.js";
@@ -76,8 +77,8 @@ const LEDGER = [
 ];
 
 function Ledger({ job }) {
-  const from = new Date(Math.floor(Date.now() / HOUR) * HOUR - 24 * HOUR).toISOString();
-  const to = new Date(Math.floor(Date.now() / HOUR) * HOUR + HOUR).toISOString();
+  const from = new Date(Math.floor(now() / HOUR) * HOUR - 24 * HOUR).toISOString();
+  const to = new Date(Math.floor(now() / HOUR) * HOUR + HOUR).toISOString();
   const fires = useData("/fires", { job: job.jobId, from, to, limit: 1000 }, { live: ["execution"], wait: 5000 });
   return html`<${Panel} title="The ledger of the last day"><${Ready} of=${fires} what="the ledger">${(data) => {
     const rows = data.items.filter((one) => one.disposition !== "planned").reverse().slice(0, 100);

@@ -1,6 +1,7 @@
 // How a job does over time: outcomes, how long it takes, and how that changed.
 
 import { html } from "../core/html.js";
+import { now } from "../core/clock.js";
 import { useData } from "../core/data.js";
 import { route, setQuery } from "../core/route.js";
 import { duration, number, percent } from "../core/format.js";
@@ -13,7 +14,7 @@ const MINUTE = 60_000;
 
 export function Statistics({ job }) {
   const range = RANGES[route.value.query.range] ? route.value.query.range : "7d";
-  const to = Math.ceil(Date.now() / MINUTE) * MINUTE;
+  const to = Math.ceil(now() / MINUTE) * MINUTE;
   const params = { from: new Date(to - RANGES[range] * 1000).toISOString(), to: new Date(to).toISOString() };
   const statistics = useData(`/jobs/${job.jobId}/statistics`, params, { live: ["execution"], wait: 10000 });
   return html`<div class="stack"><span class="switch" role="group" aria-label="range">${Object.keys(RANGES).map((one) => html`<button key=${one} type="button" aria-pressed=${one === range ? "true" : "false"} onClick=${() => setQuery({ range: one })}>${one}</button>`)}</span>

@@ -1,6 +1,7 @@
 // A schedule in a form: cron, an interval or one instant, said in words and with its next fires while it is typed.
 
 import { html, useEffect, useState } from "../core/html.js";
+import { now } from "../core/clock.js";
 import { post } from "../core/api.js";
 import { inZone } from "../core/format.js";
 import { Time } from "../parts/basics.js";
@@ -26,7 +27,7 @@ export function ScheduleField({ value, onChange, cannot, problem }) {
   const kind = kindOf(value);
   const whole = typeof value === "string" ? { cron: value } : value ?? {};
   const set = (name) => (next) => onChange(tidy({ ...whole, [name]: next }));
-  const choose = (next) => onChange({ "": undefined, cron: "0 9 * * *", every: { every: "5m" }, at: { at: new Date(Math.ceil(Date.now() / 3_600_000 + 1) * 3_600_000).toISOString() } }[next]);
+  const choose = (next) => onChange({ "": undefined, cron: "0 9 * * *", every: { every: "5m" }, at: { at: new Date(Math.ceil(now() / 3_600_000 + 1) * 3_600_000).toISOString() } }[next]);
   if (kind === "other") return html`<${JsonField} label="schedule" value=${value} told=${problem} onChange=${(next, bad) => { cannot(bad); if (!bad) onChange(next); }} />`;
   return html`<div class="fields"><${Field} label="it runs" options=${KINDS} value=${kind} onChange=${choose} />
       ${kind === "cron" && html`<${Field} label="cron" className="mono" value=${whole.cron} onChange=${(next) => onChange(next === "" && !whole.timezone ? "" : tidyCron(whole, next))} problem=${problem} hint="minute hour day month weekday; seconds may go before" spellcheck=${false} />

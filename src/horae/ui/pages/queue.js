@@ -1,6 +1,7 @@
 // One queue: its policy and limits, who stands in it, who holds its places, and what holds it.
 
 import { html, useState } from "../core/html.js";
+import { now } from "../core/clock.js";
 import { useData, useList } from "../core/data.js";
 import { executionPath, link } from "../core/route.js";
 import { number, seconds, duration, plural } from "../core/format.js";
@@ -80,7 +81,7 @@ function Running({ name }) {
   const columns = [
     { title: "job", className: "execution-job", cell: (one) => one.jobName },
     { title: "worker", cell: (one) => one.workerId },
-    { title: "running for", className: "number", cell: (one) => duration(seconds(one.startedAt, new Date().toISOString())) },
+    { title: "running for", className: "number", cell: (one) => duration(seconds(one.startedAt, new Date(now()).toISOString())) },
     { title: "key", cell: (one) => one.key ?? "" },
   ];
   return html`<${Panel} title="Who holds its places"><${Table} what="what runs" columns=${columns} rows=${list.items} list=${list} keyOf=${(one) => one.executionId} href=${(one) => link(executionPath(one.executionId))} empty=${html`<p class="soft">Nothing of this queue runs now.</p>`} /><//>`;
