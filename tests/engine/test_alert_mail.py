@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from horae.engine.alerts import senders
+from horae.engine.alerts.delivery import OF_SERVER
 from horae.engine.alerts.senders import Letter, send
 from horae.engine.alerts.undeliverable import Undeliverable
 from horae.model.alert_notice import content_of, read_content, told_of
@@ -76,6 +77,43 @@ async def test_whom_a_mail_server_refuses_is_told():
     async with mail_server(talk) as (port, over):
         assert await sending(port, "gone@b.c") == "the mail server refused gone@b.c"
         await over
+
+
+@pytest.mark.parametrize("last_words", [b"", b"421 busy\r\n", b"nonsense\r\n"])
+async def test_a_mail_that_was_taken_is_delivered_however_the_server_leaves(last_words: bytes):
+    async def talk(reader, writer):
+        writer.write(b"220 mail\r\n")
+        while not (line := await reader.readline()).startswith(b"quit"):
+            if line.startswith(b"data"):
+                writer.write(b"354 go on\r\n")
+                await reader.readuntil(b"\r\n.\r\n")
+            writer.write(b"250 yes\r\n")
+        writer.write(last_words)
+
+    async with mail_server(talk) as (port, over):
+        assert await sending(port) == ""
+        await over
+
+
+async def test_as_many_mail_servers_as_may_be_tried_at_once_are_spoken_with_at_once():
+    greeted: list[asyncio.Task[None] | None] = []
+    all_of_them = asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        greeted.append(asyncio.current_task())
+        if len(greeted) == OF_SERVER:
+            all_of_them.set()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(hang, "127.0.0.1", 0)
+    async with server:
+        tasks = [asyncio.create_task(sending(server.sockets[0].getsockname()[1])) for _ in range(OF_SERVER)]
+        async with asyncio.timeout(senders.WITHIN / 2):
+            await all_of_them.wait()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, *greeted, return_exceptions=True)
 
 
 async def test_a_mail_server_that_talks_without_end_is_not_listened_to():

@@ -10,7 +10,9 @@ from typing import TypeVar
 
 Found = TypeVar("Found")
 NAMES = ThreadPoolExecutor(16, "horae-names")  # that are looked up
-TALKS = ThreadPoolExecutor(32, "horae-talks")  # by libraries that know no loop
+# By libraries that know no loop: as many as there are tries at once, so that nobody waits for another one's receiver.
+TALKS = ThreadPoolExecutor(64, "horae-talks")  # with mail servers; each is cut when its time is over
+CHATS = ThreadPoolExecutor(64, "horae-chats")  # by apprise, which cannot be
 
 
 async def within(threads: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:

@@ -14,7 +14,7 @@ from horae.errors import Conflict
 from horae.model.alert_channel import unsafe_in
 from horae.outbound.backend import Refused
 from horae.outbound.fetch import Outbound
-from horae.outbound.threads import TALKS, within
+from horae.outbound.threads import CHATS, within
 
 WITHIN = 20.0  # seconds for a name
 MISSING = "apprise is not installed on this server."
@@ -36,7 +36,7 @@ async def tell(outbound: Outbound, urls: Sequence[str], title: str, text: str) -
     teller = library.Apprise(asset=asset)
     for url in urls:
         teller.add(await _service(library, asset, outbound, url))
-    if not await within(TALKS, lambda: teller.notify(title=title, body=text)):
+    if not await within(CHATS, lambda: teller.notify(title=title, body=text)):
         raise Undeliverable("apprise could not tell all of its URLs")
 
 

@@ -106,7 +106,8 @@ def _speak(
         if password is not None:
             client.login(public["username"], password)
         refused = client.send_message(message)
-        client.quit()
+        with contextlib.suppress(smtplib.SMTPException, OSError):
+            client.quit()  # the mail was taken, whatever is said now
         return sorted(refused)
     except smtplib.SMTPException as error:
         raise Undeliverable(f"the mail server said: {error}") from None
