@@ -15,8 +15,10 @@ from horae.engine.settings import EngineSettings
 from horae.env import SECOND, Env, VirtualClock
 from horae.errors import Busy
 from horae.model.erasure import Which
+from horae.model.ids import parcel_of
 from horae.model.principal import LOCAL
 from horae.model.protocol import Submit
+from horae.store import expiry
 from horae.store.contract import Store
 from horae.store.driver import Driver
 from horae.store.moves import artifacts, sweep
@@ -163,6 +165,7 @@ async def test_a_server_that_dies_after_the_file_doubles_nothing(node: Node, clo
 async def test_somebodys_data_is_erased_from_files(node: Node, clock: VirtualClock, tmp_path):
     await node.jobs.create(1, {"name": "report", "command": "true"})
     await archive_all(node)
+    before = node.env.now()
     old = await ended(node, "ada", "bob")
     clock.advance(11 * DAY)
     await round_of(node)
@@ -175,7 +178,8 @@ async def test_somebodys_data_is_erased_from_files(node: Node, clock: VirtualClo
     content = zlib.decompress(file.read_bytes(), 31)
     assert b"ada" not in content
     assert b"bob" in content
-    assert await node.archive.drop_some(1, archiving.archives.LAST) == (1, False)
+    assert await node.archive.drop_some(1, before) == (0, False)
+    assert await node.archive.drop_some(1, before + DAY) == (1, False)  # also if it was written later
     assert await archived(node) == []
     assert not (tmp_path / "artifacts" / "archive" / "1").exists()
 
@@ -244,7 +248,7 @@ async def test_a_file_that_is_damaged_is_named_and_hides_none_behind_it(
     assert location in note
     done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
     assert done.erased == 1
-    assert done.unread_files == ([] if how == "gone" else [location])
+    assert done.unread_files == [location]
     if how != "gone":
         assert (tmp_path / "artifacts" / location).exists()  # nothing of it was written anew, or lost
 
@@ -345,3 +349,140 @@ async def test_a_file_that_was_cleared_away_meanwhile_takes_nothing_with_it(
     assert await live(node) == old
     await round_of(node)
     assert await archived(node) == old
+
+
+def files(tmp_path) -> list[bytes]:
+    """What lies in the files of the archive."""
+    return [zlib.decompress(file.read_bytes(), 31) for file in (tmp_path / "artifacts").rglob("*.gz")]
+
+
+async def test_what_is_erased_while_it_is_archived_does_not_come_back(
+    node: Node, clock: VirtualClock, tmp_path, monkeypatch
+):
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    old = await ended(node, "ada", "bob")
+    clock.advance(11 * DAY)
+    write, receipts = node.archiver._place.write, []
+
+    async def slowly(location, pieces):
+        await write(location, pieces)
+        receipts.append(await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(node.archiver._place, "write", slowly, raising=False)
+        await round_of(node)
+    assert [(one.erased, one.live) for one in receipts] == [(1, [])]
+    assert files(tmp_path) == []  # nothing names it: it is removed at once
+    assert await node.store.read(lambda: artifacts.litter(node.env.now(), 10)) == []
+
+    await round_of(node)
+    assert await archived(node) == old[::-1]
+    (content,) = files(tmp_path)
+    assert b"ada" not in content
+    assert b"bob" in content
+
+
+async def test_what_two_erase_from_one_file_is_gone(node: Node, clock: VirtualClock, tmp_path, monkeypatch):
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    old = await ended(node, "ada", "bob", "cleo")
+    clock.advance(11 * DAY)
+    await round_of(node)
+    write = node.archive._place.write
+
+    async def second(location, pieces):
+        monkeypatch.setattr(node.archive._place, "write", write, raising=False)
+        await write(location, pieces)
+        assert (await node.erasures.erase(1, Which(params={"customer": "bob"}), None, 100)).erased == 1
+
+    monkeypatch.setattr(node.archive._place, "write", second, raising=False)
+    done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+
+    assert (done.erased, done.unread_files) == (1, [])
+    assert await archived(node) == old[::-1]
+    (content,) = files(tmp_path)
+    assert (b"ada" in content, b"bob" in content, b"cleo" in content) == (False, False, True)
+
+
+@pytest.mark.parametrize("moved", [1, 2])
+async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
+    node: Node, clock: VirtualClock, tmp_path, monkeypatch, moved: int
+):
+    """While it is looked through, or while it is written anew."""
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    await ended(node, "ada", "bob")
+    clock.advance(11 * DAY)
+    await round_of(node)
+    read, reads = node.archive._place.read, []
+
+    async def late(location):
+        reads.append(location)
+        if len(reads) == moved:
+            await node.erasures.erase(1, Which(params={"customer": "bob"}), None, 100)
+        async for piece in read(location):
+            yield piece
+
+    monkeypatch.setattr(node.archive._place, "read", late, raising=False)
+    done = await node.erasures.erase(1, Which(params={"customer": "ada"}), None, 100)
+
+    assert (done.erased, done.unread_files) == (1, [])
+    (content,) = files(tmp_path)
+    assert (b"ada" in content, b"bob" in content) == (False, False)
+
+
+async def failing(node: Node, clock: VirtualClock, monkeypatch) -> None:
+    """A round that cannot read what it should archive."""
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    await ended(node, "ada")
+    clock.advance(11 * DAY)
+
+    async def broken(location, pieces):
+        raise OSError("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(node.archiver._place, "write", broken, raising=False)
+        await round_of(node)
+    assert node.archiver.is_failing
+
+
+async def test_who_lost_the_duty_has_no_troubles(node: Node, clock: VirtualClock, monkeypatch):
+    await failing(node, clock, monkeypatch)
+    clock.advance(archiving.TERM + SECOND)
+    now, other = node.env.now(), node.env.new_id()
+    assert await node.store.write(lambda: sweep.take_duty(archiving.DUTY, other, now, now + archiving.TERM))
+
+    await node.archiver.step()
+    assert not node.archiver.is_failing
+    assert await node.store.read(lambda: sweep.trouble_of("archive")) is not None  # that is for the other to say
+
+
+async def test_where_nothing_is_archived_any_more_nothing_fails(node: Node, clock: VirtualClock, monkeypatch):
+    await failing(node, clock, monkeypatch)
+    await archive_all(node, False)
+
+    await node.archiver.step()
+    assert not node.archiver.is_failing
+    assert await node.store.read(lambda: sweep.trouble_of("archive")) is None
+
+
+async def test_what_somebody_forgets_while_it_is_read_is_no_trouble(
+    node: Node, clock: VirtualClock, tmp_path, monkeypatch
+):
+    await node.jobs.create(1, {"name": "report", "command": "true"})
+    await archive_all(node)
+    (old,) = await ended(node, "ada")
+    clock.advance(11 * DAY)
+    write = node.archiver._place.write
+
+    async def late(location, pieces):
+        await node.store.write(lambda: expiry.forget([parcel_of(UUID(old))]))
+        await write(location, pieces)
+
+    monkeypatch.setattr(node.archiver._place, "write", late, raising=False)
+    await round_of(node)
+    assert not node.archiver.is_failing
+    assert await node.store.read(lambda: sweep.trouble_of("archive")) is None
+    assert files(tmp_path) == []

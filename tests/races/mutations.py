@@ -1062,12 +1062,31 @@ SIGNALS = [
     ),
 ]  # fmt: skip
 
+ARCHIVES = [
+    one(
+        "who archives does not lock what goes", "archives.LOCK", " FOR UPDATE OF p",
+        by="archive / archive, the same executions",
+    ),
+    one(
+        "a file is named although something in it was erased", "archives.IS_SOUND", "archive = $2", "$2 > 0",
+        by="archive / erasure of what is in the file",
+    ),
+    one(
+        "a file is put where another lies by now", "archives.LIES_THERE", "location = $2", "$2 <> ''",
+        by="erasure / erasure, from one file",
+    ),
+    one(
+        "a file is not locked by who puts it elsewhere", "archives.LIES_THERE", " FOR UPDATE",
+        by="erasure / erasure, from one file",
+    ),
+]  # fmt: skip
+
 MUTATIONS: dict[str, Mutation] = {
     mutation.name: mutation
     for group in (
         *(SESSIONS, CLAIMS, REPORTS, CANCELS, PROMOTES, FIRES, BACKFILLS, SUBMITS, DEPENDENCIES, EVENTS, HOLDS),
         *(CIRCUITS, ROLLOUTS, TEMPLATES, NAMESPACES),
-        *(CALENDARS, PREEMPTS, LIMITS, FLOWS, MEETINGS, OTHERS, SIGNALS),
+        *(CALENDARS, PREEMPTS, LIMITS, FLOWS, MEETINGS, OTHERS, SIGNALS, ARCHIVES),
     )
     for mutation in group
 }

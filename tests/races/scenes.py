@@ -1422,6 +1422,7 @@ async def _(world: World) -> Scene:
 
 from tests.races import (  # noqa: E402
     alert_scenes,  # noqa: F401
+    archive_scenes,  # noqa: F401
     calendar_scenes,  # noqa: F401
     circuit_scenes,  # noqa: F401
     dependency_scenes,  # noqa: F401

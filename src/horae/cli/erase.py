@@ -37,6 +37,6 @@ async def erase(
         for id in done["unread"]:
             api.out.say(f"Not erased, because the server has no key to read what it was given: {id}")
         for file in done["unreadFiles"]:
-            api.out.say(f"Not looked through, because it is damaged: {file}")
+            api.out.say(f"Not looked through, because it is damaged or gone: {file}")
     if done["live"] or done["unread"] or done["unreadFiles"]:
         click.get_current_context().exit(1)

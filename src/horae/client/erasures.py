@@ -25,7 +25,7 @@ class Erasures:
         """Erase all that is meant, part by part: how many were looked at and erased, and what was left.
 
         `live` have not ended yet; what `unread` were given is sealed with a key that the server does not have;
-        `unreadFiles` of the archive are damaged.
+        `unreadFiles` of the archive are damaged or gone.
         """
         where = given(job=job, tag=tag, key=key, params=None if params is None else dict(params))
         looked_at, erased, cursor = 0, 0, None

@@ -57,9 +57,10 @@ class Erasures:
             in_files = partial(self._is_archived, which, unread)
             archived = await self._archive.erase(namespace, in_files, files)
         below, left = await self._below(namespace, erased, archived, files)
-        live += left
+        gone = erased | archived | below
+        live = [one for one in (*live, *left) if one not in gone]  # some went to a file before they could be erased
         return ErasureView(
-            looked_at=len(found), erased=len(erased | archived | below), live=live[:MOST_NAMED],
+            looked_at=len(found), erased=len(gone), live=live[:MOST_NAMED],
             unread=unread[:MOST_NAMED], unread_files=sorted(files)[:MOST_NAMED],
             next_cursor=None if following is None else make_cursor(following),
         )  # fmt: skip
@@ -82,16 +83,16 @@ class Erasures:
         """Erase what these submitted where it lies elsewhere than they do: which, and what has not ended yet."""
         erased, live = set[UUID](), list[UUID]()
         while here or archived:
-            parents, above = here | archived, archived
-            since = min(map(instant_of, parents))
-            below = lambda one: one.parent in parents  # noqa: B023, E731
-            archived = await self._archive.erase(namespace, below, files, since=since)
-            here = set()
-            for parent in above:
+            for parent in archived:
                 done, left = await self._with_children(namespace, await self._children(namespace, parent))
-                here |= done
+                here = here | done
                 live += left
-            erased |= here | archived
+            # Files last, and once more for what was erased here: meanwhile it may have gone to one.
+            those = here | archived
+            meant = lambda one: one.execution_id in those or one.parent in those  # noqa: B023, E731
+            found = await self._archive.erase(namespace, meant, files, since=min(map(instant_of, those)))
+            erased |= here | found
+            here, archived = set(), found
         return erased, live
 
     def _is_archived(self, which: Which, unread: list[UUID], view: ExecutionView) -> bool:

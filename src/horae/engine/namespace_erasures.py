@@ -140,7 +140,7 @@ class NamespaceErasures:
     async def _erase_archive(self, found: Namespace, before: Instant, part: "_Part") -> bool:
         """Remove the files of its archive; whether that was all of them."""
         while part.goes_on:
-            gone, more = await self._archive.drop_some(found.id, first_id_at(before))
+            gone, more = await self._archive.drop_some(found.id, before)
             part.counts.update(files=gone)
             if not more:
                 return True

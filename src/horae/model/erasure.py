@@ -40,7 +40,8 @@ class ErasureView(View, frozen=True, kw_only=True):
     """What one part of an erasure did.
 
     `live` have not ended: cancel them or wait, and erase again. `unread` have params that are sealed with a key that
-    this server does not have, so nobody can tell whether they are meant; `unreadFiles` are of the archive, and damaged.
+    this server does not have, so nobody can tell whether they are meant; `unreadFiles` are of the archive, and damaged
+    or gone.
     """
 
     looked_at: int

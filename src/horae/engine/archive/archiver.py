@@ -8,6 +8,7 @@ from uuid import UUID
 
 import structlog
 
+from horae.engine.archive.files import discard
 from horae.engine.archive.writing import Writing
 from horae.engine.artifacts.place import Place
 from horae.engine.clockwatch import ClockWatch
@@ -18,7 +19,7 @@ from horae.model.ids import execution_id
 from horae.model.namespace import Outcome, Retention
 from horae.store import expiry
 from horae.store.contract import Store
-from horae.store.moves import archives, artifacts, namespaces, sweep
+from horae.store.moves import archives, namespaces, sweep
 
 LOOK = 30.0
 WALK = 600.0  # seconds between walks over all that a namespace holds
@@ -45,6 +46,7 @@ class Archiver:
         self._troubles = 0  # in a row
         self._again_at = 0.0
         self._unread: set[int] = set()  # namespaces with something that could not be read
+        self._told = True  # a trouble is kept, perhaps one of another server
         self.archived = 0  # executions, by this server
         self.failures = 0  # to write a file
         self.alarm = Alarm()
@@ -57,10 +59,16 @@ class Archiver:
         """Go on in each namespace of which something is archived."""
         wanted = await self._store.read(namespaces.archived)
         now = self._env.now()
-        if not wanted or not self._clock.trusted or self._env.clock.monotonic() < self._again_at:
+        if not wanted:
+            await self._nothing_wrong()
+            return LOOK
+        if not self._clock.trusted or self._env.clock.monotonic() < self._again_at:
             return LOOK
         if not await self._store.write(lambda: sweep.take_duty(DUTY, self._node, now, now + TERM)):
+            self._troubles, self._told = 0, True  # those of whoever has the duty now
+            self._unread.clear()
             return LOOK
+        await self._readable(self._unread - wanted.keys())
         retention = Retention(self._retention, await self._store.read(namespaces.retentions))
         for namespace, outcomes in wanted.items():
             if self._env.clock.monotonic() >= max(self._again_at, self._walk_at.get(namespace, 0.0)):
@@ -80,6 +88,7 @@ class Archiver:
             return
         self._walked[namespace] = place or expiry.START
         if place is None:
+            await self._readable({namespace})
             self._walk_at[namespace] = self._env.clock.monotonic() + WALK
 
     async def _archive(self, namespace: int, outcomes: tuple[Outcome, ...], over: list[expiry.Over]) -> bool:
@@ -106,17 +115,22 @@ class Archiver:
             return await self._store.write(lambda: archives.put(self._store.driver.dialect, None, {}, over))
         writing = Writing(self._env, self._store, self._executions, namespace, ids)
         now = self._env.now()
-        await self._store.write(lambda: artifacts.announce(writing.location, now))
+        await self._store.write(lambda: archives.announce(namespace, writing.location, now))
         try:
             await self._place.write(writing.location, writing.pieces())
         except Exception as error:  # whatever a place that is out of order raises: nothing is forgotten
             if writing.unavailable is not None:
                 raise writing.unavailable from None
-            await self._troubled(namespace, writing, error)
+            await discard(self._store, self._place, writing.location)  # half a file must not fill the place
+            if writing.broken is None or not await self._went(over):
+                await self._troubled(namespace, writing, error)
             return False
         made = writing.archive()
         done = await self._store.write(lambda: archives.put(self._store.driver.dialect, made, writing.jobs, over))
-        self.archived += len(ids) if done else 0
+        if done:
+            self.archived += len(ids)
+        else:  # something of it changed, was erased, or was archived by another
+            await discard(self._store, self._place, writing.location)
         if self._troubles:
             self._troubles = 0
             log.info("the archive can be written again", place=self._place.url)
@@ -125,9 +139,30 @@ class Archiver:
             await self._store.write(lambda: sweep.tell_duty(DUTY, None, now))
         return done
 
+    async def _went(self, over: list[expiry.Over]) -> bool:
+        """Whether somebody forgot some of these parcels, or something of them changed, while they were read."""
+        dialect = self._store.driver.dialect
+        return len(await self._store.driver.read(lambda: expiry.free(dialect, over), hot=False)) < len(over)
+
+    async def _readable(self, namespaces: set[int]) -> None:
+        """Nothing is left of these that cannot be read."""
+        if self._unread & namespaces:
+            self._unread -= namespaces
+            if not self.is_failing:
+                await self._nothing_wrong()
+
+    async def _nothing_wrong(self) -> None:
+        """Take back what was told, once."""
+        self._troubles = 0
+        self._unread.clear()
+        if self._told:
+            await self._store.write(lambda: sweep.tell_duty(DUTY, None, self._env.now()))
+            self._told = False
+
     async def _troubled(self, namespace: int, writing: Writing, error: Exception) -> None:
-        """Tell it, wait, longer each time, and leave nothing behind: what is half written must not fill the place."""
+        """Tell it, and wait, longer each time."""
         self.failures += 1
+        self._told = True
         if writing.broken is not None:
             self._unread.add(namespace)
             problem = f"what namespace {namespace} does not keep any more cannot be read: {writing.broken}"
@@ -136,10 +171,4 @@ class Archiver:
             self._again_at = self._env.clock.monotonic() + min(LOOK * 2 ** (self._troubles - 1), WALK)
             problem = f"{self._place.url} cannot be written to: {type(error).__name__}: {error}"
         log.error("the archive cannot be written", problem=problem, failures=self._troubles)
-        try:
-            await self._place.remove(writing.location)
-        except Exception as left:  # it is cleared away later, as litter
-            log.warning("a half written file cannot be removed", location=writing.location, error=str(left))
-        else:
-            await self._store.write(lambda: artifacts.cleared([writing.location]))
         await self._store.write(lambda: sweep.tell_duty(DUTY, problem[:500], self._env.now()))

@@ -3,10 +3,15 @@
 import zlib
 from collections.abc import AsyncIterator, Iterable
 
+import structlog
+
 from horae.engine.artifacts.place import Place
+from horae.store.contract import Store
+from horae.store.moves import artifacts
 
 PIECE = 1 << 20  # bytes
 _GZIP = 31
+log = structlog.get_logger("horae.archive")
 
 
 class Damaged(Exception):
@@ -49,3 +54,13 @@ def _opened(opener: "zlib._Decompress", piece: bytes) -> bytes:
         return opener.decompress(piece, PIECE)
     except zlib.error as error:
         raise Damaged(str(error)) from None
+
+
+async def discard(store: Store, place: Place, location: str) -> None:
+    """Remove a file that was announced and that nothing names, whole or not."""
+    try:
+        await place.remove(location)
+    except Exception as left:  # it is cleared away later, as litter
+        log.warning("a file that nothing names cannot be removed", location=location, error=str(left))
+    else:
+        await store.write(lambda: artifacts.cleared([location]))

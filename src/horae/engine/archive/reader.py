@@ -7,7 +7,7 @@ import msgspec
 import structlog
 from msgspec import Raw, structs
 
-from horae.engine.archive.files import Damaged, Packer, lines
+from horae.engine.archive.files import Damaged, Packer, discard, lines
 from horae.engine.artifacts.place import Place
 from horae.engine.executions import Bound, Count, low_parcel, start
 from horae.engine.refs import tag_ref
@@ -120,9 +120,11 @@ class ArchiveReader:
     ) -> set[UUID]:  # fmt: skip
         """Write files anew in which somebody's data is, without it; which executions were erased.
 
-        Files with nothing that was submitted since an instant are not looked through. Those that cannot be read stay
-        as they are, and are added to `unread`.
+        What was erased in the store before does not come back by a file that was being written then. Files with
+        nothing that was submitted since an instant are not looked through. Those that cannot be read stay as they are,
+        and are added to `unread`.
         """
+        await self._store.write(lambda: archives.spoil(namespace))
         erased, at, sought = set[UUID](), LAST, Sought(since=max(0, since - SECOND))
         while True:
             files = await self._store.read(lambda: archives.before(namespace, at, FILES + 1, sought))  # noqa: B023
@@ -133,25 +135,47 @@ class ArchiveReader:
             at = files[FILES].id
 
     async def _erase_from(self, archive: Archive, meant: Meant, unread: set[str]) -> set[UUID]:
-        erased = set[UUID]()
+        """Erase from one file, wherever others who erase from it put it meanwhile."""
+        while True:
+            problem, erased = None, set[UUID]()
+            try:
+                async for view, _ in self._views(archive):
+                    if view.params != _ERASED and meant(view):
+                        erased.add(view.execution_id)
+            except UNREADABLE as error:
+                problem = error
+            else:
+                if not erased or await self._write_anew(archive, erased):
+                    return erased
+            now = await self._again(archive)
+            if now is None:  # all that was in it is gone
+                return set()
+            if problem is not None and now.location == archive.location:
+                log.error("a file of the archive cannot be read", location=archive.location, error=str(problem))
+                unread.add(archive.location)
+                return set()
+            archive = now
+
+    async def _again(self, archive: Archive) -> Archive | None:
+        return await self._store.read(lambda: archives.one(archive.id))
+
+    async def _write_anew(self, archive: Archive, erased: set[UUID]) -> bool:
+        """Put a file without these executions in its place; false when somebody else put another there meanwhile."""
+        now, location = self._env.now(), f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
+        await self._store.write(lambda: artifacts.announce(location, now))
+        anew = _Counted(self._without(archive, erased))
         try:
-            async for view, _ in self._views(archive):
-                if view.params != _ERASED and meant(view):
-                    erased.add(view.execution_id)
-        except FileNotFoundError:
-            return set()
-        except UNREADABLE as error:
-            log.error("a file of the archive cannot be read", location=archive.location, error=str(error))
-            unread.add(archive.location)
-            return set()
-        if erased:
-            now, location = self._env.now(), f"archive/{archive.namespace}/{self._env.new_id()}.jsonl.gz"
-            await self._store.write(lambda: artifacts.announce(location, now))
-            anew = _Counted(self._without(archive, erased))
             await self._place.write(location, anew)
-            await self._store.write(lambda: archives.move(archive, location, anew.bytes, now))
-            await self._place.remove(archive.location)
-        return erased
+        except Exception:
+            await discard(self._store, self._place, location)
+            if await self._again(archive) == archive:
+                raise
+            return False
+        if not await self._store.write(lambda: archives.move(archive, location, anew.bytes, now)):
+            await discard(self._store, self._place, location)
+            return False
+        await self._place.remove(archive.location)
+        return True
 
     async def _views(self, archive: Archive) -> AsyncIterator[tuple[ArchivedView, bytes]]:
         number = 0
@@ -170,13 +194,13 @@ class ArchiveReader:
                 yield piece
         yield packer.end()
 
-    async def drop_some(self, namespace: int, before: UUID) -> tuple[int, bool]:
-        """Remove some files of a namespace that were made before an id; how many, and whether there are more."""
-        files = await self._store.read(lambda: archives.before(namespace, before, FILES))
+    async def drop_some(self, namespace: int, before: Instant) -> tuple[int, bool]:
+        """Remove some files of what a namespace submitted before an instant; how many, and whether there are more."""
+        files = await self._store.read(lambda: archives.older(namespace, before, FILES))
         for archive in files:
             await self._place.remove(archive.location)
         if files:
-            await self._store.write(lambda: archives.drop(files, self._env.now()))
+            await self._store.write(lambda: archives.drop(files))
         return len(files), len(files) == FILES
 
 

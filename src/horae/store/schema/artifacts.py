@@ -2,7 +2,7 @@
 
 from sqlalchemy import Index
 
-from horae.store.schema.columns import BIG, ID, INT, TEXT, col, key, table
+from horae.store.schema.columns import BIG, ID, INT, TEXT, col, key, opt, partial, table
 
 artifacts = table(
     "artifacts",
@@ -18,4 +18,11 @@ artifacts = table(
 )
 
 # Contents that no artifact names: on their way, replaced, or of executions that are forgotten.
-litter = table("litter", key("location", TEXT), col("at", BIG), Index("litter_at", "at"))
+litter = table(
+    "litter",
+    key("location", TEXT),
+    col("at", BIG),
+    opt("archive", INT),  # the namespace in whose archive it may come to lie; none any more once it is spoilt
+    Index("litter_at", "at"),
+    partial("litter_archive", "archive", where="archive IS NOT NULL"),
+)

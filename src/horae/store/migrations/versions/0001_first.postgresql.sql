@@ -777,8 +777,11 @@ CREATE UNIQUE INDEX limits_queue ON limits (queue) WHERE queue IS NOT NULL;
 CREATE TABLE litter (
     location TEXT NOT NULL,
     at BIGINT NOT NULL,
+    archive INTEGER,
     PRIMARY KEY (location)
 );
+
+CREATE INDEX litter_archive ON litter (archive) WHERE archive IS NOT NULL;
 
 CREATE INDEX litter_at ON litter (at);
 

@@ -1,0 +1,89 @@
+"""Scenes of the archive: what is in a file is in no other, and what was erased is in none."""
+
+from typing import Any
+
+from horae.model.ids import instant_of
+from horae.store.expiry import Over
+from horae.store.moves import archives, artifacts, erasure
+from horae.store.moves.archives import ANY, LAST, Archive
+from tests.races.scenes import cast, holding, scene
+from tests.races.stage import Move, Scene
+from tests.store_contract.world import NAMESPACE, World, success
+
+LATER = 60_000_000
+
+
+async def over(world: World) -> list[Over]:
+    """What has ended in two parcels, and may be archived."""
+    c = await cast(world)
+    parcels: list[Over] = []
+    for name in ("a", "b"):
+        parcel, w, slice = await holding(c, 2, name)
+        await w.report(success(slice))
+        parcels.append((parcel, world.now() + LATER))
+    return parcels
+
+
+async def put(world: World, parcels: list[Over]) -> tuple[Archive, Move]:
+    """A file that was written, and the move that names it."""
+    id, at = world.env.new_id(), instant_of(parcels[0][0])
+    made = Archive(
+        id=id, namespace=NAMESPACE, first_at=at, last_at=at, executions=4, outcomes=ANY, jobs=1, bytes=1,
+        location=f"archive/{id}",
+    )  # fmt: skip
+    await world.store.write(lambda: archives.announce(NAMESPACE, made.location, world.now()))
+    return made, Move("put", lambda: archives.put("postgresql", made, {}, parcels))
+
+
+async def files(world: World) -> list[str]:
+    return [location for (location,) in await world.rows("SELECT location FROM archives")]
+
+
+@scene("archive / archive, the same executions")
+async def _(world: World) -> Scene:
+    parcels = await over(world)
+    left, right = [(await put(world, parcels))[1] for _ in range(2)]
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sorted((*left, *right)) == [False, True], "both named a file, or none did"
+        assert len(await files(world)) == 1, "the same executions are in two files"
+
+    return Scene(left=[left], right=[right], check=check)
+
+
+@scene("archive / erasure of what is in the file")
+async def _(world: World) -> Scene:
+    parcels = await over(world)
+    _, naming = await put(world, parcels)
+    erasing = [
+        Move("erase", lambda: erasure.erase(parcels[0][0], 0)),
+        Move("spoil", lambda: archives.spoil(NAMESPACE)),
+        Move("look", lambda: archives.before(NAMESPACE, LAST, 10)),
+    ]
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert await files(world) == [file.location for file in right[2]], "a file came that nobody erased from"
+        assert left[0] == bool(right[2])
+        assert len(await world.rows("SELECT 1 FROM litter")) == (not left[0]), "nobody clears the file away"
+
+    return Scene(left=[naming], right=erasing, check=check)
+
+
+@scene("erasure / erasure, from one file")
+async def _(world: World) -> Scene:
+    parcels = await over(world)
+    made, naming = await put(world, parcels)
+    await world.store.write(naming.make)
+    for place in ("x", "y"):
+        await world.store.write(lambda at=place: artifacts.announce(at, world.now()))
+    left, right = [
+        Move("move", lambda at=place: archives.move(made, at, 1, world.now()))  # type: ignore[misc]
+        for place in ("x", "y")
+    ]
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        assert sorted((*left, *right)) == [False, True], "one put back what the other erased"
+        named, litter = await files(world), await world.rows("SELECT location FROM litter")
+        assert sorted([*named, *(location for (location,) in litter)]) == sorted(["x", "y", made.location])
+
+    return Scene(left=[left], right=[right], check=check)
