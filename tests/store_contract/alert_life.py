@@ -33,14 +33,13 @@ async def watch(world: World) -> None:
         lambda: facts.failed_of_newest([job.id], 3),
         lambda: facts.succeeded_of_newest([job.id], now),
         lambda: facts.running_since(now),
-        lambda: facts.silent_workers(now),
-        lambda: facts.lost_workers(now),
+        lambda: facts.silent_workers(NAMESPACE, now),
+        lambda: facts.lost_workers(NAMESPACE, now),
         lambda: facts.late_fires(now),
         facts.troubled_triggers,
         lambda: facts.oldest_queued([job.lane]),
         lambda: facts.still_due([parcel], now),
         lambda: rules.active((0, "")),
-        alerts.all_open,
         notices.next_due,
         lambda: notices.channels(10),
     ):
@@ -48,6 +47,7 @@ async def watch(world: World) -> None:
     await world.do("UPDATE parcels SET deadline = $2 WHERE id = $1", parcel, now + SECOND)
     await store.read(lambda: facts.nearing_deadlines(now, now + SECOND, now))
     stored = await store.change(lambda now: rules.put_rule(NAMESPACE, "watched", named, now))
+    await store.read(lambda: alerts.with_open([stored]))
     for found in ([Finding(subject="watched", message="")], [Finding(subject="watched", message="")], []):
         await store.change(lambda now, found=found: alerts.settle(stored, found, world.env.new_id, now))
         world.clock.advance(120 * SECOND)

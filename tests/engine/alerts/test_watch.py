@@ -4,8 +4,13 @@ import pytest
 
 from horae.engine.alerts import suspects, turns
 from horae.engine.alerts.deadlines import Nearing
+from horae.engine.alerts.watch import AlertWatch
 from horae.engine.node import Node
 from horae.env import SECOND
+from horae.model.alert import Finding
+from horae.model.ids import parcel_of
+from horae.store.moves import alert_facts as facts
+from horae.store.moves import alerts
 from tests.engine.alerts.stage import SETTINGS, rule, run
 from tests.engine.explain_stage import Stage
 from tests.store_contract.world import NAMESPACE
@@ -161,3 +166,67 @@ async def test_deadlines_are_looked_for_less_often_where_that_takes_long(stage: 
     stage.world.clock.advance(20 * SECOND)
     await nearing.look()
     assert slow.reads == 2
+
+
+async def test_what_ended_since_deadlines_were_looked_for_has_missed_none(stage: Stage):
+    await stage.job()
+    await rule(stage, "deadline-risk")
+    in_time = [await stage.submit(within=60 * SECOND) for _ in range(3)]
+    late = await stage.submit(within=100 * SECOND)
+    assert await seen(stage) == []
+    stage.node.alerts.watch._nearing._again_at = float("inf")  # there are so many that this holds for long
+    for id in in_time:
+        await stage.world.store.cancel(parcel_of(id), 0, "")
+    stage.world.clock.advance(61 * SECOND)
+    assert await seen(stage) == []
+    stage.world.clock.advance(40 * SECOND)
+    assert await seen(stage) == ["job"]
+    (alert,) = (await stage.node.alerts.list(NAMESPACE)).items
+    assert alert.execution_id == late
+    await stage.world.store.cancel(parcel_of(late), 0, "")
+    assert await seen(stage) == []
+
+
+async def test_a_first_look_that_failed_is_made_again(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    await stage.job("etl", retries=0)
+    await run(stage, await stage.worker(), "failed", "failed", name="etl")
+    await stage.node.statistics.step()
+    stage.world.clock.advance(20 * 60 * SECOND)
+    await rule(stage, "success-rate", minimum=2)
+    with monkeypatch.context() as broken:
+        broken.delattr(facts, "counts")
+        await stage.node.alerts.watch.step()
+    assert stage.node.alerts.watch.failed == 1
+    stage.node.alerts.watch.failed = 0
+    assert await seen(stage) == ["etl"]
+
+
+async def test_a_rule_that_is_about_others_since_keeps_the_alerts_of_those_it_still_is_about(stage: Stage):
+    await rule(stage, "late-worker")
+    stored = await stage.node.alerts.rules.stored(NAMESPACE, "late-worker")
+    found = [Finding(subject=worker, message="late") for worker in ("eu:1", "us:1")]
+    await stage.world.store.change(lambda now: alerts.settle(stored, found, stage.world.env.new_id, now))
+    await rule(stage, "late-worker", workers=["eu:*"])
+    page = await stage.node.alerts.list(NAMESPACE, state="firing")
+    assert [alert.subject for alert in page.items] == ["eu:1"]
+
+
+@pytest.mark.parametrize(("seconds", "looked_at", "others"), [(15, 3, 0), (25, 1, 3)])
+async def test_who_looks_for_long_keeps_the_duty_and_leaves_when_it_is_lost(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, seconds: int, looked_at: int, others: int
+):
+    for kind in ("lag", "overlong", "queue-age"):
+        await rule(stage, kind)
+    other = Node(stage.world.env, stage.world.store, SETTINGS)
+    await other.prepare()
+    looks: list[AlertWatch] = []
+
+    async def look_at(watch: AlertWatch, *_: object, **__: object) -> None:
+        looks.append(watch)
+        if watch is stage.node.alerts.watch:
+            stage.world.clock.advance(seconds * SECOND)
+            await other.alerts.watch.step()
+
+    monkeypatch.setattr(AlertWatch, "_look_at", look_at)
+    await stage.node.alerts.watch.step()
+    assert [looks.count(watch) for watch in (stage.node.alerts.watch, other.alerts.watch)] == [looked_at, others]

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from horae.env import SECOND
 from horae.model.alert import Counts, Finding, Rule
 from horae.model.alert_channel import Channel
@@ -338,11 +340,12 @@ async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
     worker = await world.worker("w")
     seen = world.now()
     world.clock.advance(MINUTE)
-    assert await world.store.read(lambda: facts.silent_workers(world.now())) == [(NAMESPACE, "w", seen)]
-    assert await world.store.read(lambda: facts.silent_workers(seen)) == []
+    assert await silent(world, world.now()) == {"w": seen}
+    assert await silent(world, seen) == {}
     await worker.lose()
-    assert await world.store.read(lambda: facts.silent_workers(world.now())) == []
-    assert await lost(world, seen) == {(NAMESPACE, "w"): world.now()}
+    assert await silent(world, world.now()) == {}
+    assert await lost(world, seen) == {"w": world.now()}
+    assert await world.store.read(lambda: facts.lost_workers(NAMESPACE + 1, seen)) == {}
     world.clock.advance(MINUTE)
     back = await world.worker("w")
     assert await lost(world, seen) == {}
@@ -350,11 +353,44 @@ async def test_workers_are_silent_then_lost_until_they_come_back(world: World):
     assert await lost(world, seen) == {}, "it came back, and left"
     world.clock.advance(MINUTE)
     await (await world.worker("w")).lose()
-    assert await lost(world, seen) == {(NAMESPACE, "w"): world.now()}
+    assert await lost(world, seen) == {"w": world.now()}
 
 
-async def lost(world: World, since: int) -> dict[tuple[int, str], int]:
-    return await world.store.read(lambda: facts.lost_workers(since))
+async def test_of_very_many_silent_or_lost_workers_each_is_found_however_often_it_was_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(facts, "MOST", 2)
+    seen = world.now()
+    names = ["a", "b", "c", "d", "e"]
+    workers = [await world.worker(name) for name in [*names, "a", "a", "a"]]
+    world.clock.advance(MINUTE)
+    assert await silent(world, world.now()) == dict.fromkeys(names, seen)
+    for worker in workers:
+        world.clock.advance(MINUTE)
+        await worker.lose()
+    found = await lost(world, seen)
+    assert sorted(found) == names
+    assert found["a"] == world.now()
+    await world.worker("c")
+    assert sorted(await lost(world, seen)) == [name for name in names if name != "c"]
+
+
+async def test_rules_that_have_open_alerts_are_known(world: World):
+    quiet, loud, over = [await made(world, name=name) for name in ("quiet", "loud", "over")]
+    for stored in (loud, over):
+        await settle(world, stored, "a", "b")
+    world.clock.advance(MINUTE)
+    await settle(world, over)
+    assert await world.store.read(lambda: alerts.with_open([quiet, loud, over])) == {(NAMESPACE, "loud")}
+    assert await world.store.read(lambda: alerts.with_open([])) == set()
+
+
+async def silent(world: World, before: int) -> dict[str, int]:
+    return await world.store.read(lambda: facts.silent_workers(NAMESPACE, before))
+
+
+async def lost(world: World, since: int) -> dict[str, int]:
+    return await world.store.read(lambda: facts.lost_workers(NAMESPACE, since))
 
 
 async def test_triggers_that_cannot_be_decided_are_found(world: World):

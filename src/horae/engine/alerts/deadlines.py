@@ -1,6 +1,7 @@
 """Deadlines at risk: by how long executions of a job usually take, and when those that stand in a queue begin."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from itertools import islice
 from uuid import UUID
 
 from horae.engine.alerts.learned import Learned
@@ -9,7 +10,7 @@ from horae.env import Env, Instant, Micros
 from horae.errors import HoraeError, StoreUnavailable
 from horae.model.alert import Expected, Rule
 from horae.model.duration import MINUTE
-from horae.model.ids import execution_id
+from horae.model.ids import execution_id, parcel_of
 from horae.model.instant import format_instant
 from horae.store.contract import Store
 from horae.store.moves import alert_facts as facts
@@ -20,6 +21,7 @@ MOST = 20  # estimates at one look: each asks all gates
 MOST_KNOWN = 10_000
 MISSED = 60 * MINUTE  # how long a deadline that was missed is found anew
 FARTHEST = 24 * 60 * MINUTE  # how far ahead deadlines are looked at
+MORE = 16  # times as many are asked for again, when those that were are over
 REST = 20  # times as long as it took, before all of them are looked for again
 Ask = Callable[[int, UUID], Awaitable[Instant | None]]
 
@@ -78,10 +80,44 @@ class Nearing:
 class Deadlines:
     """Judges what has a deadline."""
 
-    def __init__(self, learned: Learned, starts: Starts, rule: Rule, namespace: int, now: Instant) -> None:
-        self._learned, self._starts, self._rule, self._namespace, self._now = learned, starts, rule, namespace, now
+    def __init__(
+        self, store: Store, learned: Learned, starts: Starts, rule: Rule, namespace: int, now: Instant
+    ) -> None:
+        self._store, self._learned, self._starts = store, learned, starts
+        self._rule, self._namespace, self._now = rule, namespace, now
 
-    async def first_missed(self, due: Iterable[Due]) -> tuple[UUID, str] | None:
+    async def missed(self, due: Mapping[UUID, dict[UUID, Due]], sure: set[UUID]) -> dict[UUID, tuple[UUID, str]]:
+        """Of each job one that misses its deadline; parcels that are not known as they are now are asked for again."""
+        found: dict[UUID, tuple[UUID, str]] = {}
+        left, some = list(due), 1
+        while left:
+            doubtful: list[UUID] = []
+            parcels: set[UUID] = set()
+            for job in left:
+                missed = await self._first_missed(due[job].values())
+                if missed is not None and (parcel := parcel_of(missed[0])) not in sure:
+                    doubtful.append(job)
+                    parcels |= {parcel, *islice((one for one in _in_order(due[job]) if one not in sure), some)}
+                elif missed is not None:
+                    found[job] = missed
+            await self._ask_again({job: due[job] for job in doubtful}, parcels)
+            sure |= parcels
+            left, some = doubtful, some * MORE
+        return found
+
+    async def _ask_again(self, due: Mapping[UUID, dict[UUID, Due]], parcels: set[UUID]) -> None:
+        if not parcels:
+            return
+        present = await self._store.read(lambda: facts.still_due(parcels, self._now))
+        by_parcel = {one.parcel: one for one in present}
+        for of_job in due.values():
+            for parcel in of_job.keys() & parcels:
+                if parcel in by_parcel:
+                    of_job[parcel] = by_parcel[parcel]
+                else:
+                    del of_job[parcel]
+
+    async def _first_missed(self, due: Iterable[Due]) -> tuple[UUID, str] | None:
         """Of a job's executions one that misses its deadline, and what is to be said of it.
 
         When those in the queue begin is asked of the first and the last of them.
@@ -110,3 +146,7 @@ class Deadlines:
             return None
         waits = f"begins in {span(begins_at - self._now)}, " if begins_at > self._now else ""
         return f"an execution {waits}takes {span(lasts)} and is going to miss its deadline {deadline} by {span(late)}"
+
+
+def _in_order(due: Mapping[UUID, Due]) -> list[UUID]:
+    return sorted(due, key=lambda parcel: (due[parcel].deadline, parcel))

@@ -134,12 +134,14 @@ class Look:
 
     async def late_workers(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         """A worker that was late and is lost by now did not get well."""
-        after = stored.rule.after
-        silent = await self._once(("silent", after), lambda: facts.silent_workers(self._now - after))
+        namespace, after = stored.namespace, stored.rule.after
+        silent = await self._once(
+            ("silent", namespace, after), lambda: facts.silent_workers(namespace, self._now - after)
+        )
         late = [
             Finding(subject=worker, message=f"the worker was not heard of since {format_instant(seen)}")
-            for namespace, worker, seen in silent
-            if namespace == stored.namespace and stored.rule.covers(worker)
+            for worker, seen in silent.items()
+            if stored.rule.covers(worker)
         ]
         others = {alert.subject for alert in opened} - {one.subject for one in late}
         return [*late, *[one for one in await self._lost(stored, HOUR) if one.subject in others]]
@@ -149,10 +151,11 @@ class Look:
 
     async def _lost(self, stored: StoredRule, within: Micros) -> list[Finding]:
         """Workers that are lost; who was so for longer is forgotten, and did not come back."""
-        lost = await self._once("lost", lambda: facts.lost_workers(self._now - KNOWN))
+        namespace = stored.namespace
+        lost = await self._once(("lost", namespace), lambda: facts.lost_workers(namespace, self._now - KNOWN))
         found = []
-        for (namespace, worker), at in lost.items():
-            if namespace != stored.namespace or not stored.rule.covers(worker):
+        for worker, at in lost.items():
+            if not stored.rule.covers(worker):
                 continue
             said = f"the worker was lost at {format_instant(at)} and did not come back"
             forgotten = at <= self._now - within
@@ -199,20 +202,19 @@ class Look:
         ]
 
     async def deadline_risk(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
-        known = [parcel_of(alert.execution) for alert in opened if alert.execution is not None]
+        known = {parcel_of(alert.execution) for alert in opened if alert.execution is not None}
         nearing = await self._nearing.look()
         going_on = await self._store.read(lambda: facts.still_due(known, self._now)) if known else []
         due: dict[UUID, dict[UUID, Due]] = {}
-        for one in (*nearing, *going_on):
+        for one in (*(one for one in nearing if one.parcel not in known), *going_on):
             due.setdefault(one.job, {})[one.parcel] = one
         jobs = await self._by_name(stored, list(due))
-        judge = Deadlines(self._learned, self._starts, stored.rule, stored.namespace, self._now)
-        found = []
-        for id, job in jobs.items():
-            missed = await judge.first_missed(due[id].values())
-            if missed is not None:
-                found.append(Finding(subject=job.name, job=id, execution=missed[0], message=missed[1]))
-        return found
+        judge = Deadlines(self._store, self._learned, self._starts, stored.rule, stored.namespace, self._now)
+        missed = await judge.missed({id: due[id] for id in jobs}, known)
+        return [
+            Finding(subject=jobs[id].name, job=id, execution=execution, message=said)
+            for id, (execution, said) in missed.items()
+        ]
 
     async def circuits(self, stored: StoredRule, opened: Sequence[Alert]) -> Found:
         shut = await self._once("shut", circuit_reads.shut)

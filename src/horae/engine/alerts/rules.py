@@ -145,5 +145,10 @@ def _put(
         yield from moves.end_open(namespace, name, now)
     elif present is not None and present.rule.subjects != rule.subjects:
         opened = yield from alerts.open_of(namespace, name)
-        yield from alerts.end([one.id for one in opened if not rule.covers(one.subject.partition(":")[0])], now)
+        yield from alerts.end([one.id for one in opened if not rule.covers(_named(rule, one.subject))], now)
     return (yield from moves.put_rule(namespace, name, rule, now)), present is None
+
+
+def _named(rule: Rule, subject: str) -> str:
+    """What a rule's subjects are compared with: a circuit's subject may be a job and a key."""
+    return subject.partition(":")[0] if rule.kind == "circuit-open" else subject

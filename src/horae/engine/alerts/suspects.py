@@ -5,7 +5,7 @@ namespaces that ask goes on beside them, a page at each look; it is whole at onc
 one begins to look, and when rules are new.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from uuid import UUID
 
 from msgspec import Struct
@@ -44,12 +44,19 @@ class Suspects:
         self._rounds.clear()
         self._servers = frozenset()
 
-    async def look(self, asking: Asking, most: int) -> dict[int, list[Named]]:
-        """Jobs of the next page of each namespace of whose newest slices one has failed; `most` of them count."""
+    async def look(self, asking: Asking, most: int, is_ours: Callable[[], Awaitable[bool]]) -> dict[int, list[Named]]:
+        """Jobs of the next page of each namespace of whose newest slices one has failed; `most` of them count.
+
+        Nothing is looked at any more once the duty is another one's.
+        """
         self._rounds = {namespace: self._round(namespace, frozenset(rules)) for namespace, rules in asking.items()}
         if self._rounds:
             await self._look_for_servers()
-        return {namespace: await self._go_on(namespace, one, most) for namespace, one in self._rounds.items()}
+        return {
+            namespace: await self._go_on(namespace, one, most)
+            for namespace, one in self._rounds.items()
+            if await is_ours()
+        }
 
     def _round(self, namespace: int, rules: frozenset[tuple[str, int]]) -> _Round:
         known = self._rounds.get(namespace)

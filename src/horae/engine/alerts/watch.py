@@ -47,6 +47,7 @@ class AlertWatch:
         self._learned, self._suspects = Learned(env, store), Suspects(env, store)
         self._starts, self._nearing, self._turns = Starts(env, starts), Nearing(env, store), Turns()
         self._epoch = 0  # of the duty when it was ours last
+        self._renew_at = 0.0
         self._looked: set[tuple[int, str, int]] = set()  # rules, by their revisions, that were looked at since
         self._forget_at = 0.0
         self._later: dict[tuple[int, str, int], float] = {}  # when rules that need not be looked at always are
@@ -59,25 +60,40 @@ class AlertWatch:
         rules = await self._rules()
         if not rules or not self._clock.trusted:
             return LOOK
-        now = self._env.now()
-        epoch = await self._store.write(lambda: sweep.take_duty("alerts", self._node, now, now + TERM))
+        epoch = await self._take()
         if epoch is None:
             return LOOK
         self._take_over(epoch)
-        suspects = await self._suspects.look(*_asking(rules))
+        suspects = await self._suspects.look(*_asking(rules), self._is_ours)
         self._starts.begin()
         fresh = [_which(stored) for stored in rules if _which(stored) not in self._looked]
         look = Look(
             self._env, self._store, self._learned, self._starts, self._nearing, self._turns, suspects,
             lambda one: _which(one) in fresh,
         )  # fmt: skip
-        opened = await self._store.read(alerts.all_open)
+        self._looked &= {_which(stored) for stored in rules}
+        going_on = await self._store.read(lambda: alerts.with_open(rules))
         for stored in rules:
+            if not await self._is_ours():
+                return LOOK
             if self._is_due(stored):
-                await self._look_at(look, stored, opened.get((stored.namespace, stored.name), []))
-        self._looked = {_which(stored) for stored in rules}
+                await self._look_at(look, stored, has_open=(stored.namespace, stored.name) in going_on)
         await self._forget()
         return LOOK
+
+    async def _take(self) -> int | None:
+        now = self._env.now()
+        self._renew_at = self._env.clock.monotonic() + TERM / SECOND / 2
+        return await self._store.write(lambda: sweep.take_duty("alerts", self._node, now, now + TERM))
+
+    async def _is_ours(self) -> bool:
+        """Whether the duty still is: a look may take longer than it is held, and two that look at once hurry both."""
+        if self._env.clock.monotonic() < self._renew_at:
+            return True
+        if await self._take() == self._epoch:
+            return True
+        self._renew_at = 0.0
+        return False
 
     def _take_over(self, epoch: int) -> None:
         """Whoever begins to look knows nothing of what others saw, nor of what happened while nobody looked."""
@@ -109,19 +125,24 @@ class AlertWatch:
         self._later[which] = now + min(SLOW, stored.rule.after / SECOND / 60)
         return True
 
-    async def _look_at(self, look: Look, stored: StoredRule, opened: Sequence[Alert]) -> None:
-        """A rule that cannot be looked at keeps nobody from looking at the others."""
+    async def _look_at(self, look: Look, stored: StoredRule, *, has_open: bool) -> None:
+        """A rule that cannot be looked at keeps nobody from looking at the others; its next look is a first one."""
+        which = _which(stored)
         try:
+            opened = await self._store.read(lambda: alerts.open_of(*which[:2])) if has_open else []
             found = await look.find(stored, opened)
             if not alerts.changes(stored, found, opened, self._env.now()):
+                self._looked.add(which)
                 return
             settled = await self._store.change(lambda now: alerts.settle(stored, found, self._env.new_id, now))
         except StoreUnavailable:
             raise
         except Exception:
             self.failed += 1
+            self._looked.discard(which)
             log.exception("an alert rule could not be looked at", rule=stored.name, kind=stored.rule.kind)
             return
+        self._looked.add(which)
         self.fired += len(settled.opened)
         self.recovered += len(settled.recovered)
         self._tell(settled.opened, "firing")

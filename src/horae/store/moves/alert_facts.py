@@ -13,7 +13,7 @@ from horae.model.rank import STRICT
 from horae.model.streak import Streak
 from horae.model.tally import DAY, HOUR, begin_of
 from horae.store.moves.shelves import Columns
-from horae.store.script import Among, Fetch, ForEach, Script, Statement
+from horae.store.script import Among, Fetch, ForEach, Rows, Script, Statement
 
 # Only a failure or a retry makes a rate worse: jobs of which all went well need no look.
 TROUBLED = Statement(
@@ -78,18 +78,19 @@ LONG = Statement(
 )
 SILENT = Statement(
     "silent_sessions",
-    "SELECT namespace, worker, last_seen FROM sessions WHERE state IN ('live', 'draining') AND last_seen < $1 LIMIT $2",
+    "SELECT worker, min(last_seen) FROM sessions WHERE state IN ('live', 'draining') AND namespace = $1 AND worker > $2"
+    " AND last_seen < $3 GROUP BY worker ORDER BY worker LIMIT $4",
 )
 LOST = Statement(
     "lost_sessions",
-    "SELECT namespace, worker, created_at, ended_at FROM sessions WHERE state = 'lost' AND ended_at > $1"
-    " ORDER BY ended_at DESC LIMIT $2",
+    "SELECT worker, max(created_at), max(ended_at) FROM sessions WHERE state = 'lost' AND namespace = $1"
+    " AND worker > $2 AND ended_at > $3 GROUP BY worker ORDER BY worker LIMIT $4",
 )
 # Asked only when somebody was lost.
 NOT_LOST = Statement(
     "sessions_not_lost",
-    "SELECT namespace, worker, max(created_at), max(CASE WHEN state IN ('live', 'draining') THEN 1 ELSE 0 END)"
-    " FROM sessions WHERE state <> 'lost' GROUP BY namespace, worker",
+    "SELECT worker, max(created_at), max(CASE WHEN state IN ('live', 'draining') THEN 1 ELSE 0 END)"
+    " FROM sessions WHERE namespace = $1 AND state IN ('live', 'draining', 'closed') GROUP BY worker",
 )
 LATE = Statement(
     "late_timers",
@@ -263,21 +264,35 @@ def running_since(before: Instant) -> Script[list[Running]]:
     return found
 
 
-def silent_workers(before: Instant) -> Script[list[tuple[int, str, Instant]]]:
-    """Workers that were to be heard of since an instant, and were not: namespace, name, last seen."""
-    return [(row[0], row[1], row[2]) for row in (yield Fetch(SILENT, (before, MOST)))]
+def silent_workers(namespace: int, before: Instant) -> Script[dict[str, Instant]]:
+    """Workers that were to be heard of since an instant, and were not: when they were seen last."""
+    rows = yield from _workers(SILENT, namespace, before)
+    return dict(rows)
 
 
-def lost_workers(since: Instant) -> Script[dict[tuple[int, str], Instant]]:
-    """Workers that were lost since an instant and did not come back, by namespace and name: when that was last."""
-    rows = yield Fetch(LOST, (since, MOST))
-    others = (yield Fetch(NOT_LOST)) if rows else []
-    present = {(namespace, worker): (made, alive) for namespace, worker, made, alive in others}
-    found: dict[tuple[int, str], Instant] = {}
-    for namespace, worker, created_at, ended_at in rows:
-        made, alive = present.get((namespace, worker), (-1, 0))
+def lost_workers(namespace: int, since: Instant) -> Script[dict[str, Instant]]:
+    """Workers that were lost since an instant and did not come back: when that was last."""
+    lost = yield from _workers(LOST, namespace, since)
+    others = (yield Fetch(NOT_LOST, (namespace,))) if lost else []
+    present = {worker: (made, alive) for worker, made, alive in others}
+    found: dict[str, Instant] = {}
+    for worker, created_at, ended_at in lost:
+        made, alive = present.get(worker, (-1, 0))
         if not alive and made < created_at:
-            found.setdefault((namespace, worker), ended_at)
+            found[worker] = ended_at
+    return found
+
+
+def _workers(statement: Statement, namespace: int, at: Instant) -> Script[Rows]:
+    """A row of each worker, page by page."""
+    found: Rows = []
+    after = ""
+    for _ in range(MOST_PAGES):
+        rows = yield Fetch(statement, (namespace, after, at, MOST))
+        found += rows
+        if len(rows) < MOST:
+            break
+        after = rows[-1][0]
     return found
 
 

@@ -26,8 +26,11 @@ FIRING = Statement(
     "firing_alerts",
     "SELECT namespace, severity, count(*) FROM alerts WHERE state = 'firing' GROUP BY namespace, severity",
 )
-ALL_OPEN = Statement(
-    "open_alerts", f"SELECT {_COLUMNS} FROM alerts WHERE state = 'firing' ORDER BY namespace, id LIMIT 100000"
+SOME_OPEN = Statement(
+    "rules_with_open_alerts",
+    "SELECT given.namespace, given.rule FROM given WHERE EXISTS (SELECT 1 FROM alerts a"
+    " WHERE a.namespace = given.namespace AND a.rule = given.rule AND a.state = 'firing')",
+    at_once=True,
 )
 ONE = Statement("alert", f"SELECT {_COLUMNS} FROM alerts WHERE id = $1 AND namespace = $2")
 PAGE = Statement(
@@ -106,13 +109,11 @@ def firing() -> Script[dict[tuple[int, str], int]]:
     return {(namespace, severity): int(count) for namespace, severity, count in (yield Fetch(FIRING))}
 
 
-def all_open() -> Script[dict[tuple[int, str], list[Alert]]]:
-    """The alerts of all rules that are not over, by namespace and rule."""
-    found: dict[tuple[int, str], list[Alert]] = {}
-    for row in (yield Fetch(ALL_OPEN)):
-        alert = _alert(row)
-        found.setdefault((alert.namespace, alert.rule), []).append(alert)
-    return found
+def with_open(rules: Sequence[StoredRule]) -> Script[set[tuple[int, str]]]:
+    """Those of these rules that have alerts that are not over, by namespace and name."""
+    given = [(stored.namespace, stored.name) for stored in rules]
+    rows = (yield ForEach(SOME_OPEN, (("namespace", "int"), ("rule", "text")), given)) if given else []
+    return {(namespace, rule) for namespace, rule in rows}
 
 
 def firing_by_rule(namespace: int) -> Script[dict[str, int]]:

@@ -19,7 +19,7 @@ sessions = table(
     col("last_seen", BIG),
     col("created_at", BIG),
     opt("ended_at", BIG),
-    Index("sessions_state", "state"),
+    Index("sessions_state", "state", "namespace", "worker"),
     # Heartbeats rewrite a row in its own page: half of it stays free, and last_seen has no index.
     storage={**BUSY, "autovacuum_vacuum_threshold": 500, "fillfactor": 50},
 )

@@ -1114,7 +1114,7 @@ CREATE TABLE sessions (
 )
  WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000, fillfactor = 50);
 
-CREATE INDEX sessions_state ON sessions (state);
+CREATE INDEX sessions_state ON sessions (state, namespace, worker);
 
 CREATE TABLE share_charges (
     queue INTEGER NOT NULL,

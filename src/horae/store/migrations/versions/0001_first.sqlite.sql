@@ -1141,7 +1141,7 @@ CREATE TABLE sessions (
     PRIMARY KEY (id)
 );
 
-CREATE INDEX sessions_state ON sessions (state);
+CREATE INDEX sessions_state ON sessions (state, namespace, worker);
 
 CREATE TABLE share_charges (
     queue INTEGER NOT NULL,
