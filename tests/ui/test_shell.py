@@ -28,9 +28,34 @@ SLOW = """async () => {
     return { meanwhile, shown, begun: answers.length, calm, busy };
 }"""
 COPIED = """async () => {
-    const { curl, shell } = await import("/ui/core/script.js");
+    const { curl, paramsWord, shell } = await import("/ui/core/script.js");
+    const { secretNames } = await import("/ui/parts/schema.js");
+    const { toYaml } = await import("/ui/parts/yaml.js");
+    const secret = { anyOf: [{ $ref: "#/$defs/pin" }, { type: "null" }] };
+    const inner = { type: "object", properties: { pin: secret, old: false } };
+    const schema = { $defs: { pin: { type: "integer", writeOnly: true } }, properties: { inner, old: false } };
+    const hide = secretNames(schema);
     const body = { value: "hush-1", smtp: { password: "it's hush-2", host: "mail" }, ref: { token: "secret://t" } };
-    return [curl("PUT", "/secrets/x", body, undefined, ["value"]), shell(["horae", "jobs", "run", "x y", "--", "ls"])];
+    return [
+        curl("PUT", "/secrets/x", body, undefined, ["value"]),
+        shell(["horae", "jobs", "run", "x y", "--", "ls"]),
+        curl("POST", "/x", { inner: { pin: 1234 } }, undefined, hide),
+        [{ inner: { pin: 1234 } }, { token: "a" }, { a: 1 }].map((params) => paramsWord(params, hide)).join(" "),
+        toYaml({ a: 1e-7, b: -2e21, c: 1.5e-9 }),
+    ];
+}"""
+
+UNDONE = """async () => {
+    const { act, toasts } = await import("/ui/core/act.js");
+    const { go } = await import("/ui/core/route.js");
+    const asked = window.fetch;
+    const seen = [];
+    window.fetch = async (_, { headers }) => { seen.push(headers["horae-namespace"]); return Response.json({}); };
+    await act({ title: "Hold", path: "/x", undo: { title: "Release", path: "/y" } });
+    go("/ui/queues", {});
+    await toasts.value.at(-1).undo.run();
+    window.fetch = asked;
+    return seen;
 }"""
 
 
@@ -93,13 +118,17 @@ async def test_a_slow_answer_is_let_finish_and_what_is_copied_holds_no_secret(pa
     site.fleet.request("POST", "/namespaces", {"name": "elsewhere"})
     await page.goto(f"{site.url}/?ns=elsewhere")
     await expect(page.locator(".namespace select")).to_have_value("elsewhere")
-    curl, command = await page.evaluate(COPIED)
+    curl, command, pin, params, yaml = await page.evaluate(COPIED)
     assert "hush" not in curl
     assert '"password":"\'"$PASSWORD"\'","host":"mail"' in curl
     assert '"value":"\'"$VALUE"\'"' in curl
     assert '"token":"secret://t"' in curl
     assert "Horae-Namespace: elsewhere" in curl
     assert command == "horae jobs run 'x y' --namespace elsewhere -- ls"
+    assert "1234" not in pin
+    assert params == '@params.json @params.json {"a":1}'
+    assert yaml == "a: 1.0e-7\nb: -2.0e+21\nc: 1.5e-9\n"
+    assert await page.evaluate(UNDONE) == ["elsewhere", "elsewhere"]  # whatever is looked at by then
 
 
 async def test_rights_events_and_reads_are_those_of_the_namespace(page, site):

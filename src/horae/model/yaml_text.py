@@ -177,7 +177,7 @@ class _Builder:
     def _scalar(self, node: Any) -> Any:
         try:
             value = self._loader.construct_object(node)
-        except (ValueError, OverflowError) as error:
+        except (ValueError, OverflowError, LookupError, AttributeError, TypeError) as error:  # as PyYAML leaves them
             raise _wrong(f"{node.value[:40]!r} cannot be read: {error}", node.start_mark, "Put it in quotes.") from None
         lost = isinstance(value, float) and not math.isfinite(value)
         if lost or (isinstance(value, int) and not _LEAST <= value <= _MOST):

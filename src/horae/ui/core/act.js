@@ -23,22 +23,24 @@ export const dismiss = (id) => { toasts.value = toasts.value.filter((one) => one
 /**
  * Do something: {title, method, path, params, body, headers, hide: names in the body that are secret, cli: ["jobs", "pause", name], confirm: {...}, done: (answer) => text,
  * undo: an action of the same shape, after: (answer) => ..., see: (answer) => where to look at it, failed: (error) => ... instead of
- * a toast, for what says it beside its fields, run: does it in another way, e.g. in parts}. Answers what the server said, or undefined if it was not done.
+ * a toast, for what says it beside its fields, run: (ns) => does it in another way, e.g. in parts; ns: the namespace, the one that is
+ * looked at unless said}. Answers what the server said, or undefined if it was not done.
  */
 export async function act(action) {
   const { method = "POST", path, params, body, headers, done, undo, after, see, failed, run } = action;
-  if (run) return run();
-  const ns = chosenNamespace(); // as it was when it was asked for, whatever is looked at when it is answered
+  const { ns = chosenNamespace() } = action; // as it was when it was asked for, whatever is looked at when it is answered, or undone
+  if (run) return run(ns);
+  const same = copies(action);
   if (action.confirm && !(await confirm({ action: action.title, ...action.confirm }))) return undefined;
   try {
     const answer = await send(method, path, { params, body, headers, ns });
     const text = typeof done === "function" ? done(answer) : done ?? `${action.title}: done.`;
-    toast({ text, undo: undo && { title: undo.title ?? "Undo", run: () => act({ ...undo, after: undo.after ?? after }) }, see: see?.(answer), ...copies(action) });
+    toast({ text, undo: undo && { title: undo.title ?? "Undo", run: () => act({ ...undo, ns, after: undo.after ?? after }) }, see: see?.(answer), ...same });
     await after?.(answer);
     return answer ?? null;
   } catch (error) {
     if (failed) { failed(error); return undefined; }
-    toast({ text: `${action.title}: ${error.detail ?? error.message}`, remedy: error.remedy, error: true, ...copies(action) });
+    toast({ text: `${action.title}: ${error.detail ?? error.message}`, remedy: error.remedy, error: true, ...same });
     return undefined;
   }
 }

@@ -9,7 +9,7 @@ import { confirm } from "../parts/dialog.js";
 
 export { API, address } from "./address.js";
 export { can, may, me, namespace } from "./who.js";
-export { curl, shell } from "./script.js";
+export { curl, paramsWord, shell } from "./script.js";
 
 export class Problem extends Error {
   constructor(status, body) {

@@ -4,6 +4,7 @@ import { useState, useEffect, useRef } from "./html.js";
 import { chosenNamespace, get } from "./api.js";
 import { now } from "./clock.js";
 import { useEvents, useLive } from "./live.js";
+import { person } from "./who.js";
 import { look, NOTHING } from "./reads.js";
 
 const GONE = 3000; // ms after which a server that does not answer is asked again
@@ -51,7 +52,7 @@ export function useList(path, params, options = {}) {
   const still = later.items.length > 0;
   const first = useData(path, params, still ? { ...options, live: null, poll: null } : options);
   useLive(path && still ? options.live : null, () => setFresh((n) => n + 1), { wait: options.wait });
-  useEffect(() => { setLater({ items: [], cursor: undefined }); setFresh(0); }, [key]);
+  useEffect(() => { setLater({ items: [], cursor: undefined }); setFresh(0); }, [key, person.value]);
   const cursor = later.cursor === undefined ? first.data?.nextCursor : later.cursor;
   const more = cursor
     ? async () => {

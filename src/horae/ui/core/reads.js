@@ -99,7 +99,7 @@ export function look(key, ask, listener) {
 // Who signed in again sees how it is by now; somebody else sees nothing of what was read before.
 whenSignedIn(({ other }) => {
   for (const read of reads.values()) {
-    if (other) { read.text = null; read.show(NOTHING); }
+    if (other) { read.text = null; read.show({ ...NOTHING }); } // not as for one who only asks anew: nothing of it stays
     read.load();
   }
 });

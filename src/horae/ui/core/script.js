@@ -7,9 +7,12 @@ const quoted = (text) => (/^[\w./:@=,-]+$/.test(text) ? text : `'${text.replaceA
 const SECRET = /passw|passphrase|secret|token|authori[sz]ation|credential|cookie|api-?key/i;
 const HIDDEN = "\u0000";
 
+const isNothing = (value) => value === null || value === undefined || value === "" || (typeof value === "string" && value.startsWith("secret://"));
+
 /** A value without what is secret: by its name, or because the action names it. References to secrets are none. */
 function covered(value, name, hide) {
-  if (typeof value === "string") return value && (hide.includes(name) || SECRET.test(name)) && !value.startsWith("secret://") ? HIDDEN + name + HIDDEN : value;
+  if (hide.includes(name) && !isNothing(value)) return HIDDEN + name + HIDDEN;
+  if (typeof value === "string") return SECRET.test(name) && !isNothing(value) ? HIDDEN + name + HIDDEN : value;
   if (Array.isArray(value)) return value.map((one) => covered(one, name, hide));
   if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, covered(one, key, hide)]));
   return value;
@@ -26,6 +29,9 @@ export function curl(method, given, content, params, hide = []) {
   if (content !== undefined) words.push("-H", "'Content-Type: application/json'", "-d", body(content, hide));
   return words.join(" ");
 }
+
+/** Params as a word of a command line; those that hold something secret are read from a file of the reader's own. */
+export const paramsWord = (params, hide) => { const text = JSON.stringify(params); return JSON.stringify(covered(params, "", hide)) === text ? text : "@params.json"; };
 
 /** A word of a command line that is secret: the reader's shell puts its own value in. */
 export const ownValue = (name) => ({ variable: variable(name) });

@@ -6,6 +6,8 @@ import { route } from "./route.js";
 export const me = signal(undefined); // undefined: not asked yet, null: nobody is signed in
 export const ended = signal(false); // the sign-in has ended while something is shown: it stays, and one signs in over it
 
+export const person = signal(0); // counts up when somebody else signs in: nothing of what was shown before stays
+
 const chosen = computed(() => route.value.query.ns ?? null);
 const ROLES = ["viewer", "operator", "editor", "admin"];
 
@@ -36,5 +38,7 @@ export function taken(answer, asked) {
   const before = me.value;
   me.value = answer && { ...answer, asked };
   if (answer) { ended.value = false; settle(me.value); }
-  return Boolean(before && answer) && !isSame(before, answer);
+  const isOther = Boolean(before && answer) && !isSame(before, answer);
+  if (isOther) person.value += 1;
+  return isOther;
 }

@@ -21,36 +21,36 @@ export function Bulk({ filter, count, more, after, small = false }) {
   const these = count === 1 && !more ? "this one" : `these ${said}`;
   const title = small ? "Discard" : `Discard ${these}`;
   const same = { path: "/dlq/discard", body: { filter }, cli: ["dlq", "discard", ...flags(filter), "--yes"] };
-  return html`<button type="button" class=${small ? "" : "primary"} disabled=${!can("operator")} onClick=${() => setAsking(true)}>${small ? "Retry …" : `Retry ${these} …`}</button><${ActionButton} action=${{ ...same, title, run: () => discard(filter, count, said, after, same) }} />
+  return html`<button type="button" class=${small ? "" : "primary"} disabled=${!can("operator")} onClick=${() => setAsking(true)}>${small ? "Retry …" : `Retry ${these} …`}</button><${ActionButton} action=${{ ...same, title, run: (ns) => discard(filter, count, said, after, same, ns) }} />
     ${asking && html`<${Retry} filter=${filter} said=${said} onClose=${() => { setAsking(false); after(); }} />`}`;
 }
 
 // From the newest on, each time where the last request ended: what fails again meanwhile is not among those that were counted.
-async function* discarded(filter) {
+async function* discarded(filter, ns) {
   let cursor;
   do {
-    const answer = await post("/dlq/discard", { filter: { ...filter, limit: AT_ONCE, ...(cursor ? { cursor } : {}) } });
+    const answer = await post("/dlq/discard", { filter: { ...filter, limit: AT_ONCE, ...(cursor ? { cursor } : {}) } }, { ns });
     yield answer;
     cursor = answer.more ? answer.nextCursor : null;
   } while (cursor);
 }
 
-async function discard(filter, count, said, after, same) {
+async function discard(filter, count, said, after, same, ns) {
   if (!(await confirm({ title: `Discard ${said}?`, body: GONE, action: `Discard ${said}`, danger: true }))) return;
-  await tell(inParts({ title: `Discarding ${said}`, total: count, parts: discarded(filter) }), "discarded", same);
+  await tell(inParts({ title: `Discarding ${said}`, total: count, parts: discarded(filter, ns) }), "discarded", same);
   after();
 }
 
 /** These by name, as one request would have it: the same for scripts. */
 export const named = (verb, ids) => ({ path: `/dlq/${verb}`, body: { ids }, cli: ["dlq", verb, ...ids, "--yes"] });
 
-async function* each(verb, ids) {
-  for (const part of cut(ids, AT_ONCE)) yield await post(`/dlq/${verb}`, { ids: part });
+async function* each(verb, ids, ns) {
+  for (const part of cut(ids, AT_ONCE)) yield await post(`/dlq/${verb}`, { ids: part }, { ns });
 }
 
-/** Retry those named; answers whether some were. */
-export const retryEach = (ids) => tell(inParts({ title: `Retrying ${number(ids.length)}`, total: ids.length, parts: each("retry", ids) }), "run again", named("retry", ids));
-export const discardEach = (ids) => tell(inParts({ title: `Discarding ${number(ids.length)}`, total: ids.length, parts: each("discard", ids) }), "discarded", named("discard", ids));
+/** Retry those named, of a namespace; answers whether some were. */
+export const retryEach = (ids, ns) => tell(inParts({ title: `Retrying ${number(ids.length)}`, total: ids.length, parts: each("retry", ids, ns) }), "run again", named("retry", ids));
+export const discardEach = (ids, ns) => tell(inParts({ title: `Discarding ${number(ids.length)}`, total: ids.length, parts: each("discard", ids, ns) }), "discarded", named("discard", ids));
 
 async function tell(going, word, same) {
   const { done, skipped, stopped, error } = await going;

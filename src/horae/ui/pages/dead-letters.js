@@ -17,8 +17,9 @@ const asked = () => {
   const { job, queue, errorType, reason, text, olderThan } = route.value.query;
   return Object.fromEntries(Object.entries({ job, queue, errorType, reason, text, olderThan }).filter(([, value]) => value));
 };
-// Those that were counted, and none that came since: the newest of them had begun before it ended.
-const counted = (filter, groups) => ({ ...filter, until: new Date(Math.max(...groups.map((one) => Date.parse(one.newestAt))) + 1).toISOString() });
+// Those that were counted, and none that was made since: an id begins with when its execution was made.
+const madeAt = (id) => parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+const counted = (filter, groups) => ({ ...filter, until: new Date(Math.max(...groups.map((one) => madeAt(one.newestId))) + 1).toISOString() });
 
 export default function DeadLetters() {
   const filter = asked();
@@ -49,9 +50,9 @@ function Groups({ groups, filter }) {
     { title: "first", className: "large-only", cell: (one) => html`<${Time} at=${one.oldestAt} ago />` },
     { title: "last", cell: (one) => html`<${Time} at=${one.newestAt} ago />` },
     { title: "course", className: "large-only", cell: (one) => html`<${Spark} counts=${one.course} from=${groups.data.from} to=${groups.data.to} />` },
-    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><${Bulk} small filter=${counted({ ...filter, job: one.jobName, errorType: one.errorType }, [one])} count=${one.count} more=${!groups.data.complete} after=${groups.reload} /></span>` },
+    { title: "", key: "actions", cell: (one) => html`<span class="actions nowrap"><${Bulk} small filter=${counted({ ...filter, job: one.jobId, errorType: one.errorType }, [one])} count=${one.count} more=${!groups.data.complete} after=${groups.reload} /></span>` },
   ];
-  const href = (one) => link("/dead-letters", { ...filter, tab: "letters", job: one.jobName, errorType: one.errorType });
+  const href = (one) => link("/dead-letters", { ...filter, tab: "letters", job: one.jobId, errorType: one.errorType });
   const empty = html`<${Empty} title=${Object.keys(filter).length ? "Nothing like that." : "No dead letters."}>What fails after its last try comes here and stays until it is retried or discarded.<//>`;
   return html`<${Ready} of=${groups} what="dead letters">${(data) => html`<${Table} what="errors" columns=${columns} rows=${data.items} keyOf=${(one) => `${one.jobId} ${one.errorType}`} href=${href} empty=${empty} />`}<//>`;
 }
@@ -79,8 +80,8 @@ function Letters({ filter, after }) {
     { title: "ended", cell: (one) => html`<${Time} at=${one.execution.completedAt} ago />` },
   ];
   const words = plural(ids.length, "dead letter");
-  const retry = { ...named("retry", ids), title: `Retry ${ids.length}`, run: async () => { if (await retryEach(ids)) done(); } };
-  const discard = { ...named("discard", ids), title: `Discard ${ids.length}`, run: async () => { if ((await confirm({ title: `Discard ${words}?`, body: GONE, action: `Discard ${words}`, danger: true })) && (await discardEach(ids))) done(); } };
+  const retry = { ...named("retry", ids), title: `Retry ${ids.length}`, run: async (ns) => { if (await retryEach(ids, ns)) done(); } };
+  const discard = { ...named("discard", ids), title: `Discard ${ids.length}`, run: async (ns) => { if ((await confirm({ title: `Discard ${words}?`, body: GONE, action: `Discard ${words}`, danger: true })) && (await discardEach(ids, ns))) done(); } };
   return html`${ids.length > 0 && html`<div class="actions"><${ActionButton} action=${retry} kind="primary" /><${ActionButton} action=${discard} /></div>`}
     <${Table} what="dead letters" columns=${columns} rows=${list.items} list=${list} keyOf=${idOf} href=${(one) => link(executionPath(idOf(one)))} choose=${can("operator") ? { chosen, onChange: setChosen, of: idOf } : undefined} empty=${html`<${Empty} title=${Object.keys(filter).length ? "Nothing like that." : "No dead letters."} />`} />`;
 }

@@ -19,7 +19,7 @@ const MOST = 200; // triggers that are asked for
 export function useHeard() {
   const list = useData("/triggers", { kind: "event", limit: MOST }, { live: ["job"], wait: 5000 });
   const items = list.data?.items;
-  return { ...list, items, names: [...new Set((items ?? []).map((one) => one.definition.event).filter(Boolean))].sort() };
+  return { ...list, items, more: Boolean(list.data?.nextCursor), names: [...new Set((items ?? []).map((one) => one.definition.event).filter(Boolean))].sort() };
 }
 
 export function SendDialog({ name: given, close }) {

@@ -86,7 +86,8 @@ function Listeners() {
   const watch = useData("/triggers", { kind: "watch", limit: 200 });
   const error = heard.error ?? also.error ?? watch.error;
   const rows = heard.items && [...heard.items, ...(also.data?.items ?? []), ...(watch.data?.items ?? [])];
+  const more = heard.more || also.data?.nextCursor || watch.data?.nextCursor;
   const empty = html`<${Empty} title="No trigger listens." command=${LISTEN}>A trigger with <code>event</code>, <code>webhook</code> or <code>watch</code> starts its job when something comes; a filter may say which.<//>`;
-  return html`<div class="stack">${rows?.length > 0 && html`<p class="soft">${plural(rows.length, "trigger")} ${rows.length === 1 ? "listens" : "listen"}.</p>`}
+  return html`<div class="stack">${rows?.length > 0 && html`<p class="soft">${plural(rows.length, "trigger")}${more ? " and more" : ""} ${rows.length === 1 ? "listens" : "listen"}.</p>`}
     <${Table} what="listeners" columns=${LISTENERS} rows=${rows} list=${{ error, reload: heard.reload }} keyOf=${(one) => one.jobId + one.name} href=${(one) => link(jobPath(one.job), { tab: "schedule" })} empty=${empty} /></div>`;
 }

@@ -1,7 +1,7 @@
 // What can be done with an execution: stop it, try it again, run it again from somewhere, pause its steps.
 
 import { html, useState } from "../core/html.js";
-import { can } from "../core/api.js";
+import { can, paramsWord } from "../core/api.js";
 import { ActionButton } from "../core/act.js";
 import { executionPath, go, link } from "../core/route.js";
 import { Field } from "../parts/fields.js";
@@ -65,8 +65,9 @@ function Rerun({ execution, graph, start, onClose }) {
   const [wrong, setWrong] = useState(null);
   const id = execution.executionId;
   const body = { ...(from ? { from } : {}), ...(params ? { params } : {}), ...(latest ? { latest } : {}), ...(stop ? { breakpoints: [stop] } : {}) };
-  const cli = ["executions", "rerun", id, ...(from ? ["--from", from] : []), ...(params ? ["--params", JSON.stringify(params)] : []), ...(latest ? ["--latest"] : []), ...(stop ? ["--break", stop] : [])];
-  const action = { title: "Run it again", path: `/executions/${id}/rerun`, body, cli, done: "It runs again, as a new execution.", after: (answer) => { onClose(); show(answer.executionId); } };
+  const hide = execution.sensitive ? Object.keys(params ?? {}) : [];
+  const cli = ["executions", "rerun", id, ...(from ? ["--from", from] : []), ...(params ? ["--params", paramsWord(params, hide)] : []), ...(latest ? ["--latest"] : []), ...(stop ? ["--break", stop] : [])];
+  const action = { title: "Run it again", path: `/executions/${id}/rerun`, body, hide, cli, done: "It runs again, as a new execution.", after: (answer) => { onClose(); show(answer.executionId); } };
   return html`<${FormDialog} title="Run ${execution.jobName} again" action=${action} submit="Run it again" onClose=${onClose} disabled=${wrong !== null}>
     ${graph && html`<${Field} label="From" value=${from} onChange=${setFrom} options=${[["", "the beginning"], ["failed", "what failed"], ...steps.map((step) => [step])]} />
       <${Field} label="Stop before" value=${stop} onChange=${setStop} options=${[["", "nothing"], ...steps.map((step) => [step])]} />`}

@@ -1,7 +1,7 @@
 // What can be done with executions that were chosen from the list: those that go on are cancelled, failed ones tried again.
 
 import { html, useState } from "../core/html.js";
-import { curl, post, shell } from "../core/api.js";
+import { chosenNamespace, curl, post, shell } from "../core/api.js";
 import { toast } from "../core/act.js";
 import { plural } from "../core/format.js";
 import { confirm } from "../parts/dialog.js";
@@ -13,18 +13,18 @@ const MOST_NAMED = 8;
 const goesOn = (one) => ["waiting", "queued", "running"].includes(one.status);
 const isFailed = (one) => one.status === "failed";
 
-async function* cancelled(executions, failed) {
+async function* cancelled(executions, failed, ns) {
   for (const part of cut(executions, AT_ONCE)) {
-    const answers = await Promise.allSettled(part.map((one) => post(`/executions/${one.executionId}/cancel`, { reason: "" })));
+    const answers = await Promise.allSettled(part.map((one) => post(`/executions/${one.executionId}/cancel`, { reason: "" }, { ns })));
     const refused = answers.filter((one) => one.status === "rejected").map((one) => one.reason);
     failed.push(...refused);
     yield { done: part.length - refused.length, skipped: refused.length };
   }
 }
 
-async function cancelEach(executions) {
+async function cancelEach(executions, ns) {
   const failed = [];
-  const { done, stopped } = await inParts({ title: `Cancelling ${plural(executions.length, "execution")}`, total: executions.length, parts: cancelled(executions, failed) });
+  const { done, stopped } = await inParts({ title: `Cancelling ${plural(executions.length, "execution")}`, total: executions.length, parts: cancelled(executions, failed, ns) });
   const same = {
     command: executions.map((one) => shell(["horae", "executions", "cancel", one.executionId])).join(" && "),
     curl: executions.map((one) => curl("POST", `/executions/${one.executionId}/cancel`, { reason: "" })).join(" && "),
@@ -44,17 +44,17 @@ export function Chosen({ executions, clear, reload }) {
   const [busy, setBusy] = useState(false);
   const open = executions.filter(goesOn);
   const failed = executions.filter(isFailed);
-  const during = (work) => async () => { setBusy(true); try { if (await work()) clear(); } finally { setBusy(false); reload(); } };
-  const cancel = during(async () => {
+  const during = (work) => async () => { setBusy(true); try { if (await work(chosenNamespace())) clear(); } finally { setBusy(false); reload(); } };
+  const cancel = during(async (ns) => {
     const title = `Cancel ${plural(open.length, "execution")}`;
     if (!(await confirm({ title: `${title}?`, body: html`${names(open)}<p>What has not begun never runs; what runs is asked to stop, then made to.</p>`, action: title, danger: true }))) return false;
-    await cancelEach(open);
+    await cancelEach(open, ns);
     return true;
   });
-  const retry = during(async () => {
+  const retry = during(async (ns) => {
     const title = `Retry ${plural(failed.length, "execution")}`;
     const body = html`${names(failed)}<p>Each runs again as a new execution with the same params; those that were retried or discarded are left out.</p>`;
-    return (await confirm({ title: `${title}?`, body, action: title })) && retryEach(failed.map((one) => one.executionId));
+    return (await confirm({ title: `${title}?`, body, action: title })) && retryEach(failed.map((one) => one.executionId), ns);
   });
   return html`<div class="chosen-bar" role="status"><strong>${plural(executions.length, "execution")} chosen</strong>
     <button type="button" disabled=${busy || !open.length} onClick=${cancel}>Cancel${open.length && open.length < executions.length ? ` ${open.length}` : ""}</button>

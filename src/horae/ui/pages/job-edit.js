@@ -54,6 +54,7 @@ function Editor({ job, began }) {
   const problem = refused ?? check.problem;
   const title = first ? `Edit ${first.name}` : "New job";
   const as = FORMS.some(([id]) => id === route.value.query.as) ? route.value.query.as : "form";
+  useEffect(() => setUnreads({}), [as]); // what could not be read stood in another form
   const unread = Object.values(unreads).find(Boolean) ?? null;
   const cannot = (field) => (wrong) => setUnreads((old) => ({ ...old, [field]: wrong }));
   const target = first ? { method: "PUT", path: `/jobs/${first.jobId}`, headers: { "if-match": `"${first.version}"` } } : { method: "POST", path: "/jobs" };

@@ -32,6 +32,7 @@ export function JobForm({ value, onChange, cannot, problem }) {
   const choose = (next) => {
     const changed = { ...value };
     for (const one of TASKS) delete changed[one];
+    cannot(kind)(null);
     onChange({ ...changed, [next]: next === "workflow" ? { steps: [] } : "" });
   };
   return html`<${Panel} title="What"><div class="fields">

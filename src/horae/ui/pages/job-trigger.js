@@ -2,11 +2,12 @@
 
 import { html, useState } from "../core/html.js";
 import { link, executionPath } from "../core/route.js";
+import { paramsWord } from "../core/api.js";
 import { ActionButton } from "../core/act.js";
 import { Failure } from "../parts/basics.js";
 import { Dialog } from "../parts/dialog.js";
 import { SchemaForm } from "../parts/form.js";
-import { complaints, initial, isSecret } from "../parts/schema.js";
+import { complaints, initial, secretNames } from "../parts/schema.js";
 import { Field } from "../parts/fields.js";
 
 const SENT = ["delay", "at", "key", "priority"];
@@ -24,9 +25,9 @@ export function TriggerDialog({ job, close, reload }) {
   const changed = Object.fromEntries(Object.entries(params).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(job.params?.[name])));
   if (Object.keys(changed).length) body.params = changed;
   for (const name of SENT) if (how[name]) body[name] = name === "priority" ? Number(how[name]) : name === "at" ? new Date(how[name]).toISOString() : how[name];
-  const hide = Object.entries(job.schema?.properties ?? {}).filter(([, one]) => job.sensitive || isSecret(one)).map(([name]) => name); // what no copied command tells
+  const hide = job.sensitive ? Object.keys(body.params ?? {}) : secretNames(job.schema); // what no copied command tells
   const action = () => ({
-    title: "Trigger", path: `/jobs/${job.jobId}/trigger`, body, hide, cli: ["jobs", "trigger", job.name, ...(body.params ? ["--params", hide.some((name) => name in body.params) ? "@params.json" : JSON.stringify(body.params)] : []), ...SENT.filter((name) => body[name] !== undefined).flatMap((name) => [`--${name}`, String(body[name])])],
+    title: "Trigger", path: `/jobs/${job.jobId}/trigger`, body, hide, cli: ["jobs", "trigger", job.name, ...(body.params ? ["--params", paramsWord(body.params, hide)] : []), ...SENT.filter((name) => body[name] !== undefined).flatMap((name) => [`--${name}`, String(body[name])])],
     done: (answer) => (answer.deduplicated ? `That ran already: the same execution is answered.` : `${job.name} was triggered.`),
     see: (answer) => link(executionPath(answer.executionId)),
     after: () => { close(); reload?.(); },

@@ -1,7 +1,7 @@
 // What can be done with jobs that were chosen from the list: all of them paused, let go on, or run.
 
 import { html, useState } from "../core/html.js";
-import { post, shell, curl } from "../core/api.js";
+import { chosenNamespace, curl, post, shell } from "../core/api.js";
 import { toast } from "../core/act.js";
 import { link } from "../core/route.js";
 import { plural } from "../core/format.js";
@@ -29,15 +29,15 @@ async function toEach(jobs, run) {
   return failed;
 }
 
-async function change(verb, jobs, reload) {
+async function change(verb, jobs, reload, ns) {
   const words = WORDS[verb];
-  const failed = await toEach(jobs, (job) => post(`/jobs/${job.jobId}/${verb}`, words.body));
+  const failed = await toEach(jobs, (job) => post(`/jobs/${job.jobId}/${verb}`, words.body, { ns }));
   const done = jobs.filter((job) => !failed.some((one) => one.job === job));
   const same = {
     command: jobs.map((job) => shell(["horae", "jobs", verb, job.name])).join(" && "),
     curl: jobs.map((job) => curl("POST", `/jobs/${job.jobId}/${verb}`, words.body)).join(" && "),
   };
-  if (done.length) toast({ text: `${words.did} ${plural(done.length, "job")}.`, undo: words.undo && { title: "Undo", run: () => change(words.undo, done, reload) }, see: verb === "trigger" ? link("/executions", { since: "15m" }) : undefined, ...same });
+  if (done.length) toast({ text: `${words.did} ${plural(done.length, "job")}.`, undo: words.undo && { title: "Undo", run: () => change(words.undo, done, reload, ns) }, see: verb === "trigger" ? link("/executions", { since: "15m" }) : undefined, ...same });
   if (failed.length) toast({ error: true, text: `${plural(failed.length, "job")} could not be changed: ${failed[0].job.name}: ${failed[0].error.detail}`, remedy: failed[0].error.remedy });
   reload();
 }
@@ -50,11 +50,12 @@ export function Chosen({ jobs, clear, reload }) {
   const verbs = ["trigger", "pause", "resume"];
   const ask = async (verb) => {
     const those = todo(verb);
+    const ns = chosenNamespace();
     const title = `${WORDS[verb].title} ${plural(those.length, "job")}`;
     const body = html`${names(those)}<p>${SAYS[verb]}</p>`;
     if (!(await confirm({ title: `${title}?`, body, action: title }))) return;
     setBusy(true);
-    try { await change(verb, those, reload); clear(); } finally { setBusy(false); }
+    try { await change(verb, those, reload, ns); clear(); } finally { setBusy(false); }
   };
   return html`<div class="chosen-bar" role="status"><strong>${plural(jobs.length, "job")} chosen</strong>
     ${verbs.map((verb) => html`<button key=${verb} type="button" disabled=${busy || !todo(verb).length} onClick=${() => ask(verb)}>${WORDS[verb].title}${todo(verb).length && todo(verb).length < jobs.length ? ` ${todo(verb).length}` : ""}</button>`)}

@@ -13,16 +13,19 @@ export function SchemaForm({ schema, value = {}, onChange, strict = false, told,
   const [unread, setUnread] = useState({});
   const fields = Object.entries(schema?.properties ?? {});
   const needed = new Set(schema?.required ?? []);
-  const change = (name) => (next, bad = 0) => {
-    const values = { ...value };
-    if (next === undefined) delete values[name]; else values[name] = next;
+  const tell = (name, values, bad) => {
     const now = { ...unread, [name]: Number(bad) };
     setUnread(now);
     onChange(values, Object.values(now).reduce((sum, n) => sum + n, 0));
   };
+  const change = (name) => (next, bad = 0) => {
+    const values = { ...value };
+    if (next === undefined) delete values[name]; else values[name] = next;
+    tell(name, values, bad);
+  };
   if (!fields.length) return html`<${JsonField} label="params" value=${Object.keys(value).length ? value : undefined} told=${told?.detail} onChange=${(next, bad) => onChange(bad ? value : next ?? {}, bad ? 1 : 0)} />`;
   return html`<div class="form">${fields.map(([name, one]) => html`<${Field} key=${name} name=${name} schema=${resolved(one, root)} root=${root} needed=${needed.has(name)} value=${value[name]} own=${own?.[name]} strict=${strict} told=${under(told, name)} onChange=${change(name)} />`)}
-    ${fields.length > 0 && schema.additionalProperties && html`<${Further} schema=${schema} value=${value} onChange=${onChange} />`}</div>`;
+    ${fields.length > 0 && schema.additionalProperties && html`<${Further} schema=${schema} value=${value} onChange=${(values, bad) => tell("", values, bad)} />`}</div>`;
 }
 
 const under = (told, name) => (told && (told.path[0] === name) ? { path: told.path.slice(1), detail: told.detail } : null);

@@ -132,7 +132,8 @@ export function sought(grep) {
     const texts = grep.split("*").filter(Boolean).map(escaped);
     return texts.length ? new RegExp(texts.join("|"), "gi") : null;
   }
-  if ((expression.match(/[*+{]/g) ?? []).length > 1) return null;
+  const repeats = (expression.match(/[*+?{]/g) ?? []).length;
+  if (repeats > 1 || (repeats && /[(|]/.test(expression))) return null;
   try { return new RegExp(expression, anyCase ? "gi" : "g"); } catch { return null; }
 }
 

@@ -4,12 +4,14 @@
 const DEEPEST = 20; // references to references
 const LONG = 200; // characters that want more than one line
 
+const unescaped = (name) => { try { return decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~"); } catch { return name; } };
+
 /** A schema with its reference followed and its "or null" told as `nullable`; `root` holds the $defs. */
 export function resolved(given, root, deep = 0) {
-  let schema = given === true || given === undefined || given === null ? {} : given;
+  let schema = given && typeof given === "object" ? given : {}; // true, and false: the server refuses what is not allowed
   if (schema.$ref?.startsWith("#") && deep < DEEPEST) {
     const { $ref, ...beside } = schema;
-    const found = $ref.slice(1).split("/").filter(Boolean).reduce((part, name) => part?.[decodeURIComponent(name).replaceAll("~1", "/").replaceAll("~0", "~")], root);
+    const found = $ref.slice(1).split("/").filter(Boolean).reduce((part, name) => part?.[unescaped(name)], root);
     return resolved({ ...found, ...beside }, root, deep + 1);
   }
   const { anyOf, oneOf, allOf, ...beside } = schema;
@@ -41,6 +43,11 @@ export const options = (schema) => schema.enum ?? [schema.const];
 
 const INPUTS = { date: "date", time: "time", "date-time": "datetime-local", email: "email", uri: "url", password: "password" };
 export const isSecret = (schema) => schema?.writeOnly === true || schema?.format === "password";
+/** The names of fields, also within groups, that are secret. */
+export const secretNames = (schema, root = schema) => Object.entries(schema?.properties ?? {}).flatMap(([name, given]) => {
+  const one = resolved(given, root);
+  return isSecret(one) ? [name] : kindOf(one, root) === "group" ? secretNames(one, root) : [];
+});
 /** The browser's own kind of field for a text; null where it wants more than one line. */
 export function inputOf(schema) {
   if (isSecret(schema)) return "password";

@@ -9,6 +9,7 @@ const ODD = /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]/g;
 const quoted = (text) => JSON.stringify(text).replace(ODD, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 function scalar(value) {
+  if (typeof value === "number") return JSON.stringify(value).replace(/^(-?\d+)e/, "$1.0e"); // 1e-7 would be read as a text
   if (typeof value !== "string") return JSON.stringify(value);
   return PLAIN.test(value) && !value.endsWith(" ") && !WORDS.has(value.toLowerCase()) ? value : quoted(value);
 }
