@@ -1,7 +1,7 @@
 """The log of one attempt, as its worker writes it down: numbered, bounded, each line at the server's time."""
 
 from collections import deque
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -55,7 +55,7 @@ class Journal:
         self._bytes = 0
         self._lost = 0
         self._seq = 0
-        self._writing = Lock()
+        self._writing = RLock()  # what a finaliser logs in the midst of a line is written by the same thread
         self._lines: deque[Line] = deque()
         self._posted = self._ended = False
         self._open: dict[str, Line] = {}  # how lines stand that have no end yet, by stream

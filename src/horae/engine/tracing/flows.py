@@ -1,7 +1,7 @@
 """Spans of whole workflows: told when they have ended, by whichever server ended them."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from horae.engine.definitions import Definitions
@@ -36,15 +36,23 @@ class FlowSpans:
 
     async def step(self) -> Wait:
         """Tell of one batch."""
-        batch = [self._ended[i] for i in range(min(BATCH, len(self._ended)))]
+        batch = [self._ended.popleft() for _ in range(min(BATCH, len(self._ended)))]
+        try:
+            await self._tell_all(batch)
+        except BaseException:
+            room = MOST - len(self._ended)
+            self._ended.extendleft(reversed(batch[-room:] if room else []))
+            raise
+        return 0.0 if self._ended else SAFETY
+
+    async def _tell_all(self, batch: Sequence[Ended]) -> None:
         if batch:
             parcels = {one.id: one for one in await self._store.parcels(sorted({one.parcel for one in batch}))}
             versions = {(one.envelope.job, one.envelope.version) for one in parcels.values()}
             known = await self._definitions.get(sorted(versions))
             names = {version: one.name for version, one in known.items()}
             for one in batch:
-                self._tell(self._ended.popleft(), parcels.get(one.parcel), names)
-        return 0.0 if self._ended else SAFETY
+                self._tell(one, parcels.get(one.parcel), names)
 
     def _tell(self, ended: Ended, parcel: Parcel | None, names: dict[tuple[UUID, int], str]) -> None:
         if parcel is None or ended.flow is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from threading import Lock
+from threading import RLock
 from typing import Any, Protocol
 
 from msgspec import structs
@@ -24,7 +24,7 @@ from horae.worker.spawner import Spawner
 from horae.worker.timers import Timer
 from horae.worker.tracing import Attempts
 
-_MAKING = Lock()  # contexts: two of one item would number their log lines alike
+_MAKING = RLock()  # contexts: two of one item would number their log lines alike; a finaliser that logs may ask within
 BEATS = 3  # signs of life that the server hears of in the time that they may be away
 
 
@@ -112,8 +112,9 @@ class Run:
         """The context of an item that was begun, made once, whoever of its threads asks first."""
         if self._context is None or self._context_of is not begun:
             with _MAKING:
+                made = self._make_context(begun)
                 if self._context is None or self._context_of is not begun:
-                    self._context, self._context_of = self._make_context(begun), begun
+                    self._context, self._context_of = made, begun
         return self._context
 
     def _make_context(self, begun: Begun) -> Context:

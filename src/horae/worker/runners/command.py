@@ -296,6 +296,8 @@ def not_started(program: str, cwd: str | None, error: SpawnFailed, path: str) ->
     """
     if error.step == "user":
         return failed("CannotRunAs", f"the system does not let it run as another user: {error}.", permanent=True)
+    if error.step == "chdir" and error.errno == errno.EINVAL:
+        return failed("DirectoryNotFound", f"no folder can be called {cwd!r}.", permanent=True)
     if error.step == "chdir":
         said = f"cannot work in {cwd!r}: {error}. Create it on the worker."
         return failed("DirectoryNotFound", said, kind="platform")
