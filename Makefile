@@ -38,8 +38,9 @@ help:
 up: install
 	$(BIN)/horae up --demo $(HORAE_UP_FLAGS)
 
+# What tests write lies in memory where there is room: they start hundreds of stores. `make prove` writes to the disk.
 test: install-dev browser lint
-	$(BIN)/pytest -n $(PYTEST_WORKERS) $(PYTEST_FLAGS) $(TESTS)
+	scratch=$$(tools/scratch) && trap 'rm -rf "$$scratch"' EXIT && TMPDIR="$$scratch" $(BIN)/pytest -n $(PYTEST_WORKERS) $(PYTEST_FLAGS) $(TESTS)
 
 lint: install-dev
 	$(BIN)/ruff check --quiet .
