@@ -40,7 +40,7 @@ SAID = """async () => {
         painted("\\u001b[32;7mback").map(({ text, look }) => `${text}|${look}`).join(),
         JSON.stringify(settled("\\u001b[32m 9%\\r\\r99%\\u001b[0m\\r")),
         plain(" 9%\\r99%\\r"),
-        ["a.c*x", "re:(?i)^a[bc]+", "re:(a+)+$", "re:(a|a)*b", "re:a?a?", "re:(", "*"].map(sought).map(String).join(" "),
+        ["a.c*x", "re:(?i)^a[bc]+", "re:(a+)+", "re:(a|a)*b", "re:a?a?", "re:(", "*"].map(sought).map(String).join(" "),
     ];
 }"""
 
