@@ -432,6 +432,23 @@ async def test_a_file_that_is_put_elsewhere_while_it_is_read_is_read_there(
     assert (b"ada" in content, b"bob" in content) == (False, False)
 
 
+async def test_a_list_goes_on_in_the_file_that_was_written_anew(node: Node, clock: VirtualClock, monkeypatch):
+    older, newer = await two_files(node, clock)
+    read = node.archive._place.read
+
+    async def late(location):
+        monkeypatch.setattr(node.archive._place, "read", read, raising=False)
+        await node.erasures.erase(1, Which(params={"customer": "customer 3"}), None, 100)
+        async for piece in read(location):
+            yield piece
+
+    monkeypatch.setattr(node.archive._place, "read", late, raising=False)
+    page = await node.archive.list(1, limit=100)
+
+    assert [str(one.execution_id) for one in page.items] == [*newer[::-1], *older[::-1]]
+    assert page.notes == []
+
+
 async def failing(node: Node, clock: VirtualClock, monkeypatch) -> None:
     """A round that cannot read what it should archive."""
     await node.jobs.create(1, {"name": "report", "command": "true"})

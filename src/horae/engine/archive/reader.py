@@ -97,7 +97,10 @@ class ArchiveReader:
                     if len(found) == limit:
                         return number
         except UNREADABLE as error:
-            notes.append(self._told(archive, number, error))
+            now = await self._again(archive)
+            if now is not None and now.location != archive.location:  # written anew meanwhile, line by line
+                return await self._collect(now, max(first, number), wanted, found, limit, notes)
+            notes += [] if now is None else [self._told(archive, number, error)]
         except Exception as error:
             raise self._out_of_reach(error) from error
         return None
