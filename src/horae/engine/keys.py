@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from horae.engine.tokens import digest_of, id_of, new_code, new_cookie, new_key_id, new_key_text
 from horae.env import SECOND, Env, Instant, Micros
-from horae.errors import BadInput, Conflict, Forbidden, NotFound, StoreUnavailable, Unauthorized
+from horae.errors import BadInput, Busy, Conflict, Forbidden, NotFound, Unauthorized
 from horae.model.definition.limits import parse_rate
 from horae.model.job import DAY
 from horae.model.principal import (
@@ -261,7 +261,7 @@ class Keys:
         since = now - NOTED_EVERY
         if stored.last_used_at is not None and stored.last_used_at > since:
             return
-        with suppress(StoreUnavailable):  # a store that only reads still lets people in
+        with suppress(Busy):  # a store that only reads, or has much to do, still lets people in
             await self._store.write(lambda: keys.used(stored.id, now, since))
 
     async def in_namespace(self, who: Principal, name: str) -> Principal:

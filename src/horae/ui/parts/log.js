@@ -2,6 +2,7 @@
 
 import { html, Component, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../core/html.js";
 import { API, headers } from "../core/api.js";
+import { toast } from "../core/act.js";
 import { useLive } from "../core/live.js";
 import { link, route, setQuery } from "../core/route.js";
 import { clock, exact, number, plural } from "../core/format.js";
@@ -169,6 +170,11 @@ export function Download({ path, params, name, children }) {
     if (!route.value.query.ns) return;
     event.preventDefault();
     const response = await fetch(href, { headers: headers({ accept: "*/*" }) });
+    if (!response.ok) {
+      const said = await response.json().catch(() => ({}));
+      toast({ error: true, text: `Not downloaded: ${said.detail ?? response.status}`, remedy: said.remedy });
+      return;
+    }
     const url = URL.createObjectURL(await response.blob());
     const anchor = Object.assign(document.createElement("a"), { href: url, download: name });
     anchor.click();
