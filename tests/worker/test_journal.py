@@ -79,3 +79,20 @@ async def test_threads_of_one_execution_write_one_log(monkeypatch):
         lines = it.gateway.lines(parcel, 0)
     for name in "ab":
         assert [line for line in lines if line.startswith(f"INFO {name}")] == [f"INFO {name} {i}" for i in range(100)]
+
+
+async def test_what_is_logged_in_the_midst_of_a_line_stops_nobody(monkeypatch):
+    """As by a finaliser, which runs in whatever thread made garbage."""
+    add, within = Journal._add, iter(["within"])
+
+    def interrupted(self: Journal, *given: Any) -> None:
+        for text in within:
+            current().log(text)
+        add(self, *given)
+
+    monkeypatch.setattr(Journal, "_add", interrupted)
+    async with shop(Jobs(chatter)) as it:
+        parcel = it.submit(Python(function="chatter", isolation="thread"))
+        assert (await it.outcome(parcel)).outcome == "success"
+        lines = it.gateway.lines(parcel, 0)
+    assert lines[:2] == ["INFO within", "INFO line 0"]

@@ -1,0 +1,58 @@
+"""Workflows that ended are told with their own parcels, whatever ends meanwhile and however much."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from horae.engine.tracing import flows
+from horae.engine.tracing.flows import FlowSpans
+from horae.errors import StoreUnavailable
+from horae.store.moves.told import Ended
+
+A, B, C = (cast("Ended", SimpleNamespace(parcel=UUID(int=n), flow="flow")) for n in (1, 2, 3))
+
+
+class Fakes:
+    """A store of parcels and the definitions beside them; something ends while it is asked."""
+
+    def __init__(self) -> None:
+        self.meanwhile: list[Ended] = []
+        self.away = False
+        self.spans = FlowSpans(cast("Any", self), cast("Any", self), cast("Any", None))
+        self.told: list[tuple[UUID, UUID]] = []
+        self.spans._tell = lambda ended, parcel, names: self.told.append((ended.parcel, parcel.id))  # type: ignore[method-assign]
+
+    async def parcels(self, ids: Sequence[UUID]) -> list[Any]:
+        self.spans.add(self.meanwhile)
+        if self.away:
+            raise StoreUnavailable("away")
+        return [SimpleNamespace(id=id, envelope=SimpleNamespace(job=id, version=1)) for id in ids]
+
+    async def get(self, versions: Sequence[Any]) -> dict[Any, Any]:
+        return {}
+
+
+async def test_a_workflow_is_told_with_its_own_parcel(monkeypatch):
+    monkeypatch.setattr(flows, "MOST", 2)
+    it = Fakes()
+    it.spans.add([A])
+    it.meanwhile = [B, C]
+    await it.spans.step()
+    it.meanwhile = []
+    await it.spans.step()
+    assert it.told == [(one.parcel, one.parcel) for one in (A, B, C)]
+
+
+async def test_what_could_not_be_told_is_told_later_in_order(monkeypatch):
+    monkeypatch.setattr(flows, "MOST", 2)
+    it = Fakes()
+    it.spans.add([A, B])
+    it.meanwhile, it.away = [C], True
+    with pytest.raises(StoreUnavailable):
+        await it.spans.step()
+    it.meanwhile, it.away = [], False
+    await it.spans.step()
+    assert [parcel for _, parcel in it.told] == [B.parcel, C.parcel]  # of more than there is room for, the newest
