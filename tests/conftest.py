@@ -23,6 +23,8 @@ from tests.long import is_long
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+pytest_plugins = ["tests.failures"]
+
 RUN_FOLDER = "HORAE_TEST_FOLDER"  # handed to the xdist workers through the environment
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # Root needs --no-sandbox; the rest keeps the browser from calling anywhere by itself.
