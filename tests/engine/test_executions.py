@@ -451,6 +451,6 @@ async def test_what_nobody_can_run_says_so(world, executions):
     assert "knows the function pkg.digest" in str(await hint(receipt.execution_id))
     knows = Register(protocol=1, worker="w2", functions=[{"name": "pkg.digest"}])
     presence = msgspec.convert(msgspec.to_builtins(knows), Register)
-    await world.store.register(NAMESPACE, presence, 1)
+    await world.store.register(NAMESPACE, presence)
     assert await hint(receipt.execution_id) is None
     assert Python(function="pkg.digest").function == "pkg.digest"

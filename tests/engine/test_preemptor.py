@@ -76,7 +76,7 @@ async def test_nothing_is_asked_of_the_store_while_nothing_is_queued(world: Worl
 async def test_resources_decide_who_must_give_way(world: World, preemptor):
     small = await world.job("small", preemptible=True, priority=0)
     await world.parcel(small, 3)
-    session = await world.store.register(NAMESPACE, Register(protocol=PROTOCOL, worker="w", concurrency=3), 1)
+    session = await world.store.register(NAMESPACE, Register(protocol=PROTOCOL, worker="w", concurrency=3))
     w = Worker(world, session.id)
     await w.claim(3)
     large = await world.job("large", preempts=True, priority=9, slots=2)

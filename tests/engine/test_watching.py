@@ -72,7 +72,7 @@ async def state(store, session):
 
 
 async def test_a_silent_session_is_lost_after_its_timeout(store, rescuer):
-    session = await store.register(1, Register(protocol=1, worker="w"), 1)
+    session = await store.register(1, Register(protocol=1, worker="w"))
 
     await look(rescuer, TIMEOUT)
     assert await state(store, session) == "live"
@@ -82,7 +82,7 @@ async def test_a_silent_session_is_lost_after_its_timeout(store, rescuer):
 
 
 async def test_a_heartbeat_keeps_a_session(store, rescuer):
-    session = await store.register(1, Register(protocol=1, worker="w"), 1)
+    session = await store.register(1, Register(protocol=1, worker="w"))
 
     for n in range(1, 9):
         await look(rescuer, 5)
@@ -92,7 +92,7 @@ async def test_a_heartbeat_keeps_a_session(store, rescuer):
 
 
 async def test_an_outage_of_the_store_expires_nobody(store, rescuer):
-    session = await store.register(1, Register(protocol=1, worker="w"), 1)
+    session = await store.register(1, Register(protocol=1, worker="w"))
     await look(rescuer, 10)
 
     store.env.clock.advance(3600 * SECOND)
@@ -103,7 +103,7 @@ async def test_an_outage_of_the_store_expires_nobody(store, rescuer):
 
 
 async def test_failing_calls_prove_nothing(store, rescuer, monkeypatch):
-    session = await store.register(1, Register(protocol=1, worker="w"), 1)
+    session = await store.register(1, Register(protocol=1, worker="w"))
     await look(rescuer, 10)
 
     async def down():
@@ -222,7 +222,7 @@ async def test_an_untrusted_clock_is_trusted_again_when_it_is_accepted(store, wa
 
 
 async def test_nobody_expires_by_a_clock_that_is_not_trusted(store, rescuer, watch):
-    session = await store.register(1, Register(protocol=1, worker="w"), 1)
+    session = await store.register(1, Register(protocol=1, worker="w"))
     watch.trusted = False
 
     await look(rescuer, 3 * TIMEOUT)

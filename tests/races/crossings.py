@@ -118,7 +118,7 @@ async def _(world: World) -> Crossing:
     ids = sorted(world.env.new_id() for _ in range(3))
     presence, now = Register(protocol=1, worker="w"), world.now()
     for id in reversed(ids):
-        await world.store.write(lambda id=id: sessions.register(id, NAMESPACE, presence, 1, now))
+        await world.store.write(lambda id=id: sessions.register(id, NAMESPACE, presence, now))
     heads = [Worker(world, id).head(Exchange(channel=0, n=1), frozenset()) for id in ids]
     return Crossing(
         HOLD_SESSION,

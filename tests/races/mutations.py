@@ -233,6 +233,10 @@ SESSIONS = [
         by="exchange / end_old_epochs",
     ),
     one(
+        "a session registers without holding the epoch", "sessions.HOLD_EPOCH", " FOR SHARE", "",
+        by="register / a new epoch",
+    ),
+    one(
         "the sweep forgets sessions that own something", "sweep.OLD_SESSIONS",
         " AND NOT EXISTS (SELECT 1 FROM running r WHERE r.session = s.id)", "",
         by="test_sweep.test_sessions_are_forgotten_when_they_ended_long_ago_and_own_nothing",

@@ -12,10 +12,11 @@ from horae.errors import BadInput, Conflict
 from horae.model.backfill import Backfill
 from horae.model.choice import LaneView
 from horae.model.ids import parcel_of
-from horae.model.protocol import Exchange, Outcome
+from horae.model.protocol import Exchange, Outcome, Register
 from horae.model.protocol import Step as StepBody
 from horae.model.retry import RetryPolicy
 from horae.model.trigger import Interval, Misfire, Rules, When
+from horae.store import epochs
 from horae.store.driver import alone
 from horae.store.moves import (
     answering,
@@ -656,6 +657,19 @@ async def _(world: World) -> Scene:
 
     ends = Move("end_old_epochs", lambda: sessions.end_old_epochs(2, c.now))
     return Scene(left=[ends, c.rescue(w, charge=False)], right=[c.claim(w, 1)], check=check)
+
+
+@scene("register / a new epoch")
+async def _(world: World) -> Scene:
+    id, presence, now = world.env.new_id(), Register(protocol=1, worker="w"), world.now()
+
+    async def check(world: World, left: list[Any], right: list[Any]) -> None:
+        ((state, epoch),) = await world.rows("SELECT state, epoch FROM sessions WHERE id = $1", id)
+        ended = epoch < right[0]
+        assert state == ("closed" if ended else "live"), "a session of an old epoch lives on in the new one"
+
+    register = Move("register", lambda: sessions.register(id, NAMESPACE, presence, now))
+    return Scene(left=[register], right=[Move("grow", lambda: epochs.grow(now))], check=check)
 
 
 @scene("ask_drain / claim")

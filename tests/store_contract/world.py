@@ -54,6 +54,7 @@ def emptying() -> list[str]:
     return [
         *(f"DELETE FROM {table}" for table in tables),
         "DELETE FROM store WHERE key = 'fires_known_from'",
+        "UPDATE store SET value = '1' WHERE key = 'epoch'",
         "DELETE FROM queues WHERE namespace <> 1",
         "DELETE FROM namespaces WHERE id <> 1",
     ]
@@ -183,7 +184,7 @@ class World:
 
     async def worker(self, name: str = "w", concurrency: int = 100) -> "Worker":
         presence = Register(protocol=1, worker=name, concurrency=concurrency)
-        session = await self.store.register(NAMESPACE, presence, 1)
+        session = await self.store.register(NAMESPACE, presence)
         return Worker(self, session.id)
 
     async def all_lanes(self) -> list[int]:

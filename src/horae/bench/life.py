@@ -99,8 +99,9 @@ class Life:
         await self._submit()
         asked = self._next()
         reply, views = await self._claim(asked)
+        known = await self._node.gateway.sessions.get(DEFAULT_NAMESPACE, self._session.id)
         with self._timed("server: encode answer"):
-            encoded = await self._node.gateway.answers.encode(reply.granted)
+            encoded = await self._node.gateway.answers.encode(reply.granted, known.session)
         with self._timed("worker: decode answer"):
             answer = self._answer.decode(encoded)
         with self._timed("worker: take in"):

@@ -16,6 +16,7 @@ from horae.engine.tracing.spans import Tracing
 from horae.env import Env
 from horae.model.parcel import Parcel, extras_of
 from horae.model.protocol import ABSENT, Answer, Grant, Range, Request
+from horae.model.session import Session
 from horae.model.slice import Running
 from horae.store.contract import Store
 
@@ -69,15 +70,14 @@ class Answers:
         self.tracing: Tracing | None = None  # who tells of what leaves the queue
         self.verbose = False  # what is granted is logged
         self.parcels = Parcels(store)
-        self.epoch = 1
         self.servers: list[str] = []
         self._encoder = msgspec.json.Encoder()
 
     async def encode(
         self,
         slices: Sequence[Running],
+        session: Session,
         *,
-        namespace: int = 0,
         requests: Sequence[Request] = (),
         hand_back: Sequence[Range] = (),
         ignored: Sequence[Range] = (),
@@ -85,16 +85,17 @@ class Answers:
     ) -> bytes:
         """One answer: slices with items, definitions and secrets, requests, and what the worker should forget.
 
-        `namespace` is the session's: no secret of another one is ever given to it.
+        The secrets are those of the session's namespace, and its epoch makes the tokens: a copy of the store's epoch in
+        memory may be older than the session.
         """
         parcels = await self.parcels.get(s.parcel for s in slices) if slices else {}
         keys = {(p.envelope.job, p.envelope.version) for p in parcels.values()}
         definitions = await self._directory.definitions.get(sorted(keys)) if keys else {}
-        given = await self._given(namespace, definitions)
+        given = await self._given(session.namespace, definitions)
         if self.verbose:
             telling.granted(slices, parcels, definitions)
         answer = Answer(
-            slices=[self._grant(s, parcels[s.parcel], definitions) for s in slices],
+            slices=[self._grant(s, session.epoch, parcels[s.parcel], definitions) for s in slices],
             jobs={f"{job}:{version}": Raw(known.spec) for (job, version), known in definitions.items()},
             secrets=given.values,
             secret_problems=given.problems,
@@ -114,7 +115,7 @@ class Answers:
             return NOTHING
         return await self.secrets.give(namespace, sorted(wanted))
 
-    def _grant(self, s: Running, parcel: Parcel, definitions: Mapping[Version, Definition]) -> Grant:
+    def _grant(self, s: Running, epoch: int, parcel: Parcel, definitions: Mapping[Version, Definition]) -> Grant:
         e = parcel.envelope
         items, problem = parcel.items.part(s.lo, s.hi), ""
         known = definitions.get((e.job, e.version))
@@ -122,7 +123,7 @@ class Answers:
             items, problem = self.seals.granted(e.job, items)
         return Grant(
             parcel=s.parcel, lo=s.lo, hi=s.hi, job=s.job, version=e.version, attempt=s.attempt,
-            token=self.epoch << 32 | s.attempt, failures=s.failures, due_at=e.due_at, deadline=e.deadline,
+            token=epoch << 32 | s.attempt, failures=s.failures, due_at=e.due_at, deadline=e.deadline,
             priority=e.priority, parent=e.parent, items=[Raw(item) for item in items], problem=problem,
             extras=self._extras(parcel, s, "" if known is None else known.name),
         )  # fmt: skip

@@ -2,7 +2,6 @@
 
 import structlog
 
-from horae.engine.gateway import Gateway
 from horae.engine.service import Alarm, Wait
 from horae.store.contract import Store
 
@@ -11,21 +10,24 @@ log = structlog.get_logger("horae.engine")
 
 
 class Epochs:
-    """Follows the store's epoch; sessions of earlier ones are ended and what they held is charged nothing."""
+    """Watches the store's epoch to tell of a new one.
+
+    Nothing is fenced by `current`: a session takes its epoch from the store, and tokens take theirs from the session.
+    """
 
     name = "epochs"
 
-    def __init__(self, store: Store, gateway: Gateway) -> None:
-        self._store, self._gateway = store, gateway
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self.current = 0
         self.alarm = Alarm()
+        store.driver.on_epoch = self.alarm.ring
 
     async def step(self) -> Wait:
-        """Look whether the store entered a new epoch."""
+        """Look whether the store entered a new epoch; end what is left of sessions of earlier ones."""
         epoch = await self._store.epoch()
         if epoch != self.current:
             ended = await self._store.end_old_epochs(epoch)
-            self._gateway.begin(epoch)
             if self.current:
                 log.warning("the store entered a new epoch", epoch=epoch, sessions_ended=len(ended))
             self.current = epoch

@@ -88,22 +88,17 @@ class Gateway:
         self._batcher: Batcher[Head, Reply] = Batcher(self._commit, most=64, in_flight=2, key=_session_of)
         self._looks: Batcher[Head, Reply] = Batcher(all_fail(store.look), most=MOST_READ)
         self._requests: Lookup[UUID, list[Asked]] = Lookup(store.requests_of_all, most=MOST_READ)
-        self._epoch = 1
         self._most_log = settings.log_limit * ATTEMPTS_KEPT
         hints.listen(self._on_hint)
-
-    def begin(self, epoch: int) -> None:
-        """Serve from now on, in this epoch of the store."""
-        self._epoch = self.answers.epoch = epoch
 
     async def register(self, namespace: int, presence: Register, namespace_name: str = "default") -> Registered:
         """A worker presents itself and gets a session."""
         _check_presence(presence)
-        session = await self._store.register(namespace, presence, self._epoch)
+        session = await self._store.register(namespace, presence)
         self._asked.difference_update(self.sessions.add(session))
         return Registered(
             session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
-            heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=self._epoch,
+            heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=session.epoch,
             log_limit=self._settings.log_limit,
         )  # fmt: skip
 
@@ -228,7 +223,7 @@ class Gateway:
             ]
         answer = await self.answers.encode(
             granted,
-            namespace=known.session.namespace,
+            known.session,
             requests=requests,
             hand_back=hand_back,
             ignored=ignored,

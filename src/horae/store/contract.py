@@ -277,10 +277,10 @@ class Store:
         raise Busy("The execution was on its way from one state to another whenever it was to be cancelled.")
 
     @timed
-    async def register(self, namespace: int, presence: Register, epoch: int) -> Session:
-        """A worker presents itself; its session is live from now on."""
+    async def register(self, namespace: int, presence: Register) -> Session:
+        """Make a live session for a worker, in the epoch that the store is in when this commits."""
         id, now = self.env.new_id(), self.env.now()
-        return await self.driver.write(lambda: presences.register(id, namespace, presence, epoch, now))
+        return await self.driver.write(lambda: presences.register(id, namespace, presence, now))
 
     async def session(self, id: UUID) -> Session | None:
         """One session as it stands."""
@@ -299,7 +299,7 @@ class Store:
         return await self.driver.write(lambda: presences.ask_drain(id))
 
     async def epoch(self) -> int:
-        """The store's epoch: it grows with every restore."""
+        """The store's epoch: it grows with every restore and failover."""
         return await self.driver.read(presences.epoch)
 
     async def end_old_epochs(self, epoch: int) -> list[UUID]:

@@ -1,6 +1,7 @@
 """Sessions: a worker's presence as the store knows it."""
 
 from horae.model.protocol import Register
+from horae.store import epochs
 from tests.store_contract.world import NAMESPACE, World, success
 
 
@@ -8,10 +9,10 @@ async def test_a_worker_presents_itself(world: World):
     presence = Register(
         protocol=1, worker="w-1", host="box", labels={"gpu": "a100"}, queues=("a", "b"), concurrency=7, kinds=("http",)
     )
-    session = await world.store.register(NAMESPACE, presence, 3)
+    session = await world.store.register(NAMESPACE, presence)
 
     assert await world.store.session(session.id) == session
-    assert (session.state, session.epoch, session.concurrency) == ("live", 3, 7)
+    assert (session.state, session.epoch, session.concurrency) == ("live", await world.store.epoch(), 7)
     assert {"gpu", "gpu=a100", "kind:http", "worker=w-1", "host=box"} <= session.capabilities
     assert session.last_seen == session.created_at == world.now()
     assert await world.store.session(world.env.new_id()) is None
@@ -54,5 +55,12 @@ async def test_a_closed_session_is_not_live(world: World):
     assert not await world.store.close_session(world.env.new_id())
 
 
-async def test_the_store_has_an_epoch(world: World):
-    assert await world.store.epoch() == 1
+async def test_a_session_belongs_to_the_epoch_that_the_store_is_in(world: World):
+    presence = Register(protocol=1, worker="w")
+    before = await world.store.register(NAMESPACE, presence)
+    begun = await world.store.write(lambda: epochs.grow(world.now()))
+    after = await world.store.register(NAMESPACE, presence)
+
+    assert before.epoch < begun == await world.store.epoch() == after.epoch
+    assert (await world.store.session(before.id)).state == "closed"
+    assert await world.store.session(after.id) == after

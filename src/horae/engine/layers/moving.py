@@ -73,7 +73,7 @@ class Moving(Gates):
         self.gateway.lot.on_freed = self.limits.freed
         self.hold_watch.on_held = self.gateway.hand_backs.hold
         self.presence = Presence(env, store, self.id, settings.url, answers)
-        self.epochs = Epochs(store, self.gateway)
+        self.epochs = Epochs(store)
 
     def services(self, parts: Collection[str]) -> list[Service]:
         chosen: list[Service] = [self.epochs, *super().services(parts), self.presence]

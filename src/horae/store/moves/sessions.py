@@ -42,6 +42,9 @@ LIVE_ONES = Statement(
 )
 DRAIN = Statement("ask_drain", "UPDATE sessions SET state = 'draining' WHERE id = $1 AND state = 'live' RETURNING id")
 EPOCH = Statement("epoch", "SELECT value FROM store WHERE key = 'epoch'")
+# An epoch that begins waits for the registrations under way and then ends their sessions; one that comes later waits
+# for its commit and reads the new epoch.
+HOLD_EPOCH = Statement("hold_epoch", "SELECT value FROM store WHERE key = 'epoch' FOR SHARE")
 LOCK_OLD_EPOCH = Statement(
     "lock_old_epoch",
     "SELECT id FROM sessions WHERE epoch < $1 AND state IN ('live', 'draining') ORDER BY id FOR NO KEY UPDATE",
@@ -63,9 +66,10 @@ SERVERS = Statement(
 SERVER_GONE = Statement("server_gone", "DELETE FROM servers WHERE id = $1")
 
 
-def register(id: UUID, namespace: int, presence: Register, epoch: int, now: Instant) -> Script[Session]:
-    """A worker presents itself; its session is live from now on."""
+def register(id: UUID, namespace: int, presence: Register, now: Instant) -> Script[Session]:
+    """Make a live session of the store's present epoch for a worker."""
     capabilities = capabilities_of(presence)
+    epoch = int((yield Fetch(HOLD_EPOCH))[0][0])
     yield Fetch(
         REGISTER,
         (

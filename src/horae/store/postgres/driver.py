@@ -40,6 +40,7 @@ class PostgresDriver:
         self.before: Before | None = None
         self.retries = 0
         self.statements: Counter[str] = Counter()
+        self.on_epoch: Callable[[], object] = lambda: None
         self._env = env
         self._connector = connector = Connector(url, self._on_timeline, connections)
         self._hot = Pool(connector.hot, connections.hot)
@@ -186,7 +187,9 @@ class PostgresDriver:
 
     async def _on_timeline(self, connection: asyncpg.Connection, timeline: str) -> None:
         async with connection.transaction():
-            await run_async(epochs.on_timeline(timeline, self._env.now()), partial(execute, connection))
+            begun = await run_async(epochs.on_timeline(timeline, self._env.now()), partial(execute, connection))
+        if begun:
+            self.on_epoch()
 
     async def ensure_partitions(self, now: Instant) -> None:
         with translated():

@@ -22,6 +22,7 @@ class OwnDriver(ABC):
     def __init__(self, env: Env) -> None:
         self.before: Before | None = None
         self.retries = 0
+        self.on_epoch: Callable[[], object] = lambda: None
         self._env = env
         self._listeners: list[Callable[[str], None]] = []
 

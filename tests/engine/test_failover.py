@@ -1,0 +1,93 @@
+"""Failover: the store moves to a standby that took over, perhaps without the last commits."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import pytest
+from msgspec import json
+
+from horae.engine.node import Node
+from horae.env import system_env
+from horae.errors import SessionEnded, StoreUnavailable
+from horae.model.protocol import Answer, Exchange, Grant, Register, Registered
+from horae.testing.postgres import Postgres
+from tests.replication import Pair, replicated
+from tests.store_contract.world import World
+from tests.waiting import eventually
+
+
+@pytest.fixture
+async def pair(own_postgres: Postgres) -> AsyncIterator[Pair]:
+    own_postgres.create_database("horae")
+    with replicated(own_postgres) as pair:
+        yield pair
+
+
+@pytest.fixture
+async def node(pair: Pair) -> AsyncIterator[Node]:
+    """A server whose services stand still: nothing is looked up but what a test asks for."""
+    node = await Node.open(system_env(), pair.url("horae", "?target_session_attrs=read-write"))
+    await node.prepare()
+    yield node
+    await node.stop()
+
+
+async def register(node: Node) -> Registered:
+    return await node.gateway.register(1, Register(protocol=1, worker="w"))
+
+
+async def claim(node: Node, session: UUID, n: int = 1) -> list[Grant]:
+    await node.directory.step()
+    return json.decode(await node.gateway.exchange(1, session, Exchange(channel=0, n=n, free=1)), type=Answer).slices
+
+
+async def reachable(node: Node) -> bool:
+    try:
+        await node.store.driver.ping()
+    except StoreUnavailable:
+        return False
+    return True
+
+
+async def test_an_execution_whose_start_was_lost_gets_a_greater_token(node: Node, pair: Pair):
+    world = World(node.store.driver, node.env)
+    await world.submit(await world.job(), 1)
+    before = await register(node)
+    await pair.cut_off()
+    (lost,) = await claim(node, before.session_id)
+    pair.fail_over()
+    await eventually(lambda: reachable(node))
+
+    after = await register(node)
+    (again,) = await claim(node, after.session_id)
+
+    assert (again.parcel, again.lo, again.attempt) == (lost.parcel, lost.lo, lost.attempt)
+    assert again.token > lost.token
+    assert after.epoch == again.token >> 32 == await node.store.epoch()
+    (repeated,) = await claim(node, after.session_id)
+    assert repeated.token == again.token
+
+
+async def test_a_session_made_after_a_failover_lives_on_and_one_made_before_ends(node: Node, pair: Pair):
+    before = await register(node)
+    await pair.catch_up()
+    pair.fail_over()
+    await eventually(lambda: reachable(node))
+    after = await register(node)
+
+    await node.epochs.step()
+
+    assert node.epoch == after.epoch > before.epoch
+    assert await claim(node, after.session_id) == []
+    with pytest.raises(SessionEnded):
+        await claim(node, before.session_id)
+
+
+async def test_a_failover_wakes_the_watch_of_epochs(node: Node, pair: Pair):
+    await pair.catch_up()
+    pair.fail_over()
+    await eventually(lambda: reachable(node))
+
+    async with asyncio.timeout(30):
+        await node.epochs.alarm.wait(node.env.clock, 3600)
