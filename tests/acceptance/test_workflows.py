@@ -19,6 +19,7 @@ def test_workflows(fleet):
     cancelled(fleet)
     paused(fleet)
     large(fleet)
+    looped(fleet)
 
 
 def ran(fleet, name, params=None):
@@ -102,6 +103,28 @@ def large(fleet):
     told = fleet.get(f"/executions/{big['executionId']}")["result"]["$artifact"]
     assert (told["size"], told["type"], len(told["sha256"])) == (200_011, "application/json", 64)
     assert fleet.get(told["url"].removeprefix("/api/v1")) == {"text": "x" * 200_000}
+
+
+def looped(fleet):
+    """A loop that another step's failure ends before its condition holds is no success; a rerun runs it again."""
+    gate = fleet.folder / "there"
+    look = f'test -e {gate} && echo "{{\\"result\\": true}}" > "$HORAE_OUTPUT" || true'
+    for name, loop in (("until", "${steps.poll.result == true}"), ("while", "${steps.poll.result != true}")):
+        gate.unlink(missing_ok=True)
+        steps = [
+            {"name": "poll", "command": ["sh", "-c", look], name: loop, "every": "1s", "most": 300},
+            {"name": "bad", "command": ["test", "-e", str(gate)]},
+            {"name": "next", "job": "one", "after": ["poll"]},
+        ]
+        fleet.post("/jobs", {"name": f"loop-{name}", "workflow": {"onError": "finish", "steps": steps}})
+        done = ran(fleet, f"loop-{name}")
+        assert done["status"] == "failed"
+        assert stands(fleet, done["executionId"]) == {"poll": "cancelled", "bad": "failed", "next": "skipped"}
+        gate.touch()
+        again = fleet.post(f"/executions/{done['executionId']}/rerun", {"from": "failed"})["executionId"]
+        assert eventually_sync(lambda: ended(fleet, again), within=30)["status"] == "success"  # noqa: B023
+        nodes = fleet.get(f"/executions/{again}/graph")["nodes"]
+        assert [node["reason"] for node in nodes] == ["", "", ""], "nothing is taken over"
 
 
 def below(fleet):

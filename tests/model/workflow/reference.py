@@ -36,6 +36,7 @@ class Reference:
         self.runs: dict[str, int] = {}
         self.counts: dict[str, list[int]] = {}  # of a foreach: good, bad, all
         self.exceeded: set[str] = set()  # of these more failed than they tolerate, before all had ended
+        self.cut: set[str] = set()  # of these items were cancelled with the whole
         self.ended_at: dict[str, int] = {}
         self.undo: list[str] = []
         self.time = 0
@@ -57,13 +58,18 @@ class Reference:
         count = self.counts[step]
         count[0] += good
         count[1] += bad
+        if self.stopped and bad and state == "cancelled" and step not in self.exceeded:
+            self.cut.add(step)
         with_it = self.stopped and (state == "cancelled" or not bad)  # stopped with the whole, not by its failures
         if count[0] + count[1] == count[2]:
             foreach = self.step(step).foreach
             share = foreach.tolerate_percent
             bound = foreach.tolerate if share is None else count[2] * share // 100
             stopped = (with_it or state == "cancelled") and step not in self.exceeded
-            self._end(step, "success" if count[1] <= bound else "cancelled" if stopped else "failed")
+            if step in self.cut:
+                self._end(step, "cancelled")
+            else:
+                self._end(step, "success" if count[1] <= bound else "cancelled" if stopped else "failed")
         elif not with_it:
             self._note_excess(step)
         self._settle()
@@ -208,11 +214,13 @@ class Reference:
             self.states[name] = state
             return
         step = self.step(name)
-        if step.loop is not None and state == "success" and not self.stopped:
+        if step.loop is not None and state == "success":
             self.runs[name] += 1
             if self.runs[name] < 2:  # both kinds of loops run twice
                 if self.runs[name] >= step.loop.most:
                     self._end(name, "failed")
+                elif self.stopped:
+                    self._end(name, "cancelled")
                 return
         self._end(name, state)
 

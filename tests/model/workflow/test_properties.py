@@ -74,7 +74,8 @@ class Course:
         bad = count if state == "cancelled" else sum(self.rng.random() < self.dangers for _ in range(count))
         if row.phase != "undo":
             self.memory.items[row.step] = tuple(range(row.ok + count - bad))
-        self.memory.ends(Ended(step=row.step, state=state, ok=count - bad, bad=bad))
+        cancelled = bad if state == "cancelled" else 0
+        self.memory.ends(Ended(step=row.step, state=state, ok=count - bad, bad=bad, cancelled=cancelled))
         if row.phase != "undo":
             self.book.items(row.step, count - bad, bad, state)
 

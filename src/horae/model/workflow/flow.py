@@ -116,6 +116,7 @@ class Ended(Struct, frozen=True, kw_only=True):
     execution: UUID | None = None  # of the child, where there is one; not of a foreach
     ok: int = 0  # of a foreach: items that succeeded, and others
     bad: int = 0
+    cancelled: int = 0  # of the others, those that were cancelled
     forced: bool = False  # somebody decided it by hand, whatever the step was doing
 
 

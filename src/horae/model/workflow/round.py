@@ -9,6 +9,7 @@ from horae.model.workflow import starting
 from horae.model.workflow.ending import next_phase, output_of, undo_order
 from horae.model.workflow.flow import (
     BREAKPOINT,
+    GIVEN_UP,
     NOT_CHOSEN,
     NOT_JOINED,
     OPEN,
@@ -124,12 +125,14 @@ class Round(Launching):
         self._rows[row.step] = heard
         self._full.add(row.step)
         again = None
-        if node is not None and node.condition is not None and ended.state == "success" and self._going_on:
+        if node is not None and node.condition is not None and ended.state == "success":
             yield from self._know(results=node.speaks)
             again = self._starter.again(node, heard, self._rows, self.flow)
-        if isinstance(again, Start):
+        if isinstance(again, Start) and self._going_on:
             self._put(structs.replace(heard, iteration=again.iteration))
             self._made.starts.append(again)
+        elif isinstance(again, Start):  # the loop did not come to its end
+            self._end(heard, "cancelled", ended.result, None, GIVEN_UP)
         elif isinstance(again, Ended):
             self._end(heard, again.state, again.result, again.error, again.reason)
         else:
@@ -144,6 +147,8 @@ class Round(Launching):
             row, ok=row.ok + ended.ok, bad=row.bad + ended.bad, error=row.error or (ended.error if ended.bad else None)
         )
         exceeded = counted.bad > most
+        if ended.cancelled and not self._going_on and row.reason != TOLERANCE:
+            counted = structs.replace(counted, reason=GIVEN_UP)  # items were cut short: the step cannot succeed
         stopped = not self._going_on and (ended.state == "cancelled" or not ended.bad)  # with its workflow
         if counted.ok + counted.bad < row.total:
             if exceeded and row.reason != TOLERANCE and not self._made.stop and not stopped:
@@ -153,6 +158,8 @@ class Round(Launching):
             return
         if foreach is None and counted.bad:
             self._end(counted, "failed", None, starting.not_undone(counted), "")
+        elif foreach is not None and counted.reason == GIVEN_UP:
+            self._end(counted, "cancelled", None, counted.error, GIVEN_UP)
         elif not exceeded:
             self._end(counted, "success", None, None, "")
         elif counted.reason != TOLERANCE and (stopped or ended.state == "cancelled"):

@@ -255,7 +255,11 @@ def _ended(f: Finished, extras: bytes | None, plan: Plan, large: Mapping[tuple[U
 
 def _items_ended(f: Finished, step: str, count: int) -> Ended:
     ok = count if f.state == "success" else 0
-    return Ended(step=step, state=_final(f.state), error=f.error, reason=f.reason, ok=ok, bad=count - ok)
+    state = _final(f.state)
+    return Ended(
+        step=step, state=state, error=f.error, reason=f.reason, ok=ok, bad=count - ok,
+        cancelled=count if state == "cancelled" else 0,
+    )  # fmt: skip
 
 
 def _final(state: str) -> Final:
@@ -274,5 +278,7 @@ def _gathered(ended: Sequence[Ended]) -> list[Ended]:
                 fans[one.step] = one
             else:
                 worse = known if known.bad else one
-                fans[one.step] = structs.replace(worse, ok=known.ok + one.ok, bad=known.bad + one.bad)
+                fans[one.step] = structs.replace(
+                    worse, ok=known.ok + one.ok, bad=known.bad + one.bad, cancelled=known.cancelled + one.cancelled
+                )
     return [*single, *fans.values()]
