@@ -12,6 +12,7 @@ from horae.store.driver import one
 from horae.store.script import Statement
 from tests.server.conftest import Api, Connect, key_for
 from tests.server.test_jobs import create
+from tests.server.working import HandWorker
 
 NOBODY = "0198c5a0-0000-7000-8000-000000000000"
 
@@ -76,11 +77,30 @@ async def test_a_session_belongs_to_its_namespace(worker: Api, connect: Connect,
     assert (await stranger.delete(f"/api/v1/sessions/{session}")).status_code == 404
 
 
+async def test_steps_are_read_only_by_the_session_that_holds_the_item(api: Api, worker: Api):
+    await create(api)
+    await api.post("/api/v1/executions", json={"job": "report"})
+    holder, other = await HandWorker.register(worker), await HandWorker.register(worker, queues=["q2"])
+    (grant,) = await holder.take()
+    step = {"parcel": str(grant.parcel), "item": 0, "attempt": 1, "name": "charge", "result": "r-1"}
+    await worker.post(f"/api/v1/sessions/{holder.session}/steps", json={"steps": [step]})
+
+    async def read(session: UUID, item: int = 0):
+        return await worker.get(f"/api/v1/sessions/{session}/steps?parcel={grant.parcel}&item={item}")
+
+    assert (await read(holder.session)).json() == {"steps": {"charge": "r-1"}}
+    for refused in (await read(other.session), await read(holder.session, item=1)):
+        assert (refused.status_code, refused.json()["type"]) == (409, "urn:horae:conflict")
+        assert "r-1" not in refused.text
+    await holder.report([grant])
+    assert (await read(holder.session)).status_code == 409
+
+
 async def test_steps_are_read_by_parcel_and_item(worker: Api):
     session = (await register(worker)).session_id
     path = f"/api/v1/sessions/{session}/steps"
 
-    assert (await worker.get(f"{path}?parcel={NOBODY}&item=0")).json() == {"steps": {}}
+    assert (await worker.get(f"{path}?parcel={NOBODY}&item=0")).status_code == 409
     assert (await worker.get(f"{path}?parcel=x&item=0")).json()["field"] == "parcel"
     assert (await worker.get(f"{path}?item=0")).json()["field"] == "parcel"
 

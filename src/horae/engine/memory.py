@@ -32,7 +32,7 @@ MOST_CALLS, MOST_BYTES = 256, 4 * 1024 * 1024  # in one transaction
 
 
 def not_held() -> Conflict:
-    return Conflict("This session does not hold that execution at that attempt.", "Stop running it.")
+    return Conflict("This session does not hold that execution.", "Stop running it.")
 
 
 class Memory:
@@ -64,9 +64,12 @@ class Memory:
         return [[next(answers) for _ in mine] for _, mine in calls]
 
     async def known(self, namespace: int, session: UUID, parcel: UUID, item: int, after: str = "") -> KnownSteps:
-        """The steps that an execution has finished so far, from behind a name on."""
+        """Return the finished steps of an item that the session holds, from behind a name on."""
         await self._sessions.get(namespace, session)
-        return await self._store.read(lambda: steps.known(parcel, item, namespace, after))
+        found = await self._store.read(lambda: steps.recall(session, parcel, item, namespace, after))
+        if found is None:
+            raise not_held()
+        return found
 
     async def wait(self, namespace: int, session: UUID, body: Await) -> Awaited:
         """A step waits for a signal: what came of it, or until when it waits."""

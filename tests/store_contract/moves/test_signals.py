@@ -234,6 +234,21 @@ async def test_of_checkpoints_the_last_counts(case, world):
     assert await case.known() == {steps.CHECKPOINT: b"2"}
 
 
+async def test_steps_are_recalled_only_for_the_session_that_holds_the_item(case, world):
+    told = Step(parcel=case.parcel, item=0, attempt=1, name="charge", result=Raw(b"1"))
+    await world.store.write(lambda: steps.remember([(case.worker.session, told)], 5))
+    other = await world.worker()
+
+    async def recalled(worker: Worker, item: int = 0):
+        return await world.store.read(lambda: steps.recall(worker.session, case.parcel, item, NAMESPACE))
+
+    assert (await recalled(case.worker)).steps == {"charge": Raw(b"1")}
+    assert await recalled(other) is None
+    assert await recalled(case.worker, item=1) is None
+    await case.worker.report(success(case.slice))
+    assert await recalled(case.worker) is None
+
+
 async def test_what_is_known_comes_in_parts_when_it_is_much(case, world, monkeypatch):
     monkeypatch.setattr(steps, "MOST_BYTES", 25)
     results = {f"s{at}": b'"%s"' % (b"x" * 8) for at in range(7)}

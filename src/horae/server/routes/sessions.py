@@ -82,9 +82,9 @@ async def wait(call: Call, body: Await) -> Reply:
     return ok(await call.node.gateway.memory.wait(call.namespace, call.id(), body))
 
 
-@get(f"{API}/sessions/{{id}}/steps", "sessions.steps", KnownSteps, refuses=(NotFound,))
+@get(f"{API}/sessions/{{id}}/steps", "sessions.steps", KnownSteps, refuses=(NotFound, Conflict))
 async def steps(call: Call, query: Item) -> Reply:
-    """Read the steps that a running item has finished in earlier attempts, from behind a name on."""
+    """Read the steps that an item of this session has finished in earlier attempts, from behind a name on."""
     try:
         parcel = UUID(query.parcel)
     except ValueError:

@@ -16,7 +16,7 @@ CHECKPOINT = "@checkpoint"  # not one step: each takes the place of the one befo
 HELD = Statement(
     "item_held",
     "SELECT 1 FROM running r JOIN sessions s ON s.id = r.session WHERE r.parcel = $2 AND r.lo <= $3 AND r.hi > $3"
-    " AND r.session = $1 AND r.attempt = $4 AND s.state IN ('live', 'draining')",
+    " AND r.session = $1 AND ($4::int IS NULL OR r.attempt = $4) AND s.state IN ('live', 'draining')",
 )
 # Those that their sessions hold at their attempts, each with the result that is kept under its name, if any.
 HELD_STEPS = Statement(
@@ -44,8 +44,8 @@ KNOWN = Statement(
 MOST_KNOWN, MOST_BYTES = 5_000, 1024 * 1024  # in one answer
 
 
-def is_held(session: UUID, parcel: UUID, item: int, attempt: int) -> Script[bool]:
-    """Whether a live session holds an item at an attempt."""
+def is_held(session: UUID, parcel: UUID, item: int, attempt: int | None = None) -> Script[bool]:
+    """Return whether a live session holds an item, at this attempt or, without one, at any."""
     rows = yield Fetch(HELD, (session, parcel, item, attempt))
     return bool(rows)
 
@@ -89,6 +89,13 @@ def _put(steps: Sequence[Step], now: Instant) -> list[Insert]:
         Insert("steps", STEPS, [r for r in rows if r[2] != CHECKPOINT], conflict="ON CONFLICT DO NOTHING"),
         Insert("steps", STEPS, [r for r in rows if r[2] == CHECKPOINT], conflict=NEWEST),
     ]
+
+
+def recall(session: UUID, parcel: UUID, item: int, namespace: int, after: str = "") -> Script[KnownSteps | None]:
+    """Return the finished steps of an item, as `known` does; None when the session does not hold the item."""
+    if not (yield from is_held(session, parcel, item)):
+        return None
+    return (yield from known(parcel, item, namespace, after))
 
 
 def known(parcel: UUID, item: int, namespace: int, after: str = "") -> Script[KnownSteps]:
