@@ -27,6 +27,8 @@ SECRETS = {"secrets", "os.urandom", "random.SystemRandom"}
 SLEEP = {"asyncio.sleep", "anyio.sleep", "time.sleep"}
 CODE_FROM_DATA = {"pickle", "marshal", "shelve", "dbm", "eval", "exec", "yaml.load", "yaml.load_all"}
 CODE_FROM_DATA |= {"yaml.full_load", "yaml.unsafe_load", "yaml.unsafe_load_all"}
+MAKE = {"mkdir", "makedirs", "write_text", "write_bytes"}
+WRITES = {"w", "wb", "a", "ab", "x", "xb", "w+", "wb+", "a+", "ab+", "x+", "xb+", "wt", "at", "xt"}
 LOOP_TIMERS = {"call_later", "call_at"}
 
 ALLOWED = {"random.Random"}  # a type, and a generator when it is given a seed
@@ -66,6 +68,19 @@ def loop_time(source: str) -> Iterator[str]:
         owner = ast.unparse(call.func.value)
         if call.func.attr in LOOP_TIMERS or (call.func.attr == "time" and "loop" in owner):
             yield f"line {call.lineno}: {owner}.{call.func.attr}"
+
+
+def made_for_all(source: str) -> Iterator[str]:
+    """Calls that make a folder or a file with whatever mode the umask leaves."""
+    nodes = parsed(source)
+    names = dict(_imported(nodes))
+    for call in _calls(nodes):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        given = (*call.args, *(keyword.value for keyword in call.keywords))
+        opens = name == "open" and any(isinstance(one, ast.Constant) and one.value in WRITES for one in given)
+        creates = _dotted(call.func, names) == "os.open" and "O_CREAT" in ast.unparse(call)
+        if name in MAKE or creates or opens:
+            yield f"line {call.lineno}: {ast.unparse(call.func)}"
 
 
 def imports(source: str) -> Iterator[tuple[int, str]]:

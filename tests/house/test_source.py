@@ -21,6 +21,11 @@ EXEMPT = {
     "bench/": source.STOPWATCH,
 }
 DATABASES = {"alembic", "asyncpg", "pysqlite3", "sqlalchemy", "sqlite3"}
+# Files for everybody, and files in a folder that is private already.
+NOT_PRIVATE = (
+    "private.py", "bench/", "testing/", "store/migrations/render.py", "cli/artifacts.py", "worker/runners/",
+    "worker/processes.py",
+)  # fmt: skip
 WAITS = ROOT / "tests" / "waiting.py"
 
 
@@ -49,6 +54,12 @@ def test_time_ids_and_chance_come_from_env_and_data_is_never_code():
         f"{place(path)}, {use}" for path in python_files(PACKAGE) for use in wrong_in(place(path), path.read_text())
     ]
     assert wrong == []
+
+
+def test_folders_and_files_are_made_for_their_owner_alone():
+    paths = (path for path in python_files(PACKAGE) if not place(path).startswith(NOT_PRIVATE))
+    wrong = [f"{place(path)}, {use}" for path in paths for use in source.made_for_all(path.read_text())]
+    assert wrong == [], "Make them with horae.private."
 
 
 def test_tests_do_not_sleep():

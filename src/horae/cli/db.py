@@ -182,13 +182,14 @@ async def _copy(driver: Any, env: Any, file: Path) -> None:
 
 async def _ask_owner(owner: "Client", file: Path) -> None:
     """Have the server that owns a SQLite store send its copy; the file appears whole or not at all."""
+    from horae.private import create_file
     from horae.store.backup import refuse_precious
 
     refuse_precious(file)
     part = file.with_name(file.name + ".part")
     part.unlink(missing_ok=True)
     try:
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+        with os.fdopen(create_file(part), "wb") as target:
             async with owner as client:
                 async for piece in client.backup():
                     target.write(piece)

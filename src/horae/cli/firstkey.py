@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from horae import private
 from horae.config import Settings
 from horae.engine.keys import Keys
 from horae.errors import BadInput
@@ -35,8 +36,7 @@ def write_private(path: Path, text: str) -> None:
     new = path.with_name(path.name + ".new")
     new.unlink(missing_ok=True)
     try:
-        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(file, "w") as open_file:
+        with os.fdopen(private.create_file(new), "w") as open_file:
             open_file.write(text + "\n")
             open_file.flush()
             os.fsync(open_file.fileno())
@@ -46,8 +46,8 @@ def write_private(path: Path, text: str) -> None:
 
 
 def make_folder(data: Path) -> None:
-    """The data folder, made when it is not there."""
+    """Make the data folder, for its owner alone, unless it is there."""
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        private.make_folder(data)
     except OSError as error:
         raise BadInput(f"{data} cannot be made: {error.strerror}.", "Choose another folder with --data.") from None

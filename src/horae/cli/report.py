@@ -8,6 +8,7 @@ import msgspec
 from horae.cli.lazy import Command
 from horae.cli.values import read_json
 from horae.errors import BadInput
+from horae.private import open_file
 
 
 @click.command(
@@ -53,7 +54,7 @@ def report(
 def _append(path: str, line: bytes) -> None:
     """One write, so that lines of concurrent reports do not mix."""
     try:
-        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = open_file(path, os.O_WRONLY | os.O_APPEND)
     except OSError as error:
         raise BadInput(f"{path} cannot be written: {error.strerror}.", "HORAE_OUTPUT is the worker's to set.") from None
     try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from horae import private
 from horae.env import Env
 from horae.errors import BadInput, MasterKeyMissing
 from horae.model.master_key import SIZE, MasterKey, read_master_keys, write_master_key
@@ -157,7 +158,7 @@ def _make_file(path: Path) -> None:
     new = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         new.unlink(missing_ok=True)
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as open_file:
+        with os.fdopen(private.create_file(new), "w") as open_file:
             open_file.write(write_master_key(os.urandom(SIZE)) + "\n")
             open_file.flush()
             os.fsync(open_file.fileno())

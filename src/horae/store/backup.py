@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import Table
 
+from horae import private
 from horae.env import Env, Instant
 from horae.errors import BadInput, HoraeError, StoreInUse
 from horae.store import epochs, schema, transfer
@@ -148,7 +149,11 @@ async def _restore_file(path: Path, url: str, env: Env, replace: bool, above: in
 
 
 async def _write(driver: Driver, path: Path, env: Env) -> None:
-    with gzip.open(path, "wb", compresslevel=1) as file:
+    path.unlink(missing_ok=True)
+    with (
+        os.fdopen(private.create_file(path), "wb") as raw,
+        gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=1) as file,
+    ):
         _frame(file, Header(made_at=env.now()))
 
         async def put(table: Table, rows: Rows) -> None:

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
+from horae import private
+
 PIECE = 256 * 1024
 
 
@@ -18,8 +20,8 @@ class Folder:
 
     async def write(self, location: str, pieces: AsyncIterable[bytes]) -> None:
         path = self._root / location
-        await asyncio.to_thread(_make, path.parent, self._root)
-        descriptor = await asyncio.to_thread(os.open, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        await asyncio.to_thread(private.make_folder, path.parent)
+        descriptor = await asyncio.to_thread(private.create_file, path)
         try:
             async for piece in pieces:
                 await asyncio.to_thread(_write, descriptor, piece)
@@ -46,11 +48,6 @@ class Folder:
                 return
             with suppress(OSError):  # it holds something else
                 folder.rmdir()
-
-
-def _make(folder: Path, root: Path) -> None:
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.mkdir(parents=True, exist_ok=True)
 
 
 def _write(descriptor: int, piece: bytes) -> None:

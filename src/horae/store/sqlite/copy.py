@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from horae.errors import BadInput
+from horae.private import create_file
 from horae.store.driver import run
 from horae.store.script import ScriptFactory
 from horae.store.sqlite.connection import Connection, connect
@@ -19,7 +20,7 @@ T = TypeVar("T")
 def copy_to(source: "sqlite3.Connection", path: Path) -> None:
     """Copy a live database by SQLite's backup, from one snapshot: writers neither wait nor make it start anew."""
     path.unlink(missing_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    os.close(create_file(path))
     target = connect(path)
     try:
         source.backup(target)
@@ -37,8 +38,9 @@ def put_in_place(backup: Path, path: Path, prepare: ScriptFactory[T]) -> T:
     part = path.with_name(path.name + ".restoring")
     ownership = Ownership(path, "horae db restore")
     try:
+        part.unlink(missing_ok=True)
+        os.close(create_file(part))
         shutil.copyfile(backup, part)
-        part.chmod(0o600)
         _check(part)
         prepared = _written(part, prepare)
         _sync(part)

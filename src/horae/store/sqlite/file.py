@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TypeVar
 
+from horae import private
 from horae.env import Env
 from horae.errors import StoreUnavailable
 from horae.store import seed
@@ -42,12 +43,12 @@ class FileDriver(OwnDriver):
     async def open(cls, path: Path, env: Env, owner: str = "") -> "FileDriver":
         """Take a file into possession, creating it readable by its owner alone; raises StoreInUse."""
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            private.make_folder(path.parent)
             ownership = Ownership(path, owner)
         except OSError as error:
             raise StoreUnavailable(f"{path} cannot be opened ({error}).", "Check the folder and its rights.") from error
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            os.close(private.open_file(path, os.O_RDWR))
             return cls(path, env, ownership, Connection(open_durable(path), Counter()))
         except BaseException as error:
             ownership.release()

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from horae.errors import BadInput, StoreInUse
+from horae.private import open_file
 
 _NETWORK = frozenset(
     ["nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "gpfs", "beegfs", "fuse.sshfs", "fuse.glusterfs"]
@@ -22,7 +23,7 @@ class Ownership:
         refuse_network(path, Path("/proc/mounts"))
         self._pid = os.getpid()
         self._path = path
-        self._lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._lock = open_file(path.with_name(path.name + ".lock"), os.O_RDWR)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
