@@ -142,6 +142,75 @@ async def test_a_workflow_inside_does_not_run_what_is_outside(people: People):
     assert await status(scoped.post(JOBS, json=flow(job="etl-load"))) == 201
 
 
+@pytest.mark.parametrize("scope", [{"jobs": ETL}, {"jobs": ETL, "queues": ["etl"]}], ids=["jobs", "queues"])
+async def test_a_job_inside_depends_on_no_job_outside(people: People, scope: dict[str, list[str]]):
+    scoped, admin = await people.a("editor", **scope), await people.a("admin")
+    payroll = (await done(admin.get(f"{JOBS}/payroll")))["jobId"]
+    job = {"name": "etl-new", "queue": "etl", **HTTP}
+
+    for ref in ("payroll", payroll, {"job": "payroll", "condition": "failure"}):
+        answer = await scoped.post(JOBS, json={**job, "dependencies": [ref]})
+        assert answer.status_code == 403, answer.text
+    assert await status(scoped.post(JOBS, json={**job, "dependencies": ["etl-load"]})) == 201
+    assert await status(scoped.patch(f"{JOBS}/etl-new", json={"dependencies": ["payroll"]})) == 403
+    assert await status(scoped.put(f"{JOBS}/etl-new", json={**job, "dependencies": ["payroll"]})) == 403
+    await done(admin.patch(f"{JOBS}/etl-new", json={"dependencies": ["payroll"]}))
+    assert await status(scoped.patch(f"{JOBS}/etl-new", json={"priority": 3})) == 200  # what was there may stay
+
+
+async def test_a_key_for_a_queue_depends_on_no_job_of_another(people: People):
+    scoped = await people.a("editor", queues=["etl"])
+    job = {"name": "new", "queue": "etl", **HTTP}
+
+    assert await status(scoped.post(JOBS, json={**job, "dependencies": ["etl-slow"]})) == 403
+    assert await status(scoped.post(JOBS, json={**job, "dependencies": ["payroll"]})) == 201
+
+
+async def test_refusals_do_not_tell_whether_there_is_a_job_outside(people: People):
+    scoped = await people.a("editor", jobs=ETL)
+
+    def with_name(name: str) -> list[tuple[str, str, dict[str, object] | None]]:
+        new = {"name": "etl-new", **HTTP}
+        return [
+            ("GET", f"{JOBS}/{name}", None),
+            ("PATCH", f"{JOBS}/{name}", {"priority": 3}),
+            ("POST", f"{JOBS}/{name}/restore", {}),
+            ("POST", f"{JOBS}/{name}/trigger", {}),
+            ("GET", f"{EXECUTIONS}?job={name}", None),
+            ("POST", EXECUTIONS, {"job": name}),
+            ("POST", JOBS, {**new, "dependencies": [name]}),
+            ("POST", JOBS, {"name": "etl-new", "workflow": {"steps": [{"name": "a", "job": name}]}}),
+        ]
+
+    for there, not_there in zip(with_name("payroll"), with_name("pbyroll"), strict=True):
+        told = [await scoped.request(method, path, json=body) for method, path, body in (there, not_there)]
+        assert [one.status_code for one in told] == [403, 403], there
+        assert told[0].text == told[1].text.replace("pbyroll", "payroll")
+
+
+async def test_answers_name_no_jobs_outside(people: People):
+    admin = await people.a("admin")
+    payroll = (await done(admin.get(f"{JOBS}/payroll")))["jobId"]
+    execution = await submitted(people, "payroll")
+    for name in ("etl-after", "payroll-after"):
+        await done(admin.post(JOBS, json={"name": name, "dependencies": ["etl-load"], **HTTP}))
+    scoped, of_queue = await people.a("editor", jobs=ETL), await people.a("editor", queues=["slow"])
+
+    triggered = await done(scoped.post(f"{JOBS}/etl-load/trigger", json={}))
+    assert triggered["fires"] == ["etl-after"]
+    answers = [
+        await scoped.post(f"{JOBS}/etl-load/trigger", json={}),
+        await scoped.get(f"{JOBS}/{payroll}"),
+        await scoped.get(f"{EXECUTIONS}/{execution}"),
+        await scoped.get(f"{JOBS}/etl-payroll"),
+        await of_queue.get(f"{JOBS}/pbyroll"),
+        await of_queue.post(JOBS, json={"name": "x", "queue": "slow", "dependencies": ["pbyroll"], **HTTP}),
+        await scoped.delete(f"{JOBS}/etl-load"),
+    ]
+    assert [one.status_code for one in answers] == [202, 403, 403, 404, 404, 400, 200]
+    assert [one.text for one in answers if "payroll" in one.text.replace("etl-payroll", "")] == []
+
+
 async def test_a_deleted_job_outside_is_not_brought_back(people: People):
     await done((await people.a("admin")).delete(f"{JOBS}/payroll"))
     assert await status((await people.a("editor", jobs=ETL)).post(f"{JOBS}/payroll/restore", json={})) == 403

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from horae.engine.directory import Directory
 from horae.engine.hints import Hint, Hints
+from horae.engine.permits import visible
 from horae.engine.refs import find_job
 from horae.model.dependency import Join, Needed, Parts, in_words, missing
 from horae.model.dependency_view import DependenciesView, DependencyView, JoinView, PartView
@@ -64,7 +65,7 @@ class Dependencies:
             self._known = {}
 
     async def about(self, namespace: int, ref: str) -> About:
-        """What a run of a job has to do with other jobs."""
+        """Return the jobs that a run of a job waits for, and those that it starts and the actor may learn of."""
         job = (self._directory.known(namespace, ref) or await self._directory.job(namespace, ref)).job
         known = self._known
         if job.id not in known:
@@ -72,7 +73,8 @@ class Dependencies:
             if len(known) >= MOST_KNOWN:
                 known.clear()
             known[job.id] = found  # forgotten with the rest if a job changed meanwhile
-        return known[job.id]
+        about = known[job.id]
+        return structs.replace(about, dependents=visible(about.dependents))
 
     async def _about(self, job: Job) -> About:
         dependents = await self._store.look_up(lambda: job_reads.dependents(job.id))

@@ -9,7 +9,7 @@ import msgspec
 from horae.engine.job_changes import Draft
 from horae.engine.owned_changes import refuse_owned
 from horae.engine.owned_jobs import ALONE, Beside, Keeper, Keeping
-from horae.engine.permits import Change, check_changes
+from horae.engine.permits import ACTING, Change, check_changes, check_job, check_name, visible
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.secrets import check_secrets
 from horae.engine.template_drafts import Derived, derive
@@ -143,10 +143,22 @@ class Drafts:
         states = await self._store.read(lambda: job_reads.states_of(namespace, list(ids.values())))
         usable = {ref: id for ref, id in ids.items() if str(id) in known or states.get(id, "deleted") != "deleted"}
         found: dict[str, UUID] = {**named, **usable}
+        if ACTING.get().scoped:
+            await self._check_scope(namespace, {ref: found.get(ref) for ref in refs}, known)
         missing = [ref for ref in refs if ref not in found]
         if missing:
-            raise _missing(missing, await self._store.read(lambda: job_reads.names(namespace)))
+            raise _missing(missing, visible(await self._store.read(lambda: job_reads.names(namespace))))
         return {ref: str(found[ref]) for ref in refs}
+
+    async def _check_scope(self, namespace: int, found: dict[str, UUID | None], known: set[str]) -> None:
+        """Refuse jobs to depend on outside of the actor's scope, unless the job depends on them already."""
+        for ref, id in found.items():
+            if str(id) in known:
+                continue
+            check_name(ref)
+            stored = await self._store.job(id, namespace) if id is not None else None
+            if stored is not None:
+                check_job(stored.job, ref)
 
 
 def _changes(spec: Spec, keeping: Keeping | None, before: StoredJob | None) -> list[Change]:

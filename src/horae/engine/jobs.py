@@ -14,7 +14,7 @@ from horae.engine.job_drafts import CheckPlace, Drafts
 from horae.engine.job_lists import Held, JobLists, Warn, no_such_version, one_of
 from horae.engine.owned_changes import refuse_owned
 from horae.engine.owned_jobs import ALONE, Beside
-from horae.engine.permits import check_changes
+from horae.engine.permits import check_changes, check_name, visible
 from horae.engine.refs import as_id, find_job
 from horae.env import Env
 from horae.errors import Busy, Conflict, Stale
@@ -187,7 +187,8 @@ class Jobs(JobLists):
             await self._open_gate(job)
         await self._deletions.finish(job)  # what somebody holds right now the sweep finds
         dependents = await self._store.read(lambda: job_reads.dependents(job))
-        notes = [f"Jobs that depend on it: {', '.join(dependents)}."] if dependents else []
+        shown = visible(dependents)
+        notes = [f"Jobs that depend on it: {', '.join(shown)}."] if shown else []
         view = await self.get(namespace, str(job))
         return msgspec.structs.replace(view, notes=[*notes, *view.notes])
 
@@ -201,6 +202,7 @@ class Jobs(JobLists):
 
         Raises Conflict when the name is taken.
         """
+        check_name(ref)
         stored = await self._deleted(namespace, ref)
         refuse_owned(stored.job, "restored")
         if stored.job.state == "deleted":

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from msgspec import Struct, structs
 
-from horae.engine.permits import check_runs
+from horae.engine.permits import check_job, check_name, visible
 from horae.engine.refs import as_id, in_quotes, nearest
 from horae.engine.step_params import check_params
 from horae.errors import BadInput
@@ -198,14 +198,16 @@ class _Draft:
     async def _named(self, calls: Mapping[str, Call], steps: Mapping[str, tuple[str, Step]]) -> dict[str, StoredJob]:
         """The jobs that steps name, by what they call them. Raises BadInput."""
         refs = {call.job for call in calls.values() if call.job}
+        for ref in refs:
+            check_name(ref)
         found = {ref: job for ref in sorted(refs) if (job := await self._find(ref)) is not None}
         for name, call in calls.items():
             if call.job and call.job not in found:
                 place, step = steps[name.partition(":")[0]]
                 with of_step(step.name, f"{place}.undo" if ":" in name else place):
                     raise await self._missing(call.job)
-        for job in found.values():
-            check_runs(job.job)
+        for ref, job in found.items():
+            check_job(job.job, ref)
             _refuse_sensitive(job.job.spec)
         self._seen |= {job.job.id: job.job.version for job in found.values()}
         return found
@@ -219,7 +221,7 @@ class _Draft:
         return structs.replace(stored, job=structs.replace(stored.job, spec=spec))
 
     async def _missing(self, ref: str) -> BadInput:
-        near = nearest(ref, await self._store.read(lambda: job_reads.names(self._namespace)))
+        near = nearest(ref, visible(await self._store.read(lambda: job_reads.names(self._namespace))))
         remedy = f"Did you mean {in_quotes(near)}? " if near else ""
         shown = ref[:60]
         remedy += f'Create it first: POST /api/v1/jobs {{"name": "{shown}", "command": "..."}}, or say here what runs.'

@@ -4,9 +4,10 @@ In whose name something is done is a context and not an argument: no way to a de
 pass it on. The door sets it for every request; outside of requests it is the server itself.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any
+from uuid import UUID
 
 from msgspec import structs
 
@@ -45,11 +46,24 @@ def check_template(name: str, job: Any) -> None:
         raise no_commands(who, f'Template "{name}" makes jobs that run a command')
 
 
-def check_runs(job: Job) -> None:
-    """Refuse to let a workflow run a job that whoever writes it may not run."""
+def check_name(ref: str) -> None:
+    """Refuse a job's name outside of the actor's scope before anything tells whether there is such a job."""
+    who = ACTING.get()
+    if not _is_id(ref) and not who.covers_name(owner_of(ref)):
+        raise outside_job(who, ref)
+
+
+def check_job(job: Job, ref: str) -> None:
+    """Refuse a job outside of the actor's scope: to run, or to depend on. The answer tells no more than `ref` does."""
     who = ACTING.get()
     if not who.covers(owner_of(job.name), job.spec.queue):
-        raise outside(who, f'job "{job.name}" in queue "{job.spec.queue}"')
+        raise outside_job(who, ref)
+
+
+def visible(names: Sequence[str]) -> list[str]:
+    """Return the names of other jobs that the actor may learn: none, if its scope is queues."""
+    who = ACTING.get()
+    return [name for name in names if not who.queues and who.covers_name(owner_of(name))]
 
 
 def no_commands(who: Principal, what: str) -> Forbidden:
@@ -64,10 +78,21 @@ def outside(who: Principal, what: str) -> Forbidden:
     return Forbidden(f"This credential is not for {what}.", f"It is for {scope_in_words(who)}: use another one.")
 
 
+def outside_job(who: Principal, ref: str) -> Forbidden:
+    return outside(who, f'job "{ref[:128]}"')
+
+
 def scope_in_words(who: Principal) -> str:
     """What a credential is narrowed to."""
     jobs = f"jobs named {' or '.join(who.jobs)}" if who.jobs else "jobs"
     return f"{jobs} in {'queue' if len(who.queues) == 1 else 'queues'} {', '.join(who.queues)}" if who.queues else jobs
+
+
+def _is_id(ref: str) -> bool:
+    try:
+        return bool(UUID(ref))
+    except ValueError:
+        return False
 
 
 def _is_same(before: Spec | None, after: Spec) -> bool:

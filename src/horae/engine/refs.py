@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from uuid import UUID
 
+from horae.engine.permits import ACTING, check_name, visible
 from horae.env import Instant, Micros
 from horae.errors import BadInput, Gone, NotFound
 from horae.model.ids import instant_of
@@ -26,7 +27,8 @@ def as_id(ref: str | UUID) -> UUID | None:
 
 
 async def find_job(store: Store, namespace: int, ref: str | UUID) -> StoredJob:
-    """A job by name or id; deleted ones by id only. Raises NotFound with the nearest names."""
+    """Return a job by name or id; deleted ones by id only. Raises NotFound with the nearest names, Forbidden."""
+    check_name(str(ref))
     key = job_ref(ref)
     stored = await (store.job(key, namespace) if isinstance(key, UUID) else store.job_named(namespace, key))
     if stored is None:
@@ -49,9 +51,10 @@ async def no_such_job(store: Store, namespace: int, ref: str) -> NotFound:
     shown = ref[:128]
     if as_id(ref):
         return NotFound(f"No job has the id {shown}.", _LIST, job=shown)
-    if await store.read(lambda: job_reads.deleted_named(namespace, ref)):
+    deleted = await store.read(lambda: job_reads.deleted_named(namespace, ref))
+    if deleted is not None and not ACTING.get().queues:
         return NotFound(f'Job "{shown}" was deleted.', f"Bring it back with `horae jobs restore {shown}`.", job=shown)
-    near = nearest(ref, await store.read(lambda: job_reads.names(namespace)))
+    near = nearest(ref, visible(await store.read(lambda: job_reads.names(namespace))))
     return NotFound(f'No job named "{shown}".', f"Did you mean {in_quotes(near)}?" if near else _LIST, job=shown)
 
 

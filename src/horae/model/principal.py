@@ -57,8 +57,10 @@ class Principal(Struct, frozen=True, kw_only=True):
 
     def covers(self, job: str, queue: str) -> bool:
         """Whether a job of a queue is within the scope."""
-        if self.queues and queue not in self.queues:
-            return False
+        return (not self.queues or queue in self.queues) and self.covers_name(job)
+
+    def covers_name(self, job: str) -> bool:
+        """Whether a job of this name is within the scope, in one of its queues."""
         return not self.jobs or any(fnmatchcase(job, pattern) for pattern in self.jobs)
 
 

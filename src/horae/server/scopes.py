@@ -7,7 +7,7 @@ where it is made (`engine/permits`); here is checked what a request names.
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
-from horae.engine.permits import outside, scope_in_words
+from horae.engine.permits import check_job, outside, scope_in_words
 from horae.engine.refs import find_job
 from horae.errors import Forbidden, NotFound
 from horae.model.protocol import Register, Submit
@@ -127,8 +127,7 @@ async def _session(call: Call, arguments: Arguments) -> None:
 async def _check_jobs(call: Call, refs: Iterable[str]) -> None:
     for ref in refs:
         job = (await find_job(call.node.store, call.namespace, ref)).job
-        if not call.who.covers(owner_of(job.name), job.spec.queue):
-            raise outside(call.who, f'job "{job.name}" in queue "{job.spec.queue}"')
+        check_job(job, ref)
 
 
 async def _check_executions(call: Call, ids: Iterable[str]) -> None:
@@ -136,7 +135,7 @@ async def _check_executions(call: Call, ids: Iterable[str]) -> None:
         found = await call.node.executions.find(call.namespace, id)
         queue = found.queue_name or call.node.directory.queues[found.execution.queue].name
         if not call.who.covers(owner_of(found.job_name), queue):
-            raise outside(call.who, f'executions of job "{found.job_name}" in queue "{queue}"')
+            raise outside(call.who, f"execution {id[:60]}")
 
 
 def _each(check: Check, *names: str) -> dict[str, Check]:
