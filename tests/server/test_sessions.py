@@ -4,6 +4,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from horae.engine.node import PARTS, Node
 from horae.env import SECOND
@@ -52,6 +53,69 @@ async def test_another_protocol_is_426_with_a_remedy(worker: Api, protocol: int)
 
 async def test_a_newer_workers_unknown_fields_are_passed_over(worker: Api):
     await register(worker, temperature=20)
+
+
+TOO_MUCH = {
+    "queues": [f"q{at}" for at in range(1001)],
+    "functions": [{"name": f"f{at}"} for at in range(5001)],
+    "labels": {f"l{at}": "" for at in range(65)},
+    "resources": {f"r{at}": 1 for at in range(65)},
+    "weights": {f"q{at}": 1 for at in range(1001)},
+    "kinds": [f"k{at}" for at in range(17)],
+    "worker": "w" * 201,
+    "host": "h" * 256,
+    "version": "v" * 129,
+}
+TOO_LONG = {
+    "queues": ["q" * 129], "functions": [{"name": "f" * 513}], "labels": {"l": "x" * 257}, "resources": {"r" * 129: 1},
+    "weights": {"": 1}, "kinds": ["k" * 65], "worker": "",
+}  # fmt: skip
+ESCAPE, TURN = "\x1b]0;mine\x07", "a\u202eb"
+WITH_CONTROLS = [
+    *({field: text} for field in ("worker", "host", "version") for text in (ESCAPE, TURN, "a\nb", "\x9b2J")),
+    *({field: [ESCAPE]} for field in ("queues", "kinds")),
+    *({field: {TURN: 1}} for field in ("weights", "resources")),
+    {"labels": {ESCAPE: ""}},
+    {"labels": {"gpu": ESCAPE}},
+    {"functions": [{"name": ESCAPE}]},
+]
+
+
+@pytest.mark.parametrize(("field", "given"), [*TOO_MUCH.items(), *TOO_LONG.items()], ids=lambda one: str(one)[:20])
+async def test_a_registration_is_bounded(field: str, given: object, api: Api, worker: Api):
+    answer = await worker.post("/api/v1/sessions", json=presence(**{field: given}))
+
+    assert (answer.status_code, field in answer.text) == (400, True)
+    assert (await api.get("/api/v1/workers")).json()["items"] == []
+
+
+@pytest.mark.parametrize("given", WITH_CONTROLS, ids=str)
+async def test_a_registration_brings_no_control_characters(given: dict[str, object], api: Api, worker: Api):
+    answer = await worker.post("/api/v1/sessions", json=presence(**given))
+
+    assert answer.status_code == 400
+    assert "control character" in answer.json()["detail"]
+    assert (await api.get("/api/v1/workers")).json()["items"] == []
+
+
+async def test_a_large_registration_is_taken(worker: Api):
+    lists = {field: TOO_MUCH[field][:-1] for field in ("queues", "functions", "kinds")}
+    maps = {field: dict(list(TOO_MUCH[field].items())[:-1]) for field in ("labels", "resources", "weights")}
+    texts = {field: TOO_MUCH[field][:-1] for field in ("worker", "host", "version")}
+    await register(worker, **lists, **maps, **texts)
+
+
+async def test_a_key_has_a_bounded_number_of_live_sessions(connect: Connect, node: Node, monkeypatch):
+    monkeypatch.setattr(node.gateway, "_settings", structs.replace(node.gateway._settings, sessions_per_key=2))
+    first, other = [connect(authorization=f"Bearer {await key_for(node, 'worker')}") for _ in range(2)]
+    sessions = [(await register(first)).session_id for _ in range(2)]
+
+    refused = await first.post("/api/v1/sessions", json=presence())
+    assert (refused.status_code, refused.json()["type"]) == (429, "urn:horae:over-quota")
+    assert "sessions_per_key" in refused.json()["remedy"]
+    await register(other)
+    await first.delete(f"/api/v1/sessions/{sessions[0]}")
+    await register(first)
 
 
 @pytest.mark.parametrize("path", ["exchange", "executions", "steps", "awaits"])

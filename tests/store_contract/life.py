@@ -280,6 +280,7 @@ async def look(world: World, job: Any, worker: Any) -> None:
     await store.read(lambda: backstop.long_running(backstop.FIRST, now, 10))
     await store.read(lambda: sessions.servers(now))
     await store.read(lambda: steps.known(slice.parcel, slice.lo, NAMESPACE))
+    await store.read(lambda: sessions.count_of_key("key", 10))
     await store.read(lambda: execution_reads.by_id(execution_id(slice.parcel, slice.lo), NAMESPACE))
     await store.read(lambda: keys.one("k"))
 

@@ -32,6 +32,7 @@ def engine_settings(settings: Settings) -> EngineSettings:
         oidc=_oidc(settings),
         outbound_allow=settings.outbound_allow,
         request_rate=_request_rate(settings.request_rate),
+        sessions_per_key=settings.sessions_per_key,
         url=settings.public_url if settings.port or settings.advertise else "",  # port 0: known when it listens
     )
 

@@ -99,6 +99,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             " Empty: no bound. What workers exchange is not counted."
         ),
     ] = ""
+    sessions_per_key: Annotated[
+        int, Meta(ge=1), _about("Workers that are there with one key, at most; others are refused until some leave.")
+    ] = 5_000
     advertise: Annotated[
         str, _about("The URL at which workers and other servers reach this one. Empty: made from `host` and `port`.")
     ] = ""

@@ -25,9 +25,10 @@ from horae.engine.sealed import Seals
 from horae.engine.settings import DAY, EngineSettings
 from horae.engine.statistics import Statistics
 from horae.engine.submit import Submitter
-from horae.env import Env
-from horae.errors import BadInput, Busy, HoraeError, NotFound, ProtocolMismatch, SessionEnded
+from horae.env import SECOND, Env
+from horae.errors import BadInput, Busy, HoraeError, NotFound, OverQuota, ProtocolMismatch, SessionEnded
 from horae.model.buckets import Buckets
+from horae.model.controls import refuse_controls
 from horae.model.deal import capacity
 from horae.model.ids import execution_id
 from horae.model.protocol import (
@@ -44,7 +45,7 @@ from horae.model.protocol import (
 )
 from horae.model.slice import Running
 from horae.store.contract import Store
-from horae.store.moves import steps
+from horae.store.moves import sessions, steps
 from horae.store.moves.exchange import Head, Reply, is_quiet, want_of
 from horae.store.moves.log_lines import ATTEMPTS_KEPT, pack_all
 from horae.store.moves.report import Asked
@@ -91,16 +92,29 @@ class Gateway:
         self._most_log = settings.log_limit * ATTEMPTS_KEPT
         hints.listen(self._on_hint)
 
-    async def register(self, namespace: int, presence: Register, namespace_name: str = "default") -> Registered:
-        """A worker presents itself and gets a session."""
+    async def register(
+        self, namespace: int, presence: Register, namespace_name: str = "default", key: str = ""
+    ) -> Registered:
+        """Give a worker a session, counted with those of its key. Raises OverQuota."""
         _check_presence(presence)
-        session = await self._store.register(namespace, presence)
+        await self._refuse_too_many(key)
+        session = await self._store.register(namespace, presence, key)
         self._asked.difference_update(self.sessions.add(session))
         return Registered(
             session_id=session.id, namespace=namespace_name, session_timeout=self._settings.session_timeout,
             heartbeat=self._settings.heartbeat, servers=self.answers.servers, now=self._env.now(), epoch=session.epoch,
             log_limit=self._settings.log_limit,
         )  # fmt: skip
+
+    async def _refuse_too_many(self, key: str) -> None:
+        """Refuse one session more than a key may have; registrations that come together may pass by a few."""
+        most = self._settings.sessions_per_key
+        if key and await self._store.read(lambda: sessions.count_of_key(key, most)) >= most:
+            raise OverQuota(
+                f"This key has {most} live sessions of workers.",
+                "Stop some workers, give others a key of their own, or raise `sessions_per_key`.",
+                retryAfter=self._settings.session_timeout // SECOND,
+            )
 
     async def exchange(self, namespace: int, session: UUID, up: Exchange) -> bytes:
         """Settle, claim, or wait for work; the encoded answer."""
@@ -296,8 +310,20 @@ def _check_presence(presence: Register) -> None:
             f"The worker speaks protocol {presence.protocol}, this server {PROTOCOL}.",
             "Upgrade the older of the two; a server also accepts the version before its own, if there is one.",
         )
-    if not presence.worker or len(presence.worker) > 200 or not 0 < presence.concurrency <= 100_000:
-        raise BadInput("worker must be a name and concurrency a number from 1 to 100000.", "Correct the registration.")
+    if not 0 < presence.concurrency <= 100_000:
+        raise BadInput("concurrency must be a number from 1 to 100000.", "Correct it.", field="concurrency")
+    for field, texts in (
+        ("worker", [presence.worker]),
+        ("host", [presence.host]),
+        ("version", [presence.version]),
+        ("labels", [*presence.labels, *presence.labels.values()]),
+        ("queues", [*presence.queues, *presence.weights]),
+        ("resources", presence.resources),
+        ("kinds", presence.kinds),
+        ("functions", [function.name for function in presence.functions]),
+    ):
+        for text in texts:
+            refuse_controls(text, field)
 
 
 def _check_exchange(up: Exchange) -> None:

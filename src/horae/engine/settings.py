@@ -50,4 +50,5 @@ class EngineSettings(Struct, frozen=True, kw_only=True):
     oidc: OidcSettings | None = None
     outbound_allow: tuple[str, ...] = ()  # what notices of alerts may reach beside public addresses
     request_rate: Rate | None = None  # of each credential that has none of its own
+    sessions_per_key: int = 5_000  # of workers that are there
     url: str = ""  # where other servers' workers reach this one

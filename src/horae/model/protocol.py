@@ -24,6 +24,9 @@ MAX_CHECKPOINT = MAX_SIGNAL = 64 * 1024
 MAX_STEP_NAME = 512
 MAX_SIGNAL_NAME = 200
 MOST_STEPS = 1024  # in one call
+MOST_QUEUES = 1000  # that a worker takes from
+MOST_FUNCTIONS = 5000  # that a worker announces
+MOST_LABELS = 64  # and resources
 LOG_LIMIT = 16 * 1024 * 1024  # bytes of an attempt's log, where the server says nothing else
 
 ABSENT = Raw()  # no value: false, and left out on the wire
@@ -32,6 +35,8 @@ Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # what the store keeps in 32 b
 Amount = Annotated[int, Meta(ge=0, le=2**53)]  # of a resource
 At = Annotated[Instant, Meta(ge=EARLIEST, lt=LATEST)]  # a time that a worker tells: the years 1970 to 2200
 Length = Annotated[Micros, Meta(ge=0, le=LONGEST)]  # a span that a worker asks for: up to a hundred years
+
+Name = Annotated[str, Meta(min_length=1, max_length=128)]  # of a queue, a label or a resource
 
 OutcomeKind = Literal["success", "failed", "cancelled", "released", "suspended"]
 RequestKind = Literal["cancel", "timeout", "preempt", "startTimeout", "heartbeatTimeout", "totalTimeout"]
@@ -45,7 +50,7 @@ class Wire(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True
 class Function(Wire, frozen=True, kw_only=True):
     """A function the worker has loaded; `params` is the JSON schema of its parameters when the signature tells."""
 
-    name: str
+    name: Annotated[str, Meta(min_length=1, max_length=512)]
     params: Raw = ABSENT
 
 
@@ -53,18 +58,21 @@ class Register(Wire, frozen=True, kw_only=True):
     """POST /api/v1/sessions: a worker process presents itself."""
 
     protocol: Count
-    worker: str  # the worker's own name, shown as workerId
-    host: str = ""
+    worker: Annotated[str, Meta(min_length=1, max_length=200)]  # the worker's own name, shown as workerId
+    host: Annotated[str, Meta(max_length=255)] = ""
     pid: Count = 0
-    version: str = ""
-    labels: dict[str, str] = {}
-    queues: tuple[str, ...] = ("default",)
-    weights: dict[str, Annotated[float, Meta(gt=0, le=1000)]] = {}  # of queues, against one another; 1 unless given
+    version: Annotated[str, Meta(max_length=128)] = ""
+    labels: Annotated[dict[Name, Annotated[str, Meta(max_length=256)]], Meta(max_length=MOST_LABELS)] = {}
+    queues: Annotated[tuple[Name, ...], Meta(max_length=MOST_QUEUES)] = ("default",)
+    # Of queues, against one another; 1 unless given.
+    weights: Annotated[dict[Name, Annotated[float, Meta(gt=0, le=1000)]], Meta(max_length=MOST_QUEUES)] = {}
     strict: bool = False  # its queues in their order: the next only when those before it have nothing
     concurrency: Count = 1  # its slots
-    resources: dict[str, Amount] = {}  # what it has of other things that executions take
-    kinds: tuple[str, ...] = ("command", "http")  # of work it can run beside its functions
-    functions: list[Function] = []
+    # What it has of other things that executions take.
+    resources: Annotated[dict[Name, Amount], Meta(max_length=MOST_LABELS)] = {}
+    # Of work it can run beside its functions.
+    kinds: Annotated[tuple[Annotated[str, Meta(max_length=64)], ...], Meta(max_length=16)] = ("command", "http")
+    functions: Annotated[list[Function], Meta(max_length=MOST_FUNCTIONS)] = []
     secrets: bool = False  # it takes secrets, and keeps their values out of everything it tells
 
 

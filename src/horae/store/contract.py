@@ -277,10 +277,13 @@ class Store:
         raise Busy("The execution was on its way from one state to another whenever it was to be cancelled.")
 
     @timed
-    async def register(self, namespace: int, presence: Register) -> Session:
-        """Make a live session for a worker, in the epoch that the store is in when this commits."""
+    async def register(self, namespace: int, presence: Register, key: str = "") -> Session:
+        """Make a live session for a worker, in the epoch that the store is in when this commits.
+
+        `key` is the id of the key that it came with.
+        """
         id, now = self.env.new_id(), self.env.now()
-        return await self.driver.write(lambda: presences.register(id, namespace, presence, now))
+        return await self.driver.write(lambda: presences.register(id, namespace, presence, now, key))
 
     async def session(self, id: UUID) -> Session | None:
         """One session as it stands."""

@@ -2,6 +2,7 @@
 
 from horae.model.protocol import Register
 from horae.store import epochs
+from horae.store.moves import sessions
 from tests.store_contract.world import NAMESPACE, World, success
 
 
@@ -16,6 +17,17 @@ async def test_a_worker_presents_itself(world: World):
     assert {"gpu", "gpu=a100", "kind:http", "worker=w-1", "host=box"} <= session.capabilities
     assert session.last_seen == session.created_at == world.now()
     assert await world.store.session(world.env.new_id()) is None
+
+
+async def test_live_sessions_are_counted_by_key_up_to_a_bound(world: World):
+    async def count(key: str, most: int = 10) -> int:
+        return await world.store.read(lambda: sessions.count_of_key(key, most))
+
+    presence = Register(protocol=1, worker="w")
+    made = [await world.store.register(NAMESPACE, presence, key) for key in ("a", "a", "a", "b", "")]
+    assert [await count("a"), await count("a", 2), await count("b"), await count("c")] == [3, 2, 1, 0]
+    await world.store.close_session(made[0].id)
+    assert await count("a") == 2
 
 
 async def test_a_session_tells_how_much_it_runs(world: World):

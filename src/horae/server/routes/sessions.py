@@ -37,10 +37,10 @@ class Item(Query, frozen=True, kw_only=True):
     after: Annotated[str, Meta(max_length=MAX_STEP_NAME, description="Only steps behind this name.")] = ""
 
 
-@post(f"{API}/sessions", "sessions.register", Registered, status=201, refuses=(ProtocolMismatch,))
+@post(f"{API}/sessions", "sessions.register", Registered, status=201, refuses=(ProtocolMismatch, OverQuota))
 async def register(call: Call, body: Register) -> Reply:
     """Present a worker process; the answer names its session and the rhythm the server expects."""
-    return ok(await call.node.gateway.register(call.namespace, body, call.who.namespace_name), 201)
+    return ok(await call.node.gateway.register(call.namespace, body, call.who.namespace_name, call.who.key), 201)
 
 
 @post(

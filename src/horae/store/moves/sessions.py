@@ -18,7 +18,11 @@ _COLUMNS = (
 REGISTER = Statement(
     "register_session",
     "INSERT INTO sessions (id, namespace, worker, presence, capabilities, queues, concurrency, state, epoch, seen,"
-    " last_seen, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'live', $8, $9, $10, $10)",
+    " last_seen, created_at, api_key) VALUES ($1, $2, $3, $4, $5, $6, $7, 'live', $8, $9, $10, $10, $11)",
+)
+OF_KEY = Statement(
+    "sessions_of_key",
+    "SELECT count(*) FROM (SELECT 1 FROM sessions WHERE api_key = $1 AND state IN ('live', 'draining') LIMIT $2) AS s",
 )
 ONE = Statement(
     "session",
@@ -66,7 +70,7 @@ SERVERS = Statement(
 SERVER_GONE = Statement("server_gone", "DELETE FROM servers WHERE id = $1")
 
 
-def register(id: UUID, namespace: int, presence: Register, now: Instant) -> Script[Session]:
+def register(id: UUID, namespace: int, presence: Register, now: Instant, key: str = "") -> Script[Session]:
     """Make a live session of the store's present epoch for a worker."""
     capabilities = capabilities_of(presence)
     epoch = int((yield Fetch(HOLD_EPOCH))[0][0])
@@ -74,7 +78,7 @@ def register(id: UUID, namespace: int, presence: Register, now: Instant) -> Scri
         REGISTER,
         (
             id, namespace, presence.worker, _json(presence), _json(sorted(capabilities)), _json(presence.queues),
-            presence.concurrency, epoch, NOTHING_SEEN, now,
+            presence.concurrency, epoch, NOTHING_SEEN, now, key,
         ),
     )  # fmt: skip
     return Session(
@@ -82,6 +86,12 @@ def register(id: UUID, namespace: int, presence: Register, now: Instant) -> Scri
         queues=tuple(presence.queues), concurrency=presence.concurrency, state="live", epoch=epoch, last_seen=now,
         created_at=now,
     )  # fmt: skip
+
+
+def count_of_key(key: str, most: int) -> Script[int]:
+    """Return how many live sessions a key has, counted up to `most`."""
+    rows = yield Fetch(OF_KEY, (key, most))
+    return int(rows[0][0])
 
 
 def _json(value: object) -> str:

@@ -19,7 +19,9 @@ sessions = table(
     col("last_seen", BIG),
     col("created_at", BIG),
     opt("ended_at", BIG),
+    opt("api_key", TEXT),  # the id of the key that it registered with
     Index("sessions_state", "state", "namespace", "worker"),
+    Index("sessions_key", "api_key", "state"),
     # Heartbeats rewrite a row in its own page: half of it stays free, and last_seen has no index.
     storage={**BUSY, "autovacuum_vacuum_threshold": 500, "fillfactor": 50},
 )

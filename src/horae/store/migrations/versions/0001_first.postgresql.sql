@@ -1110,9 +1110,12 @@ CREATE TABLE sessions (
     last_seen BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     ended_at BIGINT,
+    api_key TEXT,
     PRIMARY KEY (id)
 )
  WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0, autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 50000, fillfactor = 50);
+
+CREATE INDEX sessions_key ON sessions (api_key, state);
 
 CREATE INDEX sessions_state ON sessions (state, namespace, worker);
 

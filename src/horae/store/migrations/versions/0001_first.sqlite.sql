@@ -1138,8 +1138,11 @@ CREATE TABLE sessions (
     last_seen BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     ended_at BIGINT,
+    api_key TEXT,
     PRIMARY KEY (id)
 );
+
+CREATE INDEX sessions_key ON sessions (api_key, state);
 
 CREATE INDEX sessions_state ON sessions (state, namespace, worker);
 
