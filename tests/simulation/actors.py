@@ -81,16 +81,20 @@ class Worker(Actor):
             await self._thaw()
             if self.draining:
                 session.drain()
+            self._fill_slots(session)
             session.tick()
             while (exchange := session.next_exchange()) is not None:
                 self.spawn(self._deliver(session, exchange))
-            while (chunk := session.take()) is not None:
-                self.spawn(self._run(session, chunk))
+            self._fill_slots(session)
             if session.is_drained and not session.unanswered():
                 self.gone = True
                 await self._close(session)
                 return
             await self.world.clock.sleep(0.05)
+
+    def _fill_slots(self, session: Session) -> None:
+        while (chunk := session.take()) is not None:
+            self.spawn(self._run(session, chunk))
 
     async def _close(self, session: Session) -> None:
         try:

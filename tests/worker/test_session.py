@@ -18,6 +18,7 @@ from horae.worker.log_queue import MAX_LOG_BYTES
 from horae.worker.pace import Pace
 from horae.worker.refusal import REFUSED, halve
 from horae.worker.session import Session
+from horae.worker.stock import OVERDUE
 from tests.worker.gateway import Gateway, parameters
 from tests.worker.network import Network
 
@@ -265,6 +266,53 @@ def test_what_waits_behind_a_surprisingly_long_item_on_a_full_worker_is_handed_b
 
     assert len(bench.gateway.queue) == 19
     assert len(bench.gateway.running) == 1
+
+
+def test_what_was_fetched_ahead_and_waits_behind_long_items_of_another_job_is_handed_back():
+    bench = Bench(slots=2)
+    bench.gateway.submit(JOB, parameters(2))
+    bench.trade(bench.up())
+    bench.run_all(0.01)
+    long = bench.gateway.submit(Spec(name="long", task=Python(function="f")), parameters(2))
+    bench.gateway.submit(JOB, parameters(8))
+    bench.talk()
+    while chunk := bench.session.take():
+        if chunk.left[0][0].grant.parcel == long:
+            chunk.begin(bench.clock.monotonic())
+        else:
+            bench.run(chunk, 0.01)
+    assert len(bench.gateway.running) > 2
+    assert bench.session.wake_at() <= bench.clock.monotonic() + OVERDUE
+
+    bench.clock.advance(SECOND)
+    bench.session.tick()
+    told = bench.talk()
+
+    assert len(bench.gateway.running) == 2
+    assert not any(exchange.prefetch for exchange in told)
+
+
+def test_what_a_slot_was_to_run_and_takes_longer_than_ever_goes_back_before_its_turn():
+    """Each of them is over too soon to hold up the next, and all of them together take far too long."""
+    bench = Bench(slots=1)
+    bench.gateway.submit(JOB, parameters(1))
+    bench.trade(bench.up())
+    bench.run_all(0.00002)
+    bench.gateway.submit(JOB, parameters(300))
+    bench.trade(bench.up())
+    chunk = bench.session.take()
+    assert chunk.size > 200
+    ended = 0
+    while begun := chunk.begin(bench.clock.monotonic()):
+        bench.clock.advance(SECOND // 100)
+        bench.session.tick()
+        chunk.end(begun, bench.clock.monotonic(), b"1")
+        ended += 1
+    bench.session.finish(chunk)
+    told = [outcome for exchange in bench.talk() for outcome in exchange.outcomes]
+
+    assert ended * 0.01 <= 2 * OVERDUE
+    assert sum(o.hi - o.lo for o in told if o.outcome == "released") == 300 - ended
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("cancel", "cancelled"), ("preempt", "released"), ("timeout", "failed")])

@@ -114,6 +114,20 @@ async def test_a_thread_of_a_lost_session_keeps_its_slot_until_it_ends(tmp_path)
         assert result(await it.run(ADD, {"a": 1}, name="after")) == 3
 
 
+async def test_what_waits_behind_long_executions_of_another_job_goes_back_after_a_second(tmp_path, monkeypatch):
+    async with shop(app, concurrency=2) as it:
+        await it.run(ADD, {"a": 1}, name="short")
+        short = next(iter(it.worker.session.stock.piles.values())).job
+        monkeypatch.setattr("horae.worker.session.fetch_ahead", lambda stock, asked: {} if asked else {short: 5})
+        it.submit(Python(function="sleep"), *({"folder": str(tmp_path), "name": str(i)} for i in range(2)), name="long")
+        await pids_in(tmp_path, 2)
+        parcel = it.submit(ADD, *[{"a": 1}] * 5, name="short")
+        await it.is_running(parcel, 4)
+
+        await eventually(lambda: len(it.gateway.queue) == 5)
+        assert {(item.parcel, item.failures) for item in it.gateway.queue} == {(parcel, 0)}
+
+
 async def test_draining_finishes_what_runs_and_hands_back_the_rest(tmp_path):
     async with shop(app, heartbeat=0.5, concurrency=2) as it:
         wait = f"touch {tmp_path}/$HORAE_EXECUTION_ID; while [ ! -e {tmp_path}/go ]; do sleep 0.02; done"

@@ -10,7 +10,7 @@ have expired.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Literal
 from uuid import UUID
@@ -22,7 +22,7 @@ from horae.env import SECOND, Clock, Instant
 from horae.model.protocol import Answer, Exchange, Progress, Range, Registered, Request, Started
 from horae.worker.appetite import BREATH, fetch_ahead, free_room, free_slots
 from horae.worker.failure import TIMED_OUT
-from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Ending, Fate, Item, Pile
+from horae.worker.holding import CANCELLED, RELEASED, Begun, Chunk, Ending, Fate, Item
 from horae.worker.log_queue import Key, Line
 from horae.worker.outbox import Load, Outbox, key_of
 from horae.worker.pace import Pace
@@ -85,7 +85,7 @@ class Session:
         self._told: set[Key] = set()  # starts that the server was told of
         self._told_draining = False
         self._look_at = self._flush_at = 0.0
-        self._asked_free_at = clock.monotonic()
+        self._asked_free_at = clock.monotonic()  # while no slot is idle, nothing is fetched ahead for long after it
         self._learn(registered.now, clock.monotonic())
 
     # Exchanges
@@ -236,7 +236,7 @@ class Session:
         """Ask for nothing more and hand back what has not begun; what runs goes on."""
         self.draining = True
         for pile in self.stock.piles.values():
-            self._release(pile)
+            self._release(self.stock.empty(pile))
 
     def interrupt_all(self, kind: InterruptKind) -> list[Interrupt]:
         """What to tell the runners so that everything stops."""
@@ -255,14 +255,15 @@ class Session:
     # Time
 
     def tick(self) -> None:
-        """Look after what takes longer than expected; to be called when `wake_at` has come."""
+        """Look after what takes longer than expected; to be called when `wake_at` has come, after idle slots `take`."""
         self.outbox.end([(lot, index, None, None, TIMED_OUT["start"]) for lot, index in self.stock.too_late()])
         for chunk in self.stock.stalled():
             self.collect(chunk)
             self.stock.put_back(chunk)
-        for pile in self.stock.overdue():
+        for pile, items in self.stock.overdue().items():
             self.pace.note_running(pile.job, self._clock.monotonic() - self.stock.oldest(pile))
-            self._release(pile)
+            self._release(items)
+            self._asked_free_at = -inf
 
     def wake_at(self) -> float | None:
         """When `tick` or `next_exchange` may have something to do without any new event, by the monotonic clock."""
@@ -351,9 +352,9 @@ class Session:
         self._told = set(long)
         self.stock.prune()
 
-    def _release(self, pile: Pile) -> None:
-        """Hand back the unstarted items of a pile; it charges them nothing."""
-        self.outbox.end([(lot, index, None, None, RELEASED) for lot, index in self.stock.empty(pile)])
+    def _release(self, items: Iterable[Item]) -> None:
+        """Hand unstarted items back; it charges them nothing."""
+        self.outbox.end([(lot, index, None, None, RELEASED) for lot, index in items])
 
     def _hand_back(self, ranges: Sequence[Range]) -> None:
         """Something goes before these: what has not begun goes back, and nothing is fetched until a slot was idle."""
@@ -366,8 +367,7 @@ class Session:
             return any(range.lo <= index < range.hi for range in named.get((parcel, attempt), ()))
 
         for pile in self.stock.piles.values():
-            back = self.stock.take_out(pile, is_named)
-            self.outbox.end([(lot, index, None, None, RELEASED) for lot, index in back])
+            self._release(self.stock.take_out(pile, is_named))
         self._asked_free_at = -inf
 
     def _act(self, request: Request) -> Interrupt | None:

@@ -16,7 +16,7 @@ from horae.worker.pace import Pace
 from horae.worker.secrets import given_by
 
 STALL = 0.02  # seconds after which an item counts as holding up its chunk
-OVERDUE = 1.0  # seconds after which an item that was expected to be short makes the worker hand its pile back
+OVERDUE = 1.0  # seconds after which a worker hands back an item that it holds and has not begun
 KEEP = 2.0  # seconds that an empty pile is remembered
 
 
@@ -171,12 +171,26 @@ class Stock:
         now = self._clock.monotonic()
         return [c for c in self._spread if (c.left or c.done) and (b := c.running()) and now - b[2] >= STALL]
 
-    def overdue(self) -> list[Pile]:
-        """Piles that wait on a full worker behind an item that takes surprisingly long."""
-        if self.busy < self.slots:
-            return []
-        now = self._clock.monotonic()
-        return [pile for pile in self._waiting if pile.ready and now - self.oldest(pile) >= OVERDUE]
+    def overdue(self) -> dict[Pile, list[Item]]:
+        """Take out the items that have waited too long for a slot: another worker may have an idle one.
+
+        It does not matter which job keeps the slots busy. Idle slots come first: call `take` before.
+        """
+        since = self._clock.monotonic() - OVERDUE
+        for chunk in list(self._spread):
+            if chunk.left and len(chunk.left) < chunk.size:
+                self._put_back_late(chunk, since)
+        waiting = [pile for pile in self._waiting if pile.ready and pile.ready[0][0].held_at <= since]
+        return {pile: _split(pile.ready, since) for pile in waiting}
+
+    def _put_back_late(self, chunk: Chunk, since: float) -> None:
+        """Return the items behind the one that a slot runs to their pile, if they were held since then."""
+        try:
+            is_late = chunk.left[0][0].held_at <= since
+        except IndexError:  # the slot has just taken the last one
+            return
+        if is_late:
+            self.put_back(chunk)
 
     def oldest(self, pile: Pile) -> float:
         """When the pile's longest running item began; now, if none runs."""
@@ -187,7 +201,11 @@ class Stock:
         """In how many seconds `stalled` or `overdue` may have something new."""
         if any(chunk.left or chunk.done for chunk in self._spread):
             return STALL
-        return OVERDUE / 2 if self._waiting and self.busy >= self.slots else None
+        firsts = [pile.ready[0][0].held_at for pile in self._waiting if pile.ready]
+        if not firsts:
+            return None
+        left = min(firsts) + OVERDUE - self._clock.monotonic()
+        return left if left > 0 else OVERDUE / 2
 
     def prune(self) -> None:
         """Forget piles that have not been used for a while."""
@@ -249,6 +267,14 @@ class Stock:
         if len(items) > 1:
             self._spread[chunk] = pile.spread[chunk] = None
         return chunk
+
+
+def _split(ready: deque[Item], since: float) -> list[Item]:
+    """Take the items out that were held by then."""
+    items = list(ready)
+    ready.clear()
+    ready.extend(item for item in items if item[0].held_at > since)
+    return [item for item in items if item[0].held_at <= since]
 
 
 def _pile(grant: Grant, answer: Answer) -> Pile:

@@ -243,8 +243,7 @@ class Worker:
         session = self.session
         if session is None or self._is_leaving:
             return
-        while chunk := session.take():
-            self._launch(session, chunk)
+        self._fill_slots(session)
         while exchange := session.next_exchange():
             self._spawn(self._send(session, exchange))
         if session.is_drained and not self._parting:
@@ -261,8 +260,13 @@ class Worker:
         if self._wakes_at == when:
             self._wakes_at = None
         if self.session is not None:
+            self._fill_slots(self.session)
             self.session.tick()
         self._stir()
+
+    def _fill_slots(self, session: Session) -> None:
+        while chunk := session.take():
+            self._launch(session, chunk)
 
     def _launch(self, session: Session, chunk: Chunk) -> None:
         plan: Plan = chunk.pile.plan or plan_for(chunk.pile, self._registry)
